@@ -1,0 +1,70 @@
+"""Neural networks with honest uncertainty.
+
+A method turns a posterior into an ensemble of networks; everything else is written for ensembles.
+
+    from credence import BNNRegressor
+    model = BNNRegressor(random_state=0).fit(X, y)
+    mean, std = model.predict(X_new, return_std=True)
+
+Names are imported when first used, so that `import credence` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from credence import datasets, diagnostics, kernels, methods, models
+    from credence.ensemble import Ensemble
+    from credence.environment import configure
+    from credence.errors import CredenceError, InputError, Interrupted, StorageError
+    from credence.estimators import BNNClassifier, BNNRegressor, load
+    from credence.posterior import Posterior
+    from credence.predictive import Predictive
+
+_HOME = {
+    "BNNClassifier": "estimators",
+    "BNNRegressor": "estimators",
+    "CredenceError": "errors",
+    "Ensemble": "ensemble",
+    "InputError": "errors",
+    "Interrupted": "errors",
+    "Posterior": "posterior",
+    "Predictive": "predictive",
+    "StorageError": "errors",
+    "configure": "environment",
+    "load": "estimators",
+}
+_ROOMS = ("datasets", "diagnostics", "kernels", "methods", "models")
+
+__all__ = [
+    "BNNClassifier",
+    "BNNRegressor",
+    "CredenceError",
+    "Ensemble",
+    "InputError",
+    "Interrupted",
+    "Posterior",
+    "Predictive",
+    "StorageError",
+    "configure",
+    "datasets",
+    "diagnostics",
+    "kernels",
+    "load",
+    "methods",
+    "models",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"credence.{name}")
+    if name in _HOME:
+        return getattr(import_module(f"credence.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'credence' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,308 @@
+"""The command line: `credence fit`, `predict`, `report`, `resume`, `methods`, `datasets`, `doctor`.
+
+People's text goes to standard error; with --json a machine-readable summary alone goes to standard
+output. Exit status: 0 done, 2 bad input, 3 done but not converged. Heavy imports happen inside the
+commands, so that --help is quick.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import credence
+from credence.errors import CredenceError, Interrupted
+
+BAD_INPUT = 2
+NOT_CONVERGED = 3
+INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Neural networks with honest uncertainty.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+console = Console(stderr=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print only a JSON summary, on standard output.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `credence fit` wrote.")]
+TableArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", help="A CSV or Parquet file, or the name of a data set.")
+]
+
+
+def main() -> None:
+    """Run the command line; errors a user can mend become a sentence and a status."""
+    try:
+        app()
+    except Interrupted as error:
+        _complain(error)
+        sys.exit(INTERRUPTED)
+    except CredenceError as error:
+        _complain(error)
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        _complain("Stopped.")
+        sys.exit(INTERRUPTED)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        print(credence.__version__)
+        raise typer.Exit
+
+
+@app.command(epilog="Example: credence fit houses.csv --target price --out houses-run")
+def fit(
+    table: TableArgument,
+    target: Annotated[str, typer.Option(help="Column to predict.")],
+    task: Annotated[str, typer.Option(help="auto, regression or classification.")] = "auto",
+    method: Annotated[str, typer.Option(help="auto or a name `credence methods` lists.")] = "auto",
+    hidden: Annotated[str, typer.Option(help="Widths of the hidden layers, e.g. 50 or 50,50.")] = "50",
+    activation: Annotated[str, typer.Option(help="Activation of the hidden layers.")] = "tanh",
+    num_draws: Annotated[int, typer.Option(help="Draws per chain.")] = 1000,
+    num_chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
+    test_fraction: Annotated[float, typer.Option(help="Share of rows held out for testing.")] = 0.2,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Stop sampling after so many seconds.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder to write; it must be new.")] = Path("credence-run"),
+    as_json: Json = False,
+) -> None:
+    """Fit a table: predictions with intervals, a verdict on them, and a report."""
+    from credence.runs import workflow
+    from credence.runs.folder import FitSettings
+
+    settings = FitSettings(
+        table=table,
+        target=target,
+        task=task,
+        method=method,
+        hidden=_widths(hidden),
+        activation=activation,
+        num_draws=num_draws,
+        num_chains=num_chains,
+        test_fraction=test_fraction,
+        max_seconds=max_seconds,
+        seed=seed,
+    )
+    _prepare()
+    _conclude(workflow.fit(settings, out, progress=not as_json), as_json)
+
+
+@app.command(epilog="Example: credence resume houses-run")
+def resume(run: Run, as_json: Json = False) -> None:
+    """Go on where a killed or interrupted run stopped."""
+    from credence.runs import workflow
+
+    _prepare()
+    _conclude(workflow.resume(run, progress=not as_json), as_json)
+
+
+@app.command(epilog="Example: credence predict houses-run new.csv --coverage 0.9 --out new-prices.csv")
+def predict(
+    run: Run,
+    table: TableArgument,
+    coverage: Annotated[float, typer.Option(help="Probability that the interval holds.")] = 0.95,
+    out: Annotated[Path, typer.Option(help="CSV file to write.")] = Path("predictions.csv"),
+    as_json: Json = False,
+) -> None:
+    """Predict new rows: mean, std and interval, or probabilities and entropies."""
+    from credence.checkpoint import write_text
+    from credence.runs import workflow
+
+    _prepare()
+    predictions, notes = workflow.predict(run, table, coverage=coverage)
+    write_text(out, predictions.to_csv(index=False))
+    _say_notes(notes)
+    _say(f"Wrote {len(predictions)} predictions to [bold]{out}[/bold].")
+    if as_json:
+        print(json.dumps({"rows": len(predictions), "out": str(out), "notes": notes}))
+
+
+@app.command(epilog="Example: credence report houses-run")
+def report(run: Run, as_json: Json = False) -> None:
+    """Write RUN/report.html, one self-contained file."""
+    from credence.runs.page import write_page
+
+    path = write_page(run)
+    _say(f"Wrote [bold]{path}[/bold].")
+    if as_json:
+        print(json.dumps({"report": str(path)}))
+
+
+@app.command(epilog="Example: credence methods")
+def methods(as_json: Json = False) -> None:
+    """List the methods that --method knows."""
+    from credence.methods import METHODS
+
+    if as_json:
+        print(json.dumps({name: method.summary for name, method in METHODS.items()}))
+        return
+    listing = Table("method", "what it is")
+    listing.add_row("auto", "chooses by the size of data and network, and says why")
+    for name, method in METHODS.items():
+        listing.add_row(name, method.summary)
+    Console().print(listing)
+
+
+@app.command(epilog="Example: CREDENCE_DATA=~/data credence datasets")
+def datasets(as_json: Json = False) -> None:
+    """List the data sets known by name, and where each can be had now."""
+    from credence.datasets.registry import list_datasets
+
+    rows = list_datasets()
+    if as_json:
+        keys = ("name", "task", "target", "rows", "columns", "description", "licence")
+        print(
+            json.dumps(
+                [{key: getattr(row.spec, key) for key in keys} | {"where": row.where} for row in rows]
+            )
+        )
+        return
+    listing = Table("name", "task", "target", "rows x columns", "where", "description")
+    for row in rows:
+        spec = row.spec
+        size = f"{spec.rows:,} x {spec.columns:,}"
+        listing.add_row(spec.name, spec.task, spec.target or "", size, row.where, spec.description)
+    Console().print(listing)
+
+
+@app.command(epilog="Example: credence doctor")
+def doctor(as_json: Json = False) -> None:
+    """Show versions, devices, threads, cache and memory; for bug reports."""
+    _prepare()
+    found = examine()
+    if as_json:
+        print(json.dumps(found))
+        return
+    listing = Table("what", "found", show_header=False)
+    for name, value in found.items():
+        listing.add_row(name, ", ".join(value) if isinstance(value, list) else str(value))
+    Console().print(listing)
+
+
+def examine() -> dict[str, Any]:
+    """What `doctor` shows."""
+    import platform
+
+    import jax
+
+    from credence.ensemble import package_versions
+    from credence.environment import cache_folder, num_cores
+
+    cache = cache_folder()
+    compiled = list((cache / "compiled").glob("*")) if cache.is_dir() else []
+    return {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        **package_versions(),
+        "devices": [str(device) for device in jax.devices()],
+        "cores": num_cores(),
+        "memory_gib": _memory_gib(),
+        "cache": str(cache),
+        "cached_programs": len(compiled),
+        "cache_mib": round(sum(file.stat().st_size for file in compiled) / 2**20, 1),
+        "data_folder": str(_data_folder() or "not set (CREDENCE_DATA)"),
+    }
+
+
+def _memory_gib() -> float | None:
+    """Physical memory, where the system tells."""
+    import os
+
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _data_folder() -> Path | None:
+    from credence.datasets.sources import data_folder
+
+    return data_folder()
+
+
+def _prepare() -> None:
+    """Set JAX up, once, before it computes anything; what to compute was asked for already."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    from credence.environment import configure
+
+    warnings.simplefilter("ignore", ConvergenceWarning)  # `_conclude` says it
+    configure()
+
+
+def _widths(hidden: str) -> tuple[int, ...]:
+    """'50,50' to (50, 50); '' or '0' is a linear model."""
+    from credence.errors import InputError
+
+    try:
+        widths = tuple(int(part) for part in hidden.split(",") if part.strip())
+    except ValueError:
+        raise InputError(
+            f"--hidden takes whole numbers separated by commas, got {hidden!r}; try 50 or 50,50."
+        ) from None
+    return () if widths == (0,) else widths
+
+
+def _conclude(fitted: Any, as_json: bool) -> None:
+    """Show a finished run and end with its status."""
+    metrics = fitted.metrics
+    _say_notes(fitted.notes)
+    _show_summary(metrics)
+    _say(f"Report: [bold]{fitted.folder / 'report.html'}[/bold]")
+    if as_json:
+        print(json.dumps(metrics | {"run": str(fitted.folder)}))
+    if metrics["converged"] is False:
+        raise typer.Exit(NOT_CONVERGED)
+
+
+def _show_summary(metrics: dict[str, Any]) -> None:
+    if metrics["converged"] is False:
+        _say(f"[bold red]Not converged:[/bold red] {metrics['convergence_reason']}")
+    elif metrics["converged"]:
+        _say(f"[bold green]Converged.[/bold green] {metrics['convergence_reason']}")
+    else:
+        _say(f"[bold yellow]Approximate.[/bold yellow] {metrics['convergence_reason']}")
+    _say(f"Method [bold]{metrics['method']}[/bold]: {metrics['method_reason']}")
+    shown = (
+        ("rmse", "nll", "crps", "coverage_95")
+        if metrics["task"] == "regression"
+        else ("accuracy", "nll", "ece", "brier", "auroc")
+    )
+    listing = Table(*shown, title=f"On {metrics['n_test']} held-out rows")
+    listing.add_row(*(_number(metrics[name]) for name in shown))
+    console.print(listing)
+    seconds = metrics["seconds"]
+    parts = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value >= 0.05)
+    _say(f"{sum(seconds.values()):.1f} s: {parts}.")
+
+
+def _number(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.4g}"
+
+
+def _say_notes(notes: list[str]) -> None:
+    for note in notes:
+        console.print(f"Note: {note}", markup=False, highlight=False)
+
+
+def _say(text: str) -> None:
+    console.print(text, highlight=False)
+
+
+def _complain(error: object) -> None:
+    console.print(f"Error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)

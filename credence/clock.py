@@ -1,0 +1,61 @@
+"""How long compilation takes, as JAX itself reports it."""
+
+import time
+from types import TracebackType
+
+import jax
+
+_EVENTS = ("jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_compile_duration")
+_running: list["CompileClock"] = []
+_is_listening = False
+
+
+class CompileClock:
+    """Seconds and number of compilations (cache reads included) while the context is open.
+
+    A function traced inside another counts as a trace of its own, but its seconds count once.
+    """
+
+    def __init__(self) -> None:
+        self.num_traces = 0
+        self._spans: list[tuple[float, float]] = []
+
+    @property
+    def seconds(self) -> float:
+        """Seconds spent compiling so far."""
+        return sum(end - start for start, end in self._spans)
+
+    def add(self, seconds: float) -> None:
+        """Something that took so long has just ended; what it contains is counted with it."""
+        end = time.perf_counter()
+        while self._spans and self._spans[-1][0] >= end - seconds:
+            self._spans.pop()
+        self._spans.append((end - seconds, end))
+
+    def __enter__(self) -> "CompileClock":
+        _listen()
+        _running.append(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _running.remove(self)
+
+
+def _listen() -> None:
+    """Register with JAX, once per process: it keeps listeners for good."""
+    global _is_listening
+    if not _is_listening:
+        jax.monitoring.register_event_duration_secs_listener(_on_event)
+        _is_listening = True
+
+
+def _on_event(event: str, duration_secs: float, **_: str | int) -> None:
+    if event.endswith(_EVENTS):
+        for clock in _running:
+            clock.add(duration_secs)
+            clock.num_traces += event.endswith(_EVENTS[0])

@@ -1,0 +1,192 @@
+"""Everything a table must satisfy before a model is fitted, checked at once and said in sentences.
+
+What cannot be right is refused (`InputError`). What can be put right without changing its meaning
+is put right, and said in a note.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from credence.datasets.columns import checked_column, is_numeric, is_row_number, refuse_infinity
+from credence.datasets.files import check_names
+from credence.errors import InputError, did_you_mean, plural, quoted
+
+MAX_WHOLE_NUMBER_CLASSES = 10  # ten digits are classes; more whole numbers are a quantity
+MIN_ROWS_PER_CLASS = 5  # on average, for whole numbers to be taken for classes
+TASKS = ("regression", "classification")
+
+
+@dataclass(frozen=True)
+class CheckedTable:
+    """A table that is ready to be fitted.
+
+    Attributes:
+        frame: inputs and target; index labels are those of the rows received. Numeric columns are
+            finite or missing; the target has no missing value.
+        target: the name of the target column.
+        task: "regression" or "classification".
+        notes: what was inferred, left out or will be filled in, one sentence each.
+    """
+
+    frame: pd.DataFrame
+    target: str
+    task: str
+    notes: list[str]
+
+    @property
+    def inputs(self) -> pd.DataFrame:
+        """The columns to predict from."""
+        return self.frame.drop(columns=self.target)
+
+
+def check_table(
+    frame: pd.DataFrame, target: str, task: str = "auto", *, categorical: Sequence[str] = ()
+) -> CheckedTable:
+    """Checks a table with its target, and says what it found.
+
+    Args:
+        frame: one row per example, one column per input, and the target.
+        target: the name of the column to predict.
+        task: "regression", "classification" or "auto" (see `infer_task`).
+        categorical: columns whose values are names even if they look like numbers.
+    Raises:
+        InputError: for a table, target or column that no model can be fitted to.
+    """
+    frame = frame.rename(columns=str)
+    notes: list[str] = []
+    check_names(list(frame.columns), "The table")
+    for name in (target, *categorical):
+        require_column(frame, name)
+    frame = frame.astype(dict.fromkeys(categorical, "category"))
+    frame = _with_known_target(frame, target, notes)
+    y = checked_column(frame[target], notes)
+    task = _checked_task(y, task, notes)
+    _check_classes(y) if task == "classification" else _check_quantity(y)
+    inputs = _checked_inputs(frame.drop(columns=target), notes)
+    return CheckedTable(inputs.assign(**{target: y}), target, task, notes)
+
+
+def require_column(frame: pd.DataFrame, name: str) -> None:
+    """Refuses a name that is not a column, and suggests the nearest one."""
+    if name not in frame:
+        raise InputError(
+            f"The table has no column '{name}'.{did_you_mean(name, frame.columns)} "
+            f"Its columns are {quoted(frame.columns, most=12)}."
+        )
+
+
+def infer_task(y: pd.Series) -> tuple[str, str]:
+    """The task that a target suggests, and the reason in words.
+
+    Text, categories and true/false are classes. Numbers are a quantity, except whole numbers with
+    exactly two different values, or with at most 10 that have 5 rows each on average.
+    """
+    distinct = y.nunique()
+    if not is_numeric(y):
+        return "classification", f"'{y.name}' holds names ({distinct} different ones)"
+    if not (y == y.round()).all():
+        return "regression", f"'{y.name}' holds numbers with decimals"
+    few = distinct <= MAX_WHOLE_NUMBER_CLASSES and len(y) >= MIN_ROWS_PER_CLASS * distinct
+    reason = f"'{y.name}' holds {distinct} different whole numbers in {plural(len(y), 'row')}"
+    return ("classification" if distinct == 2 or few else "regression"), reason
+
+
+def _with_known_target(frame: pd.DataFrame, target: str, notes: list[str]) -> pd.DataFrame:
+    """The rows whose target is known: at least two."""
+    known = frame[target].notna()
+    if len(frame) and not known.any():
+        raise InputError(f"The target '{target}' has no values: every row of it is missing.")
+    if not known.all():
+        missing = plural(int((~known).sum()), "row")
+        notes.append(f"Left out {missing} whose target '{target}' is missing.")
+    if known.sum() < 2:
+        raise InputError(
+            f"The table has {plural(int(known.sum()), 'row')} with a known target: a model needs "
+            "at least 2 to learn from, and many more to be of use."
+        )
+    return frame[known]
+
+
+def _checked_task(y: pd.Series, task: str, notes: list[str]) -> str:
+    if task == "auto":
+        task, reason = infer_task(y)
+        otherwise = (
+            f"; say task='{TASKS[task == 'regression']}' if it is not" if is_numeric(y) else ""
+        )
+        notes.append(f"The task is {task}, because {reason}{otherwise}.")
+    if task not in TASKS:
+        raise InputError(
+            f"task must be 'auto', 'regression' or 'classification', got '{task}'."
+            f"{did_you_mean(task, ('auto', *TASKS))}"
+        )
+    if task == "regression" and not is_numeric(y):
+        raise InputError(
+            f"The target '{y.name}' holds names such as '{y.iloc[0]}', not numbers: "
+            "say task='classification', or choose a numeric target."
+        )
+    return task
+
+
+def _check_quantity(y: pd.Series) -> None:
+    refuse_infinity(y)
+    if y.nunique() == 1:
+        raise InputError(_constant(y))
+
+
+def _check_classes(y: pd.Series) -> None:
+    """At least two classes, each with at least two examples."""
+    counts = y.value_counts()
+    counts = counts[counts > 0]  # declared categories that do not occur
+    if len(counts) == 1:
+        raise InputError(_constant(y))
+    single = counts.index[counts == 1]
+    if len(single):
+        noun = "a class" if len(single) == 1 else f"{len(single)} classes"
+        raise InputError(
+            f"The target '{y.name}' has {noun} with one example only ({quoted(single, most=4)}): "
+            "merge or remove them, or say task='regression' if the target is a quantity."
+        )
+
+
+def _constant(y: pd.Series) -> str:
+    return (
+        f"The target '{y.name}' is constant: all {plural(len(y), 'row')} hold '{y.iloc[0]}', so "
+        "there is nothing to learn. Choose another target, or rows where it varies."
+    )
+
+
+def _checked_inputs(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """The usable inputs: without columns that are empty, number the rows or identify them."""
+    columns = {name: checked_column(frame[name], notes) for name in frame}
+    reasons = {name: reason for name, column in columns.items() if (reason := _useless(column))}
+    notes.extend(f"Left out the column '{name}': {reason}." for name, reason in reasons.items())
+    inputs = frame.assign(**columns).drop(columns=list(reasons))
+    if inputs.empty:
+        raise InputError(" ".join(["The table has no usable column beside the target.", *notes]))
+    for name in inputs.columns[[is_numeric(inputs[name]) for name in inputs]]:
+        refuse_infinity(inputs[name])
+    missing = inputs.isna().sum()
+    if missing.any():
+        notes.append(
+            f"{plural(int(missing.sum()), 'missing value')} in {quoted(missing[missing > 0].index)}"
+            ": numbers are filled with the median and flagged, names count as 'missing'."
+        )
+    return inputs
+
+
+def _useless(column: pd.Series) -> str | None:
+    """Why an input column cannot help, or None."""
+    values = column.dropna()
+    if values.empty:
+        return "all its values are missing"
+    if is_row_number(column):
+        return "it has no name and numbers the rows"
+    share = values.nunique() / len(values)
+    if not is_numeric(column) and len(values) >= 20 and share > 0.9:
+        return (
+            f"{values.nunique()} of its {len(values)} values differ, so it identifies rows "
+            "(or is free text) rather than describing them"
+        )
+    return None

@@ -1,0 +1,143 @@
+"""One column of a table: which kind it is, and values that do not belong in it."""
+
+import re
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float
+
+from credence.errors import InputError, plural, quoted
+
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?|\d{1,2}[./]\d{1,2}[./]\d{4}")
+MOSTLY = 0.5  # a text column with at least this share of numbers was meant to be numeric
+
+
+def is_numeric(column: pd.Series) -> bool:
+    """Whether the column holds numbers; true/false counts as names."""
+    types = pd.api.types
+    return types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
+
+
+def checked_column(column: pd.Series, notes: list[str]) -> pd.Series:
+    """The column as numbers, or as names (text, categories, true/false).
+
+    Numbers written as text become numbers, and a note says so.
+
+    Raises:
+        InputError: for dates, complex numbers, nested values, and for text among numbers.
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column
+    column = column.infer_objects()
+    if pd.api.types.is_datetime64_any_dtype(column) or isinstance(column.dtype, pd.PeriodDtype):
+        raise InputError(_holds_dates(column))
+    if is_numeric(column) and not pd.api.types.is_complex_dtype(column):
+        return column
+    if pd.api.types.is_bool_dtype(column) or column.isna().all():
+        return column
+    return _checked_text(column, notes)
+
+
+def _checked_text(column: pd.Series, notes: list[str]) -> pd.Series:
+    """A column of names as it is, or of numbers written as text as numbers."""
+    names = pd.Series(column.dropna().unique(), dtype=object)  # each once: columns may be long
+    plain = names.map(lambda value: isinstance(value, str | bool | int | float | np.generic))
+    if not plain.all():
+        kind = type(names[~plain].iloc[0]).__name__
+        raise InputError(
+            f"The column '{column.name}' holds values of type {kind}, which are neither numbers "
+            "nor text: remove it, or replace it by columns of numbers or names."
+        )
+    if names.map(lambda value: bool(DATE.fullmatch(str(value).strip()))).all():
+        raise InputError(_holds_dates(column))
+    is_number = names.map(_reads_as_number)
+    texts = column.notna() & ~column.isin(names[is_number])
+    if not texts.any():
+        notes.append(
+            f"The column '{column.name}' holds numbers written as text, and is used as numbers; "
+            f"say categorical=['{column.name}'] if they are names."
+        )
+        return _parsed(column)
+    if texts.sum() < (1 - MOSTLY) * column.count():
+        raise InputError(_text_among_numbers(column, texts.to_numpy()))
+    return column
+
+
+def _reads_as_number(value: object) -> bool:
+    if isinstance(value, bool | np.bool_):
+        return False
+    return not np.isnan(pd.to_numeric(value, errors="coerce"))
+
+
+def refuse_infinity(column: pd.Series) -> None:
+    """Refuses infinite values, naming the first."""
+    infinite = np.isinf(column.to_numpy(np.float64, na_value=np.nan))
+    if infinite.any():
+        first = int(infinite.argmax())
+        raise InputError(
+            f"The column '{column.name}' holds {plural(int(infinite.sum()), 'infinite value')}, "
+            f"the first in {where(column, first)}: replace it by a number, or leave it empty if "
+            "it is not known."
+        )
+
+
+def as_numbers(column: pd.Series) -> Float[np.ndarray, " row"]:
+    """The column as float64, NaN where missing.
+
+    Raises:
+        InputError: for infinities, and for values that are not numbers.
+    """
+    if not is_numeric(column):
+        column = _parsed(column)
+    refuse_infinity(column)
+    return column.to_numpy(np.float64, na_value=np.nan)
+
+
+def _parsed(column: pd.Series) -> pd.Series:
+    numbers = pd.to_numeric(column.astype(object), errors="coerce")
+    wrong = (numbers.isna() & column.notna()).to_numpy()
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise InputError(
+            f"The column '{column.name}' should hold numbers, but holds '{column.iloc[first]}' in "
+            f"{where(column, first)}; {plural(int(wrong.sum()), 'such value')}. "
+            "Leave missing values empty (or write NA)."
+        )
+    return numbers
+
+
+def as_text(value: object) -> str:
+    """A name as text; 3.0 is "3", because one missing value turns a column of 3 into one of 3.0."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def where(column: pd.Series, position: int) -> str:
+    """The row of a value for people: `row 3 (line 4 of a file with a header line)`."""
+    label = column.index[position]
+    row = int(label) + 1 if isinstance(label, int | np.integer) else position + 1
+    return f"row {row} (line {row + 1} of a file with a header line)"
+
+
+def is_row_number(column: pd.Series) -> bool:
+    """Whether an unnamed column counts the rows, as written by `DataFrame.to_csv`."""
+    unnamed = column.name == "" or str(column.name).startswith("Unnamed:")
+    return unnamed and is_numeric(column) and bool((column.diff().iloc[1:] > 0).all())
+
+
+def _holds_dates(column: pd.Series) -> str:
+    return (
+        f"The column '{column.name}' holds dates such as '{column.dropna().iloc[0]}': replace it "
+        "by numbers that matter (days since a start, month, weekday), or remove it."
+    )
+
+
+def _text_among_numbers(column: pd.Series, is_text: Bool[np.ndarray, " row"]) -> str:
+    texts = column[is_text]
+    return (
+        f"The column '{column.name}' holds numbers, but '{texts.iloc[0]}' in "
+        f"{where(column, int(is_text.argmax()))}; {plural(len(texts), 'such value')}: "
+        f"{quoted(texts.unique(), most=4)}. Leave missing values empty (or write NA); "
+        f"if the column holds names, say categorical=['{column.name}']."
+    )

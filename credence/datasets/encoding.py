@@ -1,0 +1,156 @@
+"""One column of a table as the numbers a network sees.
+
+What scikit-learn's transformers learn (medians, means, scales, categories) is kept as plain values
+and applied here. A column x becomes
+
+    numbers:  (filled - mean) / scale,  filled = x, or the median where x is missing;
+              and, if values were missing in training, 1 where x is missing, else 0
+    names:    for each category 1 where x is that category, else 0
+
+Both of two categories have their own 0/1 column: the prior then treats all categories alike, and
+one never seen in training (all zeros) differs from each of them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from credence.datasets.columns import as_numbers, as_text, where
+from credence.errors import InputError, plural, quoted
+
+MAX_CATEGORIES = 100  # 0/1 columns made of one column of names; the rarest names share the last
+MIN_ROWS = 10  # that a name needs for its own 0/1 column; below 1000 rows 1 % of the rows
+LARGEST = 1e15  # standardised input: float32 (3e38) still holds sums of squares of it
+
+Feature = tuple[str, Float[np.ndarray, " row"]]
+
+
+@dataclass(frozen=True)
+class NumericColumn:
+    """A column of numbers; `has_missing`: values were missing in training.
+
+    Raises:
+        InputError: if the numbers overflowed, so that mean or scale are not finite.
+    """
+
+    name: str
+    median: float
+    mean: float
+    scale: float
+    has_missing: bool
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite([self.median, self.mean, self.scale]).all() and self.scale > 0):
+            raise InputError(
+                f"The numbers in column '{self.name}' cannot be standardised: their mean is "
+                f"{self.mean:g} and their standard deviation {self.scale:g}. Change their unit."
+            )
+
+    def features(self, column: pd.Series) -> Iterator[Feature]:
+        """The standardised numbers and, where training had missing values, their flag."""
+        x = as_numbers(column)
+        missing = np.isnan(x)
+        z = (np.where(missing, self.median, x) - self.mean) / self.scale
+        if (np.abs(z) > LARGEST).any():
+            first = int(np.argmax(np.abs(z) > LARGEST))
+            raise InputError(
+                f"The column '{self.name}' holds {x[first]:g} in {where(column, first)}, while its "
+                f"mean in training was {self.mean:g} and its standard deviation {self.scale:g}: "
+                "correct the value, or leave it empty if it is not known."
+            )
+        yield self.name, z
+        if self.has_missing:
+            yield f"{self.name}_is_missing", missing.astype(np.float64)
+
+    def news(self, column: pd.Series) -> str | None:
+        """What the column brings that training did not have."""
+        number = int(column.isna().sum())
+        if self.has_missing or not number:
+            return None
+        return (
+            f"Filled {plural(number, 'missing value')} in '{self.name}' with the median; "
+            "none were missing in training."
+        )
+
+
+@dataclass(frozen=True)
+class CategoricalColumn:
+    """A column of names; `has_missing`: values were missing in training; `has_others`: some names
+    in training were too rare for a 0/1 column of their own and share one.
+
+    A name never seen in training counts as one of these others, as does a missing value if none
+    were missing in training. Where there are no others either, all its 0/1 columns are 0.
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    has_missing: bool
+    has_others: bool
+
+    def features(self, column: pd.Series) -> Iterator[Feature]:
+        """A 0/1 column for each category, then for missing values and for other names."""
+        position, missing = self._positions(column)
+        for i, text in enumerate(self.categories):
+            yield f"{self.name}_{text}", (position == i).astype(np.float64)
+        others = position == -1
+        if self.has_missing:
+            yield f"{self.name}_is_missing", missing.astype(np.float64)
+            others &= ~missing
+        if self.has_others:
+            yield f"{self.name}_is_other", others.astype(np.float64)
+
+    def news(self, column: pd.Series) -> str | None:
+        """What the column brings that training did not have."""
+        position, missing = self._positions(column)
+        new = (position == -1) & ~(missing & self.has_missing)
+        if self.has_others or not new.any():  # the names among the others are not kept
+            return None
+        names = quoted(column[new].astype(object).fillna("missing").unique(), most=4)
+        return (
+            f"'{self.name}' holds names that training did not have, in "
+            f"{plural(int(new.sum()), 'row')}: {names}; they count as none of its categories."
+        )
+
+    def _positions(
+        self, column: pd.Series
+    ) -> tuple[Int[np.ndarray, " row"], Bool[np.ndarray, " row"]]:
+        """The position in `categories`, or -1; and whether the value is missing."""
+        codes, values = pd.factorize(column)  # the code of a missing value is -1
+        known = {text: i for i, text in enumerate(self.categories)}
+        positions = np.array([known.get(as_text(value), -1) for value in values] + [-1])
+        return positions[codes], codes == -1
+
+
+def learn_numbers(frame: pd.DataFrame) -> list[NumericColumn]:
+    """Medians, means and standard deviations (1 for a constant) of columns of numbers."""
+    if frame.empty:
+        return []
+    x = np.column_stack([as_numbers(frame[name]) for name in frame])
+    imputer = SimpleImputer(strategy="median")
+    with np.errstate(over="ignore", invalid="ignore"):  # NumericColumn refuses what overflows
+        scaler = StandardScaler().fit(imputer.fit_transform(x))
+    columns = zip(frame, imputer.statistics_, scaler.mean_, scaler.scale_, x.T, strict=True)
+    return [
+        NumericColumn(name, float(median), float(mean), float(scale), bool(np.isnan(values).any()))
+        for name, median, mean, scale, values in columns
+    ]
+
+
+def learn_names(column: pd.Series) -> CategoricalColumn:
+    """The names in a column that are frequent enough for a 0/1 column of their own."""
+    codes, values = pd.factorize(column.dropna())
+    texts = np.array([as_text(value) for value in values], object)[codes]
+    encoder = OneHotEncoder(
+        handle_unknown="infrequent_if_exist",
+        min_frequency=int(np.clip(len(texts) // 100, 1, MIN_ROWS)),
+        max_categories=MAX_CATEGORIES,
+    ).fit(texts[:, None])
+    rare = encoder.infrequent_categories_[0]
+    rare = () if rare is None else set(rare)
+    categories = tuple(text for text in encoder.categories_[0] if text not in rare)
+    return CategoricalColumn(str(column.name), categories, len(texts) < len(column), bool(rare))

@@ -1,0 +1,48 @@
+"""A table by the name of a file, or by the name of a known data set."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from credence.datasets.files import read_table_file
+from credence.datasets.registry import DATASETS, load
+from credence.errors import InputError, did_you_mean
+
+
+def read_table(path_or_name: str | Path) -> pd.DataFrame:
+    """Reads a CSV or Parquet file, or a known data set that is a table.
+
+    A file or folder of that name is taken before a data set.
+
+    Raises:
+        InputError: if there is neither; the sentence suggests the nearest name. Also for all that
+            `read_table_file` and `load` refuse.
+    """
+    path, name = Path(path_or_name).expanduser(), str(path_or_name)
+    if path.exists():
+        return read_table_file(path)
+    if name in DATASETS:
+        return _known_table(name)
+    raise InputError(_no_such_table(path, name))
+
+
+def _known_table(name: str) -> pd.DataFrame:
+    if DATASETS[name].layout != "table":
+        raise InputError(
+            f"The data set '{name}' holds {DATASETS[name].layout}, not a table: in Python, "
+            f"credence.datasets.load('{name}').arrays gives them."
+        )
+    frame = load(name).frame
+    assert frame is not None
+    return frame
+
+
+def _no_such_table(path: Path, name: str) -> str:
+    """What the caller may have meant: a file beside it, or a data set."""
+    if path.suffix or path.name != name:
+        beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+        return f"There is no file '{name}'.{did_you_mean(path.name, beside)}"
+    return (
+        f"There is neither a file nor a data set '{name}'.{did_you_mean(name, DATASETS)} "
+        "TABLE is a CSV or Parquet file or one of the names that `credence datasets` lists."
+    )

@@ -1,0 +1,90 @@
+"""Is the sampler to be believed, are the predictions honest, and what did they cost?
+
+Pure functions of numpy arrays that know nothing of networks; shapes are in the order
+`chain draw point output`, and `member` is chain and draw flattened.
+
+    convergence     R-hat, bulk and tail ESS, MCSE (all ArviZ's) and the verdict, `assess`
+    calibration     reliability diagram, ECE, MCE of class probabilities
+    classification  accuracy, top-k, Brier, log loss, AUROC, precision and recall against confidence
+    regression      RMSE, MAE, NLL, coverage and width of intervals, PIT
+    crps            of a Normal, of a sample, of a mixture of Normals
+    entropy         predictive entropy and variance, split into aleatoric and epistemic
+    discrepancy     unbiased MMD² between two samples
+    cost            evaluations, FLOPs and seconds by phase; ESS per second and speed-up
+
+Importing this package loads nothing heavier than numpy; SciPy, scikit-learn and ArviZ are imported
+by the functions that need them.
+"""
+
+from credence.diagnostics.calibration import ReliabilityDiagram, ece, mce, reliability_diagram
+from credence.diagnostics.classification import (
+    PrecisionRecall,
+    accuracy,
+    auroc,
+    brier,
+    log_loss,
+    precision_recall,
+    top_k_accuracy,
+)
+from credence.diagnostics.convergence import (
+    Convergence,
+    assess,
+    ess_bulk,
+    ess_tail,
+    mcse_mean,
+    rhat,
+)
+from credence.diagnostics.cost import PHASES, Cost, ess_per_second, format_speed_up, speed_up
+from credence.diagnostics.crps import crps_normal, crps_normal_mixture, crps_sample
+from credence.diagnostics.discrepancy import gaussian_kernel, inverse_multiquadric_kernel, mmd2
+from credence.diagnostics.entropy import Decomposition, decompose_entropy, decompose_variance
+from credence.diagnostics.regression import (
+    PITSummary,
+    interval_coverage,
+    mae,
+    mean_interval_width,
+    nll,
+    pit_summary,
+    rmse,
+)
+
+__all__ = [
+    "PHASES",
+    "Convergence",
+    "Cost",
+    "Decomposition",
+    "PITSummary",
+    "PrecisionRecall",
+    "ReliabilityDiagram",
+    "accuracy",
+    "assess",
+    "auroc",
+    "brier",
+    "crps_normal",
+    "crps_normal_mixture",
+    "crps_sample",
+    "decompose_entropy",
+    "decompose_variance",
+    "ece",
+    "ess_bulk",
+    "ess_per_second",
+    "ess_tail",
+    "format_speed_up",
+    "gaussian_kernel",
+    "interval_coverage",
+    "inverse_multiquadric_kernel",
+    "log_loss",
+    "mae",
+    "mce",
+    "mcse_mean",
+    "mean_interval_width",
+    "mmd2",
+    "nll",
+    "pit_summary",
+    "precision_recall",
+    "reliability_diagram",
+    "rhat",
+    "rmse",
+    "speed_up",
+    "top_k_accuracy",
+]

@@ -1,0 +1,51 @@
+"""What Credence raises when it must refuse: a sentence that says what was wrong, what was received
+and what to do."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class CredenceError(Exception):
+    """Base of every error that Credence raises on purpose."""
+
+
+class InputError(CredenceError, ValueError):
+    """The input cannot be used as it is; the command line ends with status 2."""
+
+
+class StorageError(CredenceError):
+    """A file or folder cannot be written or read; nothing already saved is lost."""
+
+    @classmethod
+    def while_writing(cls, path: object, error: OSError) -> "StorageError":
+        """The sentence for an operating system's error."""
+        return cls(
+            f"Could not write {path}: {error.strerror or error}. What was saved before is safe; "
+            "free space or choose a writable folder, then resume."
+        )
+
+
+class Interrupted(CredenceError):
+    """The user stopped the run before there was anything to return."""
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """`" Did you mean 'nearest'?"` (with its leading space), or nothing if no candidate is near.
+
+    Upper and lower case count as equal, so `medv` finds `MEDV`.
+    """
+    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f" Did you mean '{by_lower[near[0]]}'?" if near else ""
+
+
+def quoted(names: Iterable[object], *, most: int = 8) -> str:
+    """`'a', 'b', 'c'`, and after `most` of them `and 12 more`."""
+    names = list(names)
+    shown = ", ".join(f"'{name}'" for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 row`, `2 rows`, `1,000 rows`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,73 @@
+"""The contract of every Markov kernel: one chain, one step, pure functions.
+
+    init(position, data) -> State           State: a NamedTuple with a `position` (weight,)
+    step(key, state, data) -> (State, Info) Info: a NamedTuple of scalars, what happened
+
+Every Info has `is_finite`; where they mean something also `acceptance_rate`, `is_divergent` and
+`num_gradients` (gradients of the log density that the step cost). The driver maps a kernel over
+chains and devices; a kernel never knows of them. Data are an argument, so that a minibatch or
+another data set of the same shape needs no new program.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from credence.posterior import Data, LogDensity, Position
+
+Settings = Mapping[str, Any]
+"""Arrays a kernel is built with (step size, ...): arguments of compiled programs."""
+
+
+class State(Protocol):
+    """What the next step needs, no more."""
+
+    @property
+    def position(self) -> Position: ...
+
+
+class Info(Protocol):
+    """What happened; no kernel reads it."""
+
+    @property
+    def is_finite(self) -> Bool[Array, ""]: ...
+
+
+class Kernel(NamedTuple):
+    """One chain's Markov kernel; see the module's docstring."""
+
+    init: Callable[[Position, Data], Any]
+    step: Callable[[PRNGKeyArray, Any, Data], tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to build a kernel inside a compiled program: frozen, so programs are found again.
+
+    Args:
+        build: build(log_density, **settings, **static) -> Kernel.
+        log_density: from `flat_log_density`, the same object for the same model.
+        static: settings that change the program itself, as sorted (name, value) pairs.
+        fixed_cost: True if all chains cost the same per step, so that they run abreast; False
+            (NUTS) lets each CPU device run its chains one after another.
+    """
+
+    build: Callable[..., Kernel]
+    log_density: LogDensity
+    static: tuple[tuple[str, Any], ...] = ()
+    fixed_cost: bool = True
+
+    def __call__(self, settings: Settings) -> Kernel:
+        return self.build(self.log_density, **settings, **dict(self.static))
+
+
+def check_step_size(step_size: float | Float[Array, ""]) -> None:
+    """Refuse a step size that is not > 0; inside a compiled program it is unknown and passes."""
+    import jax
+
+    from credence.errors import InputError
+
+    if not isinstance(step_size, jax.core.Tracer) and not step_size > 0:
+        raise InputError(f"step_size must be > 0, got {step_size}; start near 0.01.")

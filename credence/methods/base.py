@@ -1,0 +1,184 @@
+"""What all methods share: settings as a frozen dataclass, `run`, and the way to an `Ensemble`.
+
+A method turns a posterior into an ensemble. `run` opens the driver and hands over to the method's
+`_run`, which calls `driver.phase(...)` for its phases and returns draws. A chain method starts
+from the members of a deep ensemble, because a sampler started at random wastes its warm-up.
+"""
+
+import dataclasses
+import hashlib
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from credence.clock import CompileClock
+from credence.diagnostics.cost import Cost
+from credence.ensemble import Ensemble, Provenance
+from credence.errors import InputError
+from credence.posterior import BayesianModel, Data, Posterior
+from credence.progress import Monitor, NoProgress, Progress
+from credence.run import Driver
+
+
+class Drawn(NamedTuple):
+    """What a method's phases leave: positions and per-draw scalars."""
+
+    positions: Float[Any, "chain draw weight"]
+    scalars: dict[str, Float[np.ndarray, "chain draw"]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """Base of all methods; a subclass is a frozen dataclass of settings with `_run`."""
+
+    name: ClassVar[str]
+    """As given to method="..."."""
+    summary: ClassVar[str]
+    """One line for `credence methods`."""
+    is_chain: ClassVar[bool] = True
+    """Whether draws form Markov chains that leave the posterior (nearly) invariant."""
+
+    def run(
+        self,
+        key: PRNGKeyArray | int,
+        posterior: Posterior,
+        *,
+        folder: str | Path | None = None,
+        progress: Progress | None = None,
+        max_seconds: float | None = None,
+    ) -> Ensemble:
+        """Sample (or train) and return the ensemble.
+
+        Args:
+            key: a key of `jax.random.key`, or an integer seed.
+            posterior: what to sample.
+            folder: where checkpoints go; a run in the same folder with the same arguments goes on
+                where it stopped.
+            progress: what shows progress (`credence.progress.RichProgress()`); nothing by default.
+            max_seconds: wall-clock budget; what is drawn by then is returned.
+        Raises:
+            Interrupted: on Ctrl-C before there was a draw.
+            StorageError: where a checkpoint cannot be written or read.
+        """
+        if max_seconds is not None and not max_seconds > 0:
+            raise InputError(f"max_seconds must be > 0, got {max_seconds}.")
+        seed = key if isinstance(key, int) else None
+        key = as_key(key)
+        watcher = progress or NoProgress()
+        watcher.monitor = function_monitor(posterior)
+        start = time.perf_counter()
+        checkpoints = None if folder is None else Path(folder)
+        driver = Driver(checkpoints, progress=watcher, max_seconds=max_seconds)
+        with CompileClock() as clock:
+            with driver:
+                drawn = self._run(key, posterior, driver)
+            params = jax.device_get(posterior.unravel(jnp.asarray(drawn.positions)))
+        seconds = time.perf_counter() - start
+        return Ensemble(
+            model=posterior.model,
+            params=params,
+            cost=measured_cost(driver, posterior, seconds, clock.seconds),
+            provenance=Provenance(
+                self.name, dataclasses.asdict(self), seed, fingerprint(posterior)
+            ),
+            num_features=feature_shape(posterior),
+            num_targets=posterior.data.y.shape[1] if posterior.data.y.ndim == 2 else 1,
+            is_chain=self.is_chain,
+            scalars=drawn.scalars,
+        )
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> "Method":
+        """The method that `dataclasses.asdict` described."""
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        return cls(
+            **{
+                name: type(fields[name].default)(**value) if isinstance(value, dict) else value
+                for name, value in settings.items()
+            }
+        )
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        raise NotImplementedError
+
+
+def as_key(key: PRNGKeyArray | int) -> PRNGKeyArray:
+    """A new-style key from a key or a seed."""
+    if isinstance(key, int):
+        return jax.random.key(key)
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key
+    return jax.random.wrap_key_data(key)
+
+
+def feature_shape(posterior: Posterior) -> int | tuple[int, ...]:
+    """Number of features, or the shape of an image."""
+    shape = posterior.data.x.shape[1:]
+    return shape[0] if len(shape) == 1 else shape
+
+
+def fingerprint(posterior: Posterior) -> str:
+    """SHA-256 of the data (x, y, weight), first 16 hex digits."""
+    digest = hashlib.sha256()
+    for array in posterior.data:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def function_monitor(posterior: Posterior, num_points: int = 20) -> Monitor:
+    """Predictions at a few training inputs, for the live R-hat and ESS."""
+    chosen = np.linspace(0, posterior.num_points - 1, min(num_points, posterior.num_points))
+    rows = np.unique(chosen.astype(int))
+    return lambda draws: np.asarray(
+        _first_output(jnp.asarray(draws), posterior.data, rows, model=posterior.model)
+    )
+
+
+@partial(jax.jit, static_argnames="model")
+def _first_output(
+    draws: Float[Array, "chain draw weight"],
+    data: Data,
+    rows: Int[Array, " row"],
+    *,
+    model: BayesianModel,
+) -> Float[Array, "chain draw row"]:
+    x = data.x[rows]
+
+    def output(position: Float[Array, " weight"]) -> Float[Array, " row"]:
+        return model.network.apply(model.unravel(position, data).network, x)[:, 0]
+
+    return jax.vmap(jax.vmap(output))(draws)
+
+
+def measured_cost(
+    driver: Driver, posterior: Posterior, seconds: float, compile_seconds: float
+) -> Cost:
+    """All work the driver's phases did, in evaluations of single data points, and where time went.
+
+    Nominal FLOPs: 2 per weight and point forward, 6 for a value with its gradient. Seconds of all
+    phases add up to the wall time; what belongs to no phase is "other". A resumed run counts what
+    its phases took before as well.
+    """
+    gradients = sum(
+        int(result.info["num_gradients"].sum())
+        for result in driver.results.values()
+        if "num_gradients" in result.info
+    )
+    evaluations = gradients * posterior.num_points
+    phases = {name: result.seconds for name, result in driver.results.items()}
+    in_phases = sum(result.compile_seconds for result in driver.results.values())
+    phases["compile"] = max(in_phases, compile_seconds)
+    phases["other"] = max(seconds - sum(phases.values()), 0.0)
+    return Cost(
+        likelihood_evaluations=evaluations,
+        gradient_evaluations=evaluations,
+        flops=6.0 * posterior.num_weights * evaluations,
+        seconds=phases,
+    )

@@ -1,0 +1,201 @@
+"""Deep ensembles and their single member, the maximum a posteriori network.
+
+Lakshminarayanan, Pritzel & Blundell, "Simple and scalable predictive uncertainty estimation using
+deep ensembles" (2017): independent trainings from random starts. Members maximise the log posterior
+by Adam with early stopping, all in one vmapped program.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray, UInt32
+
+from credence.errors import InputError
+from credence.kernels.base import Recipe
+from credence.kernels.optimizer import adam
+from credence.methods.base import Drawn, Method
+from credence.models.priors import require_positive
+from credence.posterior import BayesianModel, Data, Posterior
+from credence.run import Adapter, Block, Driver
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How members are trained.
+
+    Args:
+        max_epochs: passes over the data at most.
+        learning_rate: of Adam, in units of the weights.
+        batch_size: rows per step; None uses all rows up to 1024 and 128 beyond.
+        validation_fraction: share of the rows held out to decide when to stop; without any, the
+            log density of the posterior itself decides.
+        patience: rounds (of about 50 steps, whole epochs) without improvement before a member
+            counts as finished.
+    """
+
+    max_epochs: int = 2000
+    learning_rate: float = 0.01
+    batch_size: int | None = None
+    validation_fraction: float = 0.1
+    patience: int = 5
+
+    def __post_init__(self) -> None:
+        require_positive(
+            max_epochs=self.max_epochs, learning_rate=self.learning_rate, patience=self.patience
+        )
+        if not 0 <= self.validation_fraction < 1:
+            raise InputError(
+                f"validation_fraction must be in [0, 1), got {self.validation_fraction}."
+            )
+
+
+class Best(NamedTuple):
+    """Each member's best weights so far."""
+
+    positions: Float[Array, "member weight"]
+    loss: Float[Array, " member"]
+    """Minus the mean log likelihood of the validation rows there (without such rows, minus the log
+    posterior density per row), in nats."""
+    stale: Float[Array, " member"]
+    """Rounds without improvement."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepEnsemble(Method):
+    """Independently trained members, equally weighted.
+
+    Args:
+        num_members: number of networks; 5 as in the paper.
+        training: see `Training`.
+    """
+
+    name: ClassVar[str] = "deep_ensemble"
+    summary: ClassVar[str] = "independently trained networks (approximate)"
+    is_chain: ClassVar[bool] = False
+
+    num_members: int = 5
+    training: Training = field(default_factory=Training)
+
+    def __post_init__(self) -> None:
+        require_positive(num_members=self.num_members)
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        best = train(key, posterior, driver, self.num_members, self.training)
+        return Drawn(best.positions[None], {"validation_loss": np.asarray(best.loss)[None]})
+
+
+@dataclass(frozen=True, kw_only=True)
+class MAP(Method):
+    """One network at a maximum of the posterior: no uncertainty of the weights.
+
+    Args:
+        training: see `Training`.
+    """
+
+    name: ClassVar[str] = "map"
+    summary: ClassVar[str] = "one network at a maximum of the posterior (no weight uncertainty)"
+    is_chain: ClassVar[bool] = False
+
+    training: Training = field(default_factory=Training)
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        return DeepEnsemble(num_members=1, training=self.training)._run(key, posterior, driver)
+
+
+def train(
+    key: PRNGKeyArray,
+    posterior: Posterior,
+    driver: Driver,
+    num_members: int,
+    training: Training,
+    *,
+    budget_share: float = 1.0,
+) -> Best:
+    """Train members as the driver's phase "train"; each ends at its best validation loss."""
+    key_init, key_split, key_phase = jax.random.split(key, 3)
+    num_validation = round(training.validation_fraction * posterior.num_points)
+    fitting, validation = split(key_split, posterior.data, num_validation)
+    num_points = fitting.x.shape[0]
+    batch_size = training.batch_size or (num_points if num_points <= 1024 else 128)
+    steps_per_epoch = -(-num_points // min(batch_size, num_points))
+    epochs_per_round = max(1, round(50 / steps_per_epoch))
+    start = posterior.init(key_init, num_members)
+
+    def update(best: Best, block: Block) -> Best:
+        return improve(
+            best,
+            block.states.position,
+            validation,
+            model=posterior.model,
+            with_prior=num_validation == 0,
+        )
+
+    infinite = np.full(num_members, np.inf, start.dtype)
+    adapter = Adapter(
+        Best(start, jnp.asarray(infinite), jnp.asarray(np.zeros_like(infinite))),
+        settings=lambda best: {"learning_rate": np.float32(training.learning_rate)},
+        update=update,
+        finished=lambda best: bool(np.all(np.asarray(best.stale) >= training.patience)),
+    )
+    result = driver.phase(
+        "train",
+        key_phase,
+        Recipe(adam, posterior.log_density),
+        start,
+        fitting,
+        adapter,
+        num_steps=training.max_epochs * steps_per_epoch,
+        thinning=steps_per_epoch,
+        block_steps=epochs_per_round * steps_per_epoch,
+        batch_size=batch_size,
+        keep_draws=False,
+        budget_share=budget_share,
+        may_stop_early=True,
+    )
+    return result.memory
+
+
+def split(key: PRNGKeyArray, data: Data, num_validation: int) -> tuple[Data, Data]:
+    """Rows to fit and rows to validate on, at random; without the latter, all rows for both."""
+    if num_validation == 0:
+        return data, data
+    order = np.argsort(np.asarray(_random_bits(key, data.x.shape[0])), stable=True)
+    rows = lambda index: Data(*(jnp.asarray(np.asarray(leaf)[index]) for leaf in data))  # noqa: E731
+    return rows(order[num_validation:]), rows(order[:num_validation])
+
+
+@partial(jax.jit, static_argnums=1)
+def _random_bits(key: PRNGKeyArray, size: int) -> UInt32[Array, " point"]:
+    return jax.random.bits(key, (size,))
+
+
+@partial(jax.jit, static_argnames=("model", "with_prior"))
+def improve(
+    best: Best,
+    positions: Float[Array, "member weight"],
+    validation: Data,
+    *,
+    model: BayesianModel,
+    with_prior: bool,
+) -> Best:
+    """Keep, member by member, what predicts the validation rows better.
+
+    with_prior=True compares log posterior densities instead: the rows are those that were fitted.
+    """
+
+    def validation_loss(position: Float[Array, " weight"]) -> Float[Array, ""]:
+        params = model.unravel(position, validation)
+        log = model.log_density if with_prior else model.log_likelihood
+        return -log(params, validation) / jnp.sum(validation.weight)
+
+    loss = jax.lax.map(validation_loss, positions)
+    better = loss < best.loss
+    return Best(
+        jnp.where(better[:, None], positions, best.positions),
+        jnp.where(better, loss, best.loss),
+        jnp.where(better, 0.0, best.stale + 1),
+    )

@@ -1,0 +1,173 @@
+"""Warm-up of Hamiltonian samplers: step size and diagonal metric, pooled over chains.
+
+A warm-up is a sequence of rounds, each one compiled block of steps with fixed settings. After a
+round, on the host, the step size moves towards the target acceptance rate (Robbins & Monro), and
+at the end of windows that double in length, as in Stan, the metric becomes the pooled variance
+within chains. All chains share settings, so a round of C chains is worth C rounds of one; the
+program of the warm-up is that of sampling.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from credence.kernels.base import Settings
+from credence.posterior import Data, LogDensity
+from credence.run import Adapter, Block
+
+
+class Memory(NamedTuple):
+    """What the warm-up remembers between rounds (numpy, fixed shapes)."""
+
+    round: np.ndarray
+    """Rounds done."""
+    rounds_since_metric: np.ndarray
+    """Rounds since the metric last changed."""
+    log_step_size: np.ndarray
+    mean_log_step_size: np.ndarray
+    """Average since the metric last changed, its first round left out."""
+    inverse_mass: Float[np.ndarray, " weight"]
+    sum_of_squares: Float[np.ndarray, " weight"]
+    """Squared deviations from each chain's mean of each round of the window."""
+    degrees_of_freedom: np.ndarray
+
+
+def window_adaptation(
+    step_size: float,
+    inverse_mass: Float[Array, " weight"],
+    *,
+    num_rounds: int,
+    target_acceptance_rate: float = 0.8,
+) -> Adapter:
+    """Adapter of `step_size` and `inverse_mass`; after the phase see `tuned`.
+
+    Args:
+        step_size, inverse_mass: where to start.
+        num_rounds: blocks in the warm-up phase.
+        target_acceptance_rate: .8 as in Stan.
+    """
+    ends = metric_ends(num_rounds)
+    zero = np.zeros(())
+    first_metric = np.asarray(inverse_mass)
+    start = Memory(
+        zero,
+        zero,
+        np.log(np.asarray(step_size, float)),
+        zero,
+        first_metric,
+        np.zeros_like(first_metric),
+        zero,
+    )
+
+    def settings(memory: Memory) -> Settings:
+        return {
+            "step_size": np.exp(memory.log_step_size).astype(first_metric.dtype),
+            "inverse_mass": memory.inverse_mass,
+        }
+
+    def update(memory: Memory, block: Block) -> Memory:
+        acceptance = float(np.mean(np.asarray(block.info["acceptance_rate"])))
+        memory = _move_step_size(memory, acceptance - target_acceptance_rate)
+        memory = _add_draws(memory, np.asarray(block.draws))
+        memory = memory._replace(round=memory.round + 1)
+        return _renew_metric(memory) if int(memory.round) in ends else memory
+
+    return Adapter(start, settings, update)
+
+
+def tuned(memory: Memory) -> Settings:
+    """The settings to sample with: the averaged step size and the last metric."""
+    dtype = memory.inverse_mass.dtype
+    return {
+        "step_size": np.exp(memory.mean_log_step_size).astype(dtype),
+        "inverse_mass": memory.inverse_mass,
+    }
+
+
+def metric_ends(num_rounds: int) -> list[int]:
+    """Rounds after which the metric is renewed: 2, 5, 11, 23, ..., the last at about 3/4."""
+    last = max(1, (3 * num_rounds) // 4)
+    ends, length, end = [], 2, 2
+    while end + 2 * length <= last:
+        ends.append(end)
+        length *= 2
+        end += length
+    return [*ends, last]
+
+
+def _move_step_size(memory: Memory, excess: float) -> Memory:
+    """Robbins-Monro on the log step size, and the running mean of the values used."""
+    count = memory.rounds_since_metric + 1
+    log_step = memory.log_step_size + 1.5 / np.sqrt(count) * excess
+    mean = (
+        log_step
+        if count < 2
+        else memory.mean_log_step_size + (log_step - memory.mean_log_step_size) / (count - 1)
+    )
+    return memory._replace(
+        rounds_since_metric=count, log_step_size=log_step, mean_log_step_size=np.asarray(mean)
+    )
+
+
+def _add_draws(memory: Memory, draws: Float[np.ndarray, "chain draw weight"]) -> Memory:
+    """Squared deviations from each chain's own mean: modes may differ between chains."""
+    centred = draws - draws.mean(axis=1, keepdims=True)
+    chains, steps, _ = draws.shape
+    return memory._replace(
+        sum_of_squares=memory.sum_of_squares + np.sum(centred**2, axis=(0, 1)),
+        degrees_of_freedom=memory.degrees_of_freedom + chains * (steps - 1),
+    )
+
+
+def _renew_metric(memory: Memory) -> Memory:
+    """Pooled variances, shrunk a little to their geometric mean; then a new window."""
+    count = memory.degrees_of_freedom
+    if count == 0:  # one draw per round says nothing
+        return memory
+    variance = np.maximum(memory.sum_of_squares / count, 1e-10)
+    typical = np.exp(np.mean(np.log(variance)))
+    inverse_mass = (count * variance + 5 * typical) / (count + 5)
+    rescale = 0.5 * np.mean(np.log(memory.inverse_mass / inverse_mass))
+    return memory._replace(
+        rounds_since_metric=np.zeros(()),
+        log_step_size=memory.log_step_size + rescale,
+        mean_log_step_size=memory.log_step_size + rescale,
+        inverse_mass=inverse_mass.astype(memory.inverse_mass.dtype),
+        sum_of_squares=np.zeros_like(memory.sum_of_squares),
+        degrees_of_freedom=np.zeros(()),
+    )
+
+
+@partial(jax.jit, static_argnames=("log_density",))
+def reasonable_step_size(
+    key: PRNGKeyArray,
+    positions: Float[Array, "chain weight"],
+    inverse_mass: Float[Array, " weight"],
+    data: Data,
+    *,
+    log_density: LogDensity,
+) -> Float[Array, ""]:
+    """Largest of 4, 2, 1, ... whose one leapfrog step accepts on average above one half, or 2^-17.
+
+    Hoffman & Gelman (2014), heuristic of section 3.2.1, with one momentum per chain.
+    """
+    value_and_grad = jax.vmap(jax.value_and_grad(log_density), (0, None))
+    noise = jax.random.normal(key, positions.shape, positions.dtype)
+    momentum = noise / jnp.sqrt(inverse_mass)
+    value, grad = value_and_grad(positions, data)
+
+    def acceptance(step_size: Float[Array, ""]) -> Float[Array, ""]:
+        half = momentum + 0.5 * step_size * grad
+        new_value, new_grad = value_and_grad(positions + step_size * inverse_mass * half, data)
+        end = half + 0.5 * step_size * new_grad
+        kinetic = 0.5 * jnp.sum(inverse_mass * (momentum**2 - end**2), axis=-1)
+        log_ratio = jnp.nan_to_num(new_value - value + kinetic, nan=-jnp.inf)
+        return jnp.mean(jnp.exp(jnp.minimum(log_ratio, 0.0)))
+
+    sizes = 2.0 ** jnp.arange(2, -18, -1, dtype=positions.dtype)
+    is_good = (jax.lax.map(acceptance, sizes) > 0.5).at[-1].set(True)
+    return sizes[jnp.argmax(is_good)]

@@ -1,0 +1,354 @@
+"""Likelihoods: what the outputs of a network say about the data.
+
+A likelihood is a frozen, hashable object. Its own parameters (a learnt noise, say) are
+unconstrained and come first; () if there are none.
+
+    checked_targets(y) -> array                         as below, or an InputError
+    num_outputs(num_targets) -> int                     outputs the network must have
+    init(num_targets) -> params                         where optimisation may start
+    log_prior(params) -> scalar                         normalised, Jacobian included, in nats
+    sample_prior(key, num_targets) -> params
+    log_prob(params, outputs, y) -> (point,)            summed over targets, in nats
+    mean(params, outputs) -> (point, target)            class probabilities for classification
+    sample(key, params, outputs) -> y
+
+Regression has besides `location_scale` and the law of the standardised noise: see `LocationScale`.
+Outputs are (point, output). Targets are (point, target) for regression, integer (point,) for
+classification.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.stats as stats
+import numpy as np
+from jax.scipy.special import betainc
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from credence.errors import InputError
+from credence.models.priors import require_positive
+
+Outputs = Float[Array, "point output"]
+Targets = Float[Array, "point target"]
+Labels = Int[Array, " point"]
+
+
+@runtime_checkable
+class Likelihood(Protocol):
+    """What every likelihood offers; see the module's docstring."""
+
+    def checked_targets(self, y: Any) -> np.ndarray: ...
+
+    def num_outputs(self, num_targets: int) -> int: ...
+
+    def init(self, num_targets: int) -> Any: ...
+
+    def log_prior(self, params: Any) -> Float[Array, ""]: ...
+
+    def sample_prior(self, key: PRNGKeyArray, num_targets: int) -> Any: ...
+
+    def log_prob(self, params: Any, outputs: Outputs, y: Any) -> Float[Array, " point"]: ...
+
+    def mean(self, params: Any, outputs: Outputs) -> Float[Array, "point target"]: ...
+
+    def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Any: ...
+
+
+class LocationScale:
+    """Regression likelihoods y = location + scale * noise; subclasses give the three parts."""
+
+    def checked_targets(self, y: Any) -> np.ndarray:
+        """Numbers (point, target), integers among them; (point,) is one target.
+
+        Raises:
+            InputError: for text, or more than two axes.
+        """
+        y = np.asarray(y)
+        if y.ndim not in (1, 2) or y.dtype.kind not in "biuf":
+            raise InputError(
+                f"{type(self).__name__} needs numbers y (point,) or (point, target), "
+                f"got shape {y.shape} of {y.dtype}."
+            )
+        return y.reshape(len(y), -1).astype(float)
+
+    def location_scale(self, params: Any, outputs: Outputs) -> tuple[Targets, Targets]:
+        """Location and scale of every target, in units of y."""
+        raise NotImplementedError
+
+    def noise_log_density(self, z: Targets) -> Targets:
+        """Log density of the standardised noise."""
+        raise NotImplementedError
+
+    def noise_cdf(self, z: Targets) -> Targets:
+        """Distribution function of the standardised noise."""
+        raise NotImplementedError
+
+    def noise_sample(self, key: PRNGKeyArray, template: Targets) -> Targets:
+        """Standardised noise in the shape and dtype of template."""
+        raise NotImplementedError
+
+    @property
+    def noise_variance(self) -> float:
+        """Variance of the standardised noise."""
+        return 1.0
+
+    def log_prob(self, params: Any, outputs: Outputs, y: Targets) -> Float[Array, " point"]:
+        """Log density of each point, summed over targets, in nats."""
+        location, scale = self.location_scale(params, outputs)
+        return jnp.sum(self.noise_log_density((y - location) / scale) - jnp.log(scale), axis=-1)
+
+    def mean(self, params: Any, outputs: Outputs) -> Targets:
+        """Expected target, in units of y."""
+        return self.location_scale(params, outputs)[0]
+
+    def variance(self, params: Any, outputs: Outputs) -> Targets:
+        """Variance of the noise, in squared units of y."""
+        return self.noise_variance * self.location_scale(params, outputs)[1] ** 2
+
+    def cdf(self, params: Any, outputs: Outputs, y: Targets) -> Targets:
+        """P(target <= y), target by target."""
+        location, scale = self.location_scale(params, outputs)
+        return self.noise_cdf((y - location) / scale)
+
+    def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Targets:
+        """One draw of every target."""
+        location, scale = self.location_scale(params, outputs)
+        return location + scale * self.noise_sample(key, location)
+
+
+class LearntScale(LocationScale):
+    """A location-scale likelihood with one scale per target, fixed or learnt.
+
+    A learnt scale has prior HalfNormal(scale_prior_std) and is stored as its logarithm.
+    """
+
+    fixed_scale: float | None
+    scale_prior_std: float
+
+    def num_outputs(self, num_targets: int) -> int:
+        """One output, the location, per target."""
+        return num_targets
+
+    def init(self, num_targets: int) -> Float[Array, " target"] | tuple[()]:
+        """Log scale of a noise that explains a quarter of the prior's variance."""
+        if self.fixed_scale is not None:
+            return ()
+        return jnp.full(num_targets, jnp.log(0.5 * self.scale_prior_std))
+
+    def log_prior(self, params: Any) -> Float[Array, ""]:
+        """HalfNormal on the scale, Jacobian of the logarithm included."""
+        if self.fixed_scale is not None:
+            return jnp.zeros(())
+        log_half_normal = jnp.log(2.0) + stats.norm.logpdf(
+            jnp.exp(params), scale=self.scale_prior_std
+        )
+        return jnp.sum(log_half_normal + params)
+
+    def sample_prior(self, key: PRNGKeyArray, num_targets: int) -> Any:
+        """Log scale of a HalfNormal draw."""
+        if self.fixed_scale is not None:
+            return ()
+        return jnp.log(
+            self.scale_prior_std * jnp.abs(jax.random.normal(key, (num_targets,)))
+        )
+
+    def location_scale(self, params: Any, outputs: Outputs) -> tuple[Targets, Targets]:
+        """The outputs, and the same scale at every point."""
+        scale = jnp.exp(params) if self.fixed_scale is None else self.fixed_scale
+        return outputs, jnp.broadcast_to(scale, outputs.shape).astype(outputs.dtype)
+
+
+class NormalNoise(LocationScale):
+    """Standard normal noise."""
+
+    def noise_log_density(self, z: Targets) -> Targets:
+        return stats.norm.logpdf(z)
+
+    def noise_cdf(self, z: Targets) -> Targets:
+        return stats.norm.cdf(z)
+
+    def noise_sample(self, key: PRNGKeyArray, template: Targets) -> Targets:
+        return jax.random.normal(key, template.shape, template.dtype)
+
+
+@dataclass(frozen=True)
+class Normal(NormalNoise, LearntScale):
+    """y ~ N(output, noise_std^2), the same noise everywhere.
+
+    Args:
+        noise_std: fixed standard deviation in units of y; None learns one per target.
+        scale_prior_std: noise sd ~ HalfNormal(scale_prior_std) where it is learnt.
+    """
+
+    noise_std: float | None = None
+    scale_prior_std: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive(scale_prior_std=self.scale_prior_std)
+        if self.noise_std is not None:
+            require_positive(noise_std=self.noise_std)
+
+    @property
+    def fixed_scale(self) -> float | None:  # type: ignore[override]
+        return self.noise_std
+
+
+@dataclass(frozen=True)
+class StudentT(LearntScale):
+    """y ~ output + scale * t(df): heavier tails, so that outliers pull less.
+
+    Args:
+        df: degrees of freedom, > 2 so that the variance exists.
+        scale: fixed scale in units of y (not the standard deviation); None learns one per target.
+        scale_prior_std: scale ~ HalfNormal(scale_prior_std) where it is learnt.
+    """
+
+    df: float = 4.0
+    scale: float | None = None
+    scale_prior_std: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive(scale_prior_std=self.scale_prior_std)
+        if not self.df > 2:
+            raise InputError(f"df must be > 2 for a finite variance, got {self.df}; 4 is usual.")
+        if self.scale is not None:
+            require_positive(scale=self.scale)
+
+    @property
+    def fixed_scale(self) -> float | None:  # type: ignore[override]
+        return self.scale
+
+    @property
+    def noise_variance(self) -> float:
+        return self.df / (self.df - 2)
+
+    def noise_log_density(self, z: Targets) -> Targets:
+        return stats.t.logpdf(z, self.df)
+
+    def noise_cdf(self, z: Targets) -> Targets:
+        tail = 0.5 * betainc(0.5 * self.df, 0.5, self.df / (self.df + z**2))
+        return jnp.where(z > 0, 1 - tail, tail)
+
+    def noise_sample(self, key: PRNGKeyArray, template: Targets) -> Targets:
+        return jax.random.t(key, self.df, template.shape, template.dtype)
+
+
+@dataclass(frozen=True)
+class HeteroscedasticNormal(NormalNoise):
+    """y ~ N(m(x), s(x)^2): the network's second half of outputs is log s.
+
+    After Nix & Weigend, "Estimating the mean and variance of the target probability distribution"
+    (1994), with the logarithm of the standard deviation as output.
+    """
+
+    def num_outputs(self, num_targets: int) -> int:
+        """A location and a log scale per target."""
+        return 2 * num_targets
+
+    def init(self, num_targets: int) -> tuple[()]:
+        return ()
+
+    def log_prior(self, params: Any) -> Float[Array, ""]:
+        return jnp.zeros(())
+
+    def sample_prior(self, key: PRNGKeyArray, num_targets: int) -> tuple[()]:
+        return ()
+
+    def location_scale(self, params: Any, outputs: Outputs) -> tuple[Targets, Targets]:
+        location, log_scale = jnp.split(outputs, 2, axis=-1)
+        return location, jnp.exp(log_scale)
+
+
+class Classification:
+    """Likelihoods of labels, without parameters of their own."""
+
+    max_label: ClassVar[int | None] = None
+    """The largest label, where the number of outputs does not tell."""
+
+    def checked_targets(self, y: Any) -> np.ndarray:
+        """Integer labels (point,) from 0.
+
+        Raises:
+            InputError: for anything else.
+        """
+        y = np.asarray(y)
+        if y.ndim != 1 or y.dtype.kind not in "biu":
+            raise InputError(
+                f"{type(self).__name__} needs integer labels y (point,), "
+                f"got shape {y.shape} of {y.dtype}: number the classes from 0."
+            )
+        largest = np.inf if self.max_label is None else self.max_label
+        if np.any((y < 0) | (y > largest)):
+            raise InputError(
+                f"{type(self).__name__} needs labels from 0"
+                + ("" if self.max_label is None else f" to {self.max_label}")
+                + f", got {y.min()} to {y.max()}: number the classes from 0."
+            )
+        return y.astype(np.int32)
+
+    def init(self, num_targets: int) -> tuple[()]:
+        return ()
+
+    def log_prior(self, params: Any) -> Float[Array, ""]:
+        return jnp.zeros(())
+
+    def sample_prior(self, key: PRNGKeyArray, num_targets: int) -> tuple[()]:
+        return ()
+
+
+@dataclass(frozen=True)
+class Bernoulli(Classification):
+    """P(y = 1) = sigmoid(output), for labels 0 and 1."""
+
+    max_label: ClassVar[int | None] = 1
+
+    def num_outputs(self, num_targets: int) -> int:
+        """One logit."""
+        return 1
+
+    def log_prob(self, params: Any, outputs: Outputs, y: Labels) -> Float[Array, " point"]:
+        """Log probability of the label, in nats."""
+        logit = outputs[:, 0]
+        return jax.nn.log_sigmoid(jnp.where(y == 1, logit, -logit))
+
+    def mean(self, params: Any, outputs: Outputs) -> Float[Array, "point 2"]:
+        """Probabilities of labels 0 and 1."""
+        logit = outputs[:, 0]
+        return jax.nn.sigmoid(jnp.stack([-logit, logit], axis=-1))
+
+    def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Labels:
+        """One label per point."""
+        return jax.random.bernoulli(key, jax.nn.sigmoid(outputs[:, 0])).astype(jnp.int32)
+
+
+@dataclass(frozen=True)
+class Categorical(Classification):
+    """P(y = c) = softmax(a * outputs)_c with inverse temperature a.
+
+    Args:
+        inverse_temperature: a > 0; below 1 the same outputs give less certain labels.
+    """
+
+    inverse_temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive(inverse_temperature=self.inverse_temperature)
+
+    def num_outputs(self, num_targets: int) -> int:
+        """One logit per class: for labels, num_targets is the number of classes."""
+        return num_targets
+
+    def log_prob(self, params: Any, outputs: Outputs, y: Labels) -> Float[Array, " point"]:
+        """Log probability of the label, in nats."""
+        log_probs = jax.nn.log_softmax(self.inverse_temperature * outputs)
+        return jnp.take_along_axis(log_probs, y[:, None], axis=-1)[:, 0]
+
+    def mean(self, params: Any, outputs: Outputs) -> Float[Array, "point class"]:
+        """Class probabilities."""
+        return jax.nn.softmax(self.inverse_temperature * outputs)
+
+    def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Labels:
+        """One label per point."""
+        return jax.random.categorical(key, self.inverse_temperature * outputs)

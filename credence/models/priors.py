@@ -1,0 +1,248 @@
+"""Priors over the parameters of a network.
+
+A prior is a frozen, hashable object with
+
+    init(network, params) -> hyper                      unconstrained hyperparameters, () if none
+    log_density(network, params, hyper) -> scalar       joint, normalised, in nats
+    sample(key, network, params) -> (params, hyper)     params gives shapes and dtypes only
+
+`GaussianPrior`s have besides `stds(network, params)`, the standard deviation of every weight, which
+pCN and multilevel methods need.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+from jax.scipy.stats import gamma, norm
+
+from credence.errors import InputError
+from credence.models.networks import Layer, Network
+
+
+@runtime_checkable
+class Prior(Protocol):
+    """What every prior offers; see the module's docstring."""
+
+    def init(self, network: Network, params: Any) -> Any: ...
+
+    def log_density(
+        self, network: Network, params: Any, hyper: Any
+    ) -> Float[Array, ""]: ...
+
+    def sample(
+        self, key: PRNGKeyArray, network: Network, params: Any
+    ) -> tuple[Any, Any]: ...
+
+
+class GaussianPrior:
+    """Independent centred Gaussians; a subclass says their standard deviations."""
+
+    def stds(self, network: Network, params: Any) -> Any:
+        """Standard deviations: a pytree like params, each leaf broadcastable to its array."""
+        raise NotImplementedError
+
+    def init(self, network: Network, params: Any) -> tuple[()]:
+        """No hyperparameters."""
+        return ()
+
+    def log_density(
+        self, network: Network, params: Any, hyper: Any
+    ) -> Float[Array, ""]:
+        """Sum over all weights of log N(w; 0, std^2), in nats."""
+        return normal_log_density(params, self.stds(network, params))
+
+    def sample(
+        self, key: PRNGKeyArray, network: Network, params: Any
+    ) -> tuple[Any, tuple[()]]:
+        """One draw; params gives the shapes."""
+        return normal_sample(key, params, self.stds(network, params)), ()
+
+
+@dataclass(frozen=True)
+class Gaussian(GaussianPrior):
+    """N(0, weight_std^2 / fan_in) or N(0, weight_std^2) for weights, N(0, bias_std^2) for biases.
+
+    Args:
+        scaling: "fan_in" (Neal, Bayesian Learning for Neural Networks, 1996: the prior over functions
+            then has a limit as the width grows) or "unit".
+        weight_std: standard deviation of a weight before scaling.
+        bias_std: standard deviation of a bias.
+    Raises:
+        InputError: for an unknown scaling or a standard deviation that is not > 0.
+    """
+
+    scaling: str = "fan_in"
+    weight_std: float = 1.0
+    bias_std: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.scaling not in ("fan_in", "unit"):
+            raise InputError(
+                f"Unknown prior scaling {self.scaling!r}: use 'fan_in' or 'unit'."
+            )
+        require_positive(weight_std=self.weight_std, bias_std=self.bias_std)
+
+    def stds(self, network: Network, params: Any) -> Any:
+        """One number per array."""
+
+        def std(fan_in: int) -> float:
+            if fan_in == 0:
+                return self.bias_std
+            return self.weight_std / (fan_in**0.5 if self.scaling == "fan_in" else 1.0)
+
+        return jax.tree.map(std, network.fan_in(params))
+
+
+@dataclass(frozen=True)
+class TraceClass(GaussianPrior):
+    """Trace-class prior: variance scale * (i j)^-alpha of weight (i, j), scale * i^-alpha of bias i.
+
+    Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural
+    Networks", eqs (4.2)-(4.4), where (4.2) is a variance. Units are ordered: i counts those a
+    weight goes to, j those it comes from, both from 1. For an MLP.
+
+    Args:
+        alpha: decay, > 1 for a trace-class covariance (> 1/2 keeps E f^2 finite).
+        scale: overall variance.
+        decay_inputs: let the first layer decay over the inputs too, as in the paper; off by default
+            because the columns of a table have no natural order.
+        decay_outputs: likewise for the outputs of the last layer.
+    """
+
+    alpha: float = 2.0
+    scale: float = 1.0
+    decay_inputs: bool = False
+    decay_outputs: bool = False
+
+    def __post_init__(self) -> None:
+        require_positive(scale=self.scale)
+        if not self.alpha > 0.5:
+            raise InputError(
+                f"alpha must be > 1/2 for outputs of finite variance, got {self.alpha}; 2 is usual."
+            )
+
+    def stds(self, network: Network, params: Any) -> Any:
+        """One array per kernel and bias of an MLP.
+
+        Raises:
+            InputError: for any other network, whose units have no order to decay along.
+        """
+        if not (isinstance(params, tuple) and all(isinstance(part, Layer) for part in params)):
+            raise InputError(f"TraceClass is a prior of an MLP, got {network}: use Gaussian.")
+        last = len(params) - 1
+
+        def decay(size: int, active: bool) -> Float[Array, " unit"]:
+            return (
+                jnp.arange(1.0, size + 1) ** (-0.5 * self.alpha)
+                if active
+                else jnp.ones(size)
+            )
+
+        def layer_stds(index: int, layer: Any) -> Any:
+            fan_in, fan_out = layer.kernel.shape[-2:]
+            incoming = decay(fan_in, index > 0 or self.decay_inputs)
+            outgoing = decay(fan_out, index < last or self.decay_outputs)
+            root = self.scale**0.5
+            return type(layer)(
+                root * incoming[:, None] * outgoing, root * outgoing
+            )
+
+        return tuple(layer_stds(index, layer) for index, layer in enumerate(params))
+
+
+@dataclass(frozen=True)
+class HierarchicalGamma:
+    """Gaussian weights with unknown precisions, one per group: precision ~ Gamma(shape, rate).
+
+    Weight w of group g ~ N(0, 1 / (precision_g * fan_in)) (fan_in only for scaling="fan_in", and
+    never for biases). Hyperparameters are the log precisions; the density includes their Jacobian.
+
+    Args:
+        shape, rate: of the Gamma density (mean shape / rate).
+        per: "array" (every kernel and every bias), "layer" (kernel and bias together) or "all".
+        scaling: "fan_in" or "unit", as in `Gaussian`.
+    """
+
+    shape: float = 2.0
+    rate: float = 2.0
+    per: str = "layer"
+    scaling: str = "fan_in"
+
+    def __post_init__(self) -> None:
+        require_positive(shape=self.shape, rate=self.rate)
+        if self.per not in ("array", "layer", "all"):
+            raise InputError(
+                f"Unknown grouping per={self.per!r}: use 'array', 'layer' or 'all'."
+            )
+        if self.scaling not in ("fan_in", "unit"):
+            raise InputError(
+                f"Unknown prior scaling {self.scaling!r}: use 'fan_in' or 'unit'."
+            )
+
+    def groups(self, params: Any) -> list[int]:
+        """Group of every array of params, in the order of jax.tree.leaves."""
+        paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(params)]
+        depth = {"array": None, "layer": -1, "all": 0}[self.per]
+        names = [jax.tree_util.keystr(path[:depth]) for path in paths]
+        order = {name: index for index, name in enumerate(dict.fromkeys(names))}
+        return [order[name] for name in names]
+
+    def init(self, network: Network, params: Any) -> Float[Array, " group"]:
+        """Log precisions at the mean of their prior."""
+        dtype = jax.tree.leaves(params)[0].dtype
+        return jnp.full(max(self.groups(params)) + 1, jnp.log(self.shape / self.rate), dtype)
+
+    def stds(
+        self, network: Network, params: Any, hyper: Float[Array, " group"]
+    ) -> Any:
+        """Standard deviation of every array, given the log precisions."""
+        fan_ins, tree = jax.tree.flatten(network.fan_in(params))
+        scaled = self.scaling == "fan_in"
+        return tree.unflatten(
+            jnp.exp(-0.5 * hyper[group]) / (fan_in**0.5 if scaled and fan_in else 1.0)
+            for group, fan_in in zip(self.groups(params), fan_ins, strict=True)
+        )
+
+    def log_density(
+        self, network: Network, params: Any, hyper: Float[Array, " group"]
+    ) -> Float[Array, ""]:
+        """log p(weights | precisions) + log p(log precisions), in nats."""
+        log_hyper = gamma.logpdf(jnp.exp(hyper), self.shape, scale=1 / self.rate) + hyper
+        return normal_log_density(
+            params, self.stds(network, params, hyper)
+        ) + jnp.sum(log_hyper)
+
+    def sample(
+        self, key: PRNGKeyArray, network: Network, params: Any
+    ) -> tuple[Any, Float[Array, " group"]]:
+        """Precisions first, then weights."""
+        key_hyper, key_weights = jax.random.split(key)
+        template = self.init(network, params)
+        log_gamma = jax.random.loggamma(key_hyper, self.shape, template.shape, template.dtype)
+        hyper = log_gamma - jnp.log(self.rate)
+        return normal_sample(key_weights, params, self.stds(network, params, hyper)), hyper
+
+
+def normal_log_density(params: Any, stds: Any) -> Float[Array, ""]:
+    """Sum of log N(w; 0, std^2) over all arrays, in nats."""
+    terms = jax.tree.map(lambda w, s: jnp.sum(norm.logpdf(w, scale=s)), params, stds)
+    return sum(jax.tree.leaves(terms), start=jnp.zeros(()))
+
+
+def normal_sample(key: PRNGKeyArray, params: Any, stds: Any) -> Any:
+    """Independent N(0, std^2) in the shapes and dtypes of params."""
+    leaves, tree = jax.tree.flatten(params)
+    keys = tree.unflatten(jax.random.split(key, len(leaves)))
+    return jax.tree.map(
+        lambda key, w, s: s * jax.random.normal(key, w.shape, w.dtype), keys, params, stds
+    )
+
+
+def require_positive(**values: float) -> None:
+    """Refuse values that are not > 0 (NaN included), naming the first."""
+    for name, value in values.items():
+        if not value > 0:
+            raise InputError(f"{name} must be > 0, got {value}.")

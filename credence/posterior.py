@@ -1,0 +1,260 @@
+"""The posterior: log densities as pure functions of (params, data).
+
+`BayesianModel` is the static half (network, prior, likelihood): frozen, hashable, so compiled
+programs are shared by all data sets of one shape. `Posterior` adds the data, which are always
+*arguments* of compiled functions.
+
+Samplers see a parameter set as one flat vector, a *position* of shape (weight,);
+`unravel` turns it back into `Params`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+
+from credence.errors import InputError
+from credence.models.likelihoods import Likelihood
+from credence.models.networks import Network
+from credence.models.priors import Prior
+
+Position = Float[Array, " weight"]
+Targets = Float[Array, "point target"] | Int[Array, " point"]
+
+
+class Params(NamedTuple):
+    """Everything unknown, unconstrained: weights, noise (likelihood), hyperparameters (prior)."""
+
+    network: Any
+    likelihood: Any
+    prior: Any
+
+
+class Data(NamedTuple):
+    """Observations. Regression targets are (point, target); labels are integers (point,)."""
+
+    x: Float[Array, "point *feature"]
+    y: Targets
+    weight: Float[Array, " point"]
+    """How many observations each row stands for."""
+
+
+LogDensity = Callable[[Position, Data], Float[Array, ""]]
+
+
+@dataclass(frozen=True)
+class BayesianModel:
+    """Network, prior and likelihood: the joint density of parameters and data."""
+
+    network: Network
+    prior: Prior
+    likelihood: Likelihood
+
+    def init(self, key: PRNGKeyArray, data: Data) -> Params:
+        """Parameters where optimisation may start."""
+        network = self.network.init(key, data.x)
+        return Params(
+            network,
+            self.likelihood.init(num_targets(data)),
+            self.prior.init(self.network, network),
+        )
+
+    def sample_prior(self, key: PRNGKeyArray, data: Data) -> Params:
+        """A draw from the prior; data gives the shapes only."""
+        key_network, key_likelihood = jax.random.split(key)
+        template = self.template(data)
+        network, hyper = self.prior.sample(key_network, self.network, template.network)
+        likelihood = self.likelihood.sample_prior(key_likelihood, num_targets(data))
+        return Params(network, likelihood, hyper)
+
+    def simulate(self, key: PRNGKeyArray, params: Params, x: Float[Array, "point *feature"]) -> Any:
+        """Targets drawn from the likelihood at the rows of x."""
+        return self.likelihood.sample(
+            key, params.likelihood, self.network.apply(params.network, x)
+        )
+
+    def log_prior(self, params: Params) -> Float[Array, ""]:
+        """Normalised log prior of all parameters, Jacobians included, in nats."""
+        weights = self.prior.log_density(self.network, params.network, params.prior)
+        return weights + self.likelihood.log_prior(params.likelihood)
+
+    def pointwise_log_likelihood(
+        self, params: Params, x: Float[Array, "point *feature"], y: Targets
+    ) -> Float[Array, " point"]:
+        """Log likelihood of each row, in nats."""
+        outputs = self.network.apply(params.network, x)
+        return self.likelihood.log_prob(params.likelihood, outputs, y)
+
+    def log_likelihood(self, params: Params, data: Data) -> Float[Array, ""]:
+        """Weighted sum over the rows, in nats."""
+        return jnp.sum(
+            data.weight * self.pointwise_log_likelihood(params, data.x, data.y)
+        )
+
+    def log_density(
+        self, params: Params, data: Data, temperature: float = 1.0
+    ) -> Float[Array, ""]:
+        """Log of (prior times likelihood)^(1 / temperature), in nats."""
+        return (self.log_prior(params) + self.log_likelihood(params, data)) / temperature
+
+    def template(self, data: Data) -> Params:
+        """Shapes and dtypes of the parameters, without computing them."""
+        return jax.eval_shape(self.init, jax.random.key(0), data)
+
+    def unravel(self, position: Position, data: Data) -> Params:
+        """Flat vector to parameters; data gives the shapes only."""
+        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self.template(data))
+        return ravel_pytree(zeros)[1](position)
+
+
+def num_targets(data: Data) -> int:
+    """Number of regression targets; 1 for labels."""
+    return data.y.shape[1] if data.y.ndim == 2 else 1
+
+
+@lru_cache(maxsize=256)
+def flat_log_density(model: BayesianModel) -> LogDensity:
+    """log_density(position, data) of a model: what kernels move on.
+
+    The same model gives the same function, so programs compiled for it are found again.
+    """
+
+    def log_density(position: Position, data: Data) -> Float[Array, ""]:
+        return model.log_density(model.unravel(position, data), data)
+
+    return log_density
+
+
+def minibatch(
+    data: Data, index: Int[Array, " batch"], is_real: Float[Array, " batch"]
+) -> Data:
+    """Rows `index` with weights scaled so that sums estimate, without bias, sums over all rows.
+
+    The one place where minibatches are scaled. Rows with is_real = 0 only fill the shape.
+    """
+    scale = data.x.shape[0] / jnp.sum(is_real)
+    return Data(data.x[index], data.y[index], data.weight[index] * is_real * scale)
+
+
+class Posterior:
+    """A model and the data it is conditioned on.
+
+    Args:
+        network: what maps inputs to outputs; see `credence.models.networks`.
+        prior: see `credence.models.priors`.
+        likelihood: see `credence.models.likelihoods`.
+        data: (x, y) or (x, y, weight): x (point, feature); y (point,) or (point, target) for
+            regression, integer labels (point,) from 0 for classification; weight (point,) >= 0.
+    Raises:
+        InputError: where shapes disagree, values are not finite, or labels exceed the outputs.
+    """
+
+    model: BayesianModel
+    data: Data
+
+    def __init__(self, network: Network, prior: Prior, likelihood: Likelihood, data: Any) -> None:
+        self.model = BayesianModel(network, prior, likelihood)
+        x, y, *weight = data
+        self.data = checked_data(x, likelihood.checked_targets(y), *weight)
+        template = self.model.template(self.data)
+        outputs = jax.eval_shape(network.apply, template.network, self.data.x)
+        self._check_outputs(outputs.shape)
+        self.num_weights = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(template))
+
+    def _check_outputs(self, shape: tuple[int, ...]) -> None:
+        labels = self.data.y.ndim == 1
+        classes = int(self.data.y.max()) + 1 if labels else num_targets(self.data)
+        expected = self.model.likelihood.num_outputs(classes)
+        too_few = shape[-1] < expected if labels else shape[-1] != expected
+        if len(shape) != 2 or shape[0] != self.data.x.shape[0] or too_few:
+            raise InputError(
+                f"The network's outputs have shape {shape}, but {len(self.data.x)} rows and "
+                f"{self.model.likelihood} need ({len(self.data.x)}, {expected})."
+            )
+
+    @property
+    def num_points(self) -> int:
+        """Number of rows."""
+        return self.data.x.shape[0]
+
+    @property
+    def log_density(self) -> LogDensity:
+        """The flat log density (position, data) -> scalar, in nats."""
+        return flat_log_density(self.model)
+
+    def init(self, key: PRNGKeyArray, num_members: int) -> Float[Array, "member weight"]:
+        """Flat starting vectors for optimisation."""
+        return _init(jax.random.split(key, num_members), self.data, model=self.model)
+
+    def ravel(self, params: Params) -> Position:
+        """One parameter set to a flat vector: the inverse of `unravel`."""
+        return ravel_pytree(params)[0]
+
+    def unravel(self, position: Float[Array, "*batch weight"]) -> Params:
+        """Flat vectors to parameters, leading axes kept."""
+        return _unravel(position, self.data, model=self.model)
+
+    def __repr__(self) -> str:
+        model = self.model
+        return (
+            f"Posterior({model.network}, {model.prior}, {model.likelihood}, "
+            f"{self.num_points} points, {self.num_weights} weights)"
+        )
+
+
+@partial(jax.jit, static_argnames="model")
+def _init(
+    keys: Key[Array, " member"], data: Data, *, model: BayesianModel
+) -> Float[Array, "member weight"]:
+    return jax.vmap(lambda key: ravel_pytree(model.init(key, data))[0])(keys)
+
+
+@partial(jax.jit, static_argnames="model")
+def _unravel(position: Float[Array, "*batch weight"], data: Data, *, model: BayesianModel) -> Params:
+    unravel = lambda vector: model.unravel(vector, data)  # noqa: E731
+    for _ in position.shape[:-1]:
+        unravel = jax.vmap(unravel)
+    return unravel(position)
+
+
+def checked_data(x: Any, y: Any, weight: Any = None) -> Data:
+    """Arrays for a `Posterior`: x and weight floating, y as its likelihood wants it.
+
+    Args:
+        x: (point, feature, ...), any real numbers.
+        y: (point, target) numbers or integer labels (point,).
+        weight: (point,) numbers >= 0; ones by default.
+    Raises:
+        InputError: where shapes disagree or values are not finite.
+    """
+    x, y = _real("x", x), np.asarray(y)
+    if x.ndim < 2 or len(x) == 0:
+        raise InputError(f"x must be (point, feature) with at least one row, got shape {x.shape}.")
+    if len(x) != len(y):
+        raise InputError(f"x has {len(x)} rows but y has {len(y)}: they must match row by row.")
+    weight = np.ones(len(x)) if weight is None else _real("weight", weight)
+    if weight.shape != (len(x),):
+        raise InputError(f"weight must be {len(x)} numbers, got shape {weight.shape}.")
+    if weight.min() < 0:
+        raise InputError(f"weight must be >= 0, got {weight.min()}.")
+    is_label = np.issubdtype(y.dtype, np.integer) and y.ndim == 1
+    y = jnp.asarray(y, jnp.int32) if is_label else jnp.asarray(_real("y", y).reshape(len(y), -1))
+    return Data(jnp.asarray(x), y, jnp.asarray(weight, x.dtype))
+
+
+def _real(name: str, values: Any) -> np.ndarray:
+    """Finite numbers in the precision of the computation."""
+    try:
+        with np.errstate(over="ignore"):
+            values = np.asarray(values).astype(jnp.result_type(float))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers ({error}): encode text and dates first.") from error
+    if not np.all(np.isfinite(values)):
+        raise InputError(f"{name} has NaN or infinite values: remove or impute them first.")
+    return values

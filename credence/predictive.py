@@ -1,0 +1,267 @@
+"""What a weighted ensemble predicts at some inputs: the mixture of its members' predictions.
+
+    p(y | x) = sum_m weight_m p(y | x, member_m)
+
+Weights sum to one and may be signed (a multilevel estimator): moments and probabilities are the
+signed sums; draws and entropies then first project to a valid distribution, as said there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp, ndtri, xlogy
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+
+from credence.errors import InputError
+from credence.models.likelihoods import Likelihood, LocationScale
+
+PointTarget = Float[Array, "point target"]
+
+
+@dataclass(frozen=True)
+class Predictive:
+    """Predictions of every member at one batch of inputs.
+
+    Args:
+        likelihood: turns outputs into distributions of targets.
+        outputs: (member, point, output).
+        likelihood_params: leaves (member, ...).
+        weights: (member,), sum one.
+    """
+
+    likelihood: Likelihood
+    outputs: Float[Array, "member point output"]
+    likelihood_params: Any
+    weights: Float[Array, " member"]
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether targets are numbers rather than labels."""
+        return isinstance(self.likelihood, LocationScale)
+
+    def member_means(self) -> Float[Array, "member point target"]:
+        """Noise-free predictions: E(y | x, member), or its class probabilities."""
+        return _member_means(self.likelihood, self.likelihood_params, self.outputs)
+
+    def mean(self) -> PointTarget:
+        """Predictive mean; for classification the class probabilities (point, class)."""
+        return _weighted(self.weights, self.member_means())
+
+    def aleatoric_variance(self) -> PointTarget:
+        """Expected variance of the noise, in squared units of y (regression)."""
+        variances = _variances(self._regression(), self.likelihood_params, self.outputs)
+        return _weighted(self.weights, variances)
+
+    def epistemic_variance(self) -> PointTarget:
+        """Variance of the noise-free prediction between members (regression)."""
+        means = self.member_means()
+        centre = _weighted(self.weights, means)
+        return jnp.maximum(_weighted(self.weights, (means - centre) ** 2), 0.0)
+
+    def std(self) -> PointTarget:
+        """Predictive standard deviation: aleatoric and epistemic variance together (regression).
+
+        0 where signed weights leave a negative variance.
+        """
+        return jnp.sqrt(jnp.maximum(self.aleatoric_variance() + self.epistemic_variance(), 0.0))
+
+    def cdf(self, y: PointTarget) -> PointTarget:
+        """P(target <= y), target by target (regression)."""
+        return _mixture_cdf(self._regression(), self.weights, *self._scale_family(), y)
+
+    def quantiles(self, levels: Sequence[float]) -> Float[Array, "level point target"]:
+        """Values below which the target falls with the given probabilities (regression).
+
+        The exact quantiles of the mixture, to float precision. With signed weights the
+        distribution function may dip; the value returned is one where it crosses the level.
+
+        Raises:
+            InputError: for a level outside [1e-6, 1 - 1e-6], beyond single precision.
+        """
+        for level in levels:
+            if not 1e-6 <= level <= 1 - 1e-6:
+                raise InputError(f"Quantile levels must be in [1e-6, 1 - 1e-6], got {level}.")
+        location, scale = self._scale_family()
+        centre, spread = self.mean(), self.std()
+        return jnp.stack(
+            [
+                _mixture_quantile(
+                    self._regression(), self.weights, location, scale, centre, spread, float(level)
+                )
+                for level in levels
+            ]
+        )
+
+    def log_prob(self, y: PointTarget | Int[Array, " point"]) -> Float[Array, " point"]:
+        """Log of the predictive density (probability) of each point's targets, in nats.
+
+        NaN where signed weights leave a negative density.
+        """
+        return _log_prob(
+            self.likelihood, self.weights, self.likelihood_params, self.outputs, y
+        )
+
+    def crps(self, y: PointTarget, key: PRNGKeyArray, num_samples: int = 1000) -> PointTarget:
+        """Continuous ranked probability score from draws, in units of y (regression)."""
+        self._regression()
+        if num_samples < 2:
+            raise InputError(f"num_samples must be >= 2, got {num_samples}; 1000 is usual.")
+        return _sample_crps(self.sample(key, num_samples), y)
+
+    def entropy_total(self) -> Float[Array, " point"]:
+        """Entropy of the class probabilities, in nats (classification)."""
+        self._classification()
+        return _entropy(_simplex(self.mean()))
+
+    def entropy_aleatoric(self) -> Float[Array, " point"]:
+        """Expected entropy of a member's probabilities, in nats (classification)."""
+        self._classification()
+        return jnp.einsum("m,mp->p", self.weights, _entropy(self.member_means()))
+
+    def entropy_epistemic(self) -> Float[Array, " point"]:
+        """Mutual information between label and member: total minus aleatoric, in nats."""
+        return jnp.maximum(self.entropy_total() - self.entropy_aleatoric(), 0.0)
+
+    def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
+        """Targets drawn from the mixture: (sample, point[, target]).
+
+        Members are drawn in proportion to their weights (negative ones set to zero).
+        """
+        key_member, key_noise = jax.random.split(key)
+        chosen = jax.random.choice(
+            key_member,
+            len(self.weights),
+            (num_samples,),
+            p=jnp.maximum(self.weights, 0.0) / jnp.sum(jnp.maximum(self.weights, 0.0)),
+        )
+        return _sample(
+            jax.random.split(key_noise, num_samples),
+            self.likelihood,
+            jax.tree.map(lambda leaf: leaf[chosen], self.likelihood_params),
+            self.outputs[chosen],
+        )
+
+    def _scale_family(self) -> tuple[Array, Array]:
+        """Location and scale of every member (member, point, target)."""
+        return _location_scale(self._regression(), self.likelihood_params, self.outputs)
+
+    def _regression(self) -> LocationScale:
+        if isinstance(self.likelihood, LocationScale):
+            return self.likelihood
+        raise InputError(f"{self.likelihood} predicts labels: this is for regression; use mean().")
+
+    def _classification(self) -> None:
+        if self.is_regression:
+            raise InputError(f"{self.likelihood} predicts numbers: use std() or quantiles().")
+
+
+@partial(jax.jit, static_argnames="likelihood")
+def _member_means(likelihood: Likelihood, params: Any, outputs: Array) -> Array:
+    return jax.vmap(likelihood.mean)(params, outputs)
+
+
+@partial(jax.jit, static_argnames="likelihood")
+def _location_scale(likelihood: LocationScale, params: Any, outputs: Array) -> Any:
+    return jax.vmap(likelihood.location_scale)(params, outputs)
+
+
+@partial(jax.jit, static_argnames="likelihood")
+def _variances(likelihood: LocationScale, params: Any, outputs: Array) -> Array:
+    return jax.vmap(likelihood.variance)(params, outputs)
+
+
+@jax.jit
+def _weighted(
+    weights: Float[Array, " member"], values: Float[Array, "member point target"]
+) -> PointTarget:
+    return jnp.einsum("m,mpt->pt", weights, values, precision="highest")
+
+
+@partial(jax.jit, static_argnames="likelihood")
+def _mixture_cdf(
+    likelihood: LocationScale, weights: Array, location: Array, scale: Array, y: PointTarget
+) -> PointTarget:
+    return _weighted(weights, likelihood.noise_cdf((y - location) / scale))
+
+
+@partial(jax.jit, static_argnames="likelihood")
+def _mixture_quantile(
+    likelihood: LocationScale,
+    weights: Array,
+    location: Array,
+    scale: Array,
+    centre: PointTarget,
+    spread: PointTarget,
+    level: float,
+) -> PointTarget:
+    """Newton's method on the distribution function, kept inside a shrinking bracket.
+
+    Cantelli's inequality gives the first bracket: the quantile of level q lies between
+    mean - std sqrt((1 - q) / q) and mean + std sqrt(q / (1 - q)). With signed weights, Chebyshev's:
+    where every member's tail is below min(q, 1 - q) / sum |weight|, so is the mixture's.
+    """
+    low = centre - spread * jnp.sqrt((1 - level) / level)
+    high = centre + spread * jnp.sqrt(level / (1 - level))
+    tail = jnp.minimum(level, 1 - level) / jnp.sum(jnp.abs(weights))
+    reach = scale * jnp.sqrt(likelihood.noise_variance / tail)
+    is_signed = jnp.any(weights < 0)
+    low = jnp.where(is_signed, jnp.min(location - reach, axis=0), low)
+    high = jnp.where(is_signed, jnp.max(location + reach, axis=0), high)
+
+    def refine(_: int, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        low, high, y = state
+        z = (y - location) / scale
+        excess = _weighted(weights, likelihood.noise_cdf(z)) - level
+        density = _weighted(weights, jnp.exp(likelihood.noise_log_density(z)) / scale)
+        low, high = jnp.where(excess < 0, y, low), jnp.where(excess < 0, high, y)
+        newton = y - excess / density
+        inside = (newton > low) & (newton < high)
+        return low, high, jnp.where(inside, newton, 0.5 * (low + high))
+
+    start = jnp.clip(centre + spread * ndtri(level), low, high)
+    return jax.lax.fori_loop(0, 25, refine, (low, high, start))[2]
+
+
+@partial(jax.jit, static_argnames="likelihood")
+def _log_prob(
+    likelihood: Likelihood, weights: Array, params: Any, outputs: Array, y: Array
+) -> Float[Array, " point"]:
+    log_probs = jax.vmap(likelihood.log_prob, (0, 0, None))(params, outputs, y)
+    return logsumexp(log_probs, axis=0, b=weights[:, None])
+
+
+@partial(jax.jit, static_argnames="likelihood")
+def _sample(
+    keys: Key[Array, " sample"], likelihood: Likelihood, params: Any, outputs: Array
+) -> Array:
+    return jax.vmap(likelihood.sample)(keys, params, outputs)
+
+
+@jax.jit
+def _sample_crps(samples: Float[Array, "sample point target"], y: PointTarget) -> PointTarget:
+    """E|Y - y| - E|Y - Y'| / 2 with the unbiased second term (Gneiting & Raftery, 2007, eq. 20)."""
+    count = samples.shape[0]
+    ordered = jnp.sort(samples, axis=0)
+    rank = 2 * jnp.arange(1, count + 1) - count - 1
+    spread = jnp.einsum("m,mpt->pt", rank.astype(samples.dtype), ordered) / (count * (count - 1))
+    return jnp.mean(jnp.abs(samples - y), axis=0) - spread
+
+
+def _simplex(probabilities: Float[Array, "point class"]) -> Float[Array, "point class"]:
+    """Negative probabilities (signed weights) set to zero, the rest scaled to sum one."""
+    positive = jnp.maximum(probabilities, 0.0)
+    return positive / jnp.sum(positive, axis=-1, keepdims=True)
+
+
+def _entropy(probabilities: Float[Array, "*batch class"]) -> Float[Array, "*batch"]:
+    return -jnp.sum(xlogy(probabilities, probabilities), axis=-1)
+
+
+def concatenate(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Join summaries of consecutive batches along the points."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

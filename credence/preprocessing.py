@@ -1,0 +1,200 @@
+"""From a table to the numbers a network sees, and from standardised targets back to their units.
+
+What was learnt from a table is plain values: it is saved as JSON, which holds no code, and gives
+bit for bit the same numbers after loading.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Shaped
+from sklearn.preprocessing import StandardScaler
+
+from credence.datasets.columns import checked_column, is_numeric
+from credence.datasets.encoding import (
+    CategoricalColumn,
+    Feature,
+    NumericColumn,
+    learn_names,
+    learn_numbers,
+)
+from credence.datasets.files import check_names
+from credence.errors import InputError, did_you_mean, plural, quoted
+
+Table = pd.DataFrame | Shaped[np.ndarray, "row column"]
+KINDS = {"numbers": NumericColumn, "names": CategoricalColumn}
+KIND_OF = {column_type: kind for kind, column_type in KINDS.items()}
+
+
+@dataclass(frozen=True)
+class TablePreprocessor:
+    """What was learnt from the columns of a table; `transform` turns a table into numbers."""
+
+    columns: tuple[NumericColumn | CategoricalColumn, ...]
+
+    @property
+    def feature_names_in_(self) -> list[str]:
+        """The names of the columns in training, in their order."""
+        return [column.name for column in self.columns]
+
+    def get_feature_names_out(self) -> list[str]:
+        """The names of the columns that `transform` returns."""
+        empty = pd.DataFrame(columns=self.feature_names_in_, dtype=np.float64)
+        return [name for name, _ in self._features(empty)]
+
+    def transform(self, X: Table) -> Float[np.ndarray, "row feature"]:
+        """The table as finite float64 numbers that float32 can hold.
+
+        Columns may come in any order; further ones are ignored.
+
+        Raises:
+            InputError: for missing columns, infinities, and text where training had numbers.
+        """
+        frame = self._select(as_frame(X))
+        return np.column_stack([values for _, values in self._features(frame)])
+
+    def check_columns(self, X: Table) -> list[str]:
+        """Notes, in sentences, on what a table to predict for brings that training did not have:
+        columns that are ignored, names never seen, values missing for the first time.
+
+        Raises:
+            InputError: for missing columns.
+        """
+        frame = as_frame(X)
+        extra = [name for name in frame if name not in self.feature_names_in_]
+        notes = [f"Ignored {plural(len(extra), 'column')}: {quoted(extra)}."] if extra else []
+        selected = self._select(frame)
+        news = (column.news(selected[column.name]) for column in self.columns)
+        return notes + [note for note in news if note]
+
+    def to_json(self) -> dict[str, Any]:
+        """What was learnt, as a dictionary that `json.dump` can write."""
+        columns = [{"kind": KIND_OF[type(column)]} | asdict(column) for column in self.columns]
+        return {"columns": columns}
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> "TablePreprocessor":
+        """The preprocessor that `to_json` described.
+
+        Raises:
+            InputError: if the dictionary is not one that `to_json` made.
+        """
+        try:
+            return cls(tuple(_column_from_json(**entry) for entry in saved["columns"]))
+        except (KeyError, TypeError) as error:
+            raise InputError(
+                f"The saved preprocessor is damaged or of another version ({error!r}): fit again."
+            ) from error
+
+    def _select(self, frame: pd.DataFrame) -> pd.DataFrame:
+        check_names(list(frame.columns), "The table")
+        missing = [name for name in self.feature_names_in_ if name not in frame]
+        if missing:
+            unused = set(frame.columns) - set(self.feature_names_in_)
+            raise InputError(
+                f"The table lacks {plural(len(missing), 'column')} that training had: "
+                f"{quoted(missing)}.{did_you_mean(missing[0], unused)}"
+            )
+        return frame[self.feature_names_in_]
+
+    def _features(self, frame: pd.DataFrame) -> Iterator[Feature]:
+        for column in self.columns:
+            yield from column.features(frame[column.name])
+
+
+def make_preprocessor(X: Table) -> TablePreprocessor:
+    """Learns how to turn a table of inputs, or an array of numbers, into numbers for a network.
+
+    Missing values may occur everywhere. The columns of an array are called x0, x1, ...
+
+    Raises:
+        InputError: for duplicate names, infinities, and columns that are empty, hold dates, or
+            hold text among numbers.
+    """
+    frame = as_frame(X)
+    check_names(list(frame.columns), "The table")
+    frame = frame.assign(**{name: checked_column(frame[name], notes=[]) for name in frame})
+    empty = frame.columns[frame.isna().all()]
+    if len(empty):
+        raise InputError(
+            f"No values in {plural(len(empty), 'column')}: {quoted(empty)}. Remove it."
+        )
+    numeric = [name for name in frame if is_numeric(frame[name])]
+    numbers = {column.name: column for column in learn_numbers(frame[numeric])}
+    return TablePreprocessor(tuple(numbers.get(name) or learn_names(frame[name]) for name in frame))
+
+
+def as_frame(X: Table) -> pd.DataFrame:
+    """A DataFrame whose column names are text; the columns of an array are x0, x1, ..."""
+    if isinstance(X, np.ndarray):
+        return pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+    return X.rename(columns=str)
+
+
+def _column_from_json(kind: str, **values: Any) -> NumericColumn | CategoricalColumn:
+    if "categories" in values:
+        values["categories"] = tuple(values["categories"])  # JSON has lists only
+    return KINDS[kind](**values)
+
+
+@dataclass(frozen=True)
+class TargetScaler:
+    """Standardises targets: z = (y - mean) / scale, with one mean and scale for each target.
+
+    With one target, arrays may have any shape; with several, the last axis is the target.
+    """
+
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        y: Float[np.ndarray, "point *target"],
+        sample_weight: Float[np.ndarray, " point"] | None = None,
+    ) -> "TargetScaler":
+        """Mean and standard deviation (divisor: the number of points) of each target.
+
+        Raises:
+            InputError: if a target is constant, not finite, or too large.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            scaler = StandardScaler().fit(np.reshape(y, (len(y), -1)), None, sample_weight)
+        std = np.sqrt(scaler.var_)
+        if not np.isfinite(std).all():
+            raise InputError("The target has missing, infinite or too large values to standardise.")
+        if (
+            std != scaler.scale_
+        ).any():  # scikit-learn's scale is 1 if all differences are rounding
+            raise InputError(
+                f"The target is constant (all {plural(len(y), 'value')} are "
+                f"{scaler.mean_[std != scaler.scale_][0]:g}): there is nothing to learn."
+            )
+        return cls(tuple(scaler.mean_.tolist()), tuple(std.tolist()))
+
+    def transform(self, y: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+        """Targets in their own unit to standardised ones."""
+        return (y - self._values(self.mean)) / self._values(self.scale)
+
+    def inverse(self, z: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+        """Standardised targets (means, quantiles, draws) back to their own unit."""
+        return z * self._values(self.scale) + self._values(self.mean)
+
+    def inverse_scale(self, std: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+        """Standard deviations of standardised targets to the targets' own unit."""
+        return std * self._values(self.scale)
+
+    def to_json(self) -> dict[str, list[float]]:
+        """Means and scales, as a dictionary that `json.dump` can write."""
+        return {"mean": list(self.mean), "scale": list(self.scale)}
+
+    @classmethod
+    def from_json(cls, saved: dict[str, list[float]]) -> "TargetScaler":
+        """The scaler that `to_json` described."""
+        return cls(tuple(saved["mean"]), tuple(saved["scale"]))
+
+    def _values(self, values: tuple[float, ...]) -> float | Float[np.ndarray, " target"]:
+        return np.array(values) if len(values) > 1 else float(*values)

@@ -1,0 +1,32 @@
+"""One self-contained HTML report for people who must decide whether to rely on a model."""
+
+from credence.report.data import (
+    ClassificationTarget,
+    Convergence,
+    RegressionTarget,
+    Reliability,
+    ReportData,
+    RowTable,
+    RunRecord,
+    least_sure_index,
+)
+from credence.report.page import render
+from credence.report.verdict import Check, Level, Verdict, verdict
+from credence.report.writing import write_report
+
+__all__ = [
+    "Check",
+    "ClassificationTarget",
+    "Convergence",
+    "Level",
+    "RegressionTarget",
+    "Reliability",
+    "ReportData",
+    "RowTable",
+    "RunRecord",
+    "Verdict",
+    "least_sure_index",
+    "render",
+    "verdict",
+    "write_report",
+]

@@ -1,0 +1,69 @@
+"""Charts that show whether the chains agree, in the predictions that they make."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from credence.report.charts_regression import thin
+from credence.report.data import Convergence
+from credence.report.markup import Html, shorten
+from credence.report.svg import ACCENT, ALARM, CHAINS, MUTED, SECOND, label, new_figure, to_svg
+
+MAX_TRACES = 3
+MAX_CHAINS = 4
+MAX_DRAWS = 250  # drawn per chain
+RHAT_LIMIT = 1.01  # Vehtari et al. (2021), section 4
+ESS_LIMIT = 400  # the same: 100 per chain for the usual four
+
+
+def trace_chart(convergence: Convergence, name: str, reading: str) -> Html:
+    """Predictions draw by draw, one panel per row, one line per chain."""
+    assert convergence.traces is not None
+    traces = convergence.traces[:MAX_CHAINS, :, :MAX_TRACES]
+    points = traces.shape[2]
+    draws = thin(traces.shape[1], MAX_DRAWS)
+    figure, panels = new_figure(points, height=62 + 86.0 * points, hspace=0.42)
+    texts = {}
+    for point, axes in enumerate(panels):
+        for chain, colour in zip(traces[:, :, point], CHAINS, strict=False):
+            axes.plot(draws, chain[draws], color=colour, linewidth=0.7, alpha=0.8)
+        texts[f"row{point}"] = shorten(convergence.trace_names[point], 50)
+        axes.margins(x=0.01)
+        label(axes, f"@@row{point}@@", "Draw" if point == points - 1 else "")
+        axes.locator_params(axis="y", nbins=3)
+        axes.grid(visible=False, axis="x")
+        axes.tick_params(labelbottom=point == points - 1)
+    return to_svg(figure, name, "Predictions draw by draw", reading, texts)
+
+
+def rhat_chart(convergence: Convergence, name: str, reading: str) -> Html:
+    """Histogram of R-hat over predictions, with its limit."""
+    assert convergence.rhat is not None
+    rhat = convergence.rhat[np.isfinite(convergence.rhat)]
+    figure, (axes,) = new_figure(height=165)
+    low, high = min(1.0, rhat.min()), max(1.015, rhat.max())
+    counts, edges = np.histogram(rhat, bins=24, range=(low, high))
+    centres = (edges[:-1] + edges[1:]) / 2
+    colours = np.where(centres > RHAT_LIMIT, ALARM, ACCENT).tolist()
+    axes.bar(centres, counts, width=0.86 * (edges[1] - edges[0]), color=colours, alpha=0.85)
+    axes.axvline(RHAT_LIMIT, color=MUTED, linewidth=0.8, dashes=(4, 3))
+    axes.grid(visible=False, axis="x")
+    label(axes, "Predictions", "R-hat")
+    return to_svg(figure, name, "R-hat of the predictions", reading)
+
+
+def ess_chart(convergence: Convergence, name: str, reading: str) -> Html:
+    """Histograms of bulk and tail effective sample size over predictions, with their limit."""
+    assert convergence.ess_bulk is not None
+    figure, (axes,) = new_figure(height=165)
+    sizes = [(convergence.ess_bulk, ACCENT), (convergence.ess_tail, SECOND)]
+    finite = [(s[np.isfinite(s)], colour) for s, colour in sizes if s is not None]
+    high = max(1.25 * ESS_LIMIT, *(s.max() for s, _ in finite if len(s)))
+    edges = np.linspace(0, high, 31)
+    for ess, colour in finite:
+        axes.hist(ess, bins=edges.tolist(), color=colour, alpha=0.6)
+    axes.axvline(ESS_LIMIT, color=MUTED, linewidth=0.8, dashes=(4, 3))
+    axes.set_xlim(0, high)
+    axes.grid(visible=False, axis="x")
+    label(axes, "Predictions", "Effective sample size")
+    return to_svg(figure, name, "Effective sample size of the predictions", reading)

@@ -1,0 +1,219 @@
+"""What a report shows: plain arrays, text and numbers; nothing here knows of networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal, TypeVar
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+
+@dataclass(frozen=True)
+class RowTable:
+    """A few test rows as the user wrote them.
+
+    Args:
+        index: position of each row among the test rows of the result it belongs to.
+        columns: original column names, any text.
+        values: one tuple per row, one entry per column; None and NaN read as "missing".
+        names: what to call each row, for example "row 17"; its position counted from 1 if empty.
+    """
+
+    index: tuple[int, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[object, ...], ...]
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require_same_length("RowTable", index=self.index, values=self.values)
+        if self.names:
+            _require_same_length("RowTable", index=self.index, names=self.names)
+        for row in self.values:
+            _require_same_length("RowTable", columns=self.columns, row=row)
+
+
+@dataclass(frozen=True)
+class RegressionTarget:
+    """Predictions of one numeric target on the test rows, all in units of the target.
+
+    `pit` is the predictive distribution function at the truth, in [0, 1]. `aleatoric_std` is the
+    spread that stays when the network is known, `epistemic_std` the spread between networks:
+    std^2 = aleatoric_std^2 + epistemic_std^2.
+    """
+
+    name: str
+    y: Float[np.ndarray, " point"]
+    mean: Float[np.ndarray, " point"]
+    std: Float[np.ndarray, " point"]
+    lower_50: Float[np.ndarray, " point"]
+    upper_50: Float[np.ndarray, " point"]
+    lower_95: Float[np.ndarray, " point"]
+    upper_95: Float[np.ndarray, " point"]
+    pit: Float[np.ndarray, " point"]
+    aleatoric_std: Float[np.ndarray, " point"]
+    epistemic_std: Float[np.ndarray, " point"]
+    unit: str = ""
+    least_sure: RowTable | None = None
+
+    def __post_init__(self) -> None:
+        _require_same_length(f"target {self.name!r}", **_arrays(self))
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Reliability table of the predicted label; `nan` in the bins that hold no row."""
+
+    confidence: Float[np.ndarray, " bin"]  # mean probability of the predicted label
+    accuracy: Float[np.ndarray, " bin"]  # share of rows whose predicted label is the truth
+    count: Int[np.ndarray, " bin"]
+
+    def __post_init__(self) -> None:
+        _require_same_length("Reliability", **_arrays(self))
+
+
+@dataclass(frozen=True)
+class ClassificationTarget:
+    """Predictions of one label on the test rows; labels by position, entropies in nats."""
+
+    name: str
+    labels: tuple[str, ...]
+    y: Int[np.ndarray, " point"]
+    predicted: Int[np.ndarray, " point"]
+    probabilities: Float[np.ndarray, "point label"]
+    entropy_total: Float[np.ndarray, " point"]
+    entropy_aleatoric: Float[np.ndarray, " point"]
+    entropy_epistemic: Float[np.ndarray, " point"]
+    reliability: Reliability
+    least_sure: RowTable | None = None
+
+    def __post_init__(self) -> None:
+        _require_same_length(f"target {self.name!r}", **_arrays(self))
+        if self.probabilities.ndim != 2 or self.probabilities.shape[1] != len(self.labels):
+            raise ValueError(
+                f"target {self.name!r}: probabilities have shape {self.probabilities.shape} for "
+                f"{len(self.labels)} labels: pass one column per label, in the order of labels."
+            )
+
+    @property
+    def confidence(self) -> Float[np.ndarray, " point"]:
+        """Probability of the predicted label."""
+        return self.probabilities[np.arange(len(self.predicted)), self.predicted]
+
+    @property
+    def is_correct(self) -> Bool[np.ndarray, " point"]:
+        """Whether the predicted label is the truth."""
+        return self.predicted == self.y
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """Did the sampler settle? Judged in function space, on predictions at held-out rows.
+
+    Args:
+        converged: None for a method that draws no chains, so that there is nothing to check.
+        reason: one sentence, for people, that says why.
+        max_rhat, min_ess: over the judged predictions; None where they do not exist.
+        rhat, ess_bulk, ess_tail: one value per judged prediction.
+        traces: predictions draw by draw, for a few rows; `trace_names` says which.
+    """
+
+    converged: bool | None
+    reason: str
+    max_rhat: float | None = None
+    min_ess: float | None = None
+    rhat: Float[np.ndarray, " point"] | None = None
+    ess_bulk: Float[np.ndarray, " point"] | None = None
+    ess_tail: Float[np.ndarray, " point"] | None = None
+    traces: Float[np.ndarray, "chain draw traced"] | None = None
+    trace_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.traces is None:
+            return
+        if self.traces.ndim != 3 or self.traces.shape[2] != len(self.trace_names):
+            raise ValueError(
+                f"traces have shape {self.traces.shape} and there are {len(self.trace_names)} "
+                "trace_names: pass (chain, draw, point) and one name per point."
+            )
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What was run and how to repeat it."""
+
+    command: str
+    seed: int | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    data_fingerprint: str = ""
+    created: str = ""
+    notes: tuple[str, ...] = ()
+
+
+Target = RegressionTarget | ClassificationTarget
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """Everything on the page. `metrics` has the keys of metrics.json; `targets` is never empty."""
+
+    title: str
+    task: Literal["regression", "classification"]
+    method: str
+    method_reason: str
+    n_train: int
+    n_test: int
+    metrics: Mapping[str, object]
+    convergence: Convergence
+    targets: tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]
+    run: RunRecord
+
+    def __post_init__(self) -> None:
+        kind = {"regression": RegressionTarget, "classification": ClassificationTarget}
+        if self.task not in kind:
+            raise ValueError(f"task is {self.task!r}: pass 'regression' or 'classification'.")
+        if not self.targets or not all(isinstance(t, kind[self.task]) for t in self.targets):
+            raise ValueError(
+                f"a {self.task} report needs one {kind[self.task].__name__} or more, "
+                f"got {tuple(type(target).__name__ for target in self.targets)}."
+            )
+        for target in self.targets:
+            if len(target.y) != self.n_test:
+                raise ValueError(
+                    f"target {target.name!r} has {len(target.y)} rows but n_test is "
+                    f"{self.n_test}: pass the test rows, all of them."
+                )
+
+
+AnyTarget = TypeVar("AnyTarget", bound=Target)
+
+
+def finite_rows(target: AnyTarget) -> AnyTarget:
+    """The target without the rows on which any number is NaN or infinite."""
+    arrays = _arrays(target)
+    keep = np.ones(len(target.y), dtype=bool)
+    for array in arrays.values():
+        keep &= np.isfinite(array).all(axis=tuple(range(1, array.ndim)))
+    kept = {name: array[keep] for name, array in arrays.items()}
+    return replace(target, **kept)
+
+
+def least_sure_index(target: Target, count: int = 8) -> tuple[int, ...]:
+    """Positions of the `count` rows with the widest predictive spread, widest first."""
+    spread = target.std if isinstance(target, RegressionTarget) else target.entropy_total
+    order = np.argsort(-np.where(np.isnan(spread), np.inf, spread), kind="stable")
+    return tuple(int(i) for i in order[:count])
+
+
+def _arrays(record: object) -> dict[str, np.ndarray]:
+    values = {f.name: getattr(record, f.name) for f in fields(record)}  # type: ignore[arg-type]
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+
+def _require_same_length(what: str, **parts: object) -> None:
+    lengths = {name: len(part) for name, part in parts.items()}  # type: ignore[arg-type]
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"{what}: lengths differ, {lengths}: pass one entry per row to each.")

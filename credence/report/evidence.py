@@ -1,0 +1,144 @@
+"""How far the predictions on the test rows are from calibrated, and how far chance alone goes.
+
+Every band and limit in the report is what 99 % of perfectly calibrated models would stay within,
+so that one constant, `ALPHA`, says how often a sound model is blamed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy import stats
+
+from credence.report.data import (
+    ClassificationTarget,
+    RegressionTarget,
+    Reliability,
+    Target,
+    finite_rows,
+)
+
+ALPHA = 0.01
+NUM_REPLICATES = 4000  # of a calibrated model: the 99 % quantile rests on 40 of them
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the verdict knows of one target.
+
+    Args:
+        name: of the target.
+        n_test: rows checked.
+        num_not_finite: test rows with a prediction that is NaN or infinite.
+        skill: share of the squared error (regression) or of the wrong labels (classification) of
+            the best constant prediction that the model removes; at most 1, at or below 0 it is
+            of no use.
+        gap: regression: Kolmogorov-Smirnov distance of the PIT; classification: ECE.
+        gap_limit: what 99 % of calibrated models stay below.
+        num_covered: rows inside their 95 % interval (regression only).
+    """
+
+    name: str
+    n_test: int
+    num_not_finite: int
+    skill: float
+    gap: float
+    gap_limit: float
+    num_covered: int | None = None
+
+
+def collect_evidence(target: Target, alpha: float = ALPHA) -> Evidence:
+    """Evidence from the rows whose numbers are finite; the others are counted."""
+    finite = finite_rows(target)
+    num_not_finite = len(target.y) - len(finite.y)
+    if isinstance(finite, RegressionTarget):
+        gap, limit = pit_gap(finite.pit, alpha)
+        covered = int(np.sum(is_inside(finite)))
+        skill = skill_regression(finite)
+    else:
+        gap, limit = expected_calibration_error(finite.reliability, alpha)
+        covered = None
+        skill = skill_classification(finite)
+    return Evidence(target.name, len(finite.y), num_not_finite, skill, gap, limit, covered)
+
+
+def is_inside(target: RegressionTarget, coverage: int = 95) -> Bool[np.ndarray, " point"]:
+    """Whether the truth lies in its 50 % or 95 % interval, per row."""
+    lower, upper = getattr(target, f"lower_{coverage}"), getattr(target, f"upper_{coverage}")
+    return (target.y >= lower) & (target.y <= upper)
+
+
+def binomial_interval(n: int, share: float, alpha: float = ALPHA) -> tuple[float, float]:
+    """Central interval of k/n for k ~ Binomial(n, share), at most alpha/2 beyond each end."""
+    if n == 0:
+        return 0.0, 1.0
+    lower, upper = stats.binom.ppf([alpha / 2, 1 - alpha / 2], n, share) / n
+    return float(lower), float(upper)
+
+
+def binomial_band(
+    n: int, shares: Float[np.ndarray, " level"], alpha: float = ALPHA
+) -> tuple[Float[np.ndarray, " level"], Float[np.ndarray, " level"]]:
+    """`binomial_interval` at each share, as (lower, upper)."""
+    intervals = np.array([binomial_interval(n, float(share), alpha) for share in shares])
+    return intervals[:, 0], intervals[:, 1]
+
+
+def central_coverage(
+    pit: Float[np.ndarray, " point"], levels: Float[np.ndarray, " level"]
+) -> Float[np.ndarray, " level"]:
+    """Share of rows inside their central interval at each level: |2 PIT - 1| <= level."""
+    return (np.abs(2 * pit - 1)[:, None] <= levels).mean(axis=0)
+
+
+def pit_gap(pit: Float[np.ndarray, " point"], alpha: float = ALPHA) -> tuple[float, float]:
+    """Largest distance of the PIT, and of the central coverage, from uniform, and its limit.
+
+    The first sees predictions that lean to one side, the second intervals that are too narrow or
+    too wide at any level. The limit splits alpha between the two (Bonferroni).
+    """
+    n = len(pit)
+    if n == 0:
+        return 0.0, 1.0
+    gap = max(stats.kstest(u, "uniform").statistic for u in (pit, np.abs(2 * pit - 1)))
+    return float(gap), float(stats.kstwo.ppf(1 - alpha / 2, n))
+
+
+def pit_counts(pit: Float[np.ndarray, " point"]) -> Int[np.ndarray, " bin"]:
+    """Histogram of the PIT, in 10 bins where they hold 10 rows each on average, in 5 below that."""
+    counts, _ = np.histogram(pit, bins=10 if len(pit) >= 100 else 5, range=(0, 1))
+    return counts
+
+
+def expected_calibration_error(table: Reliability, alpha: float = ALPHA) -> tuple[float, float]:
+    """ECE of a reliability table, and the limit that 1 - alpha of calibrated models stay below.
+
+    The ECE of a calibrated model is not 0 on finite data. Its law follows from the table: the
+    number of right labels in a bin is Binomial(count, confidence). Drawn with a fixed seed.
+    """
+    used = table.count > 0
+    count, confidence = table.count[used], np.clip(table.confidence[used], 0, 1)
+    n = count.sum()
+    if n == 0:
+        return 0.0, 1.0
+    ece = np.sum(count * np.abs(table.accuracy[used] - confidence)) / n
+    right = np.random.default_rng(0).binomial(count, confidence, size=(NUM_REPLICATES, len(count)))
+    chance = np.abs(right - count * confidence).sum(axis=1) / n
+    return float(ece), float(np.quantile(chance, 1 - alpha))
+
+
+def skill_regression(target: RegressionTarget) -> float:
+    """R^2 on the test rows: 1 - squared error / squared error of their mean."""
+    total = np.sum((target.y - target.y.mean()) ** 2) if len(target.y) else 0.0
+    return float(1 - np.sum((target.y - target.mean) ** 2) / total) if total > 0 else np.nan
+
+
+def skill_classification(target: ClassificationTarget) -> float:
+    """1 - wrong labels / wrong labels of always saying the most frequent one."""
+    if not len(target.y):
+        return np.nan
+    wrong_constant = 1 - np.bincount(target.y, minlength=len(target.labels)).max() / len(target.y)
+    wrong = 1 - target.is_correct.mean()
+    return float(1 - wrong / wrong_constant) if wrong_constant > 0 else np.nan

@@ -1,0 +1,159 @@
+"""The whole page: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+
+from credence.report import sections_classification, sections_regression
+from credence.report.data import ClassificationTarget, RegressionTarget, ReportData
+from credence.report.evidence import collect_evidence
+from credence.report.markup import Html, element, join
+from credence.report.sections_run import convergence_section, run_section
+from credence.report.verdict import Level, Verdict, verdict
+from credence.report.wording import count
+
+MAX_CHAPTERS = 6  # targets with sections of their own
+
+WORDS = {
+    Level.TRUST: ("Trust", "trust", "✓"),
+    Level.CARE: ("Use with care", "care", "!"),
+    Level.DO_NOT_TRUST: ("Do not trust", "do-not-trust", "✕"),
+}
+BAR = "This run did not converge. Do not rely on any number below."
+
+
+def render(report: ReportData) -> str:
+    """The report as one HTML document; the same input gives the same text.
+
+    Every piece of text in `report` may hold any characters; it is escaped.
+    """
+    judged = verdict(
+        report.convergence.converged,
+        report.convergence.reason,
+        [collect_evidence(target) for target in report.targets],
+    )
+    is_converged = report.convergence.converged is not False
+    bar = element("div", element("div", BAR), class_="bar", role="alert")
+    main = element(
+        "main",
+        _header(report),
+        _verdict_block(judged, report),
+        *_body(report, is_converged),
+        convergence_section(report.convergence),
+        run_section(report),
+    )
+    title = f"{WORDS[judged.level][0]}: {report.title}"
+    if not is_converged:
+        title = f"Not converged: {report.title}"
+    return _document(title, join([*([] if is_converged else [bar]), main]))
+
+
+def _document(title: str, body: Html) -> str:
+    script = _read("theme.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (  # no network, and no script but our own, whatever the text of the page
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'"
+    )
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("link", rel="icon", href="data:,"),
+        element("title", title),
+        element("style", Html(_read("style.css"))),
+        element(
+            "style",
+            Html(_read("dark.css")),
+            id="dark",
+            media="screen and (prefers-color-scheme: dark)",
+        ),
+    )
+    page = element("html", head, element("body", body, element("script", Html(script))), lang="en")
+    return f"<!doctype html>\n{page}\n"
+
+
+def _header(report: ReportData) -> Html:
+    facts = (
+        f"Credence report · {report.task} · {report.method} · "
+        f"{count(report.n_train, 'training row')}, {count(report.n_test, 'test row')}"
+    )
+    return element(
+        "header",
+        element("div", element("h1", report.title), element("p", facts, class_="small")),
+        element("button", "Dark", id="theme", type="button", hidden=""),
+    )
+
+
+def _verdict_block(judged: Verdict, report: ReportData) -> Html:
+    word, class_, _ = WORDS[judged.level]
+    caveat = (
+        "The verdict holds for new rows that resemble the test rows. "
+        "It says nothing about rows unlike any the model was trained on."
+    )
+    return element(
+        "div",
+        element("p", word, class_="word"),
+        element("p", judged.headline, class_="headline"),
+        element("ul", *map(_check_item, judged.checks), class_="checks"),
+        element("p", caveat, class_="small"),
+        class_=f"verdict {class_}",
+    )
+
+
+def _check_item(check: tuple[Level, str, str]) -> Html:
+    level, subject, sentence = check
+    word, class_, mark = WORDS[level]
+    return element(
+        "li",
+        element("span", mark, class_="mark", role="img", aria_label=word),
+        element("span", subject, class_="subject"),
+        element("span", sentence, class_="sentence"),
+        class_=class_,
+    )
+
+
+def _body(report: ReportData, is_converged: bool) -> list[Html]:
+    """Key numbers, then the sections of every target, as chapters if there are several."""
+    if report.task == "regression":
+        targets = [t for t in report.targets if isinstance(t, RegressionTarget)]
+        numbers = sections_regression.numbers_section(targets, report.metrics, is_converged)
+    else:
+        labels = [t for t in report.targets if isinstance(t, ClassificationTarget)]
+        numbers = sections_classification.numbers_section(labels, report.metrics, is_converged)
+    shown = range(min(len(report.targets), MAX_CHAPTERS))
+    chapters = [_chapter(report, i, is_converged) for i in shown]
+    return [numbers, *_contents(report), *chapters]
+
+
+def _chapter(report: ReportData, i: int, is_converged: bool) -> Html:
+    target, prefix = report.targets[i], f"t{i + 1}"
+    if isinstance(target, RegressionTarget):
+        sections = sections_regression.target_sections(target, prefix, is_converged)
+    else:
+        sections = sections_classification.target_sections(target, prefix, is_converged)
+    if len(report.targets) == 1:
+        return join(sections)
+    place = f"Target {i + 1} of {len(report.targets)}"
+    title = element("div", element("p", place, class_="small"), element("h2", target.name),
+                    class_="chapter", id=prefix)  # fmt: skip
+    return join([title, *sections])
+
+
+def _contents(report: ReportData) -> list[Html]:
+    """Links to the targets; those beyond the limit are in the table of key numbers only."""
+    n = len(report.targets)
+    if n == 1:
+        return []
+    shown = report.targets[:MAX_CHAPTERS]
+    links = [element("a", t.name, href=f"#t{i + 1}") for i, t in enumerate(shown)]
+    more = f"and {n - MAX_CHAPTERS} more, in the table above" if n > MAX_CHAPTERS else ""
+    items = [*links, *([element("span", more)] if more else [])]
+    return [element("nav", *items, class_="contents small", aria_label="Targets")]
+
+
+def _read(name: str) -> str:
+    return resources.files("credence.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,72 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+
+
+def number(value: object, digits: int = 3) -> str:
+    """Three significant digits, a thin space between thousands, a true minus sign.
+
+    >>> number(1234567.0), number(0.012345), number(-3.0)
+    ('1\u202f234\u202f567', '0.0123', '−3')
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return "–" if value is None else str(value)
+    value = float(value)
+    if not math.isfinite(value):
+        return "not finite"
+    if value != 0 and not 1e-4 <= abs(value) < 1e9:
+        text = f"{value:.{digits - 1}e}".replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+    elif value.is_integer() or abs(value) >= 10**digits:
+        text = f"{value:,.0f}"
+    else:
+        decimals = digits - 1 - math.floor(math.log10(abs(value)))
+        text = f"{value:.{max(decimals, 0)}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+    return text.replace(",", "\u202f").replace("-", "−")
+
+
+def with_unit(value: object, unit: str, digits: int = 3) -> str:
+    """A number and its unit, never broken over two lines."""
+    return f"{number(value, digits)}\u00a0{unit}" if unit else number(value, digits)
+
+
+def percent(share: float, decimals: int = 0) -> str:
+    """A share as a percentage; a share short of 0 or 1 is never rounded onto it."""
+    if not math.isfinite(share):
+        return "–"
+    text = f"{100 * share:.{decimals}f}"
+    if share < 1 and float(text) >= 100:
+        text = f"{100 - 10**-decimals:.{decimals}f}" if decimals else ">99"
+    if share > 0 and float(text.lstrip(">")) <= 0:
+        text = f"{10**-decimals:.{decimals}f}" if decimals else "<1"
+    return f"{text}\u00a0%".replace("-", "−")
+
+
+def points(difference: float) -> str:
+    """A difference of two percentages, in percentage points."""
+    value = f"{100 * difference:.1f}"
+    return f"{value}\u00a0{'point' if value == '1.0' else 'points'}".replace("-", "−")
+
+
+def times(larger: float, smaller: float) -> str:
+    """A ratio: `2.1 times`."""
+    return f"{number(larger / smaller, 2)} times" if smaller > 0 else "many times"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as s, min or h."""
+    if not math.isfinite(seconds):
+        return "–"
+    if seconds < 99.5:
+        return f"{number(seconds, 2)}\u00a0s"
+    if seconds < 5970:
+        return f"{seconds / 60:.0f}\u00a0min"
+    return f"{seconds / 3600:.1f}\u00a0h"
+
+
+def count(n: int, noun: str) -> str:
+    """`1 row`, `2 rows`, `1 234 rows`."""
+    return f"{number(n)} {noun}" if n == 1 else f"{number(n)} {noun}s"

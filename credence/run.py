@@ -1,0 +1,432 @@
+"""The one driver of every chain and particle method.
+
+A run is a sequence of *phases* (train, warm up, sample); a phase is a sequence of equal compiled
+*blocks* of steps of one kernel for all chains. Between blocks, on the host, the driver moves the
+progress bar, lets an `Adapter` change the kernel's settings, writes a checkpoint and obeys Ctrl-C
+and the time budget.
+
+Resuming is replaying: call the same method with the same folder. Finished phases and blocks are
+read, not computed, and every block's key comes from its index, so a run killed at any instant and
+resumed gives bit for bit the draws of a run never killed.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Float, Key, PRNGKeyArray
+
+from credence.checkpoint import claim_folder, load_tree, save_tree
+from credence.clock import CompileClock
+from credence.errors import Interrupted
+from credence.kernels.base import Recipe, Settings
+from credence.posterior import Data, minibatch
+from credence.progress import NoProgress, Progress
+
+Draws = Float[np.ndarray, "chain draw weight"]
+
+
+class Block(NamedTuple):
+    """What one compiled block did."""
+
+    states: Any
+    """State after the block, leaves (chain, ...)."""
+    draws: Float[Array, "chain draw weight"]
+    info: dict[str, Array]
+    """Each (chain, draw): flags and rates averaged, counts summed over the draw's steps."""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """Changes a kernel's settings between blocks, from the draws of all chains.
+
+    `memory` is a pytree of fixed shapes, saved with every checkpoint; the functions are pure.
+    """
+
+    memory: Any
+    settings: Callable[[Any], Settings]
+    update: Callable[[Any, Block], Any] = lambda memory, block: memory
+    finished: Callable[[Any], bool] = lambda memory: False
+
+
+def fixed(**settings: Any) -> Adapter:
+    """No adaptation: the same settings for every block."""
+    return Adapter(settings, lambda memory: memory)
+
+
+@dataclass(frozen=True)
+class PhaseResult:
+    """What a phase leaves behind."""
+
+    positions: Float[Array, "chain weight"]
+    draws: Draws
+    """Empty (chain, 0, weight) where the phase keeps none."""
+    info: dict[str, np.ndarray]
+    """Each (chain, draw)."""
+    memory: Any
+    num_steps: int
+    num_rows: int
+    """Data rows each step saw: a minibatch, or all."""
+    seconds: float
+    """Wall time without compilation."""
+    compile_seconds: float
+
+
+class _Saved(NamedTuple):
+    """The checkpoint between blocks."""
+
+    next_block: Any
+    states: Any
+    memory: Any
+    seconds: Any
+    compile_seconds: Any
+    done: Any
+
+
+@dataclass
+class Driver(AbstractContextManager["Driver"]):
+    """Runs phases; use as a context manager so that Ctrl-C ends a block, not the process.
+
+    Args:
+        folder: where checkpoints go; None keeps none.
+        progress: what shows progress; see `credence.progress`.
+        max_seconds: wall-clock budget of the whole run, compilation included; every phase runs at
+            least one block. A phase that time ended stays ended when the run is resumed.
+        identity: what makes the run what it is (method, settings, key, data), as JSON values; the
+            folder refuses a run with another.
+    Raises, on entry:
+        StorageError: where the folder holds another run or cannot be written.
+    """
+
+    folder: Path | None = None
+    progress: Progress = field(default_factory=NoProgress)
+    max_seconds: float | None = None
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    interrupted: bool = field(default=False, init=False)
+    results: dict[str, PhaseResult] = field(default_factory=dict, init=False)
+    _entered: float = field(default_factory=time.perf_counter, init=False)
+    _earlier_seconds: float = field(default=0.0, init=False)
+
+    def phase(
+        self,
+        name: str,
+        key: PRNGKeyArray,
+        recipe: Recipe,
+        positions: Float[Array, "chain weight"],
+        data: Data,
+        adapter: Adapter,
+        *,
+        num_steps: int,
+        thinning: int = 1,
+        block_steps: int = 100,
+        batch_size: int | None = None,
+        keep_draws: bool = True,
+        budget_share: float = 1.0,
+        may_stop_early: bool = False,
+    ) -> PhaseResult:
+        """Run one phase, or read it from the folder as far as it got.
+
+        Args:
+            name: of the phase, unique in the run; its folder and its line in the cost table.
+            recipe, positions, data: what moves, where from (chain, weight), and on what data.
+            adapter: settings of the kernel and how they change between blocks.
+            num_steps: kernel steps per chain; every `thinning`-th is a draw.
+            block_steps: steps per block, rounded so that blocks are equal and cover num_steps.
+            batch_size: rows per step, from shuffled epochs; None uses all rows in every step.
+            keep_draws: return (and save) positions of all draws.
+            budget_share: share of max_seconds used up when this phase must end.
+            may_stop_early: True where an interrupted phase leaves a usable result.
+        Raises:
+            Interrupted: on Ctrl-C where there is nothing usable yet.
+            StorageError: where a checkpoint cannot be written or read.
+        """
+        num_draws = -(-num_steps // thinning)
+        block_draws = -(-num_draws // max(1, round(num_draws * thinning / block_steps)))
+        num_blocks = -(-num_draws // block_draws)
+        devices = chain_devices(len(positions))
+        program = partial(
+            run_block,
+            recipe=recipe,
+            num_draws=block_draws,
+            thinning=thinning,
+            batch_size=batch_size,
+            devices=devices,
+        )
+        folder = None if self.folder is None else self.folder / f"{len(self.results):02d}-{name}"
+        states = init_states(positions, adapter.settings(adapter.memory), data, recipe=recipe)
+        states = spread(states, devices)
+        saved = _Saved(0, states, adapter.memory, 0.0, 0.0, False)
+        blocks: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
+        if folder is not None and (folder / "state.npz").exists():
+            saved = load_tree(folder / "state.npz", saved)
+            like = jax.eval_shape(program, key, states, adapter.settings(saved.memory), data)
+            like = _stored(like, keep_draws)
+            blocks = [
+                load_tree(folder / f"block-{index:05d}.npz", like)
+                for index in range(int(saved.next_block))
+            ]
+            saved = saved._replace(states=spread(saved.states, devices))
+            self._earlier_seconds += float(saved.seconds) + float(saved.compile_seconds)
+
+        with self.progress.phase(name, num_draws, done=len(blocks) * block_draws) as line:
+            for stored in blocks:
+                line.show(*stored)
+            while not (saved.done or self.interrupted):
+                saved, stored = self._advance(program, key, saved, adapter, data, keep_draws)
+                blocks.append(stored)
+                done = len(blocks) == num_blocks or adapter.finished(saved.memory)
+                saved = saved._replace(done=done or self._is_late(budget_share))
+                if folder is not None:
+                    save_tree(folder / f"block-{len(blocks) - 1:05d}.npz", stored)
+                    save_tree(folder / "state.npz", saved)
+                line.advance(block_draws)
+                line.show(*stored)
+
+        if self.interrupted and not saved.done and not (may_stop_early and blocks):
+            raise Interrupted(
+                f"Stopped in phase '{name}', before there was a result to return"
+                + ("." if folder is None else ": resume to go on where it stopped.")
+            )
+        num_rows = min(batch_size or len(data.x), len(data.x))
+        result = _collect(saved, blocks, num_draws, thinning, num_rows)
+        self.results[name] = result
+        return result
+
+    def _advance(
+        self,
+        program: Callable[..., Block],
+        key: PRNGKeyArray,
+        saved: _Saved,
+        adapter: Adapter,
+        data: Data,
+        keep_draws: bool,
+    ) -> tuple[_Saved, tuple[np.ndarray, dict[str, np.ndarray]]]:
+        """Run block `saved.next_block` and adapt."""
+        start = time.perf_counter()
+        with CompileClock() as clock:
+            block_key = jax.random.fold_in(key, int(saved.next_block))
+            block = program(block_key, saved.states, adapter.settings(saved.memory), data)
+            memory = adapter.update(saved.memory, block)
+            stored = jax.device_get(_stored(block, keep_draws))
+        elapsed = time.perf_counter() - start
+        return (
+            _Saved(
+                int(saved.next_block) + 1,
+                block.states,
+                memory,
+                float(saved.seconds) + elapsed - clock.seconds,
+                float(saved.compile_seconds) + clock.seconds,
+                False,
+            ),
+            stored,
+        )
+
+    def _is_late(self, budget_share: float) -> bool:
+        if self.max_seconds is None:
+            return False
+        elapsed = self._earlier_seconds + time.perf_counter() - self._entered
+        return elapsed > budget_share * self.max_seconds
+
+    def __enter__(self) -> "Driver":
+        if self.folder is not None:
+            precision = {"dtype": jnp.result_type(float).name}
+            claim_folder(self.folder, {**self.identity, **precision})
+        self._previous = None
+        if threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def _interrupt(self, *_: Any) -> None:
+        """The first Ctrl-C ends the run after its block, the second at once."""
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
+        self.progress.say("Stopping after this block; Ctrl-C again stops at once.")
+
+
+def chain_devices(num_chains: int) -> int:
+    """Devices that share the chains: the most that divide them evenly."""
+    available = jax.local_device_count()
+    return max(n for n in range(1, available + 1) if num_chains % n == 0)
+
+
+@partial(jax.jit, static_argnames=("recipe",))
+def init_states(
+    positions: Float[Array, "chain weight"], settings: Settings, data: Data, *, recipe: Recipe
+) -> Any:
+    """The kernel's first state of every chain."""
+    kernel = recipe(settings)
+    states = jax.vmap(lambda position: kernel.init(position, data))(positions)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), states)  # no weak types
+
+
+def spread(states: Any, devices: int) -> Any:
+    """Leaves (chain, ...) laid out as `run_block` returns them: its first call compiles for all."""
+    return states if devices == 1 else jax.device_put(states, NamedSharding(_mesh(devices), _CHAIN))
+
+
+_CHAIN = PartitionSpec("chain")
+
+
+def _mesh(devices: int) -> Mesh:
+    return Mesh(np.array(jax.local_devices()[:devices]), ("chain",))
+
+
+@partial(jax.jit, static_argnames=("recipe", "num_draws", "thinning", "batch_size", "devices"))
+def run_block(
+    key: PRNGKeyArray,
+    states: Any,
+    settings: Settings,
+    data: Data,
+    *,
+    recipe: Recipe,
+    num_draws: int,
+    thinning: int,
+    batch_size: int | None,
+    devices: int,
+) -> Block:
+    """num_draws * thinning steps of every chain, chains spread over the devices.
+
+    All keys of a run come from here: block key -> one for the minibatches, one per chain ->
+    one per step. Results do not depend on the number of devices.
+    """
+    num_chains = jax.tree.leaves(states)[0].shape[0]
+    num_steps = num_draws * thinning
+    key_chains, key_batches = jax.random.split(key)
+    step_keys = jax.vmap(lambda chain_key: jax.random.split(chain_key, num_steps))(
+        jax.random.split(key_chains, num_chains)
+    )
+    kernel_map = jax.vmap if recipe.fixed_cost or jax.default_backend() != "cpu" else _one_by_one
+
+    def on_device(
+        step_keys: Key[Array, "chain step"], states: Any, settings: Settings, data: Data, key: PRNGKeyArray
+    ) -> Block:
+        kernel = recipe(settings)
+        load, first = loader(key, data, batch_size)
+
+        def step(carry: tuple[Any, Any], inputs: tuple[Any, Any]) -> tuple[Any, Any]:
+            (states, epoch), (index, keys) = carry, inputs
+            epoch, batch = load(index, epoch)
+            states, info = kernel_map(lambda key, state: kernel.step(key, state, batch))(
+                keys, states
+            )
+            return (states, epoch), info
+
+        def draw(carry: Any, inputs: Any) -> tuple[Any, Any]:
+            carry, info = jax.lax.scan(step, carry, inputs)
+            return carry, (carry[0].position, reduce_info(info))
+
+        steps = jnp.arange(num_steps).reshape(num_draws, thinning)
+        keys = step_keys.swapaxes(0, 1).reshape(num_draws, thinning, -1)
+        (states, _), (draws, info) = jax.lax.scan(draw, (states, first), (steps, keys))
+        chain_first = lambda leaf: leaf.swapaxes(0, 1)  # noqa: E731
+        return Block(states, chain_first(draws), jax.tree.map(chain_first, info))
+
+    if devices > 1:
+        every = PartitionSpec()
+        on_device = jax.shard_map(
+            on_device,
+            mesh=_mesh(devices),
+            in_specs=(_CHAIN, _CHAIN, every, every, every),
+            out_specs=_CHAIN,
+            check_vma=False,
+        )
+    return on_device(step_keys, states, settings, data, key_batches)
+
+
+def _one_by_one(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Like jax.vmap, but a chain never waits inside a step for the longest one."""
+    return lambda *arguments: jax.lax.map(lambda chain: step(*chain), arguments)
+
+
+def reduce_info(info: Any) -> dict[str, Float[Array, " chain"]]:
+    """An Info with leaves (step, chain) to a number per chain: counts summed, the rest averaged."""
+
+    def reduce(leaf: Array) -> Array:
+        is_count = jnp.issubdtype(leaf.dtype, jnp.integer)
+        return jnp.sum(leaf, axis=0) if is_count else jnp.mean(leaf.astype(float), axis=0)
+
+    return {name: reduce(leaf) for name, leaf in info._asdict().items()}
+
+
+def loader(
+    key: PRNGKeyArray, data: Data, batch_size: int | None
+) -> tuple[Callable[[Array, Any], tuple[Any, Data]], Any]:
+    """load(step, epoch) -> (epoch, batch): all data, or slices of shuffled epochs.
+
+    The data are shuffled once per epoch and then sliced (a gather at every step is several times
+    slower); the last slice of an epoch is filled up with rows of weight zero.
+    """
+    num_points = data.x.shape[0]
+    if batch_size is None or batch_size >= num_points:
+        return lambda step, epoch: (epoch, data), ()
+    num_batches = -(-num_points // batch_size)
+    row = jnp.arange(num_batches * batch_size)
+    is_real = jnp.where(row < num_points, 1.0, 0.0).reshape(num_batches, batch_size)
+
+    def shuffle(epoch_index: Array) -> Data:
+        order = jax.random.permutation(jax.random.fold_in(key, epoch_index), num_points)
+        index = jnp.take(order, row % num_points).reshape(num_batches, batch_size)
+        return jax.vmap(partial(minibatch, data))(index, is_real)
+
+    def load(step: Array, epoch: Data) -> tuple[Data, Data]:
+        index = step % num_batches
+        epoch = jax.lax.cond(index == 0, lambda: shuffle(step // num_batches), lambda: epoch)
+        return epoch, jax.tree.map(lambda leaf: leaf[index], epoch)
+
+    shapes = jax.eval_shape(shuffle, jnp.zeros((), jnp.int32))
+    return load, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+
+
+def _stored(block: Block, keep_draws: bool) -> tuple[Any, dict[str, Any]]:
+    """What is kept of a block: arrays, or their shapes where it holds shapes."""
+    if keep_draws:
+        return block.draws, block.info
+    chains, _, weights = block.draws.shape
+    return np.zeros((chains, 0, weights), block.draws.dtype), block.info
+
+
+def _collect(
+    saved: _Saved,
+    blocks: list[tuple[np.ndarray, dict[str, np.ndarray]]],
+    num_draws: int,
+    thinning: int,
+    num_rows: int,
+) -> PhaseResult:
+    """Blocks joined along the draws; surplus draws of the last block dropped."""
+    draws = np.concatenate([draws for draws, _ in blocks], axis=1)[:, :num_draws]
+    info = {
+        name: np.concatenate([block[name] for _, block in blocks], axis=1)[:, :num_draws]
+        for name in blocks[0][1]
+    }
+    done = next(iter(info.values())).shape[1]
+    return PhaseResult(
+        saved.states.position,
+        draws,
+        info,
+        saved.memory,
+        done * thinning,
+        num_rows,
+        float(saved.seconds),
+        float(saved.compile_seconds),
+    )

@@ -1,0 +1,128 @@
+"""How a fitted estimator does on held-out rows: arrays for the report, numbers for metrics.json."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from credence.diagnostics import calibration, classification, regression
+from credence.estimators import BNNClassifier, BNNRegressor
+
+Arrays = dict[str, np.ndarray]
+NUM_TRACES = 6
+
+
+def evaluate(model: BNNRegressor | BNNClassifier, x: pd.DataFrame, y: pd.Series) -> Arrays:
+    """Predictions at the held-out rows; keys as in the report's target classes."""
+    if isinstance(model, BNNRegressor):
+        return _evaluate_regression(model, x, y.to_numpy(float))
+    return _evaluate_classification(model, x, y)
+
+
+def scores(model: BNNRegressor | BNNClassifier, found: Arrays) -> dict[str, float]:
+    """The task's numbers of metrics.json."""
+    if isinstance(model, BNNRegressor):
+        return {
+            "rmse": regression.rmse(found["mean"], found["y"]),
+            "nll": regression.nll(found["log_prob"]),
+            "crps": float(np.mean(found["crps"])),
+            "coverage_95": regression.interval_coverage(
+                found["lower_95"], found["upper_95"], found["y"]
+            ),
+        }
+    probabilities, y = found["probabilities"], found["y"]
+    both = len(np.unique(y)) == probabilities.shape[1]
+    return {
+        "accuracy": classification.accuracy(probabilities, y),
+        "nll": classification.log_loss(probabilities, y),
+        "ece": calibration.ece(probabilities, y),
+        "brier": classification.brier(probabilities, y),
+        "auroc": classification.auroc(probabilities, y) if both else math.nan,
+    }
+
+
+def metrics(
+    model: BNNRegressor | BNNClassifier, found: Arrays, n_train: int
+) -> dict[str, Any]:
+    """All of metrics.json."""
+    judged, cost = model.diagnostics_, model.ensemble_.cost
+    return {
+        "task": "regression" if isinstance(model, BNNRegressor) else "classification",
+        "method": model.method_.name,
+        "method_reason": model.method_reason_,
+        "n_train": n_train,
+        "n_test": len(found["y"]),
+        **{name: _plain(value) for name, value in scores(model, found).items()},
+        "converged": judged.converged,
+        "convergence_reason": judged.reason,
+        "max_rhat_function": _plain(judged.max_rhat_function),
+        "min_ess_function": _plain(judged.min_ess_function),
+        "num_chains": model.ensemble_.num_chains,
+        "num_draws": model.ensemble_.num_draws,
+        "divergences": int(np.sum(model.ensemble_.scalars.get("is_divergent", np.zeros(1)) > 0)),
+        "seconds": {name: round(value, 3) for name, value in cost.seconds.items()},
+        "likelihood_evaluations": cost.likelihood_evaluations,
+        "gradient_evaluations": cost.gradient_evaluations,
+    }
+
+
+def convergence_arrays(
+    model: BNNRegressor | BNNClassifier, x: pd.DataFrame
+) -> Arrays:
+    """R-hat and ESS of the predictions at held-out rows, and a few traces."""
+    from credence.diagnostics import convergence
+
+    if not model.ensemble_.is_chain:
+        return {}
+    rows = np.linspace(0, len(x) - 1, min(len(x), 50)).round().astype(int)
+    functions = model.sample_functions(x.iloc[rows])
+    if isinstance(model, BNNClassifier):
+        functions = functions[..., -1]
+    functions = functions.reshape(*functions.shape[:3], -1)[..., 0]
+    found = {"traces": functions[:, :, :: max(1, len(rows) // NUM_TRACES)][:, :, :NUM_TRACES]}
+    found["trace_rows"] = rows[:: max(1, len(rows) // NUM_TRACES)][:NUM_TRACES]
+    if functions.shape[0] > 1 and functions.shape[1] >= convergence.MIN_DRAWS:
+        found["rhat"] = convergence.rhat(functions)
+    if functions.shape[1] >= convergence.MIN_DRAWS:
+        found["ess_bulk"] = convergence.ess_bulk(functions)
+        found["ess_tail"] = convergence.ess_tail(functions)
+    return found
+
+
+def _evaluate_regression(
+    model: BNNRegressor, x: pd.DataFrame, y: Float[np.ndarray, " point"]
+) -> Arrays:
+    mean, std = model.predict(x, return_std=True)
+    quantiles = model.predict_quantiles(x, (0.025, 0.25, 0.75, 0.975))
+    names = ("lower_95", "lower_50", "upper_50", "upper_95")
+    parts = model.decompose_uncertainty(x)
+    truth = model.evaluate(x, y)
+    return {
+        "y": y,
+        "mean": mean,
+        "std": std,
+        **{name: quantiles[:, i] for i, name in enumerate(names)},
+        "pit": np.clip(truth["cdf"], 0, 1),
+        "log_prob": truth["log_prob"],
+        "crps": truth["crps"],
+        "aleatoric_std": parts["aleatoric"],
+        "epistemic_std": parts["epistemic"],
+    }
+
+
+def _evaluate_classification(model: BNNClassifier, x: pd.DataFrame, y: pd.Series) -> Arrays:
+    probabilities = model.predict_proba(x)
+    parts = model.decompose_uncertainty(x)
+    return {
+        "y": np.searchsorted(model.classes_, y.to_numpy()),
+        "predicted": np.argmax(probabilities, axis=1),
+        "probabilities": probabilities,
+        **{f"entropy_{name}": value for name, value in parts.items()},
+    }
+
+
+def _plain(value: float | None) -> float | None:
+    """JSON has no NaN: None."""
+    return None if value is None or not math.isfinite(value) else float(value)

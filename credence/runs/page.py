@@ -1,0 +1,111 @@
+"""report.html from what a RUN folder holds."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from credence.diagnostics.calibration import reliability_diagram
+from credence.errors import InputError
+from credence.report import (
+    ClassificationTarget,
+    Convergence,
+    RegressionTarget,
+    Reliability,
+    ReportData,
+    RowTable,
+    RunRecord,
+    write_report,
+)
+from credence.runs.folder import read_json, read_manifest
+
+REGRESSION = (
+    "y mean std lower_50 upper_50 lower_95 upper_95 pit aleatoric_std epistemic_std"
+).split()
+CLASSIFICATION = (
+    "y predicted probabilities entropy_total entropy_aleatoric entropy_epistemic"
+).split()
+
+
+def write_page(folder: Path) -> Path:
+    """Write RUN/report.html and return its path.
+
+    Raises:
+        InputError: where the folder is not a finished run.
+    """
+    path = folder / "report.html"
+    write_report(report_data(folder), path)
+    return path
+
+
+def report_data(folder: Path) -> ReportData:
+    """What the report shows, read from the folder."""
+    manifest = read_manifest(folder)
+    numbers, about = read_json(folder / "metrics.json"), read_json(folder / "evaluation.json")
+    settings = manifest.settings
+    ensemble = read_json(folder / "ensemble" / "ensemble.json")
+    try:
+        with np.load(folder / "evaluation.npz", allow_pickle=False) as file:
+            found = dict(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder}/evaluation.npz cannot be read ({error}): fit again.") from error
+    return ReportData(
+        title=f"Predicting {settings.target}",
+        task=numbers["task"],
+        method=numbers["method"],
+        method_reason=numbers["method_reason"],
+        n_train=numbers["n_train"],
+        n_test=numbers["n_test"],
+        metrics=numbers,
+        convergence=_convergence(numbers, about, found),
+        targets=(_target(folder, about, found),),
+        run=RunRecord(
+            command=settings.command,
+            seed=settings.seed,
+            settings=ensemble["provenance"]["settings"],
+            versions=manifest.versions,
+            seconds=numbers["seconds"],
+            data_fingerprint=manifest.fingerprint,
+            created=ensemble["provenance"]["created"],
+            notes=tuple(about["notes"]),
+        ),
+    )
+
+
+def _convergence(
+    numbers: dict[str, Any], about: dict[str, Any], found: dict[str, np.ndarray]
+) -> Convergence:
+    return Convergence(
+        converged=numbers["converged"],
+        reason=numbers["convergence_reason"],
+        max_rhat=numbers["max_rhat_function"],
+        min_ess=numbers["min_ess_function"],
+        rhat=found.get("rhat"),
+        ess_bulk=found.get("ess_bulk"),
+        ess_tail=found.get("ess_tail"),
+        traces=found.get("traces"),
+        trace_names=tuple(about["trace_names"]),
+    )
+
+
+def _target(
+    folder: Path, about: dict[str, Any], found: dict[str, np.ndarray]
+) -> RegressionTarget | ClassificationTarget:
+    least_sure = RowTable(
+        index=tuple(about["least_sure"]),
+        columns=tuple(about["columns"]),
+        values=tuple(tuple(row) for row in about["rows"]),
+        names=tuple(about["row_names"]),
+    )
+    if "mean" in found:
+        arrays = {name: found[name] for name in REGRESSION}
+        return RegressionTarget(name=about["target"], least_sure=least_sure, **arrays)
+    estimator = read_json(folder / "ensemble" / "estimator.json")
+    diagram = reliability_diagram(found["probabilities"], found["y"])
+    return ClassificationTarget(
+        name=about["target"],
+        labels=tuple(map(str, estimator["classes"])),
+        reliability=Reliability(diagram.confidence, diagram.accuracy, diagram.count),
+        least_sure=least_sure,
+        **{name: found[name] for name in CLASSIFICATION},
+    )

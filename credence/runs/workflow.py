@@ -1,0 +1,234 @@
+"""Fit a table into a RUN folder, finish a run that was killed, predict, write the report."""
+
+import dataclasses
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import train_test_split
+
+from credence.checkpoint import atomic_path, write_text
+from credence.datasets.checks import CheckedTable, check_table
+from credence.datasets.registry import DATASETS, load as load_dataset
+from credence.datasets.tables import read_table
+from credence.ensemble import package_versions
+from credence.errors import InputError
+from credence.estimators import BNNClassifier, BNNRegressor, load
+from credence.runs.evaluation import convergence_arrays, evaluate, metrics
+from credence.runs.folder import (
+    FitSettings,
+    Manifest,
+    claim,
+    read_json,
+    read_manifest,
+    require_same_table,
+    table_fingerprint,
+)
+from credence.runs.page import write_page
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A finished run."""
+
+    folder: Path
+    metrics: dict[str, Any]
+    notes: list[str]
+
+
+def fit(settings: FitSettings, folder: Path, *, progress: bool = False) -> Fitted:
+    """Check everything, then fit into a new RUN folder.
+
+    Raises:
+        InputError: for a table, target, setting or folder that cannot be used; nothing is written.
+        StorageError: where the folder cannot be written; `resume` goes on once it can.
+        Interrupted: on Ctrl-C before there was a draw; `resume` goes on.
+    """
+    frame = read_table(settings.table)
+    table = check_table(frame, settings.target, settings.task)
+    check_settings(settings)
+    split(settings, table)
+    claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
+    return _finish(folder, settings, frame, table, progress)
+
+
+def resume(folder: Path, *, progress: bool = False) -> Fitted:
+    """Go on with a run where it stopped; a finished one is only read.
+
+    Raises:
+        InputError: where the folder is not a run.
+        StorageError: where its table has changed.
+    """
+    manifest = read_manifest(folder)
+    if manifest.status == "done":
+        about = read_json(folder / "evaluation.json")
+        return Fitted(folder, read_json(folder / "metrics.json"), about["notes"])
+    settings = manifest.settings
+    frame = read_table(settings.table)
+    require_same_table(manifest, table_fingerprint(frame))
+    table = check_table(frame, settings.target, settings.task)
+    return _finish(folder, settings, frame, table, progress)
+
+
+def predict(
+    folder: Path, table: str, *, coverage: float = 0.95
+) -> tuple[pd.DataFrame, list[str]]:
+    """The prediction table for new rows, and notes on them.
+
+    Columns mean, std, lower, upper, or label, probability_LABEL, entropy_total,
+    entropy_aleatoric, entropy_epistemic.
+
+    Raises:
+        InputError: where the folder is not a finished run, or the table lacks columns.
+    """
+    manifest = read_manifest(folder)
+    if manifest.status != "done":
+        raise InputError(f"{folder} is not finished: `credence resume {folder}` finishes it.")
+    if not 0 < coverage < 1:
+        raise InputError(f"--coverage must be between 0 and 1, got {coverage}; 0.95 is usual.")
+    model = load(folder / "ensemble")
+    frame = read_table(table).rename(columns=str)
+    notes = model.preprocessor_.check_columns(frame.drop(columns=manifest.settings.target, errors="ignore"))
+    x = frame[list(model.feature_names_in_)]
+    return prediction_table(model, x, coverage), notes
+
+
+def prediction_table(
+    model: BNNRegressor | BNNClassifier, x: pd.DataFrame, coverage: float
+) -> pd.DataFrame:
+    """One row per row of x; columns as in `predict`."""
+    if isinstance(model, BNNRegressor):
+        mean, std = model.predict(x, return_std=True)
+        lower, upper = model.predict_interval(x, coverage)
+        return pd.DataFrame({"mean": mean, "std": std, "lower": lower, "upper": upper}, x.index)
+    probabilities = model.predict_proba(x)
+    columns = {f"probability_{name}": p for name, p in zip(model.classes_, probabilities.T, strict=True)}
+    entropies = model.decompose_uncertainty(x)
+    return pd.DataFrame(
+        {
+            "label": model.classes_[np.argmax(probabilities, axis=1)],
+            **columns,
+            **{f"entropy_{name}": value for name, value in entropies.items()},
+        },
+        x.index,
+    )
+
+
+def check_settings(settings: FitSettings) -> None:
+    """Refuse bad settings before anything is compiled.
+
+    Raises:
+        InputError: with the setting's name.
+    """
+    from credence import methods
+    from credence.models import MLP
+
+    methods.check_name(settings.method)
+    MLP(1, settings.hidden, settings.activation)
+    for name in ("num_draws", "num_chains"):
+        if getattr(settings, name) < 1:
+            raise InputError(f"--{name.replace('_', '-')} must be >= 1, got {getattr(settings, name)}.")
+    if not 0 < settings.test_fraction < 1:
+        raise InputError(
+            f"--test-fraction must be between 0 and 1, got {settings.test_fraction}; 0.2 is usual."
+        )
+    if settings.max_seconds is not None and not settings.max_seconds > 0:
+        raise InputError(f"--max-seconds must be > 0, got {settings.max_seconds}.")
+
+
+def split(settings: FitSettings, table: CheckedTable) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Training and held-out rows: a known data set's own split, else at random by the seed."""
+    frame = table.frame
+    if settings.table in DATASETS and not Path(settings.table).exists():
+        dataset = load_dataset(settings.table)
+        if dataset.train is not None and dataset.test is not None:
+            train, test = (frame.index.intersection(rows) for rows in (dataset.train, dataset.test))
+            return frame.loc[train], frame.loc[test]
+    classes = frame[table.target] if table.task == "classification" else None
+    if classes is not None and classes.value_counts().min() < 2:
+        classes = None
+    num_test = max(1, round(settings.test_fraction * len(frame)))
+    if classes is not None:
+        num_test = max(num_test, classes.nunique())
+    if len(frame) - num_test < 2:
+        raise InputError(
+            f"{len(frame)} rows are too few to hold {num_test} back for testing and learn from the "
+            "rest: give a table with more rows, or a smaller --test-fraction."
+        )
+    train, test = train_test_split(
+        frame, test_size=num_test, random_state=settings.seed, stratify=classes
+    )
+    return train, test
+
+
+def build_model(
+    settings: FitSettings, task: str, folder: Path, progress: bool
+) -> BNNRegressor | BNNClassifier:
+    """The estimator that the settings describe."""
+    estimator = BNNRegressor if task == "regression" else BNNClassifier
+    return estimator(
+        hidden=settings.hidden,
+        activation=settings.activation,
+        method=settings.method,
+        num_draws=settings.num_draws,
+        num_chains=settings.num_chains,
+        max_seconds=settings.max_seconds,
+        checkpoint_folder=folder / "checkpoint",
+        progress=progress,
+        random_state=settings.seed,
+    )
+
+
+def _finish(
+    folder: Path, settings: FitSettings, frame: pd.DataFrame, table: CheckedTable, progress: bool
+) -> Fitted:
+    """Fit (or go on fitting), evaluate, write everything, mark the run done."""
+    train, test = split(settings, table)
+    model = build_model(settings, table.task, folder, progress)
+    model.fit(train.drop(columns=table.target), train[table.target])
+    x, y = test.drop(columns=table.target), test[table.target]
+    model.judge(x)
+    found = evaluate(model, x, y)
+    numbers = metrics(model, found, len(train))
+    model.save(folder / "ensemble")
+    _save_evaluation(folder, table, x, found | convergence_arrays(model, x))
+    write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
+    write_page(folder)
+    manifest = read_manifest(folder)
+    dataclasses.replace(manifest, status="done").write(folder)
+    shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+    return Fitted(folder, numbers, table.notes)
+
+
+def _save_evaluation(
+    folder: Path, table: CheckedTable, x: pd.DataFrame, found: dict[str, np.ndarray]
+) -> None:
+    """Arrays and the rows worth showing, so that the report can be written again without the table."""
+    with atomic_path(folder / "evaluation.npz") as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **found)  # type: ignore[arg-type]
+    spread = found["std"] if "std" in found else found["entropy_total"]
+    least_sure = np.argsort(-spread, kind="stable")[:8]
+    rows = x.iloc[least_sure]
+    about = {
+        "target": table.target,
+        "notes": table.notes,
+        "columns": [str(name) for name in x.columns],
+        "least_sure": least_sure.tolist(),
+        "rows": [[_cell(value) for value in row] for row in rows.itertuples(index=False)],
+        "row_names": [f"row {label}" for label in rows.index],
+        "trace_names": [f"row {x.index[i]}" for i in found.get("trace_rows", ())],
+    }
+    write_text(folder / "evaluation.json", json.dumps(about, indent=2))
+
+
+def _cell(value: Any) -> Any:
+    """A table's value as JSON data."""
+    if pd.isna(value):
+        return None
+    if isinstance(value, bool | int | float | str):
+        return value
+    return value.item() if isinstance(value, np.generic) else str(value)
