@@ -87,8 +87,8 @@ def load_tree(path: Path, like: Any) -> Any:
     """
     templates, structure = jax.tree.flatten(like)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            leaves = [file[name] for name in sorted(file.files)]
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            leaves = [arrays[name] for name in sorted(arrays.files)]
     except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
         raise StorageError(f"{path} cannot be read ({error}): delete the run folder.") from error
     fits = len(leaves) == len(templates) and all(

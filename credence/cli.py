@@ -30,7 +30,9 @@ app = typer.Typer(
 )
 console = Console(stderr=True)
 
-Json = Annotated[bool, typer.Option("--json", help="Print only a JSON summary, on standard output.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print only a JSON summary, on standard output.")
+]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `credence fit` wrote.")]
 TableArgument = Annotated[
     str, typer.Argument(metavar="TABLE", help="A CSV or Parquet file, or the name of a data set.")
@@ -67,7 +69,9 @@ def fit(
     target: Annotated[str, typer.Option(help="Column to predict.")],
     task: Annotated[str, typer.Option(help="auto, regression or classification.")] = "auto",
     method: Annotated[str, typer.Option(help="auto or a name `credence methods` lists.")] = "auto",
-    hidden: Annotated[str, typer.Option(help="Widths of the hidden layers, e.g. 50 or 50,50.")] = "50",
+    hidden: Annotated[
+        str, typer.Option(help="Widths of the hidden layers, e.g. 50 or 50,50.")
+    ] = "50",
     activation: Annotated[str, typer.Option(help="Activation of the hidden layers.")] = "tanh",
     num_draws: Annotated[int, typer.Option(help="Draws per chain.")] = 1000,
     num_chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
@@ -76,7 +80,9 @@ def fit(
         float | None, typer.Option(help="Stop sampling after so many seconds.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder to write; it must be new.")] = Path("credence-run"),
+    out: Annotated[Path, typer.Option(help="Folder to write; it must be new.")] = Path(
+        "credence-run"
+    ),
     as_json: Json = False,
 ) -> None:
     """Fit a table: predictions with intervals, a verdict on them, and a report."""
@@ -109,7 +115,7 @@ def resume(run: Run, as_json: Json = False) -> None:
     _conclude(workflow.resume(run, progress=not as_json), as_json)
 
 
-@app.command(epilog="Example: credence predict houses-run new.csv --coverage 0.9 --out new-prices.csv")
+@app.command(epilog="Example: credence predict houses-run new.csv --coverage 0.9 --out prices.csv")
 def predict(
     run: Run,
     table: TableArgument,
@@ -166,7 +172,10 @@ def datasets(as_json: Json = False) -> None:
         keys = ("name", "task", "target", "rows", "columns", "description", "licence")
         print(
             json.dumps(
-                [{key: getattr(row.spec, key) for key in keys} | {"where": row.where} for row in rows]
+                [
+                    {key: getattr(row.spec, key) for key in keys} | {"where": row.found}
+                    for row in rows
+                ]
             )
         )
         return
@@ -174,7 +183,7 @@ def datasets(as_json: Json = False) -> None:
     for row in rows:
         spec = row.spec
         size = f"{spec.rows:,} x {spec.columns:,}"
-        listing.add_row(spec.name, spec.task, spec.target or "", size, row.where, spec.description)
+        listing.add_row(spec.name, spec.task, spec.target or "", size, row.found, spec.description)
     Console().print(listing)
 
 

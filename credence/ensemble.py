@@ -86,7 +86,9 @@ class Ensemble:
         Raises:
             InputError: where x has other features than the data it was fitted to.
         """
-        features = self.num_features if isinstance(self.num_features, tuple) else (self.num_features,)
+        features = (
+            self.num_features if isinstance(self.num_features, tuple) else (self.num_features,)
+        )
         if tuple(x.shape[1:]) != features:
             raise InputError(f"x has shape {x.shape}, but the fit saw rows of shape {features}.")
         members = jax.tree.map(_flatten, self.params.network)
@@ -140,9 +142,7 @@ class Ensemble:
             )
         return concatenate(parts)
 
-    def functions(
-        self, x: Inputs
-    ) -> Float[np.ndarray, "chain draw point target"]:
+    def functions(self, x: Inputs) -> Float[np.ndarray, "chain draw point target"]:
         """Noise-free predictions of every draw: locations, or class probabilities."""
         means = np.asarray(self.predictive(x).member_means())
         return means.reshape(self.num_chains, self.num_draws, *means.shape[1:])
@@ -160,7 +160,7 @@ class Ensemble:
             stats["weight"] = np.asarray(self.weights)
         groups = {"posterior": named_leaves(self.params), "sample_stats": stats}
         if int(arviz.__version__.split(".")[0]) >= 1:
-            return arviz.from_dict(groups)
+            return arviz.from_dict(groups)  # type: ignore[arg-type]
         return arviz.from_dict(**groups)
 
     def save(self, folder: str | Path) -> None:
@@ -234,9 +234,9 @@ class Ensemble:
             weights=dataset["weights"].values if "weights" in dataset else None,
             scalars={
                 name.removeprefix("stat."): dataset[name].values
-                for name in dataset.data_vars
-                if str(name).startswith("stat.")
-            },  # type: ignore[misc]
+                for name in map(str, dataset.data_vars)
+                if name.startswith("stat.")
+            },
         )
 
 
@@ -247,15 +247,14 @@ def _outputs(
     return jax.lax.map(lambda params: network.apply(params, x), members, batch_size=16)
 
 
-def _flatten(leaf: Array) -> Array:
+def _flatten(leaf: Array | np.ndarray) -> Array | np.ndarray:
     return jnp.reshape(leaf, (-1, *leaf.shape[2:]))
 
 
 def named_leaves(params: Params) -> dict[str, np.ndarray]:
     """Arrays of a parameter tree by dotted path: network.0.kernel, likelihood, ..."""
     return {
-        _name(path): np.asarray(leaf)
-        for path, leaf in jax.tree_util.tree_leaves_with_path(params)
+        _name(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(params)
     }
 
 

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from credence.models.likelihoods import Likelihood
     from credence.models.networks import Network
     from credence.models.priors import Prior
-    from credence.posterior import Posterior
     from credence.predictive import Predictive
 
 MONITORED_ROWS = 100
@@ -79,6 +78,8 @@ class _BNN(BaseEstimator):
         else:
             X = validate_data(self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=reset)
         if reset:
+            if len(X) < 2:
+                raise InputError(f"Found {len(X)} sample, but learning needs at least 2 samples.")
             self.preprocessor_ = make_preprocessor(X)
         return self.preprocessor_.transform(X)
 
@@ -219,7 +220,7 @@ class BNNRegressor(RegressorMixin, _BNN):
 
     def _training_set(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         if y is None:
-            raise ValueError("This BNNRegressor requires y to be passed, but the target y is None.")
+            raise ValueError("BNNRegressor requires y to be passed, but the target y is None.")
         x = self._inputs(X, reset=True)
         y = check_array(y, ensure_2d=False, dtype=float, input_name="y")
         y = column_or_1d(y, warn=True) if y.ndim == 1 or y.shape[1] == 1 else y
@@ -248,9 +249,7 @@ class BNNRegressor(RegressorMixin, _BNN):
         self, X: Any, levels: Sequence[float] = (0.025, 0.25, 0.5, 0.75, 0.975)
     ) -> Float[np.ndarray, "point *target level"]:
         """Quantiles of the predictive distribution, exact to float precision."""
-        found = self._over_rows(
-            X, lambda p: {str(i): q for i, q in enumerate(p.quantiles(levels))}
-        )
+        found = self._over_rows(X, lambda p: {str(i): q for i, q in enumerate(p.quantiles(levels))})
         return np.stack([self._to_units(q) for q in found.values()], axis=-1)
 
     def sample_y(
@@ -261,9 +260,7 @@ class BNNRegressor(RegressorMixin, _BNN):
         found = self._over_rows(
             X, lambda p: {"y": np.moveaxis(np.asarray(p.sample(next(keys), n_samples)), 0, -1)}
         )
-        return np.stack(
-            [self._to_units(found["y"][..., i]) for i in range(n_samples)], axis=-1
-        )
+        return np.stack([self._to_units(found["y"][..., i]) for i in range(n_samples)], axis=-1)
 
     def sample_functions(self, X: Any) -> Float[np.ndarray, "chain draw point *output"]:
         """Noise-free predictions of every draw, in units of y."""
@@ -385,10 +382,13 @@ class BNNClassifier(ClassifierMixin, _BNN):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Sample the posterior given X (n, features) and labels y (n,)."""
         if y is None:
-            raise ValueError("This BNNClassifier requires y to be passed, but the target y is None.")
+            raise ValueError(
+                "This BNNClassifier requires y to be passed, but the target y is None."
+            )
         x = self._inputs(X, reset=True)
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
         encoder = LabelEncoder().fit(y)
         self.classes_ = encoder.classes_
         if len(self.classes_) < 2:
@@ -414,7 +414,8 @@ class BNNClassifier(ClassifierMixin, _BNN):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable label of every row."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        probabilities = self.predict_proba(X)
+        return self.classes_[np.argmax(probabilities, axis=1)]
 
     def sample_functions(self, X: Any) -> Float[np.ndarray, "chain draw point class"]:
         """Class probabilities of every draw."""
@@ -432,7 +433,6 @@ class BNNClassifier(ClassifierMixin, _BNN):
             },
         )
         return {name: value.astype(float) for name, value in found.items()}
-
 
     def _learnt(self) -> dict[str, Any]:
         return {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
@@ -475,7 +475,9 @@ def load(folder: str | Path, network: Network | None = None) -> BNNRegressor | B
     return model
 
 
-def checked_weights(sample_weight: Any, x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, " point"]:
+def checked_weights(
+    sample_weight: Any, x: np.ndarray, y: np.ndarray
+) -> Float[np.ndarray, " point"]:
     """Weights (n,), ones where none are given; refused where they do not fit X and y."""
     if len(x) != len(y):
         raise InputError(f"X has {len(x)} rows but y has {len(y)}: they must match row by row.")
@@ -499,5 +501,5 @@ def _batch_keys(seed: int | None) -> Any:
 
     import jax
 
-    key = jax.random.key(np.random.SeedSequence().entropy % 2**31 if seed is None else seed)
+    key = jax.random.key(np.random.default_rng().integers(2**31) if seed is None else seed)
     return (jax.random.fold_in(key, index) for index in itertools.count())

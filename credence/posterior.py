@@ -75,9 +75,7 @@ class BayesianModel:
 
     def simulate(self, key: PRNGKeyArray, params: Params, x: Float[Array, "point *feature"]) -> Any:
         """Targets drawn from the likelihood at the rows of x."""
-        return self.likelihood.sample(
-            key, params.likelihood, self.network.apply(params.network, x)
-        )
+        return self.likelihood.sample(key, params.likelihood, self.network.apply(params.network, x))
 
     def log_prior(self, params: Params) -> Float[Array, ""]:
         """Normalised log prior of all parameters, Jacobians included, in nats."""
@@ -93,13 +91,9 @@ class BayesianModel:
 
     def log_likelihood(self, params: Params, data: Data) -> Float[Array, ""]:
         """Weighted sum over the rows, in nats."""
-        return jnp.sum(
-            data.weight * self.pointwise_log_likelihood(params, data.x, data.y)
-        )
+        return jnp.sum(data.weight * self.pointwise_log_likelihood(params, data.x, data.y))
 
-    def log_density(
-        self, params: Params, data: Data, temperature: float = 1.0
-    ) -> Float[Array, ""]:
+    def log_density(self, params: Params, data: Data, temperature: float = 1.0) -> Float[Array, ""]:
         """Log of (prior times likelihood)^(1 / temperature), in nats."""
         return (self.log_prior(params) + self.log_likelihood(params, data)) / temperature
 
@@ -131,9 +125,7 @@ def flat_log_density(model: BayesianModel) -> LogDensity:
     return log_density
 
 
-def minibatch(
-    data: Data, index: Int[Array, " batch"], is_real: Float[Array, " batch"]
-) -> Data:
+def minibatch(data: Data, index: Int[Array, " batch"], is_real: Float[Array, " batch"]) -> Data:
     """Rows `index` with weights scaled so that sums estimate, without bias, sums over all rows.
 
     The one place where minibatches are scaled. Rows with is_real = 0 only fill the shape.
@@ -216,7 +208,9 @@ def _init(
 
 
 @partial(jax.jit, static_argnames="model")
-def _unravel(position: Float[Array, "*batch weight"], data: Data, *, model: BayesianModel) -> Params:
+def _unravel(
+    position: Float[Array, "*batch weight"], data: Data, *, model: BayesianModel
+) -> Params:
     unravel = lambda vector: model.unravel(vector, data)  # noqa: E731
     for _ in position.shape[:-1]:
         unravel = jax.vmap(unravel)
@@ -254,7 +248,9 @@ def _real(name: str, values: Any) -> np.ndarray:
         with np.errstate(over="ignore"):
             values = np.asarray(values).astype(jnp.result_type(float))
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers ({error}): encode text and dates first.") from error
+        raise InputError(
+            f"{name} must be numbers ({error}): encode text and dates first."
+        ) from error
     if not np.all(np.isfinite(values)):
         raise InputError(f"{name} has NaN or infinite values: remove or impute them first.")
     return values

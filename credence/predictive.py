@@ -102,9 +102,7 @@ class Predictive:
 
         NaN where signed weights leave a negative density.
         """
-        return _log_prob(
-            self.likelihood, self.weights, self.likelihood_params, self.outputs, y
-        )
+        return _log_prob(self.likelihood, self.weights, self.likelihood_params, self.outputs, y)
 
     def crps(self, y: PointTarget, key: PRNGKeyArray, num_samples: int = 1000) -> PointTarget:
         """Continuous ranked probability score from draws, in units of y (regression)."""

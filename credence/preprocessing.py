@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Real, Shaped
 from sklearn.preprocessing import StandardScaler
 
 from credence.datasets.columns import checked_column, is_numeric
@@ -153,8 +153,8 @@ class TargetScaler:
     @classmethod
     def fit(
         cls,
-        y: Float[np.ndarray, "point *target"],
-        sample_weight: Float[np.ndarray, " point"] | None = None,
+        y: Real[np.ndarray, "point *target"],
+        sample_weight: Real[np.ndarray, " point"] | None = None,
     ) -> "TargetScaler":
         """Mean and standard deviation (divisor: the number of points) of each target.
 
@@ -166,16 +166,15 @@ class TargetScaler:
         std = np.sqrt(scaler.var_)
         if not np.isfinite(std).all():
             raise InputError("The target has missing, infinite or too large values to standardise.")
-        if (
-            std != scaler.scale_
-        ).any():  # scikit-learn's scale is 1 if all differences are rounding
+        constant = std != scaler.scale_  # scikit-learn's scale is 1 if only rounding differs
+        if constant.any():
             raise InputError(
                 f"The target is constant (all {plural(len(y), 'value')} are "
-                f"{scaler.mean_[std != scaler.scale_][0]:g}): there is nothing to learn."
+                f"{scaler.mean_[constant][0]:g}): there is nothing to learn."
             )
         return cls(tuple(scaler.mean_.tolist()), tuple(std.tolist()))
 
-    def transform(self, y: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    def transform(self, y: Real[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """Targets in their own unit to standardised ones."""
         return (y - self._values(self.mean)) / self._values(self.scale)
 

@@ -319,7 +319,11 @@ def run_block(
     kernel_map = jax.vmap if recipe.fixed_cost or jax.default_backend() != "cpu" else _one_by_one
 
     def on_device(
-        step_keys: Key[Array, "chain step"], states: Any, settings: Settings, data: Data, key: PRNGKeyArray
+        step_keys: Key[Array, "chain step"],
+        states: Any,
+        settings: Settings,
+        data: Data,
+        key: PRNGKeyArray,
     ) -> Block:
         kernel = recipe(settings)
         load, first = loader(key, data, batch_size)

@@ -6,7 +6,11 @@ import jax
 import jaxtyping
 import pytest
 
-jaxtyping.install_import_hook("credence", "checked_types.checked")
+ROOMS = (
+    "models posterior predictive ensemble diagnostics kernels methods run checkpoint datasets "
+    "preprocessing report"
+).split()  # not the faces people see, which take anything and check it themselves
+jaxtyping.install_import_hook([f"credence.{room}" for room in ROOMS], "checked_types.checked")
 
 
 @pytest.fixture

@@ -1,5 +1,8 @@
 """One column of a table: which kind it is, and values that do not belong in it."""
 
+import datetime
+import decimal
+import numbers
 import re
 
 import numpy as np
@@ -9,6 +12,7 @@ from jaxtyping import Bool, Float
 from credence.errors import InputError, plural, quoted
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?|\d{1,2}[./]\d{1,2}[./]\d{4}")
+NAMES_AND_NUMBERS = (str, bool, np.bool_, numbers.Real, decimal.Decimal)
 MOSTLY = 0.5  # a text column with at least this share of numbers was meant to be numeric
 
 
@@ -40,15 +44,18 @@ def checked_column(column: pd.Series, notes: list[str]) -> pd.Series:
 
 def _checked_text(column: pd.Series, notes: list[str]) -> pd.Series:
     """A column of names as it is, or of numbers written as text as numbers."""
-    names = pd.Series(column.dropna().unique(), dtype=object)  # each once: columns may be long
-    plain = names.map(lambda value: isinstance(value, str | bool | int | float | np.generic))
-    if not plain.all():
-        kind = type(names[~plain].iloc[0]).__name__
+    values = column.dropna()
+    types = set(map(type, values))
+    if any(issubclass(kind, datetime.date) for kind in types):
+        raise InputError(_holds_dates(column))
+    other = [kind.__name__ for kind in types if not issubclass(kind, NAMES_AND_NUMBERS)]
+    if other:
         raise InputError(
-            f"The column '{column.name}' holds values of type {kind}, which are neither numbers "
-            "nor text: remove it, or replace it by columns of numbers or names."
+            f"The column '{column.name}' holds values of type {other[0]}, which are neither "
+            "numbers nor text: remove it, or replace it by columns of numbers or names."
         )
-    if names.map(lambda value: bool(DATE.fullmatch(str(value).strip()))).all():
+    names = pd.Series(values.unique(), dtype=object)  # each once: columns may be long
+    if names.map(lambda name: bool(DATE.fullmatch(str(name).strip()))).all():
         raise InputError(_holds_dates(column))
     is_number = names.map(_reads_as_number)
     texts = column.notna() & ~column.isin(names[is_number])
@@ -94,8 +101,9 @@ def as_numbers(column: pd.Series) -> Float[np.ndarray, " row"]:
 
 
 def _parsed(column: pd.Series) -> pd.Series:
-    numbers = pd.to_numeric(column.astype(object), errors="coerce")
-    wrong = (numbers.isna() & column.notna()).to_numpy()
+    """Numbers out of text; refuses what is not a number, naming the first."""
+    parsed = pd.to_numeric(column.astype(object), errors="coerce")
+    wrong = (parsed.isna() & column.notna()).to_numpy()
     if wrong.any():
         first = int(wrong.argmax())
         raise InputError(
@@ -103,7 +111,7 @@ def _parsed(column: pd.Series) -> pd.Series:
             f"{where(column, first)}; {plural(int(wrong.sum()), 'such value')}. "
             "Leave missing values empty (or write NA)."
         )
-    return numbers
+    return parsed
 
 
 def as_text(value: object) -> str:

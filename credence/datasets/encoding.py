@@ -110,10 +110,12 @@ class CategoricalColumn:
         new = (position == -1) & ~(missing & self.has_missing)
         if self.has_others or not new.any():  # the names among the others are not kept
             return None
-        names = quoted(column[new].astype(object).fillna("missing").unique(), most=4)
+        names = [as_text(name) for name in column[new & ~missing].unique()]
+        names += ["missing"] * bool((new & missing).any())
         return (
             f"'{self.name}' holds names that training did not have, in "
-            f"{plural(int(new.sum()), 'row')}: {names}; they count as none of its categories."
+            f"{plural(int(new.sum()), 'row')}: {quoted(names, most=4)}; "
+            "they count as none of its categories."
         )
 
     def _positions(
@@ -134,7 +136,8 @@ def learn_numbers(frame: pd.DataFrame) -> list[NumericColumn]:
     imputer = SimpleImputer(strategy="median")
     with np.errstate(over="ignore", invalid="ignore"):  # NumericColumn refuses what overflows
         scaler = StandardScaler().fit(imputer.fit_transform(x))
-    columns = zip(frame, imputer.statistics_, scaler.mean_, scaler.scale_, x.T, strict=True)
+    scales = np.where(np.isfinite(scaler.var_), scaler.scale_, np.inf)
+    columns = zip(frame, imputer.statistics_, scaler.mean_, scales, x.T, strict=True)
     return [
         NumericColumn(name, float(median), float(mean), float(scale), bool(np.isnan(values).any()))
         for name, median, mean, scale, values in columns

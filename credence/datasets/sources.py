@@ -66,7 +66,7 @@ def read_openml(spec: DatasetSpec, openml: OpenML) -> Dataset:
     """Downloads a data set from OpenML, or reads the copy in the cache.
 
     scikit-learn checks the MD5 that OpenML states; the shape, and the mean of the training images
-    where it is known, are checked here.
+    where it is known, are checked here. Columns have OpenML's names, the target has ours.
 
     Raises:
         InputError: if OpenML cannot be reached, or gives something else than the known data.
@@ -89,8 +89,8 @@ def _fetch(spec: DatasetSpec, openml: OpenML):
     which = {"data_id": openml.id} if openml.id else by_name
     as_frame = spec.layout == "table"
     try:
-        with warnings.catch_warnings():  # scikit-learn calls a failed download an invalid cache
-            warnings.filterwarnings("ignore", message="Invalid cache", category=RuntimeWarning)
+        with warnings.catch_warnings():  # about retries; what is wrong is said below, once
+            warnings.simplefilter("ignore")
             return fetch_openml(**which, as_frame=as_frame, data_home=str(cache_folder()))
     except (OSError, ValueError) as error:  # no network, or OpenML refuses (OpenMLError)
         raise nowhere(spec, error) from error

@@ -13,8 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from credence.errors import InputError
 from credence.posterior import Data, LogDensity, Position
 
 Settings = Mapping[str, Any]
@@ -65,9 +67,5 @@ class Recipe:
 
 def check_step_size(step_size: float | Float[Array, ""]) -> None:
     """Refuse a step size that is not > 0; inside a compiled program it is unknown and passes."""
-    import jax
-
-    from credence.errors import InputError
-
-    if not isinstance(step_size, jax.core.Tracer) and not step_size > 0:
+    if not isinstance(step_size, Tracer) and not step_size > 0:
         raise InputError(f"step_size must be > 0, got {step_size}; start near 0.01.")

@@ -105,10 +105,12 @@ def nuts(
             inverse_mass,
             max_num_doublings=max_doublings,
         )
+        # A trajectory ends at the first point that diverges, so a NaN is at one of its ends.
+        ends = info.trajectory_leftmost_state, info.trajectory_rightmost_state
         return HMCState(*new), HMCInfo(
             info.acceptance_rate,
             info.is_divergent,
-            jnp.isfinite(info.energy),
+            jnp.isfinite(ends[0].logdensity) & jnp.isfinite(ends[1].logdensity),
             jnp.asarray(info.num_integration_steps, jnp.int32),
         )
 

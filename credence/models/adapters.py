@@ -1,4 +1,4 @@
-"""Flax and Equinox models as networks: `init`, `apply` and `fan_in`, as in `credence.models.networks`.
+"""Flax and Equinox models as networks: `init`, `apply` and `fan_in`, see `networks`.
 
     FlaxLinen(nn.Sequential([nn.Dense(50), nn.tanh, nn.Dense(1)]))
     FlaxNNX(lambda rngs: MyModule(rngs=rngs))
@@ -18,6 +18,7 @@ embedding. Biases and the scales of normalisation layers have 0: for a prior the
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import import_module
 from math import prod
 from typing import Any
@@ -61,7 +62,7 @@ class FlaxLinen:
         """Weights from the module's own initialisers."""
         variables = self.module.init(key, x[:1], **self._arguments())
         _refuse_state(set(variables) - {"params"})
-        return variables["params"]
+        return _cast(variables["params"], x)
 
     def apply(self, params: Any, x: Inputs) -> Outputs:
         """Outputs at the rows of x."""
@@ -106,26 +107,35 @@ class FlaxNNX:
     def init(self, key: PRNGKeyArray, x: Inputs) -> Any:
         """Weights from the module's own initialisers."""
         nnx = _optional("flax.nnx", extra="flax")
-        return nnx.to_pure_dict(nnx.state(self._module(key), nnx.Param))
+        module = self.create(nnx.Rngs(key))
+        return _cast(nnx.to_pure_dict(nnx.state(module, nnx.Param)), x)
 
     def apply(self, params: Any, x: Inputs) -> Outputs:
-        """Outputs at the rows of x; compiled code leaves the unused fresh weights out."""
+        """Outputs at the rows of x."""
         nnx = _optional("flax.nnx", extra="flax")
-        module = self._module(jax.random.key(0))
-        nnx.update(module, params)
-        return module(x)
+        graph, weights, rest = _nnx_parts(self.create)
+        nnx.replace_by_pure_dict(weights, params)
+        return nnx.merge(graph, weights, rest)(x)
 
     def fan_in(self, params: Any) -> Any:
         """Inputs per unit of every array."""
         return _flax_fan_in(params)
 
-    def _module(self, key: PRNGKeyArray) -> Any:
-        nnx = _optional("flax.nnx", extra="flax")
-        module = self.create(nnx.Rngs(key))
-        module.eval()
-        state = nnx.state(module, nnx.Not(nnx.Any(nnx.Param, nnx.RngState)))
-        _refuse_state({".".join(map(str, path)) for path, _ in nnx.to_flat_state(state)})
-        return module
+
+@lru_cache(maxsize=64)
+def _nnx_parts(create: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
+    """What apply needs of a module, made once: its graph, the places of its parameters, its rest.
+
+    The weights are shapes only; what is left, random streams that inference mode never draws from,
+    are arrays.
+    """
+    nnx = _optional("flax.nnx", extra="flax")
+    with jax.ensure_compile_time_eval():
+        module = create(nnx.Rngs(0))
+    module.eval()
+    graph, weights, streams, state = nnx.split(module, nnx.Param, nnx.RngState, ...)
+    _refuse_state({".".join(map(str, path)) for path, _ in nnx.to_flat_state(state)})
+    return graph, weights, streams
 
 
 @dataclass(frozen=True)
@@ -153,32 +163,32 @@ class Equinox:
         """Weights from the model's own initialisers."""
         equinox = _optional("equinox", extra="equinox")
         params: dict[str, Any] = {}
-        for path, leaf in jax.tree_util.tree_leaves_with_path(self._model(key)):
+        for path, leaf in jax.tree_util.tree_leaves_with_path(self.create(key)):
             if equinox.is_inexact_array(leaf):
                 *parents, name = _names(path)
                 level = params
                 for parent in parents:
                     level = level.setdefault(parent, {})
                 level[name] = leaf
-        return params
+        return _cast(params, x)
 
     def apply(self, params: Any, x: Inputs) -> Outputs:
-        """Outputs at the rows of x; compiled code leaves the unused fresh weights out."""
-        equinox = _optional("equinox", extra="equinox")
-
-        def filled(path: tuple[Any, ...], leaf: Any) -> Any:
-            return _at(params, _names(path)) if equinox.is_inexact_array(leaf) else leaf
-
-        model = jax.tree_util.tree_map_with_path(filled, self._model(jax.random.key(0)))
+        """Outputs at the rows of x."""
+        model = jax.tree_util.tree_map_with_path(
+            lambda path, leaf: (
+                _at(params, path) if isinstance(leaf, jax.ShapeDtypeStruct) else leaf
+            ),
+            _equinox_model(self.create),
+        )
         return jax.vmap(model)(x)
 
     def fan_in(self, params: Any) -> Any:
         """Inputs per unit of every array."""
         equinox = _optional("equinox", extra="equinox")
         norms = (equinox.nn.LayerNorm, equinox.nn.RMSNorm, equinox.nn.GroupNorm)
-        model = equinox.filter_eval_shape(self._model, jax.random.key(0))
         parts = jax.tree_util.tree_leaves_with_path(
-            model, is_leaf=lambda part: isinstance(part, (equinox.nn.Embedding, *norms))
+            _equinox_model(self.create),
+            is_leaf=lambda part: isinstance(part, (equinox.nn.Embedding, *norms)),
         )
         owners = {_names(path): part for path, part in parts}
 
@@ -193,13 +203,22 @@ class Equinox:
 
         return jax.tree_util.tree_map_with_path(inputs, params)
 
-    def _model(self, key: PRNGKeyArray) -> Any:
-        equinox = _optional("equinox", extra="equinox")
-        is_index = lambda part: isinstance(part, equinox.nn.StateIndex)  # noqa: E731
-        model = equinox.nn.inference_mode(self.create(key))
-        parts = jax.tree_util.tree_leaves_with_path(model, is_leaf=is_index)
-        _refuse_state({".".join(_names(path)) for path, part in parts if is_index(part)})
-        return model
+
+@lru_cache(maxsize=64)
+def _equinox_model(create: Callable[[Any], Any]) -> Any:
+    """The model in inference mode, made once, with shapes in the places of its parameters."""
+    equinox = _optional("equinox", extra="equinox")
+    with jax.ensure_compile_time_eval():
+        model = equinox.nn.inference_mode(create(jax.random.key(0)))
+    is_index = lambda part: isinstance(part, equinox.nn.StateIndex)  # noqa: E731
+    parts = jax.tree_util.tree_leaves_with_path(model, is_leaf=is_index)
+    _refuse_state({".".join(_names(path)) for path, part in parts if is_index(part)})
+    return jax.tree.map(
+        lambda leaf: (
+            jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if equinox.is_inexact_array(leaf) else leaf
+        ),
+        model,
+    )
 
 
 def _optional(module: str, *, extra: str) -> Any:
@@ -242,7 +261,12 @@ def _names(path: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(jax.tree_util.keystr((part,), simple=True) for part in path)
 
 
-def _at(tree: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    for name in names:
+def _at(tree: Mapping[str, Any], path: tuple[Any, ...]) -> Any:
+    for name in _names(path):
         tree = tree[name]
     return tree
+
+
+def _cast(params: Any, x: Inputs) -> Any:
+    """Parameters in the precision of the data, as Credence's own networks have them."""
+    return jax.tree.map(lambda leaf: leaf.astype(x.dtype), params)

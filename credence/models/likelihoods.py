@@ -150,9 +150,7 @@ class LearntScale(LocationScale):
         """Log scale of a HalfNormal draw."""
         if self.fixed_scale is not None:
             return ()
-        return jnp.log(
-            self.scale_prior_std * jnp.abs(jax.random.normal(key, (num_targets,)))
-        )
+        return jnp.log(self.scale_prior_std * jnp.abs(jax.random.normal(key, (num_targets,))))
 
     def location_scale(self, params: Any, outputs: Outputs) -> tuple[Targets, Targets]:
         """The outputs, and the same scale at every point."""
@@ -351,4 +349,4 @@ class Categorical(Classification):
 
     def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Labels:
         """One label per point."""
-        return jax.random.categorical(key, self.inverse_temperature * outputs)
+        return jax.random.categorical(key, self.inverse_temperature * outputs).astype(jnp.int32)

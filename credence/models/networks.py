@@ -79,9 +79,7 @@ class MLP:
                 + did_you_mean(self.activation, ACTIVATIONS)
             )
 
-    def init(
-        self, key: PRNGKeyArray, x: Float[Array, "point feature"]
-    ) -> tuple[Layer, ...]:
+    def init(self, key: PRNGKeyArray, x: Float[Array, "point feature"]) -> tuple[Layer, ...]:
         """LeCun-normal kernels (variance 1/fan_in), zero biases."""
         widths = (x.shape[-1], *self.hidden, self.num_outputs)
         keys = jax.random.split(key, len(widths) - 1)

@@ -15,8 +15,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
 from jax.scipy.stats import gamma, norm
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.errors import InputError
 from credence.models.networks import Layer, Network
@@ -28,13 +28,9 @@ class Prior(Protocol):
 
     def init(self, network: Network, params: Any) -> Any: ...
 
-    def log_density(
-        self, network: Network, params: Any, hyper: Any
-    ) -> Float[Array, ""]: ...
+    def log_density(self, network: Network, params: Any, hyper: Any) -> Float[Array, ""]: ...
 
-    def sample(
-        self, key: PRNGKeyArray, network: Network, params: Any
-    ) -> tuple[Any, Any]: ...
+    def sample(self, key: PRNGKeyArray, network: Network, params: Any) -> tuple[Any, Any]: ...
 
 
 class GaussianPrior:
@@ -48,15 +44,11 @@ class GaussianPrior:
         """No hyperparameters."""
         return ()
 
-    def log_density(
-        self, network: Network, params: Any, hyper: Any
-    ) -> Float[Array, ""]:
+    def log_density(self, network: Network, params: Any, hyper: Any) -> Float[Array, ""]:
         """Sum over all weights of log N(w; 0, std^2), in nats."""
         return normal_log_density(params, self.stds(network, params))
 
-    def sample(
-        self, key: PRNGKeyArray, network: Network, params: Any
-    ) -> tuple[Any, tuple[()]]:
+    def sample(self, key: PRNGKeyArray, network: Network, params: Any) -> tuple[Any, tuple[()]]:
         """One draw; params gives the shapes."""
         return normal_sample(key, params, self.stds(network, params)), ()
 
@@ -66,8 +58,8 @@ class Gaussian(GaussianPrior):
     """N(0, weight_std^2 / fan_in) or N(0, weight_std^2) for weights, N(0, bias_std^2) for biases.
 
     Args:
-        scaling: "fan_in" (Neal, Bayesian Learning for Neural Networks, 1996: the prior over functions
-            then has a limit as the width grows) or "unit".
+        scaling: "fan_in" (Neal, Bayesian Learning for Neural Networks, 1996: the prior over
+            functions then has a limit as the width grows) or "unit".
         weight_std: standard deviation of a weight before scaling.
         bias_std: standard deviation of a bias.
     Raises:
@@ -80,9 +72,7 @@ class Gaussian(GaussianPrior):
 
     def __post_init__(self) -> None:
         if self.scaling not in ("fan_in", "unit"):
-            raise InputError(
-                f"Unknown prior scaling {self.scaling!r}: use 'fan_in' or 'unit'."
-            )
+            raise InputError(f"Unknown prior scaling {self.scaling!r}: use 'fan_in' or 'unit'.")
         require_positive(weight_std=self.weight_std, bias_std=self.bias_std)
 
     def stds(self, network: Network, params: Any) -> Any:
@@ -98,7 +88,7 @@ class Gaussian(GaussianPrior):
 
 @dataclass(frozen=True)
 class TraceClass(GaussianPrior):
-    """Trace-class prior: variance scale * (i j)^-alpha of weight (i, j), scale * i^-alpha of bias i.
+    """Trace-class prior: weight (i, j) has variance scale * (i j)^-alpha, bias i scale * i^-alpha.
 
     Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural
     Networks", eqs (4.2)-(4.4), where (4.2) is a variance. Units are ordered: i counts those a
@@ -135,20 +125,14 @@ class TraceClass(GaussianPrior):
         last = len(params) - 1
 
         def decay(size: int, active: bool) -> Float[Array, " unit"]:
-            return (
-                jnp.arange(1.0, size + 1) ** (-0.5 * self.alpha)
-                if active
-                else jnp.ones(size)
-            )
+            return jnp.arange(1.0, size + 1) ** (-0.5 * self.alpha) if active else jnp.ones(size)
 
         def layer_stds(index: int, layer: Any) -> Any:
             fan_in, fan_out = layer.kernel.shape[-2:]
             incoming = decay(fan_in, index > 0 or self.decay_inputs)
             outgoing = decay(fan_out, index < last or self.decay_outputs)
             root = self.scale**0.5
-            return type(layer)(
-                root * incoming[:, None] * outgoing, root * outgoing
-            )
+            return type(layer)(root * incoming[:, None] * outgoing, root * outgoing)
 
         return tuple(layer_stds(index, layer) for index, layer in enumerate(params))
 
@@ -174,13 +158,9 @@ class HierarchicalGamma:
     def __post_init__(self) -> None:
         require_positive(shape=self.shape, rate=self.rate)
         if self.per not in ("array", "layer", "all"):
-            raise InputError(
-                f"Unknown grouping per={self.per!r}: use 'array', 'layer' or 'all'."
-            )
+            raise InputError(f"Unknown grouping per={self.per!r}: use 'array', 'layer' or 'all'.")
         if self.scaling not in ("fan_in", "unit"):
-            raise InputError(
-                f"Unknown prior scaling {self.scaling!r}: use 'fan_in' or 'unit'."
-            )
+            raise InputError(f"Unknown prior scaling {self.scaling!r}: use 'fan_in' or 'unit'.")
 
     def groups(self, params: Any) -> list[int]:
         """Group of every array of params, in the order of jax.tree.leaves."""
@@ -195,9 +175,7 @@ class HierarchicalGamma:
         dtype = jax.tree.leaves(params)[0].dtype
         return jnp.full(max(self.groups(params)) + 1, jnp.log(self.shape / self.rate), dtype)
 
-    def stds(
-        self, network: Network, params: Any, hyper: Float[Array, " group"]
-    ) -> Any:
+    def stds(self, network: Network, params: Any, hyper: Float[Array, " group"]) -> Any:
         """Standard deviation of every array, given the log precisions."""
         fan_ins, tree = jax.tree.flatten(network.fan_in(params))
         scaled = self.scaling == "fan_in"
@@ -211,9 +189,7 @@ class HierarchicalGamma:
     ) -> Float[Array, ""]:
         """log p(weights | precisions) + log p(log precisions), in nats."""
         log_hyper = gamma.logpdf(jnp.exp(hyper), self.shape, scale=1 / self.rate) + hyper
-        return normal_log_density(
-            params, self.stds(network, params, hyper)
-        ) + jnp.sum(log_hyper)
+        return normal_log_density(params, self.stds(network, params, hyper)) + jnp.sum(log_hyper)
 
     def sample(
         self, key: PRNGKeyArray, network: Network, params: Any

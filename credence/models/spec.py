@@ -1,4 +1,4 @@
-"""Models as plain data and back, so that a saved model is read without running code from the file."""
+"""Models as plain data and back: a saved model is read without running code from the file."""
 
 from dataclasses import asdict, is_dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from credence.errors import InputError
 from credence.models import likelihoods, networks, priors
 
-_KNOWN = {
+_KNOWN: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
         networks.MLP,
@@ -26,7 +26,7 @@ def to_spec(part: Any) -> dict[str, Any]:
     """A network, prior or likelihood as JSON data; one from outside is only named."""
     name = type(part).__name__
     if _KNOWN.get(name) is type(part) and is_dataclass(part):
-        return {"type": name, **asdict(part)}
+        return {"type": name, **asdict(part)}  # type: ignore[arg-type]
     return {"type": "external", "description": repr(part)}
 
 

@@ -243,7 +243,7 @@ def read_ess(convergence: Convergence) -> str:
     assert convergence.ess_bulk is not None
     sizes = [s for s in (convergence.ess_bulk, convergence.ess_tail) if s is not None]
     lowest = float(np.nanmin([np.nanmin(s) for s in sizes]))
-    worth = f"as many as {number(lowest, 3)} independent ones, {ESS_LIMIT} are wanted"
+    worth = f"{number(lowest, 3)} independent ones; {ESS_LIMIT} are wanted"
     if lowest >= ESS_LIMIT:
         return f"Every prediction rests on enough draws: the weakest is worth {worth}."
     return f"Some predictions rest on too few draws: the weakest is worth {worth}."

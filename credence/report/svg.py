@@ -111,7 +111,7 @@ def label(
     low, high = axes.get_ylim()
     ticks = [tick for tick in axes.get_yticks() if low <= tick <= high]
     longest = max((len(axes.yaxis.get_major_formatter()(tick)) for tick in ticks), default=0)
-    figure = axes.get_figure(root=True)
+    figure = axes.get_figure()
     assert figure is not None
     needed = (10 + 5.8 * longest) / WIDTH
     figure.subplots_adjust(left=max(needed, figure.subplotpars.left))

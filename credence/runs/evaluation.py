@@ -43,9 +43,7 @@ def scores(model: BNNRegressor | BNNClassifier, found: Arrays) -> dict[str, floa
     }
 
 
-def metrics(
-    model: BNNRegressor | BNNClassifier, found: Arrays, n_train: int
-) -> dict[str, Any]:
+def metrics(model: BNNRegressor | BNNClassifier, found: Arrays, n_train: int) -> dict[str, Any]:
     """All of metrics.json."""
     judged, cost = model.diagnostics_, model.ensemble_.cost
     return {
@@ -68,9 +66,7 @@ def metrics(
     }
 
 
-def convergence_arrays(
-    model: BNNRegressor | BNNClassifier, x: pd.DataFrame
-) -> Arrays:
+def convergence_arrays(model: BNNRegressor | BNNClassifier, x: pd.DataFrame) -> Arrays:
     """R-hat and ESS of the predictions at held-out rows, and a few traces."""
     from credence.diagnostics import convergence
 

@@ -1,11 +1,11 @@
 """The RUN folder: manifest.json says what is run on what; it is written first.
 
-    manifest.json     settings, versions, seed, data fingerprint, status
-    metrics.json      scores on the held-out rows
-    ensemble/         the fitted estimator
-    evaluation.npz    predictions for the held-out rows (evaluation.json: those worth showing)
-    report.html       one self-contained page
-    checkpoint/       only while it runs
+manifest.json     settings, versions, seed, data fingerprint, status
+metrics.json      scores on the held-out rows
+ensemble/         the fitted estimator
+evaluation.npz    predictions for the held-out rows (evaluation.json: those worth showing)
+report.html       one self-contained page
+checkpoint/       only while it runs
 """
 
 import hashlib

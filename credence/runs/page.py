@@ -19,12 +19,10 @@ from credence.report import (
 )
 from credence.runs.folder import read_json, read_manifest
 
-REGRESSION = (
-    "y mean std lower_50 upper_50 lower_95 upper_95 pit aleatoric_std epistemic_std"
-).split()
-CLASSIFICATION = (
-    "y predicted probabilities entropy_total entropy_aleatoric entropy_epistemic"
-).split()
+INTERVALS = ("lower_50", "upper_50", "lower_95", "upper_95")
+REGRESSION = ("y", "mean", "std", *INTERVALS, "pit", "aleatoric_std", "epistemic_std")
+ENTROPIES = ("entropy_total", "entropy_aleatoric", "entropy_epistemic")
+CLASSIFICATION = ("y", "predicted", "probabilities", *ENTROPIES)
 
 
 def write_page(folder: Path) -> Path:
@@ -58,7 +56,7 @@ def report_data(folder: Path) -> ReportData:
         n_test=numbers["n_test"],
         metrics=numbers,
         convergence=_convergence(numbers, about, found),
-        targets=(_target(folder, about, found),),
+        targets=_targets(folder, about, found),
         run=RunRecord(
             command=settings.command,
             seed=settings.seed,
@@ -88,24 +86,26 @@ def _convergence(
     )
 
 
-def _target(
+def _targets(
     folder: Path, about: dict[str, Any], found: dict[str, np.ndarray]
-) -> RegressionTarget | ClassificationTarget:
+) -> tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]:
     least_sure = RowTable(
         index=tuple(about["least_sure"]),
         columns=tuple(about["columns"]),
         values=tuple(tuple(row) for row in about["rows"]),
         names=tuple(about["row_names"]),
     )
+    shared: dict[str, Any] = {"name": about["target"], "least_sure": least_sure}
     if "mean" in found:
-        arrays = {name: found[name] for name in REGRESSION}
-        return RegressionTarget(name=about["target"], least_sure=least_sure, **arrays)
+        shared |= {name: found[name] for name in REGRESSION}
+        return (RegressionTarget(**shared),)
+    shared |= {name: found[name] for name in CLASSIFICATION}
     estimator = read_json(folder / "ensemble" / "estimator.json")
     diagram = reliability_diagram(found["probabilities"], found["y"])
-    return ClassificationTarget(
-        name=about["target"],
-        labels=tuple(map(str, estimator["classes"])),
-        reliability=Reliability(diagram.confidence, diagram.accuracy, diagram.count),
-        least_sure=least_sure,
-        **{name: found[name] for name in CLASSIFICATION},
+    return (
+        ClassificationTarget(
+            labels=tuple(map(str, estimator["classes"])),
+            reliability=Reliability(diagram.confidence, diagram.accuracy, diagram.count),
+            **shared,
+        ),
     )

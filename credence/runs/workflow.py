@@ -13,7 +13,8 @@ from sklearn.model_selection import train_test_split
 
 from credence.checkpoint import atomic_path, write_text
 from credence.datasets.checks import CheckedTable, check_table
-from credence.datasets.registry import DATASETS, load as load_dataset
+from credence.datasets.registry import DATASETS
+from credence.datasets.registry import load as load_dataset
 from credence.datasets.tables import read_table
 from credence.ensemble import package_versions
 from credence.errors import InputError
@@ -74,9 +75,7 @@ def resume(folder: Path, *, progress: bool = False) -> Fitted:
     return _finish(folder, settings, frame, table, progress)
 
 
-def predict(
-    folder: Path, table: str, *, coverage: float = 0.95
-) -> tuple[pd.DataFrame, list[str]]:
+def predict(folder: Path, table: str, *, coverage: float = 0.95) -> tuple[pd.DataFrame, list[str]]:
     """The prediction table for new rows, and notes on them.
 
     Columns mean, std, lower, upper, or label, probability_LABEL, entropy_total,
@@ -92,7 +91,9 @@ def predict(
         raise InputError(f"--coverage must be between 0 and 1, got {coverage}; 0.95 is usual.")
     model = load(folder / "ensemble")
     frame = read_table(table).rename(columns=str)
-    notes = model.preprocessor_.check_columns(frame.drop(columns=manifest.settings.target, errors="ignore"))
+    notes = model.preprocessor_.check_columns(
+        frame.drop(columns=manifest.settings.target, errors="ignore")
+    )
     x = frame[list(model.feature_names_in_)]
     return prediction_table(model, x, coverage), notes
 
@@ -106,12 +107,12 @@ def prediction_table(
         lower, upper = model.predict_interval(x, coverage)
         return pd.DataFrame({"mean": mean, "std": std, "lower": lower, "upper": upper}, x.index)
     probabilities = model.predict_proba(x)
-    columns = {f"probability_{name}": p for name, p in zip(model.classes_, probabilities.T, strict=True)}
+    names = [f"probability_{label}" for label in model.classes_]
     entropies = model.decompose_uncertainty(x)
     return pd.DataFrame(
         {
             "label": model.classes_[np.argmax(probabilities, axis=1)],
-            **columns,
+            **dict(zip(names, probabilities.T, strict=True)),
             **{f"entropy_{name}": value for name, value in entropies.items()},
         },
         x.index,
@@ -131,7 +132,9 @@ def check_settings(settings: FitSettings) -> None:
     MLP(1, settings.hidden, settings.activation)
     for name in ("num_draws", "num_chains"):
         if getattr(settings, name) < 1:
-            raise InputError(f"--{name.replace('_', '-')} must be >= 1, got {getattr(settings, name)}.")
+            raise InputError(
+                f"--{name.replace('_', '-')} must be >= 1, got {getattr(settings, name)}."
+            )
     if not 0 < settings.test_fraction < 1:
         raise InputError(
             f"--test-fraction must be between 0 and 1, got {settings.test_fraction}; 0.2 is usual."
@@ -207,7 +210,7 @@ def _finish(
 def _save_evaluation(
     folder: Path, table: CheckedTable, x: pd.DataFrame, found: dict[str, np.ndarray]
 ) -> None:
-    """Arrays and the rows worth showing, so that the report can be written again without the table."""
+    """Arrays and the rows worth showing: the report can be written again without the table."""
     with atomic_path(folder / "evaluation.npz") as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **found)  # type: ignore[arg-type]
     spread = found["std"] if "std" in found else found["entropy_total"]

@@ -58,7 +58,11 @@ def test_equal_width_agrees_with_scikit_learn():
 
 def test_equal_mass_divides_the_points_evenly():
     p, labels, weight = random_probabilities(1)
-    assert (reliability_diagram(p, labels, num_bins=10, bins="equal_mass").count == 20).all()
+    for num_points in (10, 60, 200):
+        some = reliability_diagram(
+            p[:num_points], labels[:num_points], num_bins=10, bins="equal_mass"
+        )
+        assert (some.count == num_points / 10).all()
     weighted = reliability_diagram(p, labels, weight, num_bins=10, bins="equal_mass")
     heaviest = weight.max() / weight.sum()
     np.testing.assert_allclose(weighted.share, 0.1, atol=heaviest)

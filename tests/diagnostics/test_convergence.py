@@ -30,6 +30,11 @@ def test_bulk_ess_of_an_autoregression():
     assert z_score(ess_bulk(ar1_chains(0, 0.6)), ar1_ess(0.5)) > 8  # planted: mixes more slowly
 
 
+def test_only_ranks_count_for_bulk_ess():
+    draws = ar1_chains(14, 0.5, num_draws=100, shape=(5,))
+    np.testing.assert_allclose(ess_bulk(np.exp(3 * draws)), ess_bulk(draws))
+
+
 def test_mcse_is_the_standard_deviation_of_the_mean():
     draws = ar1_chains(1, 0.7, shape=(300,))
     means = draws.mean(axis=(0, 1))  # exact mean 0

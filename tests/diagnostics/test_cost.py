@@ -89,7 +89,8 @@ def test_speed_up():
 def test_no_speed_up_without_convergence():
     stuck = assess(np.ones((4, 100, 3, 1)))
     members = assess(None)
-    for bad in (stuck, members):
+    disagreeing = dataclasses.replace(converged(1000.0), max_rhat_function=1.2, converged=False)
+    for bad in (stuck, members, disagreeing):
         assert speed_up(bad, COST, converged(40.0), COST) is None
         assert speed_up(converged(40.0), COST, bad, COST) is None
     assert format_speed_up(None) == "n/a: not converged"

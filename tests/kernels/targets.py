@@ -1,7 +1,7 @@
 """Gaussian targets with exact draws, and z-scores of draws that should follow them.
 
-A target is data: mean and Cholesky factor are arguments of `gaussian_log_density`, so a second
-target of the same dimension must not compile anything.
+A target is data: everything about it, its planted errors too, is an argument of
+`gaussian_log_density`, so that all targets of one dimension share a compiled program.
 """
 
 from typing import NamedTuple
@@ -20,11 +20,19 @@ class GaussianTarget(NamedTuple):
     name: str
     mean: Float[np.ndarray, " weight"]
     cholesky: Float[np.ndarray, "weight weight"]
+    factor: float = 1.0
+    """Planted error: what kernels see is the log density times this."""
+    bound: float = np.inf
+    """What kernels see is NaN where the first weight is larger."""
 
     @property
     def data(self) -> Data:
         """The target as the data of `gaussian_log_density`."""
-        return Data(jnp.asarray(self.cholesky), jnp.asarray(self.mean[:, None]), jnp.ones(1))
+        return Data(
+            jnp.asarray(self.cholesky),
+            jnp.asarray(self.mean[:, None]),
+            jnp.asarray([self.factor, self.bound]),
+        )
 
     @property
     def dimension(self) -> int:
@@ -62,9 +70,10 @@ def correlated(dimension: int, correlation: float = 0.8) -> GaussianTarget:
 
 
 def gaussian_log_density(position: Position, data: Data) -> Float[Array, ""]:
-    """log N(position; mean, covariance) up to a constant, in nats."""
+    """log N(position; mean, covariance) up to a constant, in nats, with the planted errors."""
+    factor, bound = data.weight
     whitened = solve_triangular(data.x, position - data.y[:, 0], lower=True)
-    return -0.5 * jnp.sum(whitened**2)
+    return jnp.where(position[0] <= bound, -0.5 * factor * jnp.sum(whitened**2), jnp.nan)
 
 
 def z_scores(whitened: Float[np.ndarray, "draw weight"]) -> dict[str, float]:

@@ -1,0 +1,282 @@
+"""Function-space effective samples per second on diabetes: Credence beside NumPyro and BlackJAX.
+
+    python benchmarks/diabetes.py                        all contenders, 1000 draws, both priors
+    python benchmarks/diabetes.py --draws 10000 --priors fan_in --contenders auto,numpyro
+    python benchmarks/diabetes.py --cold                 with an empty compilation cache
+
+442 x 10, standardised; 50 tanh units; biases N(0, 1); noise standard deviation HalfNormal(1),
+learnt; 4 chains on 2 CPU devices. Seconds count every phase from the data to the draws: tracing,
+compilation (or loading it from the cache), training of start points, warm-up and sampling. Each
+run is a process of its own; without --cold, an unmeasured run with the same shapes fills the
+cache first. ESS and R-hat are ArviZ's, rank-normalised, of predictions at 50 training inputs.
+Offsets and ratios compare predictive means and standard deviations with a long NUTS (--reference).
+Pin the cores it may use: `taskset -c 1,2 python benchmarks/diabetes.py`.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+NUM_CHAINS = 4
+HIDDEN = 50
+CACHE = Path(tempfile.gettempdir()) / "credence-benchmark"
+
+
+def diabetes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Standardised inputs (442, 10) and target (442,), and 50 of the inputs to predict at."""
+    from sklearn.datasets import load_diabetes
+
+    x, y = load_diabetes(return_X_y=True)
+    x, y = (x - x.mean(0)) / x.std(0), (y - y.mean()) / y.std()
+    rows = np.random.default_rng(0).choice(len(x), 50, replace=False)
+    return x.astype(np.float32), y.astype(np.float32), x[rows].astype(np.float32)
+
+
+def weight_stds(prior: str) -> tuple[float, float]:
+    """Prior standard deviations of the weights into the hidden layer and out of it."""
+    return (10**-0.5, HIDDEN**-0.5) if prior == "fan_in" else (1.0, 1.0)
+
+
+def credence(method: str, prior: str, num_draws: int, seed: int) -> tuple[np.ndarray, dict]:
+    """A method of this library, with its defaults."""
+    from credence import Posterior, methods
+    from credence.models import MLP, Gaussian, Normal
+
+    x, y, x_new = diabetes()
+    start = time.perf_counter()
+    posterior = Posterior(MLP(1, (HIDDEN,)), Gaussian(scaling=prior), Normal(), (x, y))
+    chosen, _ = methods.resolve(method, posterior, num_draws=num_draws, num_chains=NUM_CHAINS)
+    ensemble = chosen.run(seed, posterior)
+    seconds = time.perf_counter() - start
+    functions = np.asarray(ensemble.functions(x_new))[..., 0]
+    return functions, {"seconds": seconds, "phases": ensemble.cost.seconds}
+
+
+def numpyro(prior: str, num_draws: int, seed: int) -> tuple[np.ndarray, dict]:
+    """NumPyro's NUTS, vectorised chains, default warm-up length (Stan's 1000)."""
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    import numpyro.distributions as dist
+    from numpyro.infer import MCMC, NUTS
+
+    x, y, x_new = diabetes()
+    std_in, std_out = weight_stds(prior)
+
+    def network(draw: Any, x: Any) -> Any:
+        hidden = jnp.tanh(x @ draw["kernel"] + draw["bias"])
+        return hidden @ draw["kernel_out"] + draw["bias_out"]
+
+    def model(x: Any, y: Any) -> None:
+        draw = {
+            "kernel": numpyro.sample("kernel", dist.Normal(0, std_in).expand([10, HIDDEN])),
+            "bias": numpyro.sample("bias", dist.Normal().expand([HIDDEN])),
+            "kernel_out": numpyro.sample("kernel_out", dist.Normal(0, std_out).expand([HIDDEN])),
+            "bias_out": numpyro.sample("bias_out", dist.Normal()),
+        }
+        noise_std = numpyro.sample("noise_std", dist.HalfNormal(1))
+        numpyro.sample("y", dist.Normal(network(draw, x), noise_std), obs=y)
+
+    start = time.perf_counter()
+    sampler = MCMC(
+        NUTS(model),
+        num_warmup=1000,
+        num_samples=num_draws,
+        num_chains=NUM_CHAINS,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    sampler.run(jax.random.key(seed), jnp.asarray(x), jnp.asarray(y))
+    draws = jax.block_until_ready(sampler.get_samples(group_by_chain=True))
+    seconds = time.perf_counter() - start
+    functions = jax.lax.map(
+        jax.vmap(lambda draw: network(draw, jnp.asarray(x_new))), draws, batch_size=1
+    )
+    return np.asarray(functions), {"seconds": seconds}
+
+
+def blackjax(
+    prior: str, num_draws: int, seed: int, num_warmup: int = 1000, num_chains: int = NUM_CHAINS
+) -> tuple[np.ndarray, dict]:
+    """BlackJAX's NUTS, its window adaptation, chains under vmap."""
+    import blackjax
+    import jax
+    import jax.numpy as jnp
+
+    x, y, x_new = (jnp.asarray(array) for array in diabetes())
+    std_in, std_out = weight_stds(prior)
+
+    def network(draw: Any, x: Any) -> Any:
+        hidden = jnp.tanh(x @ draw["kernel"] + draw["bias"])
+        return hidden @ draw["kernel_out"] + draw["bias_out"]
+
+    def log_density(draw: Any) -> Any:
+        log_std = draw["log_noise_std"]
+        residual = (y - network(draw, x)) * jnp.exp(-log_std)
+        penalty = (
+            jnp.sum(draw["kernel"] ** 2) / std_in**2
+            + jnp.sum(draw["bias"] ** 2)
+            + jnp.sum(draw["kernel_out"] ** 2) / std_out**2
+            + draw["bias_out"] ** 2
+            + jnp.exp(2 * log_std)
+        )
+        return -0.5 * (jnp.sum(residual**2) + penalty) - len(y) * log_std + log_std
+
+    def start_point(key: Any) -> Any:
+        keys = jax.random.split(key, 4)
+        return {
+            "kernel": std_in * jax.random.normal(keys[0], (10, HIDDEN)),
+            "bias": jax.random.normal(keys[1], (HIDDEN,)),
+            "kernel_out": std_out * jax.random.normal(keys[2], (HIDDEN,)),
+            "bias_out": jax.random.normal(keys[3], ()),
+            "log_noise_std": jnp.zeros(()),
+        }
+
+    @jax.jit
+    def chains(key: Any) -> Any:
+        def chain(key: Any) -> Any:
+            key_start, key_warmup, key_sample = jax.random.split(key, 3)
+            warmup = blackjax.window_adaptation(blackjax.nuts, log_density)
+            adapted, _ = warmup.run(key_warmup, start_point(key_start), num_warmup)
+            step = blackjax.nuts(log_density, **adapted.parameters).step
+
+            def draw(state: Any, key: Any) -> Any:
+                state, _ = step(key, state)
+                return state, state.position
+
+            return jax.lax.scan(draw, adapted.state, jax.random.split(key_sample, num_draws))[1]
+
+        return jax.vmap(chain)(jax.random.split(key, num_chains))
+
+    start = time.perf_counter()
+    draws = jax.block_until_ready(chains(jax.random.key(seed)))
+    seconds = time.perf_counter() - start
+    functions = jax.lax.map(jax.vmap(lambda draw: network(draw, x_new)), draws, batch_size=1)
+    return np.asarray(functions), {"seconds": seconds}
+
+
+CONTENDERS: dict[str, Callable[[str, int, int], tuple[np.ndarray, dict]]] = {
+    "auto": lambda *arguments: credence("auto", *arguments),
+    "nuts": lambda *arguments: credence("nuts", *arguments),
+    "numpyro": numpyro,
+    "blackjax": blackjax,
+}
+
+
+def measures(functions: np.ndarray, reference: np.ndarray | None) -> dict[str, float]:
+    """ESS and R-hat, and distance to the reference, of predictions (chain, draw, point)."""
+    import arviz
+
+    points = [functions[:, :, i].astype(float) for i in range(functions.shape[2])]
+    ess = [float(arviz.ess(point)) for point in points]
+    found = {
+        "min_ess": min(ess),
+        "median_ess": float(np.median(ess)),
+        "max_rhat": max(float(arviz.rhat(point)) for point in points),
+    }
+    if reference is not None:
+        mean, std = reference.mean((0, 1)), reference.std((0, 1))
+        found["worst_offset"] = float(np.max(np.abs(functions.mean((0, 1)) - mean) / std))
+        found["mean_std_ratio"] = float(np.mean(functions.std((0, 1)) / std))
+    return found
+
+
+def work(contender: str, prior: str, num_draws: int, seed: int) -> None:
+    """One run in this process; prints JSON."""
+    import jax
+
+    jax.config.update("jax_num_cpu_devices", 2)
+    path = CACHE / f"reference-{prior}.npy"
+    reference = np.load(path) if path.exists() else None
+    functions, cost = CONTENDERS[contender](prior, num_draws, seed)
+    print(json.dumps({**cost, **measures(functions, reference)}))
+
+
+def run(contender: str, prior: str, num_draws: int, seed: int, cache: str) -> dict[str, Any]:
+    """One run in a process of its own."""
+    environment = {
+        **os.environ,
+        "JAX_COMPILATION_CACHE_DIR": cache,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    arguments = [contender, prior, str(num_draws), str(seed)]
+    command = [sys.executable, __file__, "--work", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{contender} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def make_reference(prior: str) -> None:
+    """A long NUTS (8 chains of 3000 draws), kept for later calls; takes minutes to an hour."""
+    functions, _ = blackjax(prior, 3000, 1, num_warmup=1500, num_chains=8)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    np.save(CACHE / f"reference-{prior}.npy", functions)
+    print(f"reference {prior}: {measures(functions, None)}")
+
+
+def compare(contenders: list[str], priors: list[str], num_draws: int, repeats: int, cold: bool):
+    """Run and print the table: medians over the repeats, contenders taking turns."""
+    columns = "min/s  median/s  seconds  min ESS  R-hat  offset  std ratio"
+    for prior in priors:
+        runs: dict[str, list[dict]] = {name: [] for name in contenders}
+        for repeat in range(-1 if not cold else 0, repeats):
+            for name in contenders:
+                with tempfile.TemporaryDirectory() as empty:
+                    cache = empty if cold else str(CACHE / "compiled")
+                    result = run(name, prior, num_draws, repeat + 1, cache)
+                if repeat >= 0:
+                    runs[name].append(result)
+        temperature = "cold" if cold else "warm"
+        print(f"\n{prior} prior, {num_draws} draws x {NUM_CHAINS} chains, {temperature} cache")
+        print(f"{'':10s}{columns}")
+        for name, results in runs.items():
+            print(f"{name:10s}{row(results)}", flush=True)
+
+
+def row(results: list[dict]) -> str:
+    """Medians over repeats, in the order of the header."""
+    middle = lambda get: float(np.median([get(r) for r in results]))  # noqa: E731
+    return (
+        f"{middle(lambda r: r['min_ess'] / r['seconds']):5.0f}"
+        f"{middle(lambda r: r['median_ess'] / r['seconds']):10.0f}"
+        f"{middle(lambda r: r['seconds']):9.1f}"
+        f"{middle(lambda r: r['min_ess']):9.0f}"
+        f"{middle(lambda r: r['max_rhat']):7.3f}"
+        f"{middle(lambda r: r.get('worst_offset', np.nan)):8.3f}"
+        f"{middle(lambda r: r.get('mean_std_ratio', np.nan)):11.3f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--priors", default="fan_in,unit")
+    parser.add_argument("--contenders", default=",".join(CONTENDERS))
+    parser.add_argument("--cold", action="store_true")
+    parser.add_argument("--reference", action="store_true", help="make the long NUTS runs first")
+    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        contender, prior, num_draws, seed = options.work
+        return work(contender, prior, int(num_draws), int(seed))
+    priors = options.priors.split(",")
+    for prior in priors if options.reference else []:
+        make_reference(prior)
+    return compare(
+        options.contenders.split(","), priors, options.draws, options.repeats, options.cold
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""check_table: what it refuses, what it puts right and says, and how it infers the task."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from credence.datasets import check_table, infer_task, load
+from credence.errors import InputError
+
+RNG = np.random.default_rng(0)
+
+
+def table(rows=40, **columns):
+    """A table that is fine, with columns added or replaced."""
+    return pd.DataFrame(
+        {
+            "age": np.arange(rows) * 1.5,
+            "town": np.resize(["Ulm", "Bonn", "Kiel"], rows),
+            "price": RNG.normal(size=rows),
+        }
+    ).assign(**columns)
+
+
+def series(*values, rows=40):
+    """The values, repeated up to the number of rows."""
+    return pd.Series((list(values) * rows)[:rows])
+
+
+def with_first(value, like):
+    """A column like another with its third value replaced."""
+    return pd.Series([*like[:2], value, *like[3:]])
+
+
+NUMBERS = [str(i) for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("frame", "target", "sentence"),
+    [
+        (table(), "Price", "no column 'Price'. Did you mean 'price'"),
+        (table(), "weight", "Its columns are 'age', 'town', 'price'"),
+        (table().rename(columns={"age": "town"}), "price", "more than one column named 'town'"),
+        (table(rows=0), "price", "0 rows with a known target"),
+        (table(rows=1), "price", "1 row with a known target"),
+        (table(price=[1.0] + [np.nan] * 39), "price", "1 row with a known target"),
+        (table(price=np.nan), "price", "target 'price' has no values"),
+        (table(price=2.0), "price", "target 'price' is constant: all 40 rows hold '2.0'"),
+        (table(price="yes"), "price", "target 'price' is constant"),
+        (table(price=with_first(np.inf, np.arange(40.0))), "price", "infinite value.* row 3"),
+        (table(age=with_first(-np.inf, np.arange(40.0))), "price", "'age' holds 1 infinite value"),
+        (table(age=with_first("old", NUMBERS)), "price", r"'old' in row 3 \(line 4 of a file"),
+        (table(price=with_first("-", NUMBERS)), "price", "'price' holds numbers, but '-' in row 3"),
+        (table(price=with_first("rare", ["a", "b"] * 20)), "price", "one example only .'rare'"),
+        (table(age=pd.Timestamp("2020-01-01")), "price", "'age' holds dates such as '2020-01-01"),
+        (table(age="2020-01-31"), "price", "'age' holds dates"),
+        (table(age=datetime.date(2020, 1, 31)), "price", "'age' holds dates"),
+        (table(age=[[1, 2]] * 40), "price", "'age' holds values of type list"),
+        (table(age=1j), "price", "'age' holds values of type complex"),
+        (table()[["price"]], "price", "no usable column"),
+        (table(age=np.nan, town=None), "price", "no usable column"),
+    ],
+)
+def test_refused_in_a_sentence(frame, target, sentence):
+    with pytest.raises(InputError, match=sentence):
+        check_table(frame, target)
+
+
+def test_task_must_be_known_and_fit_the_target():
+    with pytest.raises(InputError, match=r"got 'regresion'\. Did you mean 'regression'"):
+        check_table(table(), "price", "regresion")
+    with pytest.raises(InputError, match="holds names such as 'Ulm', not numbers"):
+        check_table(table(), "town", "regression")
+    with pytest.raises(InputError, match="40 classes with one example only"):
+        check_table(table(), "price", "classification")
+
+
+@pytest.mark.parametrize(
+    ("target", "task"),
+    [
+        (series("yes", "no"), "classification"),
+        (series(True, False), "classification"),
+        (series("a", "b").astype("category"), "classification"),
+        (series(0, 1), "classification"),
+        (series(0.0, 1.0), "classification"),
+        (series(-1, 7), "classification"),
+        (series(*range(8)), "classification"),
+        (series(*range(9)), "regression"),  # fewer than 5 rows each
+        (series(*range(10), rows=400), "classification"),
+        (series(*range(11), rows=400), "regression"),
+        (series(0.5, 1.5), "regression"),
+        (series(*np.linspace(0, 1, 40)), "regression"),
+    ],
+)
+def test_inferred_task(target, task):
+    assert infer_task(target.rename("y"))[0] == task
+    assert task in check_table(table(rows=len(target), price=target), "price").notes[0]
+
+
+def test_rows_without_target_are_left_out_and_said():
+    checked = check_table(table(price=with_first(np.nan, np.arange(40) / 7)), "price")
+    assert len(checked.frame) == 39
+    assert list(checked.frame.index[:3]) == [0, 1, 3]  # still the labels of the rows received
+    assert "Left out 1 row whose target 'price' is missing." in checked.notes
+
+
+def test_useless_columns_are_left_out_and_said():
+    frame = table(empty=np.nan, id=[f"#{i}" for i in range(40)])
+    frame.insert(0, "Unnamed: 0", range(40))
+    checked = check_table(frame, "price")
+    assert list(checked.inputs.columns) == ["age", "town"]
+    notes = " ".join(checked.notes)
+    for part in ("'empty': all its values", "'id': 40 of its 40", "'Unnamed: 0': it has no name"):
+        assert part in notes
+
+
+def test_numbers_written_as_text_become_numbers_unless_declared_categorical():
+    frame = table(size=series("1", "2", "3"))
+    checked = check_table(frame, "price")
+    assert checked.frame["size"].tolist()[:3] == [1, 2, 3]
+    assert any("'size' holds numbers written as text" in note for note in checked.notes)
+    declared = check_table(frame, "price", categorical=["size"])
+    assert isinstance(declared.frame["size"].dtype, pd.CategoricalDtype)
+    mixed = table(size=series("1", "2", "3", "XL"))
+    with pytest.raises(InputError, match=r"say categorical=\['size'\]"):
+        check_table(mixed, "price")
+    assert check_table(mixed, "price", categorical=["size"]).frame["size"].nunique() == 4
+
+
+def test_a_column_that_is_mostly_text_is_categorical():
+    checked = check_table(table(size=series("S", "M", "42")), "price")
+    assert set(checked.frame["size"]) == {"S", "M", "42"}
+
+
+def test_missing_inputs_are_counted():
+    frame = table(age=with_first(np.nan, np.arange(40.0)), town=with_first(None, ["a", "b"] * 20))
+    assert any("2 missing values in 'age', 'town'" in n for n in check_table(frame, "price").notes)
+
+
+def test_the_table_received_is_not_changed():
+    frame = table(size=series("1", "2"), empty=np.nan)
+    before = frame.copy(deep=True)
+    check_table(frame, "price", categorical=["town"])
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_nullable_types():
+    frame = table(
+        age=pd.array(with_first(None, list(range(40))), dtype="Int64"),
+        town=pd.array(["a", "b"] * 20, dtype="string"),
+        on=pd.array([True, None] * 20, dtype="boolean"),
+    )
+    checked = check_table(frame, "price")
+    assert list(checked.inputs.columns) == ["age", "town", "on"]
+
+
+@pytest.mark.parametrize("name", ["diabetes", "breast_cancer", "digits", "iris", "wine"])
+def test_real_tables_pass_with_the_right_task(name):
+    dataset = load(name)
+    checked = check_table(dataset.frame, dataset.target)
+    assert checked.task == dataset.task
+    assert checked.frame.shape == dataset.frame.shape

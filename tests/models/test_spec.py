@@ -1,0 +1,55 @@
+"""Models as plain data and back."""
+
+import json
+
+import pytest
+
+from credence.errors import InputError
+from credence.models import (
+    MLP,
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    HeteroscedasticNormal,
+    HierarchicalGamma,
+    Normal,
+    StudentT,
+    TraceClass,
+)
+from credence.models.spec import from_spec, to_spec
+
+PARTS = [
+    MLP(3, hidden=(7, 5), activation="relu"),
+    MLP(1, hidden=()),
+    Gaussian("unit", 2.0, 0.5),
+    TraceClass(3.0, 0.5, True, True),
+    HierarchicalGamma(3.0, 1.0, "all", "unit"),
+    Normal(0.1),
+    Normal(None, 2.0),
+    HeteroscedasticNormal(),
+    StudentT(5.0, 0.3),
+    Bernoulli(),
+    Categorical(2.0),
+]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=repr)
+def test_parts_survive_json(part: object) -> None:
+    assert from_spec(json.loads(json.dumps(to_spec(part)))) == part
+
+
+def test_every_part_of_ours_is_known() -> None:
+    from credence.models.spec import _KNOWN
+
+    assert {type(part) for part in PARTS} == set(_KNOWN.values())
+
+
+def test_parts_from_outside_are_named_and_asked_for() -> None:
+    class MLP:  # the name alone does not make it ours
+        def __repr__(self) -> str:
+            return "theirs"
+
+    spec = to_spec(MLP())
+    assert spec == {"type": "external", "description": "theirs"}
+    with pytest.raises(InputError, match=r"theirs.*pass the same network when loading"):
+        from_spec(spec)
