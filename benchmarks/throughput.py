@@ -4,10 +4,11 @@
 
 One process pinned to one core compares plain `vmap` with `credence.models.chunks` on
 `credence.models.dense`; a second one, pinned to two cores, shards the particles over two host
-devices. Operations are those of the matrix products alone: 2 N P (sum of kernel sizes) forward,
-and three times that less the first layer's unused input gradient for value and gradient. Times
-are medians of interleaved runs, compilation apart; the peak is the best float32 product of square
-matrices measured in the same process. Takes about two minutes; pinning needs Linux.
+devices (there each call makes ten gradient steps, as a sampler would). Operations are those of
+the matrix products alone: 2 N P (sum of kernel sizes) forward, and three times that less the
+first layer's unused input gradient for value and gradient. Times are medians of interleaved runs,
+compilation apart; the peak is the best float32 product of square matrices in the same process.
+Takes about two minutes on an idle machine; pinning needs Linux.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -50,8 +52,7 @@ def median_seconds(calls: dict[str, Callable], rounds: int, at_least: float) -> 
     def seconds(call: Callable, repeats: int) -> float:
         start = time.perf_counter()
         for _ in range(repeats):
-            result = call()
-        jax.block_until_ready(result)
+            jax.block_until_ready(call())
         return (time.perf_counter() - start) / repeats
 
     for call in calls.values():
@@ -73,7 +74,7 @@ def peak_flops() -> float:
 
     def call(size: int) -> Callable:
         a = jnp.asarray(np.random.default_rng(0).standard_normal((size, size)), jnp.float32)
-        return lambda: product(a, a)
+        return partial(product, a, a)
 
     sizes = (512, 768, 1024)
     times = median_seconds({str(size): call(size) for size in sizes}, rounds=9, at_least=0.05)
@@ -132,8 +133,8 @@ def plain(widths: tuple[int, ...]) -> Callable:
     return squared_error
 
 
-def one_core() -> dict[str, Any]:
-    """Peak, and seconds of the four programs at every shape."""
+def one_device() -> list[dict[str, float]]:
+    """Seconds of the four programs at every shape."""
     import jax
 
     results = []
@@ -141,40 +142,38 @@ def one_core() -> dict[str, Any]:
         positions, data = jax.device_put(problem(*shape))
         functions = (plain(shape[-1]), ours(shape[-1]))
         programs = [
-            jax.jit(jax.vmap(program, (0, None)))
+            partial(jax.jit(jax.vmap(program, (0, None))), positions, data)
             for function in functions
             for program in (function, jax.value_and_grad(function))
         ]
-        calls = {
-            name: lambda program=program, positions=positions, data=data: program(positions, data)
-            for name, program in zip(COLUMNS, programs, strict=True)
-        }
+        calls: dict[str, Callable] = dict(zip(COLUMNS, programs, strict=True))
         results.append(median_seconds(calls, rounds=7, at_least=0.05))
-    return {"peak": peak_flops(), "seconds": results}
+    return results
 
 
-def two_cores() -> dict[str, Any]:
-    """Seconds of the gradient at every shape, particles sharded over two host devices."""
+def all_devices() -> list[float]:
+    """Seconds of ten gradient steps at every shape, particles sharded over all devices."""
     import jax
     from jax.sharding import NamedSharding, PartitionSpec
 
-    mesh = jax.make_mesh((2,), ("particle",))
+    mesh = jax.make_mesh((jax.device_count(),), ("particle",))
     by_particle, shared = PartitionSpec("particle"), PartitionSpec()
-    results = []
-    for shape in SHAPES:
-        positions, data = problem(*shape)
+
+    def seconds(num_particles: int, num_points: int, widths: tuple[int, ...]) -> float:
+        gradient = jax.vmap(jax.grad(ours(widths)), (0, None))
+
+        def steps(positions: Any, data: Any) -> Any:
+            return jax.lax.fori_loop(0, 10, lambda _, w: w - 1e-6 * gradient(w, data), positions)
+
+        specs = {"in_specs": (by_particle, shared), "out_specs": by_particle}
+        program = jax.jit(jax.shard_map(steps, mesh=mesh, **specs))
+        positions, data = problem(num_particles, num_points, widths)
         positions = jax.device_put(positions, NamedSharding(mesh, by_particle))
         data = jax.device_put(data, NamedSharding(mesh, shared))
-        gradient = jax.vmap(jax.value_and_grad(ours(shape[-1])), (0, None))
-        specs = dict(mesh=mesh, in_specs=(by_particle, shared), out_specs=by_particle)
-        program = jax.jit(jax.shard_map(gradient, **specs))
-        calls = {
-            "gradient": lambda program=program, positions=positions, data=data: program(
-                positions, data
-            )
-        }
-        results.append(median_seconds(calls, rounds=7, at_least=0.05))
-    return {"seconds": results}
+        call = partial(program, positions, data)
+        return median_seconds({"steps": call}, rounds=7, at_least=0.05)["steps"]
+
+    return [seconds(*shape) for shape in SHAPES]
 
 
 def in_new_process(num_cores: int) -> dict[str, Any]:
@@ -186,29 +185,33 @@ def in_new_process(num_cores: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Share of the matrix-product peak.")
     parser.add_argument("--cores", type=int, choices=(1, 2), help=argparse.SUPPRESS)
     num_cores = parser.parse_args().cores
     available = sorted(os.sched_getaffinity(0))
-    if num_cores is not None:
-        os.sched_setaffinity(0, available[-num_cores:])
-        print(json.dumps(one_core() if num_cores == 1 else two_cores()))
+    if num_cores is None:
+        print_table(in_new_process(1), in_new_process(2) if len(available) > 1 else None)
         return
-    single = in_new_process(1)
-    double = in_new_process(2) if len(available) > 1 else None
-    print(f"One-core matrix-product peak: {single['peak'] / 1e9:.0f} GFLOP/s; shares of it:\n")
+    os.sched_setaffinity(0, available[-num_cores:])
+    result: dict[str, Any] = {"steps": all_devices()}
+    if num_cores == 1:
+        result |= {"programs": one_device(), "peak": peak_flops()}
+    print(json.dumps(result))
+
+
+def print_table(single: dict[str, Any], double: dict[str, Any] | None) -> None:
+    """Shares of the peak, and how much faster two devices are than one."""
+    print(f"One-core matrix-product peak: {single['peak'] / 1e9:.0f} GFLOP/s. Shares of it:\n")
     print("| P, N, widths |", " | ".join(COLUMNS), "| two devices |")
     print("|---|" + "---|" * (len(COLUMNS) + 1))
-    for i, shape in enumerate(SHAPES):
-        seconds = single["seconds"][i]
+    for i, (num_particles, num_points, widths) in enumerate(SHAPES):
+        counts = 2 * flops(num_particles, num_points, widths)
         shares = [
-            f"{100 * flop / seconds[column] / single['peak']:.0f} %"
-            for column, flop in zip(COLUMNS, 2 * flops(*shape), strict=True)
+            f"{count / single['programs'][i][column] / single['peak']:.0%}"
+            for column, count in zip(COLUMNS, counts, strict=True)
         ]
-        factor = "" if double is None else (
-            f"x {seconds['gradient'] / double['seconds'][i]['gradient']:.2f}"
-        )
-        label = f"{shape[0]}, {shape[1]}, {'-'.join(map(str, shape[2]))}"
+        factor = f"x {single['steps'][i] / double['steps'][i]:.2f}" if double else "not measured"
+        label = f"{num_particles}, {num_points}, {'-'.join(map(str, widths))}"
         print(f"| {label} |", " | ".join(shares), f"| {factor} |")
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import credence
-from credence.errors import CredenceError, Interrupted
+from credence.errors import CredenceError, InputError, Interrupted
 
 BAD_INPUT = 2
 NOT_CONVERGED = 3
@@ -66,8 +66,13 @@ def _root(
 @app.command(epilog="Example: credence fit houses.csv --target price --out houses-run")
 def fit(
     table: TableArgument,
-    target: Annotated[str, typer.Option(help="Column to predict.")],
+    target: Annotated[
+        str, typer.Option(help="Column to predict; a known data set has its own.")
+    ] = "",
     task: Annotated[str, typer.Option(help="auto, regression or classification.")] = "auto",
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="A column whose numbers are names; may be repeated.")
+    ] = None,
     method: Annotated[str, typer.Option(help="auto or a name `credence methods` lists.")] = "auto",
     hidden: Annotated[
         str, typer.Option(help="Widths of the hidden layers, e.g. 50 or 50,50.")
@@ -91,8 +96,9 @@ def fit(
 
     settings = FitSettings(
         table=table,
-        target=target,
+        target=target or _known_target(table),
         task=task,
+        categorical=tuple(categorical or ()),
         method=method,
         hidden=_widths(hidden),
         activation=activation,
@@ -256,8 +262,6 @@ def _prepare() -> None:
 
 def _widths(hidden: str) -> tuple[int, ...]:
     """'50,50' to (50, 50); '' or '0' is a linear model."""
-    from credence.errors import InputError
-
     try:
         widths = tuple(int(part) for part in hidden.split(",") if part.strip())
     except ValueError:
@@ -265,6 +269,16 @@ def _widths(hidden: str) -> tuple[int, ...]:
             f"--hidden takes whole numbers separated by commas, got {hidden!r}; try 50 or 50,50."
         ) from None
     return () if widths == (0,) else widths
+
+
+def _known_target(table: str) -> str:
+    """The target of a known data set; otherwise --target is missing."""
+    from credence.datasets.registry import DATASETS
+
+    spec = None if Path(table).exists() else DATASETS.get(table)
+    if spec is None or spec.target is None:
+        raise InputError("Which column is to be predicted? Say --target COLUMN.")
+    return spec.target
 
 
 def _conclude(fitted: Any, as_json: bool) -> None:

@@ -120,8 +120,8 @@ class Ensemble:
         Args:
             x: inputs, any number of rows.
             summarise: (predictive of a batch, its rows) -> arrays (point, ...), by name.
-            batch_size: rows at a time; by default so that members x rows is about 2^20. The last
-                batch is filled up with copies, so one shape is compiled.
+            batch_size: rows at a time; see `batch_rows` for the default. The last batch is filled
+                up with copies, so one shape is compiled.
         Raises:
             InputError: for no rows at all, or a batch_size below 1.
         """
@@ -130,7 +130,7 @@ class Ensemble:
             raise InputError(
                 f"Needs at least one row at a time, got {len(x)} rows and batch_size={batch_size}."
             )
-        size = batch_size or max(1, min(len(x), 2**20 // self.num_members))
+        size = batch_size or batch_rows(len(x), self.num_members)
         parts = []
         for start in range(0, len(x), size):
             rows = slice(start, min(start + size, len(x)))
@@ -161,7 +161,7 @@ class Ensemble:
         groups = {"posterior": named_leaves(self.params), "sample_stats": stats}
         if int(arviz.__version__.split(".")[0]) >= 1:
             return arviz.from_dict(groups)  # type: ignore[arg-type]
-        return arviz.from_dict(**groups)
+        return arviz.from_dict(**groups)  # pyright: ignore[reportArgumentType]  # 0.x: by keyword
 
     def save(self, folder: str | Path) -> None:
         """Write folder/ensemble.nc (netCDF) and folder/ensemble.json.
@@ -245,6 +245,16 @@ def _outputs(
     members: Any, x: Float[Array, "point *feature"], *, network: Network
 ) -> Float[Array, "member point output"]:
     return jax.lax.map(lambda params: network.apply(params, x), members, batch_size=16)
+
+
+def batch_rows(num_points: int, num_members: int) -> int:
+    """Rows at a time so that members x rows stays near 2^20, in powers of two from 64 on.
+
+    Few shapes, so that tables of similar length share compiled programs; and whole vectors, so that
+    a row's prediction does not depend on where in the batch it stands.
+    """
+    most = max(64, 2 ** int(np.log2(2**20 / num_members)))
+    return min(most, max(64, 2 ** int(np.ceil(np.log2(num_points)))))
 
 
 def _flatten(leaf: Array | np.ndarray) -> Array | np.ndarray:

@@ -386,9 +386,9 @@ class BNNClassifier(ClassifierMixin, _BNN):
                 "This BNNClassifier requires y to be passed, but the target y is None."
             )
         x = self._inputs(X, reset=True)
+        assert_all_finite(np.asarray(y), input_name="y")
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
         encoder = LabelEncoder().fit(y)
         self.classes_ = encoder.classes_
         if len(self.classes_) < 2:

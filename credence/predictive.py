@@ -9,13 +9,13 @@ signed sums; draws and entropies then first project to a valid distribution, as 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp, ndtri, xlogy
-from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from credence.errors import InputError
 from credence.models.likelihoods import Likelihood, LocationScale
@@ -195,13 +195,17 @@ def _mixture_quantile(
     scale: Array,
     centre: PointTarget,
     spread: PointTarget,
-    level: float,
+    level: float | Float[Array, ""],
 ) -> PointTarget:
     """Newton's method on the distribution function, kept inside a shrinking bracket.
 
     Cantelli's inequality gives the first bracket: the quantile of level q lies between
     mean - std sqrt((1 - q) / q) and mean + std sqrt(q / (1 - q)). With signed weights, Chebyshev's:
     where every member's tail is below min(q, 1 - q) / sum |weight|, so is the mixture's.
+
+    A Newton step that leaves the bracket, or is more than half the step before, gives way to
+    bisection. A target is done where the level is reached to a few roundings, or where no number
+    is left between the ends of the bracket.
     """
     low = centre - spread * jnp.sqrt((1 - level) / level)
     high = centre + spread * jnp.sqrt(level / (1 - level))
@@ -211,18 +215,40 @@ def _mixture_quantile(
     low = jnp.where(is_signed, jnp.min(location - reach, axis=0), low)
     high = jnp.where(is_signed, jnp.max(location + reach, axis=0), high)
 
-    def refine(_: int, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        low, high, y = state
-        z = (y - location) / scale
+    tolerance = 8 * jnp.finfo(location.dtype).eps * level
+
+    def refine(state: _Search) -> _Search:
+        z = (state.y - location) / scale
         excess = _weighted(weights, likelihood.noise_cdf(z)) - level
         density = _weighted(weights, jnp.exp(likelihood.noise_log_density(z)) / scale)
-        low, high = jnp.where(excess < 0, y, low), jnp.where(excess < 0, high, y)
-        newton = y - excess / density
-        inside = (newton > low) & (newton < high)
-        return low, high, jnp.where(inside, newton, 0.5 * (low + high))
+        low = jnp.where(excess < 0, state.y, state.low)
+        high = jnp.where(excess < 0, state.high, state.y)
+        middle = 0.5 * (low + high)
+        newton = state.y - excess / density
+        is_good = (newton > low) & (newton < high)
+        is_good &= jnp.abs(newton - state.y) <= 0.5 * jnp.abs(state.step)
+        done = (jnp.abs(excess) <= tolerance) | (middle <= low) | (middle >= high)
+        y = jnp.where(done, state.y, jnp.where(is_good, newton, middle))
+        return _Search(low, high, y, y - state.y, done, state.trials + 1)
 
     start = jnp.clip(centre + spread * ndtri(level), low, high)
-    return jax.lax.fori_loop(0, 25, refine, (low, high, start))[2]
+    never = jnp.zeros(start.shape, bool)
+    first = _Search(low, high, start, jnp.full_like(start, jnp.inf), never, jnp.zeros((), int))
+    return jax.lax.while_loop(
+        lambda state: jnp.any(~state.done) & (state.trials < 100), refine, first
+    ).y
+
+
+class _Search(NamedTuple):
+    """Where the search for a quantile is."""
+
+    low: PointTarget
+    high: PointTarget
+    y: PointTarget
+    step: PointTarget
+    """The last one."""
+    done: Bool[Array, "point target"]
+    trials: Int[Array, ""]
 
 
 @partial(jax.jit, static_argnames="likelihood")

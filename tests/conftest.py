@@ -6,11 +6,14 @@ import jax
 import jaxtyping
 import pytest
 
-ROOMS = (
+CHECKED = (
     "models posterior predictive ensemble diagnostics kernels methods run checkpoint datasets "
     "preprocessing report"
-).split()  # not the faces people see, which take anything and check it themselves
-jaxtyping.install_import_hook([f"credence.{room}" for room in ROOMS], "checked_types.checked")
+)
+"""Not the faces people see (estimators, cli): they take anything and check it themselves."""
+jaxtyping.install_import_hook(
+    [f"credence.{room}" for room in CHECKED.split()], "checked_types.checked"
+)
 
 
 @pytest.fixture

@@ -435,13 +435,14 @@ def test_another_run_of_the_same_shape_compiles_nothing():
 
 
 def test_the_clock_counts_what_is_inside_a_compilation_once():
-    inner = jax.jit(lambda x: jnp.sin(jnp.linalg.solve(jnp.eye(3) + x, jnp.ones(3))))
-    outer = jax.jit(lambda x: sum(inner(x + index) for index in range(20)))
     start = time.perf_counter()
     with CompileClock() as clock:
-        outer(1.0)
-    assert 0 < clock.seconds <= time.perf_counter() - start
-    assert clock.num_traces >= 2
+        jax.jit(lambda x: jnp.sum(jax.jit(jnp.linalg.inv)(jnp.eye(3) + x)))(1.0)
+        elapsed = time.perf_counter() - start
+        assert 0 < clock.seconds <= elapsed
+        assert clock.num_traces >= 1
+        clock.add(elapsed)  # a compilation that has just ended, with all of this inside
+    assert elapsed <= clock.seconds < 1.1 * elapsed
 
 
 # In processes of their own: kill -9, Ctrl-C, and several devices.
@@ -513,12 +514,12 @@ def wait_for_blocks(process: subprocess.Popen[str], num_blocks: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "most_blocks"), [("walk", 4), pytest.param("hmc", 8, marks=pytest.mark.slow)]
+    ("what", "most_blocks"), [("walk", 2), pytest.param("hmc", 4, marks=pytest.mark.slow)]
 )
 def test_kill_9_at_any_instant(uninterrupted, tmp_path, what, most_blocks):
-    """Killed four times at random instants, then finished."""
+    """Killed three times at random instants, then finished."""
     chance = random.Random(0)
-    for _ in range(4):
+    for _ in range(3):
         process = start(what, tmp_path / "run", tmp_path / "draws.npy")
         wait_for_blocks(process, chance.randint(1, most_blocks))
         time.sleep(chance.uniform(0, 0.06))

@@ -1,12 +1,10 @@
 """Convergence of Markov chains, judged where it matters: on the network's functions.
 
-Every number is computed by ArviZ (0.21 and later, and the split packages of 1.x), none by hand.
+Every number is computed by ArviZ (its package arviz-stats), none by hand.
 The definitions are those of Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), "Rank-
 normalization, folding, and localization: an improved R-hat", Bayesian Analysis 16(2).
 """
 
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,19 +180,9 @@ def _by_arviz(
 def _call_arviz(
     statistic: str, draws: Float[np.ndarray, "chain draw quantity"], settings: dict[str, Any]
 ) -> Float[np.ndarray, " quantity"]:
+    import arviz_stats
     import xarray
 
     data = xarray.Dataset({"draws": (("chain", "draw", "quantity"), draws)})
     with np.errstate(divide="ignore", invalid="ignore"):  # chains that stand still: R-hat is inf
-        return _arviz()[statistic](data, **settings)["draws"].to_numpy()
-
-
-def _arviz() -> dict[str, Callable[..., Any]]:
-    """ArviZ 1.x keeps its statistics in a package of their own, much quicker to import."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ArviZ 0.23 announces its successor when imported
-        try:
-            from arviz_stats import ess, mcse, rhat  # pyright: ignore[reportMissingImports]
-        except ImportError:
-            from arviz import ess, mcse, rhat
-    return {"ess": ess, "mcse": mcse, "rhat": rhat}
+        return getattr(arviz_stats, statistic)(data, **settings)["draws"].to_numpy()

@@ -78,7 +78,7 @@ class DeepEnsemble(Method):
     is_chain: ClassVar[bool] = False
 
     num_members: int = 5
-    training: Training = field(default_factory=Training)
+    training: Training = field(default=Training())
 
     def __post_init__(self) -> None:
         require_positive(num_members=self.num_members)
@@ -100,7 +100,7 @@ class MAP(Method):
     summary: ClassVar[str] = "one network at a maximum of the posterior (no weight uncertainty)"
     is_chain: ClassVar[bool] = False
 
-    training: Training = field(default_factory=Training)
+    training: Training = field(default=Training())
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         return DeepEnsemble(num_members=1, training=self.training)._run(key, posterior, driver)

@@ -39,7 +39,7 @@ class Hamiltonian(Method):
     num_warmup: int = 500
     thinning: int = 1
     target_acceptance_rate: float = 0.8
-    training: Training = field(default_factory=Training)
+    training: Training = field(default=Training())
 
     def __post_init__(self) -> None:
         require_positive(

@@ -89,7 +89,7 @@ def tuned(memory: Memory) -> Settings:
 
 
 def metric_ends(num_rounds: int) -> list[int]:
-    """Rounds after which the metric is renewed: 2, 5, 11, 23, ..., the last at about 3/4."""
+    """Rounds after which the metric is renewed: 2, 6, 14, 30, ..., the last at about 3/4."""
     last = max(1, (3 * num_rounds) // 4)
     ends, length, end = [], 2, 2
     while end + 2 * length <= last:

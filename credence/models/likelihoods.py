@@ -33,6 +33,7 @@ from credence.models.priors import require_positive
 Outputs = Float[Array, "point output"]
 Targets = Float[Array, "point target"]
 Labels = Int[Array, " point"]
+Noise = Float[Array, "*shape"]
 
 
 @runtime_checkable
@@ -77,15 +78,15 @@ class LocationScale:
         """Location and scale of every target, in units of y."""
         raise NotImplementedError
 
-    def noise_log_density(self, z: Targets) -> Targets:
+    def noise_log_density(self, z: Noise) -> Noise:
         """Log density of the standardised noise."""
         raise NotImplementedError
 
-    def noise_cdf(self, z: Targets) -> Targets:
+    def noise_cdf(self, z: Noise) -> Noise:
         """Distribution function of the standardised noise."""
         raise NotImplementedError
 
-    def noise_sample(self, key: PRNGKeyArray, template: Targets) -> Targets:
+    def noise_sample(self, key: PRNGKeyArray, template: Noise) -> Noise:
         """Standardised noise in the shape and dtype of template."""
         raise NotImplementedError
 
@@ -161,13 +162,13 @@ class LearntScale(LocationScale):
 class NormalNoise(LocationScale):
     """Standard normal noise."""
 
-    def noise_log_density(self, z: Targets) -> Targets:
+    def noise_log_density(self, z: Noise) -> Noise:
         return stats.norm.logpdf(z)
 
-    def noise_cdf(self, z: Targets) -> Targets:
+    def noise_cdf(self, z: Noise) -> Noise:
         return stats.norm.cdf(z)
 
-    def noise_sample(self, key: PRNGKeyArray, template: Targets) -> Targets:
+    def noise_sample(self, key: PRNGKeyArray, template: Noise) -> Noise:
         return jax.random.normal(key, template.shape, template.dtype)
 
 
@@ -222,14 +223,14 @@ class StudentT(LearntScale):
     def noise_variance(self) -> float:
         return self.df / (self.df - 2)
 
-    def noise_log_density(self, z: Targets) -> Targets:
+    def noise_log_density(self, z: Noise) -> Noise:
         return stats.t.logpdf(z, self.df)
 
-    def noise_cdf(self, z: Targets) -> Targets:
+    def noise_cdf(self, z: Noise) -> Noise:
         tail = 0.5 * betainc(0.5 * self.df, 0.5, self.df / (self.df + z**2))
         return jnp.where(z > 0, 1 - tail, tail)
 
-    def noise_sample(self, key: PRNGKeyArray, template: Targets) -> Targets:
+    def noise_sample(self, key: PRNGKeyArray, template: Noise) -> Noise:
         return jax.random.t(key, self.df, template.shape, template.dtype)
 
 

@@ -31,6 +31,7 @@ class FitSettings:
     table: str
     target: str
     task: str = "auto"
+    categorical: tuple[str, ...] = ()
     method: str = "auto"
     hidden: tuple[int, ...] = (50,)
     activation: str = "tanh"
@@ -48,8 +49,11 @@ class FitSettings:
             value = getattr(self, field.name)
             if value == field.default:
                 continue
-            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            words += [f"--{field.name.replace('_', '-')}", _quote(text)]
+            option = f"--{field.name.replace('_', '-')}"
+            if field.name == "hidden":
+                value = ",".join(map(str, value)) or "0"
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [option, _quote(str(one))]
         return " ".join(words)
 
 
@@ -84,7 +88,8 @@ def read_manifest(folder: Path) -> Manifest:
         )
     try:
         settings = dict(content["settings"])
-        settings["hidden"] = tuple(settings["hidden"])
+        for name in ("hidden", "categorical"):
+            settings[name] = tuple(settings[name])
         return Manifest(
             FitSettings(**settings),
             content["fingerprint"],

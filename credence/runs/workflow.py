@@ -15,6 +15,7 @@ from credence.checkpoint import atomic_path, write_text
 from credence.datasets.checks import CheckedTable, check_table
 from credence.datasets.registry import DATASETS
 from credence.datasets.registry import load as load_dataset
+from credence.datasets.specs import DatasetSpec
 from credence.datasets.tables import read_table
 from credence.ensemble import package_versions
 from credence.errors import InputError
@@ -49,12 +50,11 @@ def fit(settings: FitSettings, folder: Path, *, progress: bool = False) -> Fitte
         StorageError: where the folder cannot be written; `resume` goes on once it can.
         Interrupted: on Ctrl-C before there was a draw; `resume` goes on.
     """
-    frame = read_table(settings.table)
-    table = check_table(frame, settings.target, settings.task)
     check_settings(settings)
+    frame, table = read(settings)
     split(settings, table)
     claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
-    return _finish(folder, settings, frame, table, progress)
+    return _finish(folder, settings, table, progress)
 
 
 def resume(folder: Path, *, progress: bool = False) -> Fitted:
@@ -69,10 +69,9 @@ def resume(folder: Path, *, progress: bool = False) -> Fitted:
         about = read_json(folder / "evaluation.json")
         return Fitted(folder, read_json(folder / "metrics.json"), about["notes"])
     settings = manifest.settings
-    frame = read_table(settings.table)
+    frame, table = read(settings)
     require_same_table(manifest, table_fingerprint(frame))
-    table = check_table(frame, settings.target, settings.task)
-    return _finish(folder, settings, frame, table, progress)
+    return _finish(folder, settings, table, progress)
 
 
 def predict(folder: Path, table: str, *, coverage: float = 0.95) -> tuple[pd.DataFrame, list[str]]:
@@ -102,7 +101,7 @@ def prediction_table(
     model: BNNRegressor | BNNClassifier, x: pd.DataFrame, coverage: float
 ) -> pd.DataFrame:
     """One row per row of x; columns as in `predict`."""
-    if isinstance(model, BNNRegressor):
+    if not isinstance(model, BNNClassifier):
         mean, std = model.predict(x, return_std=True)
         lower, upper = model.predict_interval(x, coverage)
         return pd.DataFrame({"mean": mean, "std": std, "lower": lower, "upper": upper}, x.index)
@@ -117,6 +116,23 @@ def prediction_table(
         },
         x.index,
     )
+
+
+def known_spec(settings: FitSettings) -> DatasetSpec | None:
+    """The named data set that the table is, if it is one; a file of that name comes first."""
+    return None if Path(settings.table).exists() else DATASETS.get(settings.table)
+
+
+def read(settings: FitSettings) -> tuple[pd.DataFrame, CheckedTable]:
+    """The table as it is, and checked; a known data set brings its own task.
+
+    Raises:
+        InputError: for a table that cannot be used.
+    """
+    frame, spec, task = read_table(settings.table), known_spec(settings), settings.task
+    if task == "auto" and spec is not None and settings.target == spec.target:
+        task = spec.task
+    return frame, check_table(frame, settings.target, task, categorical=settings.categorical)
 
 
 def check_settings(settings: FitSettings) -> None:
@@ -146,7 +162,7 @@ def check_settings(settings: FitSettings) -> None:
 def split(settings: FitSettings, table: CheckedTable) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Training and held-out rows: a known data set's own split, else at random by the seed."""
     frame = table.frame
-    if settings.table in DATASETS and not Path(settings.table).exists():
+    if known_spec(settings) is not None:
         dataset = load_dataset(settings.table)
         if dataset.train is not None and dataset.test is not None:
             train, test = (frame.index.intersection(rows) for rows in (dataset.train, dataset.test))
@@ -186,9 +202,7 @@ def build_model(
     )
 
 
-def _finish(
-    folder: Path, settings: FitSettings, frame: pd.DataFrame, table: CheckedTable, progress: bool
-) -> Fitted:
+def _finish(folder: Path, settings: FitSettings, table: CheckedTable, progress: bool) -> Fitted:
     """Fit (or go on fitting), evaluate, write everything, mark the run done."""
     train, test = split(settings, table)
     model = build_model(settings, table.task, folder, progress)

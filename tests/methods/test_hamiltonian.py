@@ -1,0 +1,190 @@
+"""HMC and NUTS as whole methods (training, warm-up, sampling) against exact posteriors.
+
+A network without hidden layers is Bayesian linear regression. Chains are independent, so the
+standard error of a mean comes from the means of the chains, and its law is Student's t.
+"""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from exact import LinearRegression, linear_regression
+from scipy import stats
+
+from credence.clock import CompileClock
+from credence.ensemble import Ensemble
+from credence.errors import InputError
+from credence.methods.deep_ensemble import Training
+from credence.methods.hamiltonian import HMC, NUTS
+from credence.models import MLP, Gaussian, Normal
+from credence.posterior import Posterior
+
+SETTINGS: dict[str, Any] = {
+    "num_chains": 64,
+    "num_draws": 250,
+    "num_warmup": 200,
+    "training": Training(max_epochs=300),
+}
+METHODS = [NUTS(**SETTINGS), HMC(**SETTINGS)]
+PROBLEM = linear_regression()
+
+methods = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+
+
+def chain_z(draws: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """How far means of draws (chain, draw, ...) are from exact ones, as |z| of a normal."""
+    means = np.asarray(draws, float).mean(axis=1)
+    error = means.std(axis=0, ddof=1) / len(means) ** 0.5
+    t = np.abs(means.mean(axis=0) - exact) / error
+    return -stats.norm.ppf(stats.t.sf(t, df=len(means) - 1))
+
+
+def weights(ensemble: Ensemble) -> np.ndarray:
+    """Kernel and bias (chain, draw, weight)."""
+    (layer,) = ensemble.params.network
+    return np.concatenate([layer.kernel[..., 0], layer.bias], axis=-1).astype(float)
+
+
+def moment_z(draws: np.ndarray, problem: LinearRegression) -> float:
+    """Worst |z| of all means and covariances against a problem's exact posterior."""
+    mean, covariance = problem.solve()
+    centred = draws - mean
+    products = centred[..., :, None] * centred[..., None, :]
+    return max(chain_z(draws, mean).max(), chain_z(products, covariance).max())
+
+
+@pytest.fixture(scope="module", params=METHODS, ids=lambda method: method.name)
+def ensemble(request: pytest.FixtureRequest) -> Ensemble:
+    return request.param.run(1, PROBLEM.posterior)
+
+
+def test_posterior_of_linear_regression(ensemble):
+    assert moment_z(weights(ensemble), PROBLEM) < 4.5
+
+
+def test_planted_wrong_noise_is_caught(ensemble):
+    assert moment_z(weights(ensemble), PROBLEM._replace(noise_std=1.1 * PROBLEM.noise_std)) > 8
+
+
+def test_scalars_and_cost_say_what_was_done(ensemble):
+    shape = (SETTINGS["num_chains"], SETTINGS["num_draws"])
+    assert weights(ensemble).shape == (*shape, 4)
+    assert all(np.shape(scalar) == shape for scalar in ensemble.scalars.values())
+    assert np.all(ensemble.scalars["is_finite"] == 1)
+    assert 0.7 < np.mean(ensemble.scalars["acceptance_rate"]) < 0.95
+    assert set(ensemble.cost.seconds) == {"compile", "train", "warmup", "sample", "other"}
+    sampled = ensemble.scalars["num_gradients"].sum() * len(PROBLEM.x)
+    assert ensemble.cost.gradient_evaluations > sampled
+
+
+@methods
+def test_learnt_noise(method):
+    """Weights and the logarithm of the noise, whose exact moments come from a fine grid."""
+    posterior = Posterior(
+        MLP(1, hidden=()), PROBLEM.prior, Normal(noise_std=None), (PROBLEM.x, PROBLEM.y)
+    )
+    ensemble = method.run(2, posterior)
+    draws = weights(ensemble)
+    log_std = np.asarray(ensemble.params.likelihood, float)
+
+    def worst_z(scale_prior_std: float) -> float:
+        exact = learnt_noise_moments(PROBLEM, scale_prior_std)
+        return max(
+            chain_z(draws, exact["mean"]).max(),
+            chain_z(draws**2, exact["square"]).max(),
+            chain_z(log_std, exact["log_std"]).max(),
+            chain_z(log_std**2, exact["log_std_square"]).max(),
+        )
+
+    assert worst_z(scale_prior_std=1.0) < 4.5
+    assert worst_z(scale_prior_std=0.5) > 8  # planted: another prior on the noise
+
+
+def learnt_noise_moments(
+    problem: LinearRegression, scale_prior_std: float
+) -> dict[str, np.ndarray]:
+    """Moments under noise_std ~ HalfNormal(scale_prior_std): weights are integrated out exactly,
+    and what is left is a smooth density of log noise_std, summed on a grid."""
+    log_std = np.linspace(np.log(0.1), np.log(4.0), 2001)
+    parts = [problem._replace(noise_std=std) for std in np.exp(log_std)]
+    log_prior = stats.halfnorm.logpdf(np.exp(log_std), scale=scale_prior_std) + log_std
+    log_density = log_prior + [part.log_evidence() for part in parts]
+    probability = np.exp(log_density - log_density.max())
+    probability /= probability.sum()
+    means, covariances = (np.array(values) for values in zip(*(p.solve() for p in parts)))
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    return {
+        "mean": probability @ means,
+        "square": probability @ (variances + means**2),
+        "log_std": probability @ log_std[:, None],
+        "log_std_square": probability @ log_std[:, None] ** 2,
+    }
+
+
+@pytest.fixture(scope="module", params=[NUTS, HMC], ids=lambda method: method.name)
+def small(request: pytest.FixtureRequest) -> Any:
+    """A run that is short, of settings by name."""
+
+    def run(key: int = 0, seed: int = 0, **settings: Any) -> Ensemble:
+        defaults: dict[str, Any] = {
+            "num_chains": 2,
+            "num_draws": 50,
+            "num_warmup": 50,
+            "training": Training(max_epochs=50),
+        }
+        problem = linear_regression(seed=seed)
+        return request.param(**(defaults | settings)).run(key, problem.posterior)
+
+    return run
+
+
+def test_second_data_set_of_the_same_shape_compiles_nothing(small):
+    small(key=0, seed=0)
+    with CompileClock() as clock:
+        small(key=1, seed=1)
+    assert clock.num_traces == 0
+
+
+def test_same_key_same_draws_other_key_other_draws(small):
+    np.testing.assert_array_equal(weights(small(key=0)), weights(small(key=0)))
+    assert not np.any(weights(small(key=0)) == weights(small(key=1)))
+
+
+def test_settings_change_the_result(small):
+    few = small()
+    assert weights(small(num_draws=75)).shape == (2, 75, 4)
+    assert weights(small(num_chains=3)).shape == (3, 50, 4)
+    thinned = small(thinning=2)
+    assert thinned.scalars["num_gradients"].mean() > 1.5 * few.scalars["num_gradients"].mean()
+    for changed in ({"num_warmup": 100}, {"training": Training(max_epochs=100)}):
+        assert not np.array_equal(weights(small(**changed)), weights(few))
+    bold = small(target_acceptance_rate=0.5, num_warmup=300)
+    careful = small(target_acceptance_rate=0.95, num_warmup=300)
+    assert bold.scalars["acceptance_rate"].mean() < careful.scalars["acceptance_rate"].mean()
+
+
+def test_limits_of_trajectories_hold():
+    short = HMC(num_chains=2, num_draws=20, num_warmup=25, max_integration_steps=4)
+    ensemble = short.run(0, PROBLEM.posterior)
+    assert ensemble.scalars["num_gradients"].max() <= 4
+    shallow = NUTS(num_chains=2, num_draws=20, num_warmup=25, max_doublings=2)
+    ensemble = shallow.run(0, PROBLEM.posterior)
+    assert ensemble.scalars["num_gradients"].max() <= 3
+
+
+@pytest.mark.parametrize("setting", ["num_draws", "num_chains", "num_warmup", "thinning"])
+def test_settings_must_be_positive(setting):
+    with pytest.raises(InputError, match=f"{setting} must be > 0, got 0"):
+        NUTS(**{setting: 0})
+
+
+@pytest.mark.slow
+@methods
+def test_resumed_method_gives_the_same_draws(method, tmp_path):
+    """Of a network with a hidden layer, read back from its folder."""
+    x = np.linspace(-1, 1, 40)[:, None]
+    posterior = Posterior(MLP(1, hidden=(8,)), Gaussian(), Normal(), (x, np.sin(3 * x)))
+    first = method.run(3, posterior, folder=tmp_path)
+    again = method.run(3, posterior, folder=tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, first.params, again.params)

@@ -1,0 +1,275 @@
+"""The command line as scripts rely on it: status, --json, files, and a sentence for bad input."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from credence import cli, environment
+
+QUICK = ["--hidden", "4", "--num-draws", "60", "--method", "hmc"]
+
+
+pytestmark = pytest.mark.filterwarnings(
+    f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
+)
+
+
+@pytest.fixture(autouse=True)
+def _same_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands run inside the test process, where JAX is set up already."""
+    monkeypatch.setattr(environment, "configure", lambda: None)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """run("fit", ...) -> (status, standard output, standard error)."""
+
+    def call(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["credence", *map(str, words)])
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            status = int(end.code or 0)
+        out, err = capsys.readouterr()
+        return status, out, " ".join(err.split())
+
+    return call
+
+
+def houses(num_rows: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    area = rng.uniform(40, 200, num_rows)
+    city = rng.choice(["Bern", "Basel", "Zug"], num_rows)
+    price = 3 * area + 50 * (city == "Zug") + rng.normal(0, 10, num_rows)
+    return pd.DataFrame({"area": area, "city": city, "price": price.round(2)})
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished RUN folder of `houses`, with its table beside it."""
+    from credence.runs import workflow
+    from credence.runs.folder import FitSettings
+
+    folder = tmp_path_factory.mktemp("houses")
+    houses().to_csv(folder / "houses.csv", index=False)
+    settings = FitSettings(
+        table=str(folder / "houses.csv"), target="price", hidden=(4,), num_draws=60, method="hmc"
+    )
+    workflow.fit(settings, folder / "run")
+    return folder
+
+
+def test_fit_writes_the_run_folder_and_json_alone_on_standard_output(run, tmp_path: Path) -> None:
+    houses().to_csv(tmp_path / "h.csv", index=False)
+    folder = tmp_path / "run"
+    status, out, err = run(
+        "fit", tmp_path / "h.csv", "--target", "price", *QUICK, "--out", folder, "--json"
+    )
+    summary = json.loads(out)
+    assert status == (3 if summary["converged"] is False else 0)
+    assert {"task", "method", "n_train", "n_test", "rmse", "nll", "crps", "coverage_95"} <= set(
+        summary
+    )
+    assert {"converged", "max_rhat_function", "min_ess_function", "seconds"} <= set(summary)
+    assert {"likelihood_evaluations", "gradient_evaluations"} <= set(summary)
+    assert (summary["task"], summary["n_train"], summary["n_test"]) == ("regression", 48, 12)
+    assert summary["rmse"] < 0.5 * houses()["price"].std()
+    written = {path.name for path in folder.iterdir()}
+    assert {"manifest.json", "metrics.json", "ensemble", "report.html"} <= written
+    assert "checkpoint" not in written
+    assert "report.html" in err
+
+
+def test_predict_has_the_promised_columns(run, fitted: Path, tmp_path: Path) -> None:
+    new = houses(10).drop(columns="price")[["city", "area"]].assign(extra=1)
+    new.loc[0, "city"] = "Genf"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    status, _, err = run(
+        "predict", fitted / "run", tmp_path / "new.csv", "--out", tmp_path / "p.csv"
+    )
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert status == 0
+    assert list(found) == ["mean", "std", "lower", "upper"]
+    assert len(found) == 10
+    assert ((found["lower"] < found["mean"]) & (found["mean"] < found["upper"])).all()
+    assert "extra" in err
+    assert "city" in err, "an unseen category is said"
+
+
+def test_classification_columns(run, tmp_path: Path) -> None:
+    frame = houses().assign(dear=lambda f: np.where(f["price"] > 360, "yes", "no"))
+    frame.drop(columns="price").to_csv(tmp_path / "h.csv", index=False)
+    folder = tmp_path / "run"
+    status, out, _ = run(
+        "fit", tmp_path / "h.csv", "--target", "dear", *QUICK, "--out", folder, "--json"
+    )
+    summary = json.loads(out)
+    assert status in (0, 3)
+    assert {"accuracy", "nll", "ece", "brier", "auroc"} <= set(summary)
+    assert summary["accuracy"] > 0.8
+    run("predict", folder, tmp_path / "h.csv", "--out", tmp_path / "p.csv")
+    found = pd.read_csv(tmp_path / "p.csv")
+    entropies = ["entropy_total", "entropy_aleatoric", "entropy_epistemic"]
+    assert list(found) == ["label", "probability_no", "probability_yes", *entropies]
+    assert np.allclose(found["probability_no"] + found["probability_yes"], 1)
+    gap = found["entropy_total"] - found["entropy_aleatoric"] - found["entropy_epistemic"]
+    assert gap.abs().max() < 1e-5
+
+
+def test_report_can_be_written_again(run, fitted: Path) -> None:
+    (fitted / "run" / "report.html").unlink()
+    status, out, _ = run("report", fitted / "run", "--json")
+    assert status == 0
+    assert Path(json.loads(out)["report"]).stat().st_size > 10_000
+
+
+def test_resuming_a_finished_run_reads_it(run, fitted: Path) -> None:
+    status, out, _ = run("resume", fitted / "run", "--json")
+    assert status in (0, 3)
+    assert json.loads(out)["n_train"] == 48
+
+
+@pytest.mark.parametrize("command", ["methods", "datasets", "doctor"])
+def test_listings(run, command: str) -> None:
+    status, out, _ = run(command)
+    assert status == 0
+    assert out.strip()
+    status, out, _ = run(command, "--json")
+    assert status == 0
+    assert json.loads(out)
+
+
+BAD_TABLES = {
+    "empty file": ("", "empty"),
+    "no such column": ("a,pric\n1,2\n2,3\n3,4\n", "pric"),
+    "one row": ("a,price\n1,2\n", "row"),
+    "constant target": ("a,price\n1,2\n2,2\n3,2\n4,2\n", "constant"),
+    "infinity": ("a,price\n1,2\ninf,3\n3,4\n4,5\n", "infin"),
+    "text among numbers": ("a,price\n1,2\n2,3\nmany,4\n4,5\n5,6\n", "many"),
+    "duplicate columns": ("a,a,price\n1,2,3\n2,3,4\n", "'a'"),
+    "target never known": ("a,price\n1,\n2,\n3,\n", "price"),
+    "one example of a class": ("a,price\n1,x\n2,x\n3,x\n4,y\n", "y"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_bad_table(run, tmp_path: Path, case: str) -> None:
+    content, word = BAD_TABLES[case]
+    (tmp_path / "t.csv").write_text(content)
+    status, out, err = run(
+        "fit", tmp_path / "t.csv", "--target", "price", "--out", tmp_path / "run"
+    )
+    assert status == 2, err
+    assert word in err
+    assert out == ""
+    assert not (tmp_path / "run").exists(), "nothing is written"
+
+
+def test_not_a_table(run, tmp_path: Path) -> None:
+    (tmp_path / "t.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    status, _, err = run("fit", tmp_path / "t.png", "--target", "price", "--out", tmp_path / "run")
+    assert status == 2
+    assert "t.png" in err
+
+
+BAD_SETTINGS = {
+    "unknown method": (["--method", "nutz"], "nuts"),
+    "negative width": (["--hidden", "-3"], "hidden"),
+    "no number": (["--hidden", "wide"], "hidden"),
+    "unknown activation": (["--activation", "tahn"], "tanh"),
+    "no draws": (["--num-draws", "0"], "num-draws"),
+    "no chains": (["--num-chains", "0"], "num-chains"),
+    "all rows held out": (["--test-fraction", "1"], "test-fraction"),
+    "no time": (["--max-seconds", "0"], "max-seconds"),
+    "unknown task": (["--task", "ranking"], "ranking"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SETTINGS)
+def test_bad_setting(run, tmp_path: Path, case: str) -> None:
+    words, word = BAD_SETTINGS[case]
+    houses().to_csv(tmp_path / "h.csv", index=False)
+    status, _, err = run(
+        "fit", tmp_path / "h.csv", "--target", "price", *words, "--out", tmp_path / "run"
+    )
+    assert status == 2, err
+    assert word in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_target_is_suggested_and_needed(run, tmp_path: Path) -> None:
+    houses().to_csv(tmp_path / "h.csv", index=False)
+    status, _, err = run("fit", tmp_path / "h.csv", "--target", "prize", "--out", tmp_path / "run")
+    assert (status, "price" in err) == (2, True)
+    status, _, err = run("fit", tmp_path / "h.csv", "--out", tmp_path / "run")
+    assert (status, "--target" in err) == (2, True)
+
+
+def test_folders_that_are_no_runs(run, fitted: Path, tmp_path: Path) -> None:
+    table = fitted / "houses.csv"
+    status, _, err = run("predict", tmp_path / "nothing", table)
+    assert (status, "manifest.json" in err) == (2, True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "manifest.json").write_text('{"format": 99, "credence": "9.9"}')
+    status, _, err = run("predict", tmp_path / "other", table)
+    assert (status, "9.9" in err) == (2, True)
+    (tmp_path / "other" / "manifest.json").write_text('{"format": 1, "sett')
+    status, _, err = run("predict", tmp_path / "other", table)
+    assert (status, "manifest.json" in err) == (2, True)
+    status, _, err = run("fit", table, "--target", "price", "--out", fitted / "run")
+    assert (status, "already" in err) == (2, True)
+    status, _, err = run("fit", table, "--target", "price", "--out", fitted)
+    assert (status, "other files" in err) == (2, True)
+    status, _, err = run("fit", table, "--target", "price", "--out", table)
+    assert (status, "is a file" in err) == (2, True)
+
+
+def test_half_written_run_asks_for_resume(run, fitted: Path, tmp_path: Path) -> None:
+    import shutil
+
+    half = tmp_path / "half"
+    shutil.copytree(fitted / "run", half)
+    manifest = json.loads((half / "manifest.json").read_text()) | {"status": "running"}
+    (half / "manifest.json").write_text(json.dumps(manifest))
+    status, _, err = run("predict", half, fitted / "houses.csv")
+    assert (status, "resume" in err) == (2, True)
+    (half / "ensemble" / "ensemble.nc").unlink()
+    (half / "manifest.json").write_text(json.dumps(manifest | {"status": "done"}))
+    status, _, err = run("predict", half, fitted / "houses.csv")
+    assert (status, "ensemble" in err) == (2, True)
+
+
+def test_predict_refuses_missing_columns_and_bad_coverage(
+    run, fitted: Path, tmp_path: Path
+) -> None:
+    houses().drop(columns=["price", "city"]).to_csv(tmp_path / "new.csv", index=False)
+    status, _, err = run("predict", fitted / "run", tmp_path / "new.csv")
+    assert (status, "city" in err) == (2, True)
+    status, _, err = run("predict", fitted / "run", fitted / "houses.csv", "--coverage", "95")
+    assert (status, "coverage" in err) == (2, True)
+
+
+def test_no_write_permission(run, fitted: Path, tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    status, _, err = run(
+        "fit", fitted / "houses.csv", "--target", "price", "--out", blocked / "run"
+    )
+    assert (status, str(blocked) in err) == (2, True)
+    target = blocked / "p.csv"
+    status, _, err = run("predict", fitted / "run", fitted / "houses.csv", "--out", target)
+    assert (status, "Could not write" in err) == (2, True)
+
+
+def test_the_manifest_repeats_the_run(fitted: Path) -> None:
+    from credence.runs.folder import read_manifest
+
+    command = read_manifest(fitted / "run").settings.command
+    assert command.startswith("credence fit ")
+    assert "--target price --method hmc --hidden 4 --num-draws 60" in command
