@@ -438,8 +438,7 @@ class BNNClassifier(ClassifierMixin, _BNN):
         return {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
 
     def _restore(self, about: dict[str, Any]) -> None:
-        dtype = about["classes_dtype"]
-        self.classes_ = np.array(about["classes"], None if dtype == "|O" else dtype)
+        self.classes_ = np.array(about["classes"], dtype=about["classes_dtype"])
 
 
 def load(folder: str | Path, network: Network | None = None) -> BNNRegressor | BNNClassifier:

@@ -99,12 +99,19 @@ class BayesianModel:
 
     def template(self, data: Data) -> Params:
         """Shapes and dtypes of the parameters, without computing them."""
-        return jax.eval_shape(self.init, jax.random.key(0), data)
+        return shapes(self, Data(*(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in data)))[0]
 
     def unravel(self, position: Position, data: Data) -> Params:
         """Flat vector to parameters; data gives the shapes only."""
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self.template(data))
         return ravel_pytree(zeros)[1](position)
+
+
+@lru_cache(maxsize=1024)
+def shapes(model: BayesianModel, like: Data) -> tuple[Params, jax.ShapeDtypeStruct]:
+    """Shapes and dtypes of parameters and outputs for data of given shapes, traced once."""
+    params = jax.eval_shape(model.init, jax.random.key(0), like)
+    return params, jax.eval_shape(model.network.apply, params.network, like.x)
 
 
 def num_targets(data: Data) -> int:
@@ -154,8 +161,8 @@ class Posterior:
         self.model = BayesianModel(network, prior, likelihood)
         x, y, *weight = data
         self.data = checked_data(x, likelihood.checked_targets(y), *weight)
-        template = self.model.template(self.data)
-        outputs = jax.eval_shape(network.apply, template.network, self.data.x)
+        like = Data(*(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self.data))
+        template, outputs = shapes(self.model, like)
         self._check_outputs(outputs.shape)
         self.num_weights = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(template))
 

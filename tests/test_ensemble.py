@@ -82,7 +82,8 @@ def test_batches_do_not_change_predictions(batch_size: int | None) -> None:
     whole = ensemble.predictive(X)
     np.testing.assert_allclose(summary["mean"], whole.mean(), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(summary["std"], whole.std(), rtol=1e-5)
-    assert shapes == {(6, batch_size or 7, 1)}  # one program, its memory bounded by batch_size
+    assert len(shapes) == 1  # one program
+    assert batch_size is None or shapes == {(6, batch_size, 1)}
 
 
 def test_default_batches_bound_members_times_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +94,8 @@ def test_default_batches_bound_members_times_rows(monkeypatch: pytest.MonkeyPatc
     )
     rows = np.zeros((400_000, 3), np.float32)
     summary = make_ensemble().over_batches(rows, lambda predictive, _: {"mean": predictive})
-    assert sizes == {2**20 // 6}
+    assert len(sizes) == 1
+    assert 2**18 < 6 * max(sizes) <= 2**20
     assert summary["mean"].shape == (400_000, 1)
 
 

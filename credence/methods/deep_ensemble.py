@@ -47,6 +47,8 @@ class Training:
         require_positive(
             max_epochs=self.max_epochs, learning_rate=self.learning_rate, patience=self.patience
         )
+        if self.batch_size is not None:
+            require_positive(batch_size=self.batch_size)
         if not 0 <= self.validation_fraction < 1:
             raise InputError(
                 f"validation_fraction must be in [0, 1), got {self.validation_fraction}."
@@ -118,6 +120,11 @@ def train(
     """Train members as the driver's phase "train"; each ends at its best validation loss."""
     key_init, key_split, key_phase = jax.random.split(key, 3)
     num_validation = round(training.validation_fraction * posterior.num_points)
+    if num_validation == posterior.num_points:
+        raise InputError(
+            f"validation_fraction={training.validation_fraction} of {posterior.num_points} rows "
+            "leaves no row to fit: use a smaller fraction, or 0."
+        )
     fitting, validation = split(key_split, posterior.data, num_validation)
     num_points = fitting.x.shape[0]
     batch_size = training.batch_size or (num_points if num_points <= 1024 else 128)

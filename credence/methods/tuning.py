@@ -1,7 +1,7 @@
 """Warm-up of Hamiltonian samplers: step size and diagonal metric, pooled over chains.
 
 A warm-up is a sequence of rounds, each one compiled block of steps with fixed settings. After a
-round, on the host, the step size moves towards the target acceptance rate (Robbins & Monro), and
+round, on the host, the step size moves towards the target acceptance rate (damped Newton), and
 at the end of windows that double in length, as in Stan, the metric becomes the pooled variance
 within chains. All chains share settings, so a round of C chains is worth C rounds of one; the
 program of the warm-up is that of sampling.
@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
+from scipy.special import ndtri
 
 from credence.kernels.base import Settings
 from credence.posterior import Data, LogDensity
@@ -71,7 +72,7 @@ def window_adaptation(
 
     def update(memory: Memory, block: Block) -> Memory:
         acceptance = float(np.mean(np.asarray(block.info["acceptance_rate"])))
-        memory = _move_step_size(memory, acceptance - target_acceptance_rate)
+        memory = _move_step_size(memory, acceptance, target_acceptance_rate)
         memory = _add_draws(memory, np.asarray(block.draws))
         memory = memory._replace(round=memory.round + 1)
         return _renew_metric(memory) if int(memory.round) in ends else memory
@@ -99,10 +100,17 @@ def metric_ends(num_rounds: int) -> list[int]:
     return [*ends, last]
 
 
-def _move_step_size(memory: Memory, excess: float) -> Memory:
-    """Robbins-Monro on the log step size, and the running mean of the values used."""
+def _move_step_size(memory: Memory, acceptance: float, target: float) -> Memory:
+    """Damped Newton steps on the log step size, and the running mean of the values used.
+
+    For small steps h the energy error is about N(-m, 2 m) with m proportional to h^4, and the
+    acceptance rate is a = 2 Phi(-sqrt(m / 2)) (Beskos et al., "Optimal tuning of the hybrid Monte
+    Carlo algorithm", 2013): z(a) = -Phi^-1(a / 2) is proportional to h^2.
+    """
     count = memory.rounds_since_metric + 1
-    log_step = memory.log_step_size + 1.5 / np.sqrt(count) * excess
+    z = -ndtri(0.5 * np.clip([target, acceptance], 1e-3, 1 - 1e-3))
+    newton = np.clip(0.5 * np.log(z[0] / z[1]), -np.log(4), np.log(4))
+    log_step = memory.log_step_size + newton / np.sqrt(count)
     mean = (
         log_step
         if count < 2
@@ -124,19 +132,18 @@ def _add_draws(memory: Memory, draws: Float[np.ndarray, "chain draw weight"]) ->
 
 
 def _renew_metric(memory: Memory) -> Memory:
-    """Pooled variances, shrunk a little to their geometric mean; then a new window."""
+    """Pooled variances, their logarithms shrunk a little to the mean one; then a new window."""
     count = memory.degrees_of_freedom
     if count == 0:  # one draw per round says nothing
         return memory
-    variance = np.maximum(memory.sum_of_squares / count, 1e-10)
-    typical = np.exp(np.mean(np.log(variance)))
-    inverse_mass = (count * variance + 5 * typical) / (count + 5)
-    rescale = 0.5 * np.mean(np.log(memory.inverse_mass / inverse_mass))
+    log_variance = np.log(np.maximum(memory.sum_of_squares / count, 1e-10))
+    log_metric = (count * log_variance + 5 * np.mean(log_variance)) / (count + 5)
+    rescale = 0.5 * np.mean(np.log(memory.inverse_mass) - log_metric)
     return memory._replace(
         rounds_since_metric=np.zeros(()),
         log_step_size=memory.log_step_size + rescale,
         mean_log_step_size=memory.log_step_size + rescale,
-        inverse_mass=inverse_mass.astype(memory.inverse_mass.dtype),
+        inverse_mass=np.exp(log_metric).astype(memory.inverse_mass.dtype),
         sum_of_squares=np.zeros_like(memory.sum_of_squares),
         degrees_of_freedom=np.zeros(()),
     )

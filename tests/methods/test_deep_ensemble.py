@@ -169,7 +169,8 @@ def test_a_fraction_that_leaves_no_row_to_fit_is_refused():
 
 def test_second_data_set_of_the_same_shape_compiles_nothing():
     method = DeepEnsemble(training=Training(max_epochs=100))
-    method.run(0, wiggly(seed=0, hidden=5))
+    first, second = wiggly(seed=0, hidden=5), wiggly(seed=1, hidden=5)
+    method.run(0, first)
     with CompileClock() as clock:
-        method.run(1, wiggly(seed=1, hidden=5))
+        method.run(1, second)
     assert clock.num_traces == 0
