@@ -193,6 +193,7 @@ class BNNRegressor(RegressorMixin, _BNN):
         network, prior, likelihood: parts from `credence.models` in place of the defaults (an MLP;
             weights N(0, 1/fan_in), biases N(0, 1); normal noise with sd ~ HalfNormal(1)), in units
             of the standardised target.
+        standardize_target: model (y - mean) / sd; False models y as it is.
         max_seconds: wall-clock budget of `fit`.
         checkpoint_folder: where `fit` saves as it goes; the same fit again goes on from there.
         progress: show progress bars on standard error.
@@ -206,6 +207,39 @@ class BNNRegressor(RegressorMixin, _BNN):
         n_features_in_, feature_names_in_: as in scikit-learn.
     """
 
+    def __init__(
+        self,
+        *,
+        hidden: Sequence[int] = (50,),
+        activation: str = "tanh",
+        method: str | Method = "auto",
+        num_draws: int = 1000,
+        num_chains: int = 4,
+        network: Network | None = None,
+        prior: Prior | None = None,
+        likelihood: Likelihood | None = None,
+        standardize_target: bool = True,
+        max_seconds: float | None = None,
+        checkpoint_folder: str | Path | None = None,
+        progress: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            hidden=hidden,
+            activation=activation,
+            method=method,
+            num_draws=num_draws,
+            num_chains=num_chains,
+            network=network,
+            prior=prior,
+            likelihood=likelihood,
+            max_seconds=max_seconds,
+            checkpoint_folder=checkpoint_folder,
+            progress=progress,
+            random_state=random_state,
+        )
+        self.standardize_target = standardize_target
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Sample the posterior given X (n, features) and y (n,) or (n, targets).
 
@@ -214,6 +248,9 @@ class BNNRegressor(RegressorMixin, _BNN):
         x, y, weight = self._training_set(X, y, sample_weight)
         self._y_ndim = y.ndim
         self.target_scaler_ = TargetScaler.fit(y)
+        if not self.standardize_target:
+            targets = len(self.target_scaler_.mean)
+            self.target_scaler_ = TargetScaler((0.0,) * targets, (1.0,) * targets)
         scaled = self.target_scaler_.transform(y).reshape(len(y), -1)
         self._sample(x, scaled, weight, self._likelihood().num_outputs(scaled.shape[1]))
         return self

@@ -20,6 +20,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from credence.errors import InputError
+from credence.models.chunks import chunked
 from credence.models.likelihoods import Likelihood
 from credence.models.networks import Network
 from credence.models.priors import Prior
@@ -91,7 +92,8 @@ class BayesianModel:
 
     def log_likelihood(self, params: Params, data: Data) -> Float[Array, ""]:
         """Weighted sum over the rows, in nats."""
-        return jnp.sum(data.weight * self.pointwise_log_likelihood(params, data.x, data.y))
+        pointwise = self.pointwise_log_likelihood(params, data.x, data.y)
+        return jnp.dot(data.weight, pointwise, precision="highest")
 
     def log_density(self, params: Params, data: Data, temperature: float = 1.0) -> Float[Array, ""]:
         """Log of (prior times likelihood)^(1 / temperature), in nats."""
@@ -123,13 +125,14 @@ def num_targets(data: Data) -> int:
 def flat_log_density(model: BayesianModel) -> LogDensity:
     """log_density(position, data) of a model: what kernels move on.
 
-    The same model gives the same function, so programs compiled for it are found again.
+    The same model gives the same function, so programs compiled for it are found again. Many
+    particles are worked through in chunks that fit the cache; see `credence.models.chunks`.
     """
 
     def log_density(position: Position, data: Data) -> Float[Array, ""]:
         return model.log_density(model.unravel(position, data), data)
 
-    return log_density
+    return chunked(log_density)
 
 
 def minibatch(data: Data, index: Int[Array, " batch"], is_real: Float[Array, " batch"]) -> Data:

@@ -1,6 +1,7 @@
 """The posterior against Bayesian linear regression in closed form; weights, minibatches, input."""
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -22,7 +23,7 @@ from credence.models import (
     StudentT,
 )
 from credence.models.priors import Prior
-from credence.posterior import BayesianModel, Posterior, checked_data, minibatch
+from credence.posterior import BayesianModel, Data, Posterior, checked_data, minibatch
 
 pytestmark = pytest.mark.usefixtures("checked_keys")
 
@@ -30,8 +31,9 @@ pytestmark = pytest.mark.usefixtures("checked_keys")
 def assert_normalised(posterior: Posterior, exact: LinearRegression) -> None:
     """log p(w, y) = log p(y) + log p(w | y) at any w, constants included (Besag, 1989)."""
     mean, covariance = exact.solve()
+    log_density = jax.jit(posterior.log_density)
     for position in np.random.default_rng(1).multivariate_normal(mean, 4 * covariance, size=5):
-        joint = posterior.log_density(jnp.asarray(position), posterior.data)
+        joint = log_density(jnp.asarray(position), posterior.data)
         assert abs(joint - exact.log_evidence() - exact.log_posterior(position)) < 1e-9
 
 
@@ -93,24 +95,23 @@ def test_integer_weights_repeat_rows(name: str) -> None:
     weighted = small_posterior(name, weight)
     repeated = small_posterior(name, rows=np.repeat(np.arange(7), weight))
     position = weighted.init(jax.random.key(0), 1)[0]
-    expected = repeated.log_density(position, repeated.data)
-    actual = weighted.log_density(position, weighted.data)
-    np.testing.assert_allclose(actual, expected, rtol=1e-12)
-    plain = small_posterior(name)
-    assert abs(plain.log_density(position, plain.data) - expected) > 1e-3
+    log_density = jax.jit(weighted.log_density)
+    expected = log_density(position, repeated.data)
+    np.testing.assert_allclose(log_density(position, weighted.data), expected, rtol=1e-12)
+    assert abs(log_density(position, small_posterior(name).data) - expected) > 1e-3
 
 
 def batch_log_likelihood(posterior: Posterior, index: Any, is_real: Any = None) -> float:
     """Estimate of the full-data log likelihood from some rows."""
-    params = posterior.unravel(posterior.init(jax.random.key(0), 1)[0])
     real = np.ones(len(index)) if is_real is None else np.asarray(is_real)
     batch = minibatch(posterior.data, jnp.asarray(index), jnp.asarray(real))
-    return float(posterior.model.log_likelihood(params, batch))
+    return float(log_likelihood(batch, posterior.model))
 
 
-def full_log_likelihood(posterior: Posterior) -> float:
-    params = posterior.unravel(posterior.init(jax.random.key(0), 1)[0])
-    return float(posterior.model.log_likelihood(params, posterior.data))
+@partial(jax.jit, static_argnums=1)
+def log_likelihood(data: Data, model: BayesianModel) -> jax.Array:
+    """At some weights, the same for all data."""
+    return model.log_likelihood(model.init(jax.random.key(0), data), data)
 
 
 @pytest.mark.usefixtures("float64")
@@ -119,7 +120,7 @@ def full_log_likelihood(posterior: Posterior) -> float:
 def test_minibatches_are_unbiased(name: str, weight: Any) -> None:
     """Over all subsets of three rows, and over all of two with a row that fills the shape."""
     posterior = small_posterior(name, weight)
-    full = full_log_likelihood(posterior)
+    full = float(log_likelihood(posterior.data, posterior.model))
     threes = [batch_log_likelihood(posterior, rows) for rows in combinations(range(7), 3)]
     assert np.mean(threes) == pytest.approx(full, rel=1e-12)
     twos = [
@@ -135,7 +136,7 @@ def test_minibatches_are_unbiased(name: str, weight: Any) -> None:
 def test_an_epoch_adds_up() -> None:
     """Each batch estimates the whole: equal batches average to it, ragged ones by their size."""
     posterior = small_posterior("normal")
-    full = full_log_likelihood(posterior)
+    full = float(log_likelihood(posterior.data, posterior.model))
     order = np.random.default_rng(2).permutation(7)
     singles = [batch_log_likelihood(posterior, order[i : i + 1]) for i in range(7)]
     assert np.mean(singles) == pytest.approx(full, rel=1e-12)
@@ -197,7 +198,9 @@ def test_prior_draws_explain_the_data_as_stated() -> None:
         params = model.sample_prior(key_params, posterior.data)
         return model.simulate(key_noise, params, x)[0]
 
-    targets = np.asarray(jax.vmap(simulate)(jax.random.split(jax.random.key(0), 5000)), float)
+    targets = np.asarray(
+        jax.jit(jax.vmap(simulate))(jax.random.split(jax.random.key(0), 5000)), float
+    )
     expected = 1.5**2 * (1 + 4 + 1) / 3 + 0.8**2 + 0.6**2
     assert_mean(targets, 0.0, resolution=0.04)
     assert_mean(targets**2, expected, resolution=0.15)

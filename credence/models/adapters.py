@@ -192,7 +192,7 @@ class Equinox:
         )
         owners = {_names(path): part for path, part in parts}
 
-        def inputs(path: tuple[Any, ...], leaf: Array) -> int:
+        def inputs(path: tuple[Any, ...], leaf: Any) -> int:
             *parents, name = _names(path)
             owner = owners.get(tuple(parents))
             if isinstance(owner, equinox.nn.Embedding):
@@ -244,7 +244,7 @@ def _refuse_state(names: set[str]) -> None:
 def _flax_fan_in(params: Any) -> Any:
     """Flax keeps the outputs of a kernel in its last axis; attention splits them in two (head)."""
 
-    def inputs(path: tuple[Any, ...], leaf: Array) -> int:
+    def inputs(path: tuple[Any, ...], leaf: Any) -> int:
         *parents, name = _names(path)
         if name == "embedding":
             return 1

@@ -98,7 +98,9 @@ class LocationScale:
     def log_prob(self, params: Any, outputs: Outputs, y: Targets) -> Float[Array, " point"]:
         """Log density of each point, summed over targets, in nats."""
         location, scale = self.location_scale(params, outputs)
-        return jnp.sum(self.noise_log_density((y - location) / scale) - jnp.log(scale), axis=-1)
+        scale = scale.T  # points last: a CPU works along the last axis
+        log_density = self.noise_log_density((y - location).T / scale) - jnp.log(scale)
+        return jnp.sum(log_density, axis=0)
 
     def mean(self, params: Any, outputs: Outputs) -> Targets:
         """Expected target, in units of y."""

@@ -11,16 +11,17 @@ A network is any frozen, hashable object with
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.errors import InputError, did_you_mean
+from credence.models.dense import Layer, mlp, tanh
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "tanh": jnp.tanh,
+    "tanh": tanh,
     "relu": jax.nn.relu,
     "silu": jax.nn.silu,
     "gelu": jax.nn.gelu,
@@ -42,13 +43,6 @@ class Network(Protocol):
     ) -> Float[Array, "point output"]: ...
 
     def fan_in(self, params: Any) -> Any: ...
-
-
-class Layer(NamedTuple):
-    """An affine map z -> z @ kernel + bias."""
-
-    kernel: Float[Array, "*particle fan_in fan_out"]
-    bias: Float[Array, "*particle fan_out"]
 
 
 @dataclass(frozen=True)
@@ -95,10 +89,7 @@ class MLP:
         self, params: tuple[Layer, ...], x: Float[Array, "point feature"]
     ) -> Float[Array, "point output"]:
         """Outputs at the rows of x."""
-        *hidden, last = params
-        for layer in hidden:
-            x = ACTIVATIONS[self.activation](x @ layer.kernel + layer.bias)
-        return x @ last.kernel + last.bias
+        return mlp(params, x, ACTIVATIONS[self.activation])
 
     def fan_in(self, params: tuple[Layer, ...]) -> tuple[Layer, ...]:
         """Inputs per unit of every kernel, 0 for biases."""

@@ -54,7 +54,7 @@ TABLE = [
     Row("hmc", hmc, hmc_settings),
     Row("nuts", nuts, nuts_settings),
 ]
-TARGETS = [standard(2), standard(20), correlated(2), correlated(20)]
+TARGETS = [standard(2), standard(20), correlated(2), correlated(20, correlation=0.5)]
 
 kernels = pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
 exact_kernels = pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from credence.clock import CompileClock
 from credence.ensemble import Ensemble
 from credence.errors import InputError
 from credence.methods.deep_ensemble import Training
-from credence.methods.hamiltonian import HMC, NUTS
+from credence.methods.hamiltonian import HMC, NUTS, Hamiltonian
 from credence.models import MLP, Gaussian, Normal
 from credence.posterior import Posterior
 
@@ -122,47 +122,47 @@ def learnt_noise_moments(
     }
 
 
-@pytest.fixture(scope="module", params=[NUTS, HMC], ids=lambda method: method.name)
-def small(request: pytest.FixtureRequest) -> Any:
-    """A run that is short, of settings by name."""
+def small(
+    kind: type[Hamiltonian],
+    key: int = 0,
+    posterior: Posterior = PROBLEM.posterior,
+    folder: Any = None,
+    **settings: Any,
+) -> Ensemble:
+    """A short run."""
+    defaults: dict[str, Any] = {
+        "num_chains": 2,
+        "num_draws": 50,
+        "num_warmup": 50,
+        "training": Training(max_epochs=50),
+    }
+    return kind(**(defaults | settings)).run(key, posterior, folder=folder)
 
-    def run(
-        key: int = 0, posterior: Posterior = PROBLEM.posterior, folder: Any = None, **settings: Any
-    ) -> Ensemble:
-        defaults: dict[str, Any] = {
-            "num_chains": 2,
-            "num_draws": 50,
-            "num_warmup": 50,
-            "training": Training(max_epochs=50),
-        }
-        return request.param(**(defaults | settings)).run(key, posterior, folder=folder)
 
-    return run
-
-
-def test_second_data_set_of_the_same_shape_compiles_nothing(small):
+@pytest.mark.parametrize("kind", [NUTS, HMC])
+def test_second_data_set_of_the_same_shape_compiles_nothing(kind):
     other = linear_regression(seed=1).posterior
-    small(key=0)
+    small(kind, key=0)
     with CompileClock() as clock:
-        small(key=1, posterior=other)
+        small(kind, key=1, posterior=other)
     assert clock.num_traces == 0
 
 
-def test_same_key_same_draws_other_key_other_draws(small):
-    np.testing.assert_array_equal(weights(small(key=0)), weights(small(key=0)))
-    assert not np.any(weights(small(key=0)) == weights(small(key=1)))
+def test_same_key_same_draws_other_key_other_draws():
+    np.testing.assert_array_equal(weights(small(HMC, key=0)), weights(small(HMC, key=0)))
+    assert not np.any(weights(small(HMC, key=0)) == weights(small(HMC, key=1)))
 
 
-def test_settings_change_the_result(small):
-    few = small()
-    assert weights(small(num_draws=75)).shape == (2, 75, 4)
-    assert weights(small(num_chains=3)).shape == (3, 50, 4)
-    thinned = small(thinning=2)
+def test_settings_change_the_result():
+    few = small(HMC)
+    assert weights(small(HMC, num_draws=75)).shape == (2, 75, 4)
+    assert weights(small(HMC, num_chains=3)).shape == (3, 50, 4)
+    thinned = small(HMC, thinning=2)
     assert thinned.scalars["num_gradients"].mean() > 1.5 * few.scalars["num_gradients"].mean()
     for changed in ({"num_warmup": 100}, {"training": Training(max_epochs=100)}):
-        assert not np.array_equal(weights(small(**changed)), weights(few)), changed
-    bold = small(target_acceptance_rate=0.5)
-    careful = small(target_acceptance_rate=0.95)
+        assert not np.array_equal(weights(small(HMC, **changed)), weights(few)), changed
+    bold = small(HMC, target_acceptance_rate=0.5)
+    careful = small(HMC, target_acceptance_rate=0.95)
     assert bold.scalars["acceptance_rate"].mean() < careful.scalars["acceptance_rate"].mean()
 
 
@@ -181,10 +181,10 @@ def test_settings_must_be_positive(setting):
         NUTS(**{setting: 0})
 
 
-def test_resumed_method_gives_the_same_draws(small, tmp_path):
+def test_resumed_method_gives_the_same_draws(tmp_path):
     """Of a network with a hidden layer, read back from its folder."""
     x = np.linspace(-1, 1, 20)[:, None]
     posterior = Posterior(MLP(1, hidden=(4,)), Gaussian(), Normal(), (x, np.sin(3 * x)))
-    first = small(3, posterior, folder=tmp_path)
-    again = small(3, posterior, folder=tmp_path)
+    first = small(HMC, 3, posterior, folder=tmp_path)
+    again = small(HMC, 3, posterior, folder=tmp_path)
     jax.tree.map(np.testing.assert_array_equal, first.params, again.params)

@@ -229,7 +229,7 @@ def test_files_need_the_network_again(library: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("library", MLPS)
 def test_layers_share_a_precision(library: str) -> None:
-    params = MLPS[library].init(jax.random.key(0), jnp.asarray(LINEAR_X))
+    params = jax.eval_shape(MLPS[library].init, jax.random.key(0), jnp.asarray(LINEAR_X))
     assert HierarchicalGamma(per="layer").groups(params) == [0, 0, 1, 1]
 
 
@@ -250,14 +250,14 @@ def test_the_same_object_is_the_same_network() -> None:
 
 def test_fan_in_of_unusual_arrays() -> None:
     attention = FlaxLinen(nn.MultiHeadDotProductAttention(num_heads=2, qkv_features=6))
-    params = attention.module.init(jax.random.key(0), jnp.ones((1, 5, 3)))["params"]
+    inputs = jnp.ones((1, 5, 3))
+    params = jax.eval_shape(attention.module.init, jax.random.key(0), inputs)["params"]
     fan_ins = attention.fan_in(params)
     assert fan_ins["query"] == {"kernel": 3, "bias": 0}  # (3, head, 3)
     assert fan_ins["out"] == {"kernel": 6, "bias": 0}  # (head, 3, 3)
     embed = FlaxLinen(nn.Embed(10, 4))
-    assert embed.fan_in(embed.module.init(jax.random.key(0), jnp.array([1]))["params"]) == {
-        "embedding": 1
-    }
+    tokens = jnp.array([[1]])
+    assert embed.fan_in(jax.eval_shape(embed.init, jax.random.key(0), tokens)) == {"embedding": 1}
 
     def layers(key: jax.Array) -> Any:
         return eqx.nn.Sequential(
@@ -269,7 +269,7 @@ def test_fan_in_of_unusual_arrays() -> None:
         )
 
     network = Equinox(layers)
-    params = network.init(jax.random.key(0), jnp.ones((1, 1)))
+    params = jax.eval_shape(network.init, jax.random.key(0), jnp.ones((1, 1)))
     assert network.fan_in(params)["layers"] == {
         "0": {"weight": 1},
         "1": {"weight": 0, "bias": 0},

@@ -20,7 +20,7 @@ FAN_INS = (3, 0, 4, 0)
 
 def weights(seed: int = 0, network: MLP = NETWORK, features: int = 3) -> tuple[Layer, ...]:
     """Arbitrary parameters, biases not zero."""
-    params = network.init(jax.random.key(seed), jnp.zeros((1, features)))
+    params = jax.jit(network.init)(jax.random.key(seed), jnp.zeros((1, features)))
     return jax.tree.map(lambda leaf: leaf + 0.1, params)
 
 
@@ -66,13 +66,13 @@ def test_every_gaussian_setting_changes_the_density() -> None:
     assert len(set(densities)) == len(GAUSSIANS)
 
 
-@pytest.mark.parametrize("prior", [*GAUSSIANS[-2:], TraceClass(decay_inputs=True)], ids=repr)
+@pytest.mark.parametrize("prior", [GAUSSIANS[-1], TraceClass(decay_inputs=True)], ids=repr)
 def test_gaussian_samples_have_the_stated_variance(prior: Gaussian | TraceClass) -> None:
     params = weights()
-    draws, hyper = many(prior, 4000, params)
+    draws, hyper = jax.device_get(many(prior, 4000, params))
     assert hyper == ()
     for draw, std in zip(*map(jax.tree.leaves, (draws, prior.stds(NETWORK, params))), strict=True):
-        scaled = np.asarray(draw / std)
+        scaled = draw / np.asarray(std)
         assert_mean(scaled, 0.0, resolution=0.02)
         assert_mean(scaled**2, 1.0, resolution=0.03)
         with pytest.raises(AssertionError):  # standard deviations 10 % too large
@@ -150,12 +150,12 @@ def test_groups(per: str, groups: list[int]) -> None:
 
 def test_hierarchical_samples() -> None:
     prior, params = HierarchicalGamma(shape=3.0, rate=1.5, per="layer"), weights()
-    draws, hyper = many(prior, 4000, params)
+    draws, hyper = jax.device_get(many(prior, 4000, params))
     assert_mean(np.exp(hyper), 3.0 / 1.5, resolution=0.03)
     assert_mean((np.exp(hyper) - 2.0) ** 2, 3.0 / 1.5**2, resolution=0.1)
     for leaf, group, fan_in in zip(jax.tree.leaves(draws), (0, 0, 1, 1), FAN_INS, strict=True):
         precision = np.exp(hyper[:, group]) * (fan_in or 1)
-        scaled = np.asarray(leaf).reshape(4000, -1)[:, 0] ** 2 * precision
+        scaled = leaf.reshape(4000, -1)[:, 0] ** 2 * precision
         assert_mean(scaled, 1.0, resolution=0.03)
         with pytest.raises(AssertionError):  # precisions that are forgotten
             assert_mean(scaled / np.exp(hyper[:, group]), 1.0, resolution=0.03)
