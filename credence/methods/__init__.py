@@ -10,12 +10,13 @@ from credence.errors import InputError, did_you_mean
 from credence.methods.base import Method
 from credence.methods.deep_ensemble import MAP, DeepEnsemble, Training
 from credence.methods.hamiltonian import HMC, NUTS
+from credence.methods.microcanonical import MCLMC
 from credence.posterior import Posterior
 
-__all__ = ["HMC", "MAP", "METHODS", "NUTS", "DeepEnsemble", "Method", "Training", "resolve"]
+__all__ = ["HMC", "MAP", "MCLMC", "METHODS", "NUTS", "DeepEnsemble", "Method", "Training", "resolve"]
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (MAP, DeepEnsemble, HMC, NUTS)
+    method.name: method for method in (MAP, DeepEnsemble, HMC, NUTS, MCLMC)
 }
 """All methods by name."""
 

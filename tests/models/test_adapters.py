@@ -256,8 +256,9 @@ def test_fan_in_of_unusual_arrays() -> None:
     assert fan_ins["query"] == {"kernel": 3, "bias": 0}  # (3, head, 3)
     assert fan_ins["out"] == {"kernel": 6, "bias": 0}  # (head, 3, 3)
     embed = FlaxLinen(nn.Embed(10, 4))
-    tokens = jnp.array([[1]])
-    assert embed.fan_in(jax.eval_shape(embed.init, jax.random.key(0), tokens)) == {"embedding": 1}
+    tokens = jnp.array([1])
+    params = jax.eval_shape(embed.module.init, jax.random.key(0), tokens)["params"]
+    assert embed.fan_in(params) == {"embedding": 1}
 
     def layers(key: jax.Array) -> Any:
         return eqx.nn.Sequential(
