@@ -101,7 +101,7 @@ class BayesianModel:
 
     def template(self, data: Data) -> Params:
         """Shapes and dtypes of the parameters, without computing them."""
-        return shapes(self, Data(*(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in data)))[0]
+        return shapes(self, jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), data))[0]
 
     def unravel(self, position: Position, data: Data) -> Params:
         """Flat vector to parameters; data gives the shapes only."""
@@ -164,7 +164,7 @@ class Posterior:
         self.model = BayesianModel(network, prior, likelihood)
         x, y, *weight = data
         self.data = checked_data(x, likelihood.checked_targets(y), *weight)
-        like = Data(*(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self.data))
+        like = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), self.data)
         template, outputs = shapes(self.model, like)
         self._check_outputs(outputs.shape)
         self.num_weights = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(template))

@@ -22,6 +22,7 @@ from credence.clock import CompileClock
 from credence.diagnostics.cost import Cost
 from credence.ensemble import Ensemble, Provenance
 from credence.errors import InputError
+from credence.models.spec import to_spec
 from credence.posterior import BayesianModel, Data, Posterior
 from credence.progress import Monitor, NoProgress, Progress
 from credence.run import Driver
@@ -75,7 +76,12 @@ class Method:
         watcher.monitor = function_monitor(posterior)
         start = time.perf_counter()
         checkpoints = None if folder is None else Path(folder)
-        driver = Driver(checkpoints, progress=watcher, max_seconds=max_seconds)
+        driver = Driver(
+            checkpoints,
+            progress=watcher,
+            max_seconds=max_seconds,
+            identity=self._identity(key, posterior),
+        )
         with CompileClock() as clock:
             with driver:
                 drawn = self._run(key, posterior, driver)
@@ -104,6 +110,17 @@ class Method:
                 for name, value in settings.items()
             }
         )
+
+    def _identity(self, key: PRNGKeyArray, posterior: Posterior) -> dict[str, Any]:
+        """What a checkpoint folder belongs to, as JSON data."""
+        parts = (posterior.model.network, posterior.model.prior, posterior.model.likelihood)
+        return {
+            "method": self.name,
+            **dataclasses.asdict(self),
+            "key": np.asarray(jax.random.key_data(key)).tolist(),
+            "model": [to_spec(part) | {"description": ""} for part in parts],
+            "data": fingerprint(posterior),
+        }
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         raise NotImplementedError
@@ -166,12 +183,11 @@ def measured_cost(
     phases add up to the wall time; what belongs to no phase is "other". A resumed run counts what
     its phases took before as well.
     """
-    gradients = sum(
-        int(result.info["num_gradients"].sum())
+    evaluations = sum(
+        int(result.info["num_gradients"].sum()) * result.num_rows
         for result in driver.results.values()
         if "num_gradients" in result.info
     )
-    evaluations = gradients * posterior.num_points
     phases = {name: result.seconds for name, result in driver.results.items()}
     in_phases = sum(result.compile_seconds for result in driver.results.values())
     phases["compile"] = max(in_phases, compile_seconds)
