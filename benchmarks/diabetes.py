@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,12 +165,11 @@ def blackjax(
     return np.asarray(functions), {"seconds": seconds}
 
 
-CONTENDERS: dict[str, Callable[[str, int, int], tuple[np.ndarray, dict]]] = {
-    "auto": lambda *arguments: credence("auto", *arguments),
-    "nuts": lambda *arguments: credence("nuts", *arguments),
+OTHERS: dict[str, Callable[..., tuple[np.ndarray, dict]]] = {
     "numpyro": numpyro,
     "blackjax": blackjax,
 }
+"""Contenders that are not methods of this library."""
 
 
 def measures(functions: np.ndarray, reference: np.ndarray | None) -> dict[str, float]:
@@ -197,7 +197,8 @@ def work(contender: str, prior: str, num_draws: int, seed: int) -> None:
     jax.config.update("jax_num_cpu_devices", 2)
     path = CACHE / f"reference-{prior}.npy"
     reference = np.load(path) if path.exists() else None
-    functions, cost = CONTENDERS[contender](prior, num_draws, seed)
+    sampler = OTHERS.get(contender, partial(credence, contender))
+    functions, cost = sampler(prior, num_draws, seed)
     print(json.dumps({**cost, **measures(functions, reference)}))
 
 
@@ -262,7 +263,11 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--priors", default="fan_in,unit")
-    parser.add_argument("--contenders", default=",".join(CONTENDERS))
+    parser.add_argument(
+        "--contenders",
+        default="auto,nuts,numpyro,blackjax",
+        help="methods of this library, numpyro, blackjax",
+    )
     parser.add_argument("--cold", action="store_true")
     parser.add_argument("--reference", action="store_true", help="make the long NUTS runs first")
     parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)

@@ -1,11 +1,11 @@
 """R-hat, ESS and MCSE against exact laws of AR(1) chains, and the verdict."""
 
+import arviz_stats
 import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
 from credence.diagnostics import assess, ess_bulk, ess_tail, mcse_mean, rhat
-import arviz_stats
 
 from .helpers import REFUSED, z_score
 
