@@ -20,6 +20,7 @@ from credence.clock import CompileClock
 from credence.errors import InputError
 from credence.kernels.base import Kernel
 from credence.kernels.blackjax_kernels import hmc, nuts
+from credence.kernels.microcanonical import adjusted_mclmc, mclmc
 from credence.posterior import Data, LogDensity
 
 from .targets import GaussianTarget, correlated, gaussian_log_density, standard, z_scores
@@ -50,9 +51,19 @@ def nuts_settings(target: GaussianTarget) -> dict[str, Any]:
     return {"step_size": 0.9 * float(target.stds[0]), "inverse_mass": jnp.ones(target.dimension)}
 
 
+def unadjusted_settings(target: GaussianTarget) -> dict[str, Any]:
+    return {
+        "step_size": 0.5 * float(target.stds[0]),
+        "inverse_mass": jnp.ones(target.dimension),
+        "decoherence_length": 1.5 * float(target.stds[-1]),
+    }
+
+
 TABLE = [
     Row("hmc", hmc, hmc_settings),
     Row("nuts", nuts, nuts_settings),
+    Row("adjusted_mclmc", adjusted_mclmc, hmc_settings),
+    Row("mclmc", mclmc, unadjusted_settings, is_exact=False),
 ]
 TARGETS = [standard(2), standard(20), correlated(2), correlated(20, correlation=0.5)]
 
