@@ -44,6 +44,8 @@ class Data(NamedTuple):
     y: Targets
     weight: Float[Array, " point"]
     """How many observations each row stands for."""
+    anchor: Float[Array, " point"] | None = None
+    """Log likelihood of each row at a typical parameter, subtracted row by row; see `anchored`."""
 
 
 LogDensity = Callable[[Position, Data], Float[Array, ""]]
@@ -91,8 +93,10 @@ class BayesianModel:
         return self.likelihood.log_prob(params.likelihood, outputs, y)
 
     def log_likelihood(self, params: Params, data: Data) -> Float[Array, ""]:
-        """Weighted sum over the rows, in nats."""
+        """Weighted sum over the rows, in nats; less its value at the anchor, where there is one."""
         pointwise = self.pointwise_log_likelihood(params, data.x, data.y)
+        if data.anchor is not None:
+            pointwise = pointwise - data.anchor
         return jnp.dot(data.weight, pointwise, precision="highest")
 
     def log_density(self, params: Params, data: Data, temperature: float = 1.0) -> Float[Array, ""]:
@@ -101,7 +105,7 @@ class BayesianModel:
 
     def template(self, data: Data) -> Params:
         """Shapes and dtypes of the parameters, without computing them."""
-        return shapes(self, jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), data))[0]
+        return shapes(self, like(data))[0]
 
     def unravel(self, position: Position, data: Data) -> Params:
         """Flat vector to parameters; data gives the shapes only."""
@@ -109,11 +113,16 @@ class BayesianModel:
         return ravel_pytree(zeros)[1](position)
 
 
+def like(data: Data) -> Data:
+    """Shapes and dtypes of data."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), data)
+
+
 @lru_cache(maxsize=1024)
-def shapes(model: BayesianModel, like: Data) -> tuple[Params, jax.ShapeDtypeStruct]:
+def shapes(model: BayesianModel, data: Data) -> tuple[Params, jax.ShapeDtypeStruct]:
     """Shapes and dtypes of parameters and outputs for data of given shapes, traced once."""
-    params = jax.eval_shape(model.init, jax.random.key(0), like)
-    return params, jax.eval_shape(model.network.apply, params.network, like.x)
+    params = jax.eval_shape(model.init, jax.random.key(0), data)
+    return params, jax.eval_shape(model.network.apply, params.network, data.x)
 
 
 def num_targets(data: Data) -> int:
@@ -141,7 +150,8 @@ def minibatch(data: Data, index: Int[Array, " batch"], is_real: Float[Array, " b
     The one place where minibatches are scaled. Rows with is_real = 0 only fill the shape.
     """
     scale = data.x.shape[0] / jnp.sum(is_real)
-    return Data(data.x[index], data.y[index], data.weight[index] * is_real * scale)
+    rows = jax.tree.map(lambda leaf: leaf[index], data)
+    return rows._replace(weight=rows.weight * is_real * scale)
 
 
 class Posterior:
@@ -164,8 +174,7 @@ class Posterior:
         self.model = BayesianModel(network, prior, likelihood)
         x, y, *weight = data
         self.data = checked_data(x, likelihood.checked_targets(y), *weight)
-        like = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), self.data)
-        template, outputs = shapes(self.model, like)
+        template, outputs = shapes(self.model, like(self.data))
         self._check_outputs(outputs.shape)
         self.num_weights = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(template))
 
@@ -189,6 +198,14 @@ class Posterior:
     def log_density(self) -> LogDensity:
         """The flat log density (position, data) -> scalar, in nats."""
         return flat_log_density(self.model)
+
+    def anchored(self, position: Position) -> Data:
+        """The data with every row's log likelihood measured from that at a position.
+
+        The log density changes by a constant only, but its sum over N rows no longer grows with N:
+        differences between positions, on which a Metropolis test decides, then survive float32.
+        """
+        return self.data._replace(anchor=_pointwise(position, self.data, model=self.model))
 
     def init(self, key: PRNGKeyArray, num_members: int) -> Float[Array, "member weight"]:
         """Flat starting vectors for optimisation."""
@@ -215,6 +232,11 @@ def _init(
     keys: Key[Array, " member"], data: Data, *, model: BayesianModel
 ) -> Float[Array, "member weight"]:
     return jax.vmap(lambda key: ravel_pytree(model.init(key, data))[0])(keys)
+
+
+@partial(jax.jit, static_argnames="model")
+def _pointwise(position: Position, data: Data, *, model: BayesianModel) -> Float[Array, " point"]:
+    return model.pointwise_log_likelihood(model.unravel(position, data), data.x, data.y)
 
 
 @partial(jax.jit, static_argnames="model")

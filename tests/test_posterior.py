@@ -269,3 +269,29 @@ def test_model_is_hashable_and_compares_by_value() -> None:
     first = BayesianModel(MLP(1), Gaussian(), Normal())
     assert first == BayesianModel(MLP(1), Gaussian(), Normal())
     assert hash(first) == hash(BayesianModel(MLP(1), Gaussian(), Normal()))
+
+
+def test_an_anchor_keeps_differences_accurate_on_many_points():
+    """With a million rows a sum in float32 loses what a Metropolis test needs."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1_000_000, 2)).astype(np.float32)
+    y = x[:, 0] + 3 * rng.normal(size=len(x)).astype(np.float32)
+    posterior = Posterior(MLP(1, ()), Gaussian(), Normal(noise_std=3.0), (x, y))
+    start = jnp.array([0.99, 0.01, 0.0])
+    places = start + 1e-3 * jnp.array(rng.normal(size=(8, 3)), jnp.float32)
+    log_density = jax.jit(posterior.log_density)
+
+    def exact(position: np.ndarray) -> float:
+        *weights, bias = np.asarray(position).astype(float)
+        residual = y.astype(float) - x.astype(float) @ np.array(weights) - bias
+        prior = 2 * np.dot(weights, weights) + bias**2
+        return float(-0.5 * (np.sum(residual**2) / 9 + prior))
+
+    def worst_error(data: Data) -> float:
+        first = float(log_density(places[0], data))
+        found = [float(log_density(place, data)) - first for place in places]
+        truth = [exact(place) - exact(places[0]) for place in places]
+        return float(np.max(np.abs(np.subtract(found, truth))))
+
+    assert worst_error(posterior.anchored(start)) < 0.01
+    assert worst_error(posterior.data) > 0.05, "the planted error: no anchor"

@@ -144,7 +144,7 @@ def feature_shape(posterior: Posterior) -> int | tuple[int, ...]:
 def fingerprint(posterior: Posterior) -> str:
     """SHA-256 of the data (x, y, weight), first 16 hex digits."""
     digest = hashlib.sha256()
-    for array in posterior.data:
+    for array in jax.tree.leaves(posterior.data):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
 

@@ -171,7 +171,7 @@ def split(key: PRNGKeyArray, data: Data, num_validation: int) -> tuple[Data, Dat
     if num_validation == 0:
         return data, data
     order = np.argsort(np.asarray(_random_bits(key, data.x.shape[0])), stable=True)
-    rows = lambda index: Data(*(jnp.asarray(np.asarray(leaf)[index]) for leaf in data))  # noqa: E731
+    rows = lambda index: jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[index]), data)  # noqa: E731
     return rows(order[num_validation:]), rows(order[:num_validation])
 
 

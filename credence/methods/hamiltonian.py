@@ -57,7 +57,7 @@ class Hamiltonian(Method):
         start = train(
             key_train, posterior, driver, self.num_chains, self.training, budget_share=0.25
         )
-        recipe, data = self._recipe(posterior), posterior.data
+        recipe, data = self._recipe(posterior), posterior.anchored(start.positions[0])
         inverse_mass = jnp.full(posterior.num_weights, 0.1, start.positions.dtype)
         step_size = reasonable_step_size(
             key_step, start.positions, inverse_mass, data, log_density=posterior.log_density
