@@ -94,6 +94,72 @@ class _Saved(NamedTuple):
     done: Any
 
 
+Stored = tuple[np.ndarray, dict[str, np.ndarray]]
+"""What is kept of a block: draws (chain, draw, weight) and info, each (chain, draw)."""
+
+
+@dataclass
+class _Phase:
+    """A phase under way: what it runs, where it is saved, how far it is."""
+
+    program: Callable[..., Block]
+    key: PRNGKeyArray
+    data: Data
+    adapter: Adapter
+    keep_draws: bool
+    folder: Path | None
+    saved: _Saved
+    blocks: list[Stored] = field(default_factory=list)
+
+    def restore(self) -> None:
+        """Read the blocks that an earlier process finished."""
+        if self.folder is None or not (self.folder / "state.npz").exists():
+            return
+        layout = jax.tree.map(lambda leaf: leaf.sharding, self.saved.states)
+        shapes = jax.eval_shape(self.program, *self._arguments())
+        saved = load_tree(self.folder / "state.npz", self.saved)
+        self.blocks = [
+            load_tree(self._block_path(index), _stored(shapes, self.keep_draws))
+            for index in range(int(saved.next_block))
+        ]
+        self.saved = saved._replace(
+            states=jax.device_put(saved.states, layout),
+            seconds=float(saved.seconds),
+            compile_seconds=float(saved.compile_seconds),
+        )
+
+    def advance(self) -> None:
+        """Run the next block and adapt."""
+        start = time.perf_counter()
+        with CompileClock() as clock:
+            block = self.program(*self._arguments())
+            memory = self.adapter.update(self.saved.memory, block)
+            self.blocks.append(jax.device_get(_stored(block, self.keep_draws)))
+        self.saved = _Saved(
+            next_block=len(self.blocks),
+            states=block.states,
+            memory=memory,
+            seconds=self.saved.seconds + time.perf_counter() - start - clock.seconds,
+            compile_seconds=self.saved.compile_seconds + clock.seconds,
+            done=self.adapter.finished(memory),
+        )
+
+    def save(self) -> None:
+        """Write the last block, then the state that counts it as done."""
+        if self.folder is not None:
+            save_tree(self._block_path(len(self.blocks) - 1), self.blocks[-1])
+            save_tree(self.folder / "state.npz", self.saved)
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """Of the next block: its key comes from its index."""
+        key = jax.random.fold_in(self.key, len(self.blocks))
+        return key, self.saved.states, self.adapter.settings(self.saved.memory), self.data
+
+    def _block_path(self, index: int) -> Path:
+        assert self.folder is not None
+        return self.folder / f"block-{index:05d}.npz"
+
+
 @dataclass
 class Driver(AbstractContextManager["Driver"]):
     """Runs phases; use as a context manager so that Ctrl-C ends a block, not the process.
@@ -153,84 +219,49 @@ class Driver(AbstractContextManager["Driver"]):
         """
         num_draws = -(-num_steps // thinning)
         block_draws = -(-num_draws // max(1, round(num_draws * thinning / block_steps)))
-        num_blocks = -(-num_draws // block_draws)
         devices = chain_devices(len(positions))
-        program = partial(
-            run_block,
-            recipe=recipe,
-            num_draws=block_draws,
-            thinning=thinning,
-            batch_size=batch_size,
-            devices=devices,
+        settings = adapter.settings(adapter.memory)
+        states = spread(init_states(positions, settings, data, recipe=recipe), devices)
+        phase = _Phase(
+            program=partial(
+                run_block,
+                recipe=recipe,
+                num_draws=block_draws,
+                thinning=thinning,
+                batch_size=batch_size,
+                devices=devices,
+            ),
+            key=key,
+            data=data,
+            adapter=adapter,
+            keep_draws=keep_draws,
+            folder=self.folder and self.folder / f"{len(self.results):02d}-{name}",
+            saved=_Saved(0, states, adapter.memory, 0.0, 0.0, False),
         )
-        folder = None if self.folder is None else self.folder / f"{len(self.results):02d}-{name}"
-        states = init_states(positions, adapter.settings(adapter.memory), data, recipe=recipe)
-        states = spread(states, devices)
-        saved = _Saved(0, states, adapter.memory, 0.0, 0.0, False)
-        blocks: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
-        if folder is not None and (folder / "state.npz").exists():
-            saved = load_tree(folder / "state.npz", saved)
-            like = jax.eval_shape(program, key, states, adapter.settings(saved.memory), data)
-            like = _stored(like, keep_draws)
-            blocks = [
-                load_tree(folder / f"block-{index:05d}.npz", like)
-                for index in range(int(saved.next_block))
-            ]
-            saved = saved._replace(states=spread(saved.states, devices))
-            self._earlier_seconds += float(saved.seconds) + float(saved.compile_seconds)
+        phase.restore()
+        self._earlier_seconds += phase.saved.seconds + phase.saved.compile_seconds
 
-        with self.progress.phase(name, num_draws, done=len(blocks) * block_draws) as line:
-            for stored in blocks:
+        num_blocks = -(-num_draws // block_draws)
+        done_before = len(phase.blocks) * block_draws
+        with self.progress.phase(name, num_draws, done=done_before) as line:
+            for stored in phase.blocks:
                 line.show(*stored)
-            while not (saved.done or self.interrupted):
-                saved, stored = self._advance(program, key, saved, adapter, data, keep_draws)
-                blocks.append(stored)
-                done = len(blocks) == num_blocks or adapter.finished(saved.memory)
-                saved = saved._replace(done=done or self._is_late(budget_share))
-                if folder is not None:
-                    save_tree(folder / f"block-{len(blocks) - 1:05d}.npz", stored)
-                    save_tree(folder / "state.npz", saved)
+            while not (phase.saved.done or self.interrupted):
+                phase.advance()
+                if len(phase.blocks) == num_blocks or self._is_late(budget_share):
+                    phase.saved = phase.saved._replace(done=True)
+                phase.save()
                 line.advance(block_draws)
-                line.show(*stored)
+                line.show(*phase.blocks[-1])
 
-        if self.interrupted and not saved.done and not (may_stop_early and blocks):
+        if self.interrupted and not phase.saved.done and not (may_stop_early and phase.blocks):
             raise Interrupted(
                 f"Stopped in phase '{name}', before there was a result to return"
-                + ("." if folder is None else ": resume to go on where it stopped.")
+                + ("." if self.folder is None else ": resume to go on where it stopped.")
             )
         num_rows = min(batch_size or len(data.x), len(data.x))
-        result = _collect(saved, blocks, num_draws, thinning, num_rows)
-        self.results[name] = result
-        return result
-
-    def _advance(
-        self,
-        program: Callable[..., Block],
-        key: PRNGKeyArray,
-        saved: _Saved,
-        adapter: Adapter,
-        data: Data,
-        keep_draws: bool,
-    ) -> tuple[_Saved, tuple[np.ndarray, dict[str, np.ndarray]]]:
-        """Run block `saved.next_block` and adapt."""
-        start = time.perf_counter()
-        with CompileClock() as clock:
-            block_key = jax.random.fold_in(key, int(saved.next_block))
-            block = program(block_key, saved.states, adapter.settings(saved.memory), data)
-            memory = adapter.update(saved.memory, block)
-            stored = jax.device_get(_stored(block, keep_draws))
-        elapsed = time.perf_counter() - start
-        return (
-            _Saved(
-                int(saved.next_block) + 1,
-                block.states,
-                memory,
-                float(saved.seconds) + elapsed - clock.seconds,
-                float(saved.compile_seconds) + clock.seconds,
-                False,
-            ),
-            stored,
-        )
+        self.results[name] = _collect(phase.saved, phase.blocks, num_draws, thinning, num_rows)
+        return self.results[name]
 
     def _is_late(self, budget_share: float) -> bool:
         if self.max_seconds is None:

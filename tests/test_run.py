@@ -371,7 +371,7 @@ def batches(
     steps = jnp.arange(num_epochs * num_batches)
     _, found = jax.lax.scan(lambda epoch, step: load(step, epoch), first, steps)
     by_epoch = lambda leaf: leaf.reshape(num_epochs, num_batches, *leaf.shape[1:])  # noqa: E731
-    return {name: by_epoch(leaf) for name, leaf in found._asdict().items()}
+    return jax.tree.map(by_epoch, found)._asdict()
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 4, 5, 9])
