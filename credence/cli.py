@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 import credence
 from credence.errors import CredenceError, InputError, Interrupted
@@ -31,7 +31,7 @@ app = typer.Typer(
 console = Console(stderr=True)
 
 Json = Annotated[
-    bool, typer.Option("--json", help="Print only a JSON summary, on standard output.")
+    bool, typer.Option("--json", help="Also print a JSON summary, on standard output.")
 ]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `credence fit` wrote.")]
 TableArgument = Annotated[
@@ -43,8 +43,8 @@ def main() -> None:
     """Run the command line; errors a user can mend become a sentence and a status."""
     try:
         app()
-    except Interrupted as error:
-        _complain(error)
+    except Interrupted as stopped:
+        _say(f"{stopped} `credence resume` with the run's folder goes on.")
         sys.exit(INTERRUPTED)
     except CredenceError as error:
         _complain(error)
@@ -73,16 +73,25 @@ def fit(
     categorical: Annotated[
         list[str] | None, typer.Option(help="A column whose numbers are names; may be repeated.")
     ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column to leave out; may be repeated.")
+    ] = None,
     method: Annotated[str, typer.Option(help="auto or a name `credence methods` lists.")] = "auto",
     hidden: Annotated[
         str, typer.Option(help="Widths of the hidden layers, e.g. 50 or 50,50.")
     ] = "50",
     activation: Annotated[str, typer.Option(help="Activation of the hidden layers.")] = "tanh",
+    prior: Annotated[
+        str, typer.Option(help="Of the weights: fan_in, unit, trace_class or hierarchical.")
+    ] = "fan_in",
+    likelihood: Annotated[
+        str, typer.Option(help="Noise: auto, normal, student_t or heteroscedastic.")
+    ] = "auto",
     num_draws: Annotated[int, typer.Option(help="Draws per chain.")] = 1000,
     num_chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
     test_fraction: Annotated[float, typer.Option(help="Share of rows held out for testing.")] = 0.2,
     max_seconds: Annotated[
-        float | None, typer.Option(help="Stop sampling after so many seconds.")
+        float | None, typer.Option(help="Time budget of the fit; the block that runs is finished.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder to write; it must be new.")] = Path(
@@ -99,9 +108,12 @@ def fit(
         target=target or _known_target(table),
         task=task,
         categorical=tuple(categorical or ()),
+        drop=tuple(drop or ()),
         method=method,
         hidden=_widths(hidden),
         activation=activation,
+        prior=prior,
+        likelihood=likelihood,
         num_draws=num_draws,
         num_chains=num_chains,
         test_fraction=test_fraction,
@@ -134,10 +146,13 @@ def predict(
     from credence.runs import workflow
 
     _prepare()
+    if out.exists() and Path(table).exists() and out.samefile(table):
+        raise InputError(f"--out {out} is the table itself: choose another file.")
+    replaced = " (replaced)" if out.exists() else ""
     predictions, notes = workflow.predict(run, table, coverage=coverage)
     write_text(out, predictions.to_csv(index=False))
     _say_notes(notes)
-    _say(f"Wrote {len(predictions)} predictions to [bold]{out}[/bold].")
+    _say(f"Wrote {len(predictions)} predictions to [bold]{out}[/bold]{replaced}.")
     if as_json:
         print(json.dumps({"rows": len(predictions), "out": str(out), "notes": notes}))
 
@@ -185,7 +200,9 @@ def datasets(as_json: Json = False) -> None:
             )
         )
         return
-    listing = Table("name", "task", "target", "rows x columns", "where", "description")
+    listing = Table(
+        Column("name", no_wrap=True), "task", "target", "rows x columns", "where", "description"
+    )
     for row in rows:
         spec = row.spec
         size = f"{spec.rows:,} x {spec.columns:,}"
@@ -287,19 +304,30 @@ def _conclude(fitted: Any, as_json: bool) -> None:
     _say_notes(fitted.notes)
     _show_summary(metrics)
     _say(f"Report: [bold]{fitted.folder / 'report.html'}[/bold]")
+    if metrics["stopped"] == "interrupt":
+        _say(f"`credence resume {fitted.folder}` draws the rest.")
     if as_json:
         print(json.dumps(metrics | {"run": str(fitted.folder)}))
     if metrics["converged"] is False:
         raise typer.Exit(NOT_CONVERGED)
 
 
+VERDICTS = {
+    "trust": "[bold green]Trust:[/bold green] the uncertainty held up on rows it never saw.",
+    "care": "[bold yellow]Use with care.[/bold yellow]",
+    "do_not_trust": "[bold red]Do not trust.[/bold red]",
+}
+
+
 def _show_summary(metrics: dict[str, Any]) -> None:
-    if metrics["converged"] is False:
-        _say(f"[bold red]Not converged:[/bold red] {metrics['convergence_reason']}")
-    elif metrics["converged"]:
-        _say(f"[bold green]Converged.[/bold green] {metrics['convergence_reason']}")
-    else:
-        _say(f"[bold yellow]Approximate.[/bold yellow] {metrics['convergence_reason']}")
+    _say(VERDICTS[metrics["verdict"]])
+    for reason in metrics["verdict_reasons"]:
+        console.print(f"  {reason}", markup=False, highlight=False, soft_wrap=True)
+    if metrics["converged"]:
+        _say(f"Converged: {metrics['convergence_reason']}")
+    if metrics["stopped"] != "finished":
+        cause = {"time": "the time budget is spent", "interrupt": "interrupted"}
+        _say(f"Only {metrics['num_draws']} draws per chain: {cause[metrics['stopped']]}.")
     _say(f"Method [bold]{metrics['method']}[/bold]: {metrics['method_reason']}")
     shown = (
         ("rmse", "nll", "crps", "coverage_95")
@@ -311,7 +339,7 @@ def _show_summary(metrics: dict[str, Any]) -> None:
     console.print(listing)
     seconds = metrics["seconds"]
     parts = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value >= 0.05)
-    _say(f"{sum(seconds.values()):.1f} s: {parts}.")
+    _say(f"Fitted in {sum(seconds.values()):.1f} s: {parts}.")
 
 
 def _number(value: float | None) -> str:
@@ -320,11 +348,11 @@ def _number(value: float | None) -> str:
 
 def _say_notes(notes: list[str]) -> None:
     for note in notes:
-        console.print(f"Note: {note}", markup=False, highlight=False)
+        console.print(f"Note: {note}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _say(text: str) -> None:
-    console.print(text, highlight=False)
+    console.print(text, highlight=False, soft_wrap=True)
 
 
 def _complain(error: object) -> None:

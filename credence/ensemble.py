@@ -37,6 +37,8 @@ class Provenance:
     settings: dict[str, Any]
     seed: int | None
     data_fingerprint: str
+    stopped: str = "finished"
+    """"finished", or why there are fewer draws than asked for: "time" or "interrupt"."""
     versions: dict[str, str] = field(default_factory=lambda: package_versions())
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -146,6 +148,18 @@ class Ensemble:
         """Noise-free predictions of every draw: locations, or class probabilities."""
         means = np.asarray(self.predictive(x).member_means())
         return means.reshape(self.num_chains, self.num_draws, *means.shape[1:])
+
+    def monitored(self, x: Inputs) -> Float[np.ndarray, "chain draw point quantity"]:
+        """What convergence is judged by: every noise-free prediction, and the log of its noise."""
+        found = self.predictive(x).monitored()
+        return np.asarray(found).reshape(self.num_chains, self.num_draws, *found.shape[1:])
+
+    def __repr__(self) -> str:
+        weights = sum(int(np.prod(leaf.shape[2:])) for leaf in jax.tree.leaves(self.params))
+        return (
+            f"Ensemble({self.num_chains} chains x {self.num_draws} draws, {weights:,} weights, "
+            f"{self.provenance.method}, {self.cost.total_seconds:.1f} s)"
+        )
 
     def to_arviz(self) -> Any:
         """The draws for ArviZ: InferenceData before ArviZ 1, a DataTree from then on.

@@ -24,7 +24,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from credence.errors import InputError, StorageError
+from credence.errors import InputError, StorageError, did_you_mean
 from credence.preprocessing import TablePreprocessor, TargetScaler, make_preprocessor
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class _BNN(BaseEstimator):
         num_draws: int = 1000,
         num_chains: int = 4,
         network: Network | None = None,
-        prior: Prior | None = None,
-        likelihood: Likelihood | None = None,
+        prior: str | Prior | None = None,
+        likelihood: str | Likelihood | None = None,
         max_seconds: float | None = None,
         checkpoint_folder: str | Path | None = None,
         progress: bool = False,
@@ -86,15 +86,18 @@ class _BNN(BaseEstimator):
     def _sample(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int) -> None:
         """Build the posterior, run the method, judge convergence."""
         from credence import methods
-        from credence.models import MLP, Gaussian
+        from credence.models import MLP, PRIORS
         from credence.posterior import Posterior
         from credence.progress import NoProgress, RichProgress
 
-        network = self.network or MLP(outputs, tuple(self.hidden), self.activation)
-        prior = self.prior or Gaussian()
+        network = self.network or MLP(outputs, as_widths(self.hidden), self.activation)
+        prior = named("prior", self.prior or "fan_in", PRIORS)
         posterior = Posterior(network, prior, self._likelihood(), (x, y, weight))
         self.method_, self.method_reason_ = methods.resolve(
-            self.method, posterior, num_draws=self.num_draws, num_chains=self.num_chains
+            self.method,
+            posterior,
+            num_draws=as_count("num_draws", self.num_draws),
+            num_chains=as_count("num_chains", self.num_chains),
         )
         self.ensemble_ = self.method_.run(
             self._seed(),
@@ -119,10 +122,14 @@ class _BNN(BaseEstimator):
         from credence.diagnostics.convergence import assess
 
         rows = np.linspace(0, len(x) - 1, min(len(x), MONITORED_ROWS)).round().astype(int)
-        return assess(self.ensemble_.functions(x[rows]) if self.ensemble_.is_chain else None)
+        return assess(self.ensemble_.monitored(x[rows]) if self.ensemble_.is_chain else None)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
+            if not 0 <= self.random_state < 2**32:
+                raise InputError(
+                    f"random_state must be between 0 and {2**32 - 1}, got {self.random_state}."
+                )
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
@@ -158,6 +165,11 @@ class _BNN(BaseEstimator):
             "method": dataclasses.asdict(self.method_) | {"name": self.method_.name},
             "method_reason": self.method_reason_,
             "diagnostics": dataclasses.asdict(self.diagnostics_),
+            "parameters": {
+                name: value
+                for name, value in self.get_params(deep=False).items()
+                if isinstance(value, str | bool | int | float | tuple | list | None)
+            },
             **self._learnt(),
         }
         write_text(folder / "estimator.json", json.dumps(about, indent=2))
@@ -192,7 +204,8 @@ class BNNRegressor(RegressorMixin, _BNN):
         num_chains: independent chains.
         network, prior, likelihood: parts from `credence.models` in place of the defaults (an MLP;
             weights N(0, 1/fan_in), biases N(0, 1); normal noise with sd ~ HalfNormal(1)), in units
-            of the standardised target.
+            of the standardised target. Prior and likelihood also by name: "fan_in", "unit",
+            "trace_class", "hierarchical"; "normal", "student_t", "heteroscedastic".
         standardize_target: model (y - mean) / sd; False models y as it is.
         max_seconds: wall-clock budget of `fit`.
         checkpoint_folder: where `fit` saves as it goes; the same fit again goes on from there.
@@ -216,8 +229,8 @@ class BNNRegressor(RegressorMixin, _BNN):
         num_draws: int = 1000,
         num_chains: int = 4,
         network: Network | None = None,
-        prior: Prior | None = None,
-        likelihood: Likelihood | None = None,
+        prior: str | Prior | None = None,
+        likelihood: str | Likelihood | None = None,
         standardize_target: bool = True,
         max_seconds: float | None = None,
         checkpoint_folder: str | Path | None = None,
@@ -247,7 +260,7 @@ class BNNRegressor(RegressorMixin, _BNN):
         """
         x, y, weight = self._training_set(X, y, sample_weight)
         self._y_ndim = y.ndim
-        self.target_scaler_ = TargetScaler.fit(y)
+        self.target_scaler_ = TargetScaler.fit(y, weight)
         if not self.standardize_target:
             targets = len(self.target_scaler_.mean)
             self.target_scaler_ = TargetScaler((0.0,) * targets, (1.0,) * targets)
@@ -264,9 +277,10 @@ class BNNRegressor(RegressorMixin, _BNN):
         return x, y, checked_weights(sample_weight, x, y)
 
     def _likelihood(self) -> Likelihood:
-        from credence.models import Normal
+        from credence.models import LIKELIHOODS
 
-        return self.likelihood or Normal()
+        chosen = named("likelihood", self.likelihood or "normal", LIKELIHOODS)
+        return chosen() if isinstance(chosen, type) else chosen
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictive mean (n,) or (n, targets); on request its standard deviation too."""
@@ -290,7 +304,7 @@ class BNNRegressor(RegressorMixin, _BNN):
         return np.stack([self._to_units(q) for q in found.values()], axis=-1)
 
     def sample_y(
-        self, X: Any, n_samples: int = 1, random_state: int | None = None
+        self, X: Any, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
     ) -> Float[np.ndarray, "point *target sample"]:
         """Draws from the predictive distribution, noise included, in units of y."""
         keys = _batch_keys(random_state)
@@ -392,8 +406,8 @@ class BNNClassifier(ClassifierMixin, _BNN):
         num_draws: int = 1000,
         num_chains: int = 4,
         network: Network | None = None,
-        prior: Prior | None = None,
-        likelihood: Likelihood | None = None,
+        prior: str | Prior | None = None,
+        likelihood: str | Likelihood | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
         max_seconds: float | None = None,
         checkpoint_folder: str | Path | None = None,
@@ -442,7 +456,7 @@ class BNNClassifier(ClassifierMixin, _BNN):
     def _likelihood(self) -> Likelihood:
         from credence.models import Categorical
 
-        return self.likelihood or Categorical()
+        return named("likelihood", self.likelihood or "categorical", {"categorical": Categorical()})
 
     def predict_proba(self, X: Any) -> Float[np.ndarray, "point class"]:
         """Predictive probability of every class, columns in the order of `classes_`."""
@@ -496,19 +510,65 @@ def load(folder: str | Path, network: Network | None = None) -> BNNRegressor | B
     try:
         about = json.loads((folder / "estimator.json").read_text(encoding="utf-8"))
         kind = {"BNNRegressor": BNNRegressor, "BNNClassifier": BNNClassifier}[about["estimator"]]
-        model = kind(network=network)
+        parts = {
+            "network": network,
+            "prior": ensemble.model.prior,
+            "likelihood": ensemble.model.likelihood,
+        }
+        model = kind(**parts | about["parameters"])
         model.ensemble_ = ensemble
         model.preprocessor_ = TablePreprocessor.from_json(about["preprocessor"])
         model.n_features_in_ = about["n_features_in"]
         if about["feature_names_in"]:
             model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
         model.method_ = methods.METHODS[about["method"].pop("name")].from_settings(about["method"])
+        if not isinstance(about["parameters"].get("method"), str):
+            model.method = model.method_
         model.method_reason_ = about["method_reason"]
         model.diagnostics_ = Convergence(**about["diagnostics"])
         model._restore(about)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StorageError(f"{folder} does not hold a whole estimator ({error}).") from error
     return model
+
+
+def named(what: str, chosen: Any, known: Mapping[str, Any]) -> Any:
+    """The part of that name, or the part itself.
+
+    Raises:
+        InputError: for an unknown name.
+    """
+    if not isinstance(chosen, str):
+        return chosen
+    if chosen not in known:
+        raise InputError(
+            f"Unknown {what} {chosen!r}: choose one of {', '.join(known)}."
+            + did_you_mean(chosen, known)
+        )
+    return known[chosen]
+
+
+def as_widths(hidden: Any) -> tuple[int, ...]:
+    """Widths of hidden layers as plain integers; one number is one layer.
+
+    Raises:
+        InputError: for anything but whole numbers.
+    """
+    widths = (hidden,) if isinstance(hidden, int | np.integer) else hidden
+    if isinstance(widths, str) or not all(isinstance(w, int | np.integer) for w in widths):
+        raise InputError(f"hidden must be whole numbers such as (50, 50), got {hidden!r}.")
+    return tuple(int(width) for width in widths)
+
+
+def as_count(name: str, value: Any) -> int:
+    """A whole number >= 1.
+
+    Raises:
+        InputError: for anything else.
+    """
+    if not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name} must be a whole number >= 1, got {value!r}.")
+    return int(value)
 
 
 def checked_weights(
@@ -524,18 +584,21 @@ def checked_weights(
         weight = np.full(len(y), float(weight))
     if weight.shape != (len(y),) or not (np.all(np.isfinite(weight)) and np.all(weight >= 0)):
         raise InputError(
-            f"sample_weight must be {len(y)} finite numbers >= 0, got shape {weight.shape}."
+            f"sample_weight must be {len(y)} finite numbers >= 0, got shape {weight.shape}"
+            + (f" and values from {weight.min():g}." if weight.shape == (len(y),) else ".")
         )
     if not weight.sum() > 0:
         raise InputError("sample_weight is zero for every row: nothing to learn from.")
     return weight
 
 
-def _batch_keys(seed: int | None) -> Any:
+def _batch_keys(seed: int | np.random.RandomState | None) -> Any:
     """An endless iterator of keys, one per batch of rows."""
     import itertools
 
     import jax
 
-    key = jax.random.key(np.random.default_rng().integers(2**31) if seed is None else seed)
+    is_integer = isinstance(seed, int | np.integer)
+    number = seed if is_integer else check_random_state(seed).randint(np.iinfo(np.int32).max)
+    key = jax.random.key(number)
     return (jax.random.fold_in(key, index) for index in itertools.count())

@@ -48,6 +48,17 @@ class Predictive:
         """Noise-free predictions: E(y | x, member), or its class probabilities."""
         return _member_means(self.likelihood, self.likelihood_params, self.outputs)
 
+    def monitored(self) -> Float[Array, "member point quantity"]:
+        """Noise-free predictions, and for regression the log of the noise's scale beside them."""
+        means = self.member_means()
+        if not self.is_regression:
+            return means
+        return jnp.concatenate([means, jnp.log(self._scale_family()[1])], axis=-1)
+
+    def __repr__(self) -> str:
+        members, points, _ = self.outputs.shape
+        return f"Predictive({members} members, {points} points, {self.likelihood})"
+
     def mean(self) -> PointTarget:
         """Predictive mean; for classification the class probabilities (point, class)."""
         return _weighted(self.weights, self.member_means())

@@ -27,6 +27,9 @@ class Line(AbstractContextManager["Line"]):
     def advance(self, num_draws: int) -> None:
         """So many more draws per chain are done."""
 
+    def finish(self) -> None:
+        """The phase is complete, perhaps before its last draw."""
+
     def show(self, draws: np.ndarray, info: dict[str, np.ndarray]) -> None:
         """A block's draws (chain, draw, weight) and its info, each (chain, draw)."""
 
@@ -121,6 +124,9 @@ class _RichLine(Line):
         self.done = min(self.done + num_draws, self.total)
         rate = (self.done - self.first) / max(time.monotonic() - self.start, 1e-9)
         self.bars.update(self.task, completed=self.done, rate=f"{rate:.0f}/s per chain")
+
+    def finish(self) -> None:
+        self.bars.update(self.task, total=self.done, completed=self.done)
 
     def show(self, draws: np.ndarray, info: dict[str, np.ndarray]) -> None:
         words = []

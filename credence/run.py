@@ -7,7 +7,8 @@ and the time budget.
 
 Resuming is replaying: call the same method with the same folder. Finished phases and blocks are
 read, not computed, and every block's key comes from its index, so a run killed at any instant and
-resumed gives bit for bit the draws of a run never killed.
+resumed on the same number of devices gives bit for bit the draws of a run never killed. (Another
+number of devices draws from the same law; compiled code for other shapes may round otherwise.)
 """
 
 import signal
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -180,6 +181,8 @@ class Driver(AbstractContextManager["Driver"]):
     max_seconds: float | None = None
     identity: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = field(default=False, init=False)
+    stopped: Literal["finished", "time", "interrupt"] = field(default="finished", init=False)
+    """Whether the last phase has all its draws, and if not, why."""
     results: dict[str, PhaseResult] = field(default_factory=dict, init=False)
     _entered: float = field(default_factory=time.perf_counter, init=False)
     _earlier_seconds: float = field(default=0.0, init=False)
@@ -253,12 +256,17 @@ class Driver(AbstractContextManager["Driver"]):
                 phase.save()
                 line.advance(block_draws)
                 line.show(*phase.blocks[-1])
+            if phase.saved.done:
+                line.finish()
 
         if self.interrupted and not phase.saved.done and not (may_stop_early and phase.blocks):
             raise Interrupted(
                 f"Stopped in phase '{name}', before there was a result to return"
                 + ("." if self.folder is None else ": resume to go on where it stopped.")
             )
+        is_whole = len(phase.blocks) == num_blocks or adapter.finished(phase.saved.memory)
+        cause = "time" if phase.saved.done else "interrupt"
+        self.stopped = "finished" if is_whole else cause
         num_rows = min(batch_size or len(data.x), len(data.x))
         self.results[name] = _collect(phase.saved, phase.blocks, num_draws, thinning, num_rows)
         return self.results[name]
@@ -339,7 +347,7 @@ def run_block(
     """num_draws * thinning steps of every chain, chains spread over the devices.
 
     All keys of a run come from here: block key -> one for the minibatches, one per chain ->
-    one per step. Results do not depend on the number of devices.
+    one per step; none depends on the number of devices.
     """
     num_chains = jax.tree.leaves(states)[0].shape[0]
     num_steps = num_draws * thinning

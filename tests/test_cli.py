@@ -187,6 +187,9 @@ BAD_SETTINGS = {
     "no chains": (["--num-chains", "0"], "num-chains"),
     "all rows held out": (["--test-fraction", "1"], "test-fraction"),
     "no time": (["--max-seconds", "0"], "max-seconds"),
+    "negative seed": (["--seed", "-1"], "seed"),
+    "unknown prior": (["--prior", "unti"], "unit"),
+    "unknown noise": (["--likelihood", "studnet_t"], "student_t"),
     "unknown task": (["--task", "ranking"], "ranking"),
 }
 
@@ -273,3 +276,69 @@ def test_the_manifest_repeats_the_run(fitted: Path) -> None:
     command = read_manifest(fitted / "run").settings.command
     assert command.startswith("credence fit ")
     assert "--target price --method hmc --hidden 4 --num-draws 60" in command
+
+
+def test_predict_never_overwrites_its_own_table(run, fitted: Path) -> None:
+    table = fitted / "houses.csv"
+    before = table.read_bytes()
+    status, _, err = run("predict", fitted / "run", table, "--out", table)
+    assert (status, "the table itself" in err) == (2, True)
+    assert table.read_bytes() == before
+
+
+def test_the_verdict_is_in_the_metrics(fitted: Path) -> None:
+    numbers = json.loads((fitted / "run" / "metrics.json").read_text())
+    assert numbers["verdict"] in ("trust", "care", "do_not_trust")
+    assert numbers["stopped"] == "finished"
+    assert bool(numbers["verdict_reasons"]) == (numbers["verdict"] != "trust")
+
+
+def test_columns_can_be_dropped(run, tmp_path: Path) -> None:
+    frame = houses().assign(id=range(1000, 1060), built="2005-07-18")
+    frame.to_csv(tmp_path / "h.csv", index=False)
+    words = ("fit", tmp_path / "h.csv", "--target", "price", *QUICK, "--out", tmp_path / "run")
+    status, _, err = run(*words)
+    assert (status, "built" in err) == (2, True)
+    status, _, err = run(*words, "--drop", "built")
+    assert status in (0, 3)
+    assert "'id' numbers the rows" in err
+    status, _, err = run(*words, "--drop", "bulit")
+    assert (status, "built" in err) == (2, True)
+
+
+def test_a_label_only_in_the_test_is_refused(run, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": range(100), "y": ["a"] * 50 + ["b"] * 2 + ["c"] * 48})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    statuses = set()
+    for seed in range(6):
+        status, _, err = run(
+            *("fit", tmp_path / "t.csv", "--target", "y", "--method", "map", "--hidden", "2"),
+            *("--test-fraction", "0.985", "--seed", seed, "--out", tmp_path / f"run-{seed}"),
+        )
+        assert status in (0, 2), err
+        statuses.add(status)
+    assert 2 in statuses
+
+
+def test_an_interrupted_run_keeps_its_draws_and_can_go_on(
+    run, fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from credence.run import Driver
+
+    words = ("fit", fitted / "houses.csv", "--target", "price", *QUICK, "--json")
+    _, whole, _ = run(*words, "--out", tmp_path / "whole")
+    late = Driver._is_late
+
+    def interrupt(self: Driver, share: float) -> bool:
+        self.interrupted = self.interrupted or "warmup" in self.results
+        return late(self, share)
+
+    monkeypatch.setattr(Driver, "_is_late", interrupt)
+    _, out, err = run(*words, "--out", tmp_path / "part")
+    part = json.loads(out)
+    assert (part["stopped"], part["num_draws"] < 60) == ("interrupt", True)
+    assert "resume" in err
+    monkeypatch.undo()
+    monkeypatch.setattr(environment, "configure", lambda: None)
+    _, out, _ = run("resume", tmp_path / "part", "--json")
+    assert json.loads(out)["rmse"] == json.loads(whole)["rmse"]

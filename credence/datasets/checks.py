@@ -65,7 +65,7 @@ def check_table(
     task = _checked_task(y, task, notes)
     _check_classes(y) if task == "classification" else _check_quantity(y)
     inputs = _checked_inputs(frame.drop(columns=target), notes)
-    return CheckedTable(inputs.assign(**{target: y}), target, task, notes)
+    return CheckedTable(pd.concat([inputs, y], axis=1), target, task, notes)
 
 
 def require_column(frame: pd.DataFrame, name: str) -> None:
@@ -113,7 +113,7 @@ def _checked_task(y: pd.Series, task: str, notes: list[str]) -> str:
     if task == "auto":
         task, reason = infer_task(y)
         otherwise = (
-            f"; say task='{TASKS[task == 'regression']}' if it is not" if is_numeric(y) else ""
+            f"; set --task {TASKS[task == 'regression']} if it is not" if is_numeric(y) else ""
         )
         notes.append(f"The task is {task}, because {reason}{otherwise}.")
     if task not in TASKS:
@@ -124,7 +124,8 @@ def _checked_task(y: pd.Series, task: str, notes: list[str]) -> str:
     if task == "regression" and not is_numeric(y):
         raise InputError(
             f"The target '{y.name}' holds names such as '{y.iloc[0]}', not numbers: "
-            "say task='classification', or choose a numeric target."
+            "choose --task classification, or write plain numbers, without currency signs or "
+            "thousands separators."
         )
     return task
 
@@ -146,7 +147,7 @@ def _check_classes(y: pd.Series) -> None:
         noun = "a class" if len(single) == 1 else f"{len(single)} classes"
         raise InputError(
             f"The target '{y.name}' has {noun} with one example only ({quoted(single, most=4)}): "
-            "merge or remove them, or say task='regression' if the target is a quantity."
+            "merge or remove them; a quantity needs plain numbers and --task regression."
         )
 
 
@@ -162,11 +163,18 @@ def _checked_inputs(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     columns = {name: checked_column(frame[name], notes) for name in frame}
     reasons = {name: reason for name, column in columns.items() if (reason := _useless(column))}
     notes.extend(f"Left out the column '{name}': {reason}." for name, reason in reasons.items())
-    inputs = frame.assign(**columns).drop(columns=list(reasons))
+    inputs = pd.DataFrame(columns, index=frame.index).drop(columns=list(reasons))
     if inputs.empty:
         raise InputError(" ".join(["The table has no usable column beside the target.", *notes]))
     for name in inputs.columns[[is_numeric(inputs[name]) for name in inputs]]:
         refuse_infinity(inputs[name])
+    notes.extend(
+        f"'{name}' numbers the rows; leave it out if that tells nothing (--drop '{name}')."
+        for name in inputs
+        if len(inputs) > 20
+        and is_numeric(inputs[name])
+        and bool((inputs[name].diff()[1:] == 1).all())
+    )
     missing = inputs.isna().sum()
     if missing.any():
         notes.append(
@@ -174,6 +182,10 @@ def _checked_inputs(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
             ": numbers are filled with the median and flagged, names count as 'missing'."
         )
     return inputs
+
+
+def _counts_up(column: pd.Series) -> bool:
+    return bool((column.diff().iloc[1:] == 1).all())
 
 
 def _useless(column: pd.Series) -> str | None:

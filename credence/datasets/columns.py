@@ -62,7 +62,7 @@ def _checked_text(column: pd.Series, notes: list[str]) -> pd.Series:
     if not texts.any():
         notes.append(
             f"The column '{column.name}' holds numbers written as text, and is used as numbers; "
-            f"say categorical=['{column.name}'] if they are names."
+            f"set --categorical '{column.name}' if they are names."
         )
         return _parsed(column)
     if texts.sum() < (1 - MOSTLY) * column.count():
@@ -147,5 +147,5 @@ def _text_among_numbers(column: pd.Series, is_text: Bool[np.ndarray, " row"]) ->
         f"The column '{column.name}' holds numbers, but '{texts.iloc[0]}' in "
         f"{where(column, int(is_text.argmax()))}; {plural(len(texts), 'such value')}: "
         f"{quoted(texts.unique(), most=4)}. Leave missing values empty (or write NA); "
-        f"if the column holds names, say categorical=['{column.name}']."
+        f"if the column holds names, set --categorical '{column.name}'."
     )

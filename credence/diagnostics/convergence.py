@@ -80,9 +80,9 @@ def assess(
 ) -> Convergence:
     """Judge chains by their functions; never raises for what a sampler may return.
 
-    Converged: the largest R-hat < `rhat_threshold` and the smallest bulk ESS, of all chains
-    together, >= `min_ess`. The defaults are enough for predictive means and standard deviations;
-    Vehtari et al. (2021) ask more of published numbers: R-hat < 1.01 and 100 for every chain.
+    Converged: the largest R-hat < `rhat_threshold` and the smallest bulk and tail ESS, of all
+    chains together, >= `min_ess`. The defaults are enough for predictive means and standard
+    deviations; Vehtari et al. (2021) ask more of published numbers: R-hat < 1.01 and 100 for every chain.
 
     Args:
         functions: noise-free outputs at held-out inputs; None for what is not a Markov chain.
@@ -107,12 +107,15 @@ def assess(
     largest_rhat = float(rhat(judged).max()) if num_chains > 1 else None
     bulk = ess_bulk(judged)
     smallest_ess = float(bulk.min())
+    smallest_tail = float(ess_tail(judged).min())
     faults = _faults(largest_rhat, rhat_threshold, smallest_ess, min_ess)
+    if not faults and not smallest_tail >= min_ess:
+        faults = [f"Tail ESS is {smallest_tail:.0f}, below {min_ess:g}: draw more."]
     return Convergence(
         max_rhat_function=largest_rhat,
         min_ess_function=smallest_ess,
         median_ess_function=float(np.median(bulk)),
-        min_ess_tail_function=float(ess_tail(judged).min()),
+        min_ess_tail_function=smallest_tail,
         num_chains=num_chains,
         num_draws=num_draws,
         converged=not faults,
@@ -134,7 +137,7 @@ def _faults(
     elif not largest_rhat < rhat_threshold:
         faults.append(
             f"The chains disagree: R-hat is {largest_rhat:.3f}, not below {rhat_threshold:g}; "
-            "draw more, or warm up longer."
+            "draw more."
         )
     if not smallest_ess >= min_ess:
         faults.append(f"Bulk ESS is {smallest_ess:.0f}, below {min_ess:g}: draw more.")

@@ -75,6 +75,8 @@ def choose(posterior: Posterior) -> tuple[str, str]:
     A chain of 1000 draws costs about 35,000 passes over rows and weights; an ensemble a thousand.
     """
     size = f"{posterior.num_points:,} rows and {posterior.num_weights:,} weights"
+    if posterior.num_weights < 2:
+        return "hmc", "A single weight needs no more."
     if posterior.num_points * posterior.num_weights <= LARGEST_EXACT:
         return "mclmc", f"{size} are few enough to sample the posterior exactly, and it is fastest."
     return "deep_ensemble", (

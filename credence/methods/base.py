@@ -70,7 +70,7 @@ class Method:
         """
         if max_seconds is not None and not max_seconds > 0:
             raise InputError(f"max_seconds must be > 0, got {max_seconds}.")
-        seed = key if isinstance(key, int) else None
+        seed = int(key) if isinstance(key, int | np.integer) else None
         key = as_key(key)
         watcher = progress or NoProgress()
         watcher.monitor = function_monitor(posterior)
@@ -92,7 +92,7 @@ class Method:
             params=params,
             cost=measured_cost(driver, posterior, seconds, clock.seconds),
             provenance=Provenance(
-                self.name, dataclasses.asdict(self), seed, fingerprint(posterior)
+                self.name, dataclasses.asdict(self), seed, fingerprint(posterior), driver.stopped
             ),
             num_features=feature_shape(posterior),
             num_targets=posterior.data.y.shape[1] if posterior.data.y.ndim == 2 else 1,
@@ -128,8 +128,8 @@ class Method:
 
 def as_key(key: PRNGKeyArray | int) -> PRNGKeyArray:
     """A new-style key from a key or a seed."""
-    if isinstance(key, int):
-        return jax.random.key(key)
+    if isinstance(key, int | np.integer):
+        return jax.random.key(int(key))
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         return key
     return jax.random.wrap_key_data(key)

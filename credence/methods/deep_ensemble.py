@@ -102,7 +102,7 @@ class MAP(Method):
     summary: ClassVar[str] = "one network at a maximum of the posterior (no weight uncertainty)"
     is_chain: ClassVar[bool] = False
 
-    training: Training = field(default=Training())
+    training: Training = field(default=Training(validation_fraction=0.0))
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         return DeepEnsemble(num_members=1, training=self.training)._run(key, posterior, driver)

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
+from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.blackjax_kernels import hmc, nuts
 from credence.methods.base import Drawn, Method
@@ -19,6 +20,9 @@ from credence.methods.tuning import reasonable_step_size, tuned, window_adaptati
 from credence.models.priors import require_positive
 from credence.posterior import Posterior
 from credence.run import Driver, fixed
+
+ROUND = 25
+"""Steps of a round of the warm-up, and draws between checkpoints: one program serves both."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +52,11 @@ class Hamiltonian(Method):
             num_warmup=self.num_warmup,
             thinning=self.thinning,
         )
+        if not 0 < self.target_acceptance_rate < 1:
+            raise InputError(
+                f"target_acceptance_rate must be between 0 and 1, got "
+                f"{self.target_acceptance_rate}; .8 is usual."
+            )
 
     def _recipe(self, posterior: Posterior) -> Recipe:
         raise NotImplementedError
@@ -62,7 +71,6 @@ class Hamiltonian(Method):
         step_size = reasonable_step_size(
             key_step, start.positions, inverse_mass, data, log_density=posterior.log_density
         )
-        block_steps = 25 * self.thinning
         warmup = driver.phase(
             "warmup",
             key_warmup,
@@ -72,12 +80,11 @@ class Hamiltonian(Method):
             window_adaptation(
                 float(step_size),
                 inverse_mass,
-                num_rounds=max(1, round(self.num_warmup / block_steps)),
+                num_rounds=max(1, round(self.num_warmup / ROUND)),
                 target_acceptance_rate=self.target_acceptance_rate,
             ),
             num_steps=self.num_warmup,
-            thinning=self.thinning,
-            block_steps=block_steps,
+            block_steps=ROUND,
             keep_draws=False,
             budget_share=0.5,
         )
@@ -90,7 +97,7 @@ class Hamiltonian(Method):
             fixed(**tuned(warmup.memory)),
             num_steps=self.num_draws * self.thinning,
             thinning=self.thinning,
-            block_steps=block_steps,
+            block_steps=ROUND * self.thinning,
             may_stop_early=True,
         )
         return Drawn(sample.draws, sample.info)
@@ -126,7 +133,7 @@ class HMC(Hamiltonian):
     name: ClassVar[str] = "hmc"
     summary: ClassVar[str] = "Hamiltonian Monte Carlo: exact"
 
-    trajectory_length: float = 1.5
+    trajectory_length: float = 1.0
     max_integration_steps: int = 256
 
     def _recipe(self, posterior: Posterior) -> Recipe:

@@ -1,11 +1,14 @@
 """Microcanonical Langevin Monte Carlo: the fastest sampler here for network posteriors."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.microcanonical import adjusted_mclmc
 from credence.methods.hamiltonian import Hamiltonian
+from credence.models.priors import require_positive
 from credence.posterior import Posterior
 
 
@@ -22,9 +25,19 @@ class MCLMC(Hamiltonian):
     name: ClassVar[str] = "mclmc"
     summary: ClassVar[str] = "microcanonical Langevin Monte Carlo, Metropolis-adjusted: exact"
 
+    num_warmup: int = 200
     target_acceptance_rate: float = 0.9
     trajectory_length: float = 1.0
     decoherence_length: float = 2.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(trajectory_length=self.trajectory_length)
+        if not 0 <= self.decoherence_length < math.inf:
+            raise InputError(
+                f"decoherence_length must be >= 0 and finite, got {self.decoherence_length}; "
+                "2 is usual."
+            )
 
     def _recipe(self, posterior: Posterior) -> Recipe:
         static = (

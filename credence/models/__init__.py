@@ -11,9 +11,26 @@ from credence.models.likelihoods import (
 from credence.models.networks import ACTIVATIONS, MLP, Layer, Network
 from credence.models.priors import Gaussian, HierarchicalGamma, Prior, TraceClass
 
+LIKELIHOODS = {
+    "normal": Normal,
+    "student_t": StudentT,
+    "heteroscedastic": HeteroscedasticNormal,
+}
+"""Noise of a regression, by name."""
+
+PRIORS = {
+    "fan_in": Gaussian(scaling="fan_in"),
+    "unit": Gaussian(scaling="unit"),
+    "trace_class": TraceClass(),
+    "hierarchical": HierarchicalGamma(),
+}
+"""Priors over the weights, by name."""
+
 __all__ = [
     "ACTIVATIONS",
+    "LIKELIHOODS",
     "MLP",
+    "PRIORS",
     "Bernoulli",
     "Categorical",
     "Gaussian",

@@ -10,7 +10,7 @@ from credence.report.data import (
     RunRecord,
     least_sure_index,
 )
-from credence.report.page import render
+from credence.report.page import judge, render
 from credence.report.verdict import Check, Level, Verdict, verdict
 from credence.report.writing import write_report
 
@@ -25,6 +25,7 @@ __all__ = [
     "RowTable",
     "RunRecord",
     "Verdict",
+    "judge",
     "least_sure_index",
     "render",
     "verdict",

@@ -12,8 +12,8 @@ from credence.report.svg import ACCENT, ALARM, CHAINS, MUTED, SECOND, label, new
 MAX_TRACES = 3
 MAX_CHAINS = 4
 MAX_DRAWS = 250  # drawn per chain
-RHAT_LIMIT = 1.01  # Vehtari et al. (2021), section 4
-ESS_LIMIT = 400  # the same: 100 per chain for the usual four
+RHAT_LIMIT = 1.05  # as in credence.diagnostics.assess
+ESS_LIMIT = 100  # the same
 
 
 def trace_chart(convergence: Convergence, name: str, reading: str) -> Html:
@@ -41,7 +41,7 @@ def rhat_chart(convergence: Convergence, name: str, reading: str) -> Html:
     assert convergence.rhat is not None
     rhat = convergence.rhat[np.isfinite(convergence.rhat)]
     figure, (axes,) = new_figure(height=165)
-    low, high = min(1.0, rhat.min()), max(1.015, rhat.max())
+    low, high = min(1.0, rhat.min()), max(RHAT_LIMIT + 0.005, rhat.max())
     counts, edges = np.histogram(rhat, bins=24, range=(low, high))
     centres = (edges[:-1] + edges[1:]) / 2
     colours = np.where(centres > RHAT_LIMIT, ALARM, ACCENT).tolist()

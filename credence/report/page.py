@@ -24,16 +24,21 @@ WORDS = {
 BAR = "This run did not converge. Do not rely on any number below."
 
 
+def judge(report: ReportData) -> Verdict:
+    """The verdict on a report's run."""
+    return verdict(
+        report.convergence.converged,
+        report.convergence.reason,
+        [collect_evidence(target) for target in report.targets],
+    )
+
+
 def render(report: ReportData) -> str:
     """The report as one HTML document; the same input gives the same text.
 
     Every piece of text in `report` may hold any characters; it is escaped.
     """
-    judged = verdict(
-        report.convergence.converged,
-        report.convergence.reason,
-        [collect_evidence(target) for target in report.targets],
-    )
+    judged = judge(report)
     is_converged = report.convergence.converged is not False
     bar = element("div", element("div", BAR), class_="bar", role="alert")
     main = element(

@@ -130,8 +130,8 @@ def read_errors(target: RegressionTarget) -> str:
             f"{ratio} those on the fifth it is surest of."
         )
     return (
-        "Its doubt does not single out the rows that it gets wrong: errors among the least sure "
-        f"fifth are {ratio} those among the surest, which may be chance."
+        "Row by row, its doubt does not reliably single out what it gets wrong; errors among the "
+        f"least sure fifth are {ratio} those among the surest."
     )
 
 

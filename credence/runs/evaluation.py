@@ -33,13 +33,13 @@ def scores(model: BNNRegressor | BNNClassifier, found: Arrays) -> dict[str, floa
             ),
         }
     probabilities, y = found["probabilities"], found["y"]
-    both = len(np.unique(y)) == probabilities.shape[1]
+    all_labels = len(np.unique(y)) == probabilities.shape[1]
     return {
         "accuracy": classification.accuracy(probabilities, y),
         "nll": classification.log_loss(probabilities, y),
         "ece": calibration.ece(probabilities, y),
         "brier": classification.brier(probabilities, y),
-        "auroc": classification.auroc(probabilities, y) if both else math.nan,
+        "auroc": classification.auroc(probabilities, y) if all_labels else math.nan,
     }
 
 
@@ -59,6 +59,7 @@ def metrics(model: BNNRegressor | BNNClassifier, found: Arrays, n_train: int) ->
         "min_ess_function": _plain(judged.min_ess_function),
         "num_chains": model.ensemble_.num_chains,
         "num_draws": model.ensemble_.num_draws,
+        "stopped": model.ensemble_.provenance.stopped,
         "divergences": int(np.sum(model.ensemble_.scalars.get("is_divergent", np.zeros(1)) > 0)),
         "seconds": {name: round(value, 3) for name, value in cost.seconds.items()},
         "likelihood_evaluations": cost.likelihood_evaluations,
@@ -112,7 +113,7 @@ def _evaluate_classification(model: BNNClassifier, x: pd.DataFrame, y: pd.Series
     probabilities = model.predict_proba(x)
     parts = model.decompose_uncertainty(x)
     return {
-        "y": np.searchsorted(model.classes_, y.to_numpy()),
+        "y": pd.Index(model.classes_).get_indexer(pd.Index(y)),
         "predicted": np.argmax(probabilities, axis=1),
         "probabilities": probabilities,
         **{f"entropy_{name}": value for name, value in parts.items()},

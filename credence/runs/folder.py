@@ -32,9 +32,12 @@ class FitSettings:
     target: str
     task: str = "auto"
     categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
     method: str = "auto"
     hidden: tuple[int, ...] = (50,)
     activation: str = "tanh"
+    prior: str = "fan_in"
+    likelihood: str = "auto"
     num_draws: int = 1000
     num_chains: int = 4
     test_fraction: float = 0.2
@@ -65,7 +68,7 @@ class Manifest:
     fingerprint: str
     """SHA-256 of the table's values."""
     versions: dict[str, str]
-    status: Literal["running", "done"] = "running"
+    status: Literal["running", "interrupted", "done"] = "running"
 
     def write(self, folder: Path) -> None:
         """Write manifest.json atomically."""
@@ -88,7 +91,7 @@ def read_manifest(folder: Path) -> Manifest:
         )
     try:
         settings = dict(content["settings"])
-        for name in ("hidden", "categorical"):
+        for name in ("hidden", "categorical", "drop"):
             settings[name] = tuple(settings[name])
         return Manifest(
             FitSettings(**settings),

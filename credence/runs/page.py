@@ -10,11 +10,13 @@ from credence.errors import InputError
 from credence.report import (
     ClassificationTarget,
     Convergence,
+    Level,
     RegressionTarget,
     Reliability,
     ReportData,
     RowTable,
     RunRecord,
+    judge,
     write_report,
 )
 from credence.runs.folder import read_json, read_manifest
@@ -34,6 +36,16 @@ def write_page(folder: Path) -> Path:
     path = folder / "report.html"
     write_report(report_data(folder), path)
     return path
+
+
+def verdict_of(folder: Path) -> dict[str, Any]:
+    """The verdict as entries of metrics.json: its level, and what speaks against trusting."""
+    judged = judge(report_data(folder))
+    against = [check for check in judged.checks if check.level > Level.TRUST]
+    return {
+        "verdict": judged.level.name.lower(),
+        "verdict_reasons": [f"{check.subject}: {check.sentence}" for check in against],
+    }
 
 
 def report_data(folder: Path) -> ReportData:
@@ -65,9 +77,17 @@ def report_data(folder: Path) -> ReportData:
             seconds=numbers["seconds"],
             data_fingerprint=manifest.fingerprint,
             created=ensemble["provenance"]["created"],
-            notes=tuple(about["notes"]),
+            notes=(*about["notes"], *_stopped_note(numbers)),
         ),
     )
+
+
+def _stopped_note(numbers: dict[str, Any]) -> tuple[str, ...]:
+    """That the run was cut short, if it was."""
+    causes = {"time": "the time budget was spent", "interrupt": "it was interrupted"}
+    if numbers["stopped"] not in causes:
+        return ()
+    return (f"Only {numbers['num_draws']} draws per chain: {causes[numbers['stopped']]}.",)
 
 
 def _convergence(

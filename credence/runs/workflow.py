@@ -1,26 +1,26 @@
-"""Fit a table into a RUN folder, finish a run that was killed, predict, write the report."""
+"""Fit a table into a RUN folder, finish a run that was stopped, predict, write the report.
+
+What computes is imported by the functions that need it, so that bad input is refused at once.
+"""
+
+from __future__ import annotations
 
 import dataclasses
 import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from sklearn.model_selection import train_test_split
 
-from credence.checkpoint import atomic_path, write_text
-from credence.datasets.checks import CheckedTable, check_table
+from credence.datasets.checks import CheckedTable, check_table, require_column
 from credence.datasets.registry import DATASETS
 from credence.datasets.registry import load as load_dataset
 from credence.datasets.specs import DatasetSpec
 from credence.datasets.tables import read_table
-from credence.ensemble import package_versions
 from credence.errors import InputError
-from credence.estimators import BNNClassifier, BNNRegressor, load
-from credence.runs.evaluation import convergence_arrays, evaluate, metrics
 from credence.runs.folder import (
     FitSettings,
     Manifest,
@@ -30,16 +30,27 @@ from credence.runs.folder import (
     require_same_table,
     table_fingerprint,
 )
-from credence.runs.page import write_page
+
+if TYPE_CHECKING:
+    from credence.estimators import BNNClassifier, BNNRegressor
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A finished run."""
+    """A run with a result."""
 
     folder: Path
     metrics: dict[str, Any]
     notes: list[str]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A checked table, divided."""
+
+    table: CheckedTable
+    train: pd.DataFrame
+    test: pd.DataFrame
 
 
 def fit(settings: FitSettings, folder: Path, *, progress: bool = False) -> Fitted:
@@ -50,11 +61,13 @@ def fit(settings: FitSettings, folder: Path, *, progress: bool = False) -> Fitte
         StorageError: where the folder cannot be written; `resume` goes on once it can.
         Interrupted: on Ctrl-C before there was a draw; `resume` goes on.
     """
-    check_settings(settings)
     frame, table = read(settings)
-    split(settings, table)
+    check_settings(settings, table.task)
+    rows = split(settings, table)
+    from credence.ensemble import package_versions
+
     claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
-    return _finish(folder, settings, table, progress)
+    return _finish(folder, settings, rows, progress)
 
 
 def resume(folder: Path, *, progress: bool = False) -> Fitted:
@@ -68,10 +81,9 @@ def resume(folder: Path, *, progress: bool = False) -> Fitted:
     if manifest.status == "done":
         about = read_json(folder / "evaluation.json")
         return Fitted(folder, read_json(folder / "metrics.json"), about["notes"])
-    settings = manifest.settings
-    frame, table = read(settings)
+    frame, table = read(manifest.settings)
     require_same_table(manifest, table_fingerprint(frame))
-    return _finish(folder, settings, table, progress)
+    return _finish(folder, manifest.settings, split(manifest.settings, table), progress)
 
 
 def predict(folder: Path, table: str, *, coverage: float = 0.95) -> tuple[pd.DataFrame, list[str]]:
@@ -84,16 +96,19 @@ def predict(folder: Path, table: str, *, coverage: float = 0.95) -> tuple[pd.Dat
         InputError: where the folder is not a finished run, or the table lacks columns.
     """
     manifest = read_manifest(folder)
-    if manifest.status != "done":
+    if manifest.status == "running":
         raise InputError(f"{folder} is not finished: `credence resume {folder}` finishes it.")
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage}; 0.95 is usual.")
-    model = load(folder / "ensemble")
     frame = read_table(table).rename(columns=str)
-    notes = model.preprocessor_.check_columns(
-        frame.drop(columns=manifest.settings.target, errors="ignore")
-    )
-    x = frame[list(model.feature_names_in_)]
+    if frame.empty:
+        raise InputError(f"{table} has no rows: there is nothing to predict.")
+    from credence.estimators import load
+
+    model = load(folder / "ensemble")
+    inputs = frame.drop(columns=manifest.settings.target, errors="ignore")
+    notes = model.preprocessor_.check_columns(inputs)
+    x = inputs[model.preprocessor_.feature_names_in_]
     return prediction_table(model, x, coverage), notes
 
 
@@ -101,6 +116,8 @@ def prediction_table(
     model: BNNRegressor | BNNClassifier, x: pd.DataFrame, coverage: float
 ) -> pd.DataFrame:
     """One row per row of x; columns as in `predict`."""
+    from credence.estimators import BNNClassifier
+
     if not isinstance(model, BNNClassifier):
         mean, std = model.predict(x, return_std=True)
         lower, upper = model.predict_interval(x, coverage)
@@ -130,22 +147,31 @@ def read(settings: FitSettings) -> tuple[pd.DataFrame, CheckedTable]:
         InputError: for a table that cannot be used.
     """
     frame, spec, task = read_table(settings.table), known_spec(settings), settings.task
+    for column in settings.drop:
+        require_column(frame, column)
+    frame = frame.drop(columns=list(settings.drop))
     if task == "auto" and spec is not None and settings.target == spec.target:
         task = spec.task
     return frame, check_table(frame, settings.target, task, categorical=settings.categorical)
 
 
-def check_settings(settings: FitSettings) -> None:
+def check_settings(settings: FitSettings, task: str) -> None:
     """Refuse bad settings before anything is compiled.
 
     Raises:
         InputError: with the setting's name.
     """
     from credence import methods
-    from credence.models import MLP
+    from credence.estimators import named
+    from credence.models import LIKELIHOODS, MLP, PRIORS
 
+    known = LIKELIHOODS if task == "regression" else ("categorical",)
+    named("likelihood", settings.likelihood, dict.fromkeys(("auto", *known)))
+    named("prior", settings.prior, PRIORS)
     methods.check_name(settings.method)
     MLP(1, settings.hidden, settings.activation)
+    if not 0 <= settings.seed < 2**32:
+        raise InputError(f"--seed must be between 0 and {2**32 - 1}, got {settings.seed}.")
     for name in ("num_draws", "num_chains"):
         if getattr(settings, name) < 1:
             raise InputError(
@@ -159,39 +185,60 @@ def check_settings(settings: FitSettings) -> None:
         raise InputError(f"--max-seconds must be > 0, got {settings.max_seconds}.")
 
 
-def split(settings: FitSettings, table: CheckedTable) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Training and held-out rows: a known data set's own split, else at random by the seed."""
+def split(settings: FitSettings, table: CheckedTable) -> Rows:
+    """Training and held-out rows: a known data set's own split, else at random by the seed.
+
+    Raises:
+        InputError: where too few rows remain to learn from, or a label only occurs in the test.
+    """
+    frame, spec = table.frame, known_spec(settings)
+    dataset = None if spec is None else load_dataset(spec.name)
+    if dataset is not None and dataset.train is not None and dataset.test is not None:
+        parts = (frame.index.intersection(rows) for rows in (dataset.train, dataset.test))
+        train, test = (frame.loc[rows] for rows in parts)
+    else:
+        train, test = _random_split(settings, table)
+    if table.task == "classification":
+        unseen = set(test[table.target]) - set(train[table.target])
+        if unseen:
+            raise InputError(
+                f"The label '{min(map(str, unseen))}' is so rare that all its rows were held out: "
+                "merge rare labels, or give a smaller --test-fraction or another --seed."
+            )
+    return Rows(table, train, test)
+
+
+def _random_split(settings: FitSettings, table: CheckedTable) -> tuple[pd.DataFrame, pd.DataFrame]:
+    from sklearn.model_selection import train_test_split
+
     frame = table.frame
-    if known_spec(settings) is not None:
-        dataset = load_dataset(settings.table)
-        if dataset.train is not None and dataset.test is not None:
-            train, test = (frame.index.intersection(rows) for rows in (dataset.train, dataset.test))
-            return frame.loc[train], frame.loc[test]
-    classes = frame[table.target] if table.task == "classification" else None
-    if classes is not None and classes.value_counts().min() < 2:
-        classes = None
     num_test = max(1, round(settings.test_fraction * len(frame)))
-    if classes is not None:
-        num_test = max(num_test, classes.nunique())
+    strata = None
+    if table.task == "classification":
+        labels = frame[table.target]
+        num_labels = labels.nunique()
+        if labels.value_counts().min() >= 2 and num_labels <= num_test <= len(frame) - num_labels:
+            strata = labels
     if len(frame) - num_test < 2:
         raise InputError(
-            f"{len(frame)} rows are too few to hold {num_test} back for testing and learn from the "
-            "rest: give a table with more rows, or a smaller --test-fraction."
+            f"Holding {num_test} of {len(frame)} rows back for testing leaves too few to learn "
+            "from: give a table with more rows, or a smaller --test-fraction."
         )
-    train, test = train_test_split(
-        frame, test_size=num_test, random_state=settings.seed, stratify=classes
-    )
-    return train, test
+    return train_test_split(frame, test_size=num_test, random_state=settings.seed, stratify=strata)
 
 
 def build_model(
     settings: FitSettings, task: str, folder: Path, progress: bool
 ) -> BNNRegressor | BNNClassifier:
     """The estimator that the settings describe."""
+    from credence.estimators import BNNClassifier, BNNRegressor
+
     estimator = BNNRegressor if task == "regression" else BNNClassifier
     return estimator(
         hidden=settings.hidden,
         activation=settings.activation,
+        prior=settings.prior,
+        likelihood=None if settings.likelihood == "auto" else settings.likelihood,
         method=settings.method,
         num_draws=settings.num_draws,
         num_chains=settings.num_chains,
@@ -202,29 +249,42 @@ def build_model(
     )
 
 
-def _finish(folder: Path, settings: FitSettings, table: CheckedTable, progress: bool) -> Fitted:
-    """Fit (or go on fitting), evaluate, write everything, mark the run done."""
-    train, test = split(settings, table)
-    model = build_model(settings, table.task, folder, progress)
-    model.fit(train.drop(columns=table.target), train[table.target])
-    x, y = test.drop(columns=table.target), test[table.target]
+def _finish(folder: Path, settings: FitSettings, rows: Rows, progress: bool) -> Fitted:
+    """Fit (or go on fitting), evaluate, write everything, mark the run done.
+
+    After Ctrl-C there may be a result from the draws so far; the run then stays resumable.
+    """
+    from credence.checkpoint import write_text
+    from credence.runs.evaluation import convergence_arrays, evaluate, metrics
+    from credence.runs.page import verdict_of, write_page
+
+    target = rows.table.target
+    model = build_model(settings, rows.table.task, folder, progress)
+    model.fit(rows.train.drop(columns=target), rows.train[target])
+    x, y = rows.test.drop(columns=target), rows.test[target]
     model.judge(x)
     found = evaluate(model, x, y)
-    numbers = metrics(model, found, len(train))
+    numbers = metrics(model, found, len(rows.train))
     model.save(folder / "ensemble")
-    _save_evaluation(folder, table, x, found | convergence_arrays(model, x))
+    _save_evaluation(folder, rows.table, x, found | convergence_arrays(model, x))
+    write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
+    numbers |= verdict_of(folder)
     write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
     write_page(folder)
-    manifest = read_manifest(folder)
-    dataclasses.replace(manifest, status="done").write(folder)
-    shutil.rmtree(folder / "checkpoint", ignore_errors=True)
-    return Fitted(folder, numbers, table.notes)
+    was_interrupted = numbers["stopped"] == "interrupt"
+    status = "interrupted" if was_interrupted else "done"
+    dataclasses.replace(read_manifest(folder), status=status).write(folder)
+    if not was_interrupted:
+        shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+    return Fitted(folder, numbers, rows.table.notes)
 
 
 def _save_evaluation(
     folder: Path, table: CheckedTable, x: pd.DataFrame, found: dict[str, np.ndarray]
 ) -> None:
     """Arrays and the rows worth showing: the report can be written again without the table."""
+    from credence.checkpoint import atomic_path, write_text
+
     with atomic_path(folder / "evaluation.npz") as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **found)  # type: ignore[arg-type]
     spread = found["std"] if "std" in found else found["entropy_total"]
@@ -236,8 +296,8 @@ def _save_evaluation(
         "columns": [str(name) for name in x.columns],
         "least_sure": least_sure.tolist(),
         "rows": [[_cell(value) for value in row] for row in rows.itertuples(index=False)],
-        "row_names": [f"row {label}" for label in rows.index],
-        "trace_names": [f"row {x.index[i]}" for i in found.get("trace_rows", ())],
+        "row_names": [f"row {label + 1}" for label in rows.index],
+        "trace_names": [f"row {x.index[i] + 1}" for i in found.get("trace_rows", ())],
     }
     write_text(folder / "evaluation.json", json.dumps(about, indent=2))
 
