@@ -82,7 +82,8 @@ def assess(
 
     Converged: the largest R-hat < `rhat_threshold` and the smallest bulk and tail ESS, of all
     chains together, >= `min_ess`. The defaults are enough for predictive means and standard
-    deviations; Vehtari et al. (2021) ask more of published numbers: R-hat < 1.01 and 100 for every chain.
+    deviations; Vehtari et al. (2021) ask more of published numbers: R-hat < 1.01 and 100 for every
+    chain.
 
     Args:
         functions: noise-free outputs at held-out inputs; None for what is not a Markov chain.
