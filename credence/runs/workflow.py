@@ -162,7 +162,7 @@ def check_settings(settings: FitSettings, task: str) -> None:
         InputError: with the setting's name.
     """
     from credence import methods
-    from credence.estimators import named
+    from credence.estimators.checks import named
     from credence.models import LIKELIHOODS, MLP, PRIORS
 
     known = LIKELIHOODS if task == "regression" else ("categorical",)

@@ -1,0 +1,84 @@
+"""What users may pass, checked and made plain."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.utils import check_random_state
+
+from credence.errors import InputError, did_you_mean
+
+
+def named(what: str, chosen: Any, known: Mapping[str, Any]) -> Any:
+    """The part of that name, or the part itself.
+
+    Raises:
+        InputError: for an unknown name.
+    """
+    if not isinstance(chosen, str):
+        return chosen
+    if chosen not in known:
+        raise InputError(
+            f"Unknown {what} {chosen!r}: choose one of {', '.join(known)}."
+            + did_you_mean(chosen, known)
+        )
+    return known[chosen]
+
+
+def as_widths(hidden: Any) -> tuple[int, ...]:
+    """Widths of hidden layers as plain integers; one number is one layer.
+
+    Raises:
+        InputError: for anything but whole numbers.
+    """
+    widths = (hidden,) if isinstance(hidden, int | np.integer) else hidden
+    if isinstance(widths, str) or not all(isinstance(w, int | np.integer) for w in widths):
+        raise InputError(f"hidden must be whole numbers such as (50, 50), got {hidden!r}.")
+    return tuple(int(width) for width in widths)
+
+
+def as_count(name: str, value: Any) -> int:
+    """A whole number >= 1.
+
+    Raises:
+        InputError: for anything else.
+    """
+    if not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name} must be a whole number >= 1, got {value!r}.")
+    return int(value)
+
+
+def checked_weights(
+    sample_weight: Any, x: np.ndarray, y: np.ndarray
+) -> Float[np.ndarray, " point"]:
+    """Weights (n,), ones where none are given; refused where they do not fit X and y."""
+    if len(x) != len(y):
+        raise InputError(f"X has {len(x)} rows but y has {len(y)}: they must match row by row.")
+    if sample_weight is None:
+        return np.ones(len(y))
+    weight = np.asarray(sample_weight, float)
+    if weight.ndim == 0:
+        weight = np.full(len(y), float(weight))
+    if weight.shape != (len(y),) or not (np.all(np.isfinite(weight)) and np.all(weight >= 0)):
+        raise InputError(
+            f"sample_weight must be {len(y)} finite numbers >= 0, got shape {weight.shape}"
+            + (f" and values from {weight.min():g}." if weight.shape == (len(y),) else ".")
+        )
+    if not weight.sum() > 0:
+        raise InputError("sample_weight is zero for every row: nothing to learn from.")
+    return weight
+
+
+def batch_keys(seed: int | np.random.RandomState | None) -> Any:
+    """An endless iterator of keys, one per batch of rows."""
+
+    import jax
+
+    is_integer = isinstance(seed, int | np.integer)
+    number = seed if is_integer else check_random_state(seed).randint(np.iinfo(np.int32).max)
+    key = jax.random.key(number)
+    return (jax.random.fold_in(key, index) for index in itertools.count())

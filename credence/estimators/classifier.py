@@ -1,0 +1,133 @@
+"""Classification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.base import ClassifierMixin
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import assert_all_finite
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from credence.errors import InputError
+from credence.estimators.base import BNN
+from credence.estimators.checks import checked_weights, named
+
+if TYPE_CHECKING:
+    from credence.methods.base import Method
+    from credence.models.likelihoods import Likelihood
+    from credence.models.networks import Network
+    from credence.models.priors import Prior
+
+
+class BNNClassifier(ClassifierMixin, BNN):
+    """Classification with a Bayesian neural network: probabilities that mean what they say.
+
+    Arguments and attributes as `BNNRegressor`, and
+
+    Args:
+        class_weight: None, "balanced" or {label: weight}, multiplied into the sample weights.
+
+    Attributes:
+        classes_: the labels, sorted.
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden: Sequence[int] = (50,),
+        activation: str = "tanh",
+        method: str | Method = "auto",
+        num_draws: int = 1000,
+        num_chains: int = 4,
+        network: Network | None = None,
+        prior: str | Prior | None = None,
+        likelihood: str | Likelihood | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+        max_seconds: float | None = None,
+        checkpoint_folder: str | Path | None = None,
+        progress: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            hidden=hidden,
+            activation=activation,
+            method=method,
+            num_draws=num_draws,
+            num_chains=num_chains,
+            network=network,
+            prior=prior,
+            likelihood=likelihood,
+            max_seconds=max_seconds,
+            checkpoint_folder=checkpoint_folder,
+            progress=progress,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Sample the posterior given X (n, features) and labels y (n,)."""
+        if y is None:
+            raise ValueError(
+                "This BNNClassifier requires y to be passed, but the target y is None."
+            )
+        x = self._inputs(X, reset=True)
+        assert_all_finite(np.asarray(y), input_name="y")
+        check_classification_targets(y)
+        y = column_or_1d(y, warn=True)
+        encoder = LabelEncoder().fit(y)
+        self.classes_ = encoder.classes_
+        if len(self.classes_) < 2:
+            raise InputError(
+                f"Classification needs at least 2 classes, got only the class {self.classes_[0]!r}."
+            )
+        weight = checked_weights(sample_weight, x, y)
+        if self.class_weight is not None:
+            classes = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            weight = weight * classes[encoder.transform(y)]
+        self._sample(x, encoder.transform(y).astype(np.int32), weight, len(self.classes_))
+        return self
+
+    def _likelihood(self) -> Likelihood:
+        from credence.models import Categorical
+
+        return named("likelihood", self.likelihood or "categorical", {"categorical": Categorical()})
+
+    def predict_proba(self, X: Any) -> Float[np.ndarray, "point class"]:
+        """Predictive probability of every class, columns in the order of `classes_`."""
+        found = self._over_rows(X, lambda p: {"mean": p.mean()})["mean"].astype(float)
+        return found / found.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable label of every row."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[np.argmax(probabilities, axis=1)]
+
+    def sample_functions(self, X: Any) -> Float[np.ndarray, "chain draw point class"]:
+        """Class probabilities of every draw."""
+        check_is_fitted(self, "ensemble_")
+        return self.ensemble_.functions(self._inputs(X, reset=False)).astype(float)
+
+    def decompose_uncertainty(self, X: Any) -> dict[str, Float[np.ndarray, " point"]]:
+        """Entropies in nats: "total", "aleatoric" (expected), "epistemic" (mutual information)."""
+        found = self._over_rows(
+            X,
+            lambda p: {
+                "total": p.entropy_total(),
+                "aleatoric": p.entropy_aleatoric(),
+                "epistemic": p.entropy_epistemic(),
+            },
+        )
+        return {name: value.astype(float) for name, value in found.items()}
+
+    def _learnt(self) -> dict[str, Any]:
+        return {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
+
+    def _restore(self, about: dict[str, Any]) -> None:
+        self.classes_ = np.array(about["classes"], dtype=about["classes_dtype"])

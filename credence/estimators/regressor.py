@@ -1,0 +1,219 @@
+"""Regression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+
+from credence.errors import InputError
+from credence.estimators.base import BNN
+from credence.estimators.checks import batch_keys, checked_weights, named
+from credence.preprocessing import TargetScaler
+
+if TYPE_CHECKING:
+    from credence.methods.base import Method
+    from credence.models.likelihoods import Likelihood
+    from credence.models.networks import Network
+    from credence.models.priors import Prior
+    from credence.predictive import Predictive
+
+
+class BNNRegressor(RegressorMixin, BNN):
+    """Regression with a Bayesian neural network: predictions with honest intervals.
+
+    Inputs and targets are standardised inside; everything returned is in the units of y. DataFrames
+    may hold numbers, categories and gaps.
+
+    Args:
+        hidden: widths of the hidden layers of the default network.
+        activation: its activation; see `credence.models.ACTIVATIONS`.
+        method: "auto", the name of a method (`credence methods` lists them), or a method object.
+        num_draws: draws per chain.
+        num_chains: independent chains.
+        network, prior, likelihood: parts from `credence.models` in place of the defaults (an MLP;
+            weights N(0, 1/fan_in), biases N(0, 1); normal noise with sd ~ HalfNormal(1)), in units
+            of the standardised target. Prior and likelihood also by name: "fan_in", "unit",
+            "trace_class", "hierarchical"; "normal", "student_t", "heteroscedastic".
+        standardize_target: model (y - mean) / sd; False models y as it is.
+        max_seconds: wall-clock budget of `fit`.
+        checkpoint_folder: where `fit` saves as it goes; the same fit again goes on from there.
+        progress: show progress bars on standard error.
+        random_state: an integer makes `fit` repeatable.
+
+    Attributes:
+        ensemble_: the weighted ensemble (`credence.Ensemble`).
+        diagnostics_: convergence in function space (`credence.diagnostics.Convergence`).
+        method_, method_reason_: what ran, and why "auto" chose it.
+        preprocessor_, target_scaler_: learnt from the training table.
+        n_features_in_, feature_names_in_: as in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden: Sequence[int] = (50,),
+        activation: str = "tanh",
+        method: str | Method = "auto",
+        num_draws: int = 1000,
+        num_chains: int = 4,
+        network: Network | None = None,
+        prior: str | Prior | None = None,
+        likelihood: str | Likelihood | None = None,
+        standardize_target: bool = True,
+        max_seconds: float | None = None,
+        checkpoint_folder: str | Path | None = None,
+        progress: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            hidden=hidden,
+            activation=activation,
+            method=method,
+            num_draws=num_draws,
+            num_chains=num_chains,
+            network=network,
+            prior=prior,
+            likelihood=likelihood,
+            max_seconds=max_seconds,
+            checkpoint_folder=checkpoint_folder,
+            progress=progress,
+            random_state=random_state,
+        )
+        self.standardize_target = standardize_target
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Sample the posterior given X (n, features) and y (n,) or (n, targets).
+
+        `sample_weight` (n,) counts how many observations each row stands for.
+        """
+        x, y, weight = self._training_set(X, y, sample_weight)
+        self._y_ndim = y.ndim
+        self.target_scaler_ = TargetScaler.fit(y, weight)
+        if not self.standardize_target:
+            targets = len(self.target_scaler_.mean)
+            self.target_scaler_ = TargetScaler((0.0,) * targets, (1.0,) * targets)
+        scaled = self.target_scaler_.transform(y).reshape(len(y), -1)
+        self._sample(x, scaled, weight, self._likelihood().num_outputs(scaled.shape[1]))
+        return self
+
+    def _training_set(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        if y is None:
+            raise ValueError("BNNRegressor requires y to be passed, but the target y is None.")
+        x = self._inputs(X, reset=True)
+        y = check_array(y, ensure_2d=False, dtype=float, input_name="y")
+        y = column_or_1d(y, warn=True) if y.ndim == 1 or y.shape[1] == 1 else y
+        return x, y, checked_weights(sample_weight, x, y)
+
+    def _likelihood(self) -> Likelihood:
+        from credence.models import LIKELIHOODS
+
+        chosen = named("likelihood", self.likelihood or "normal", LIKELIHOODS)
+        return chosen() if isinstance(chosen, type) else chosen
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predictive mean (n,) or (n, targets); on request its standard deviation too."""
+        found = self._over_rows(X, lambda p: {"mean": p.mean(), "std": p.std()})
+        mean = self._to_units(found["mean"])
+        return (mean, self._spread(found["std"])) if return_std else mean
+
+    def predict_interval(self, X: Any, coverage: float = 0.95) -> tuple[Any, Any]:
+        """Bounds between which the target lies with the given probability, equal tails."""
+        if not 0 < coverage < 1:
+            raise InputError(f"coverage must be between 0 and 1, got {coverage}; 0.95 is usual.")
+        tail = (1 - coverage) / 2
+        quantiles = self.predict_quantiles(X, (tail, 1 - tail))
+        return quantiles[..., 0], quantiles[..., 1]
+
+    def predict_quantiles(
+        self, X: Any, levels: Sequence[float] = (0.025, 0.25, 0.5, 0.75, 0.975)
+    ) -> Float[np.ndarray, "point *target level"]:
+        """Quantiles of the predictive distribution, exact to float precision."""
+        found = self._over_rows(X, lambda p: {str(i): q for i, q in enumerate(p.quantiles(levels))})
+        return np.stack([self._to_units(q) for q in found.values()], axis=-1)
+
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
+    ) -> Float[np.ndarray, "point *target sample"]:
+        """Draws from the predictive distribution, noise included, in units of y."""
+        keys = batch_keys(random_state)
+        found = self._over_rows(
+            X, lambda p: {"y": np.moveaxis(np.asarray(p.sample(next(keys), n_samples)), 0, -1)}
+        )
+        return np.stack([self._to_units(found["y"][..., i]) for i in range(n_samples)], axis=-1)
+
+    def sample_functions(self, X: Any) -> Float[np.ndarray, "chain draw point *output"]:
+        """Noise-free predictions of every draw, in units of y."""
+        check_is_fitted(self, "ensemble_")
+        functions = self.ensemble_.functions(self._inputs(X, reset=False))
+        return self._to_units(functions)
+
+    def decompose_uncertainty(self, X: Any) -> dict[str, Float[np.ndarray, "point *target"]]:
+        """Standard deviations in units of y: "total", "aleatoric" (noise), "epistemic" (network).
+
+        total^2 = aleatoric^2 + epistemic^2.
+        """
+        found = self._over_rows(
+            X,
+            lambda p: {
+                "total": p.std(),
+                "aleatoric": np.sqrt(p.aleatoric_variance()),
+                "epistemic": np.sqrt(p.epistemic_variance()),
+            },
+        )
+        return {name: self._spread(value) for name, value in found.items()}
+
+    def evaluate(self, X: Any, y: Any, seed: int = 0) -> dict[str, np.ndarray]:
+        """Row-by-row scores of the truth: `log_prob` (nats, joint over targets), `cdf`, `crps`.
+
+        In units of y; `cdf` is the probability integral transform.
+        """
+        import jax.numpy as jnp
+
+        check_is_fitted(self, "ensemble_")
+        keys = batch_keys(seed)
+        scaled = self.target_scaler_.transform(np.asarray(y, float)).reshape(len(y), -1)
+
+        def scores(predictive: Predictive, rows: slice) -> dict[str, Any]:
+            size = predictive.outputs.shape[1]
+            truth = jnp.asarray(np.resize(scaled[rows], (size, scaled.shape[1])), jnp.float32)
+            return {
+                "log_prob": predictive.log_prob(truth),
+                "cdf": predictive.cdf(truth),
+                "crps": predictive.crps(truth, next(keys)),
+            }
+
+        found = self.ensemble_.over_batches(self._inputs(X, reset=False), scores)
+        return {
+            "log_prob": found["log_prob"].astype(float) - np.log(self.target_scaler_.scale).sum(),
+            "cdf": self._shaped(found["cdf"]),
+            "crps": self._spread(found["crps"]),
+        }
+
+    def _learnt(self) -> dict[str, Any]:
+        return {"target_scaler": self.target_scaler_.to_json(), "y_ndim": self._y_ndim}
+
+    def _restore(self, about: dict[str, Any]) -> None:
+        self.target_scaler_ = TargetScaler.from_json(about["target_scaler"])
+        self._y_ndim = about["y_ndim"]
+
+    def _to_units(self, values: np.ndarray) -> np.ndarray:
+        return self._shaped(self.target_scaler_.inverse(values))
+
+    def _spread(self, values: np.ndarray) -> np.ndarray:
+        return self._shaped(self.target_scaler_.inverse_scale(values))
+
+    def _shaped(self, values: np.ndarray) -> np.ndarray:
+        """Drop the target axis where y had none."""
+        values = np.asarray(values, float)
+        return values[..., 0] if self._y_ndim == 1 else values
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
