@@ -1,4 +1,4 @@
-"""HMC and NUTS as whole methods (training, warm-up, sampling) against exact posteriors.
+"""HMC, NUTS and MCLMC as whole methods (training, warm-up, sampling) against exact posteriors.
 
 A network without hidden layers is Bayesian linear regression. Chains are independent, so the
 standard error of a mean comes from the means of the chains, and its law is Student's t.
@@ -17,6 +17,7 @@ from credence.ensemble import Ensemble
 from credence.errors import InputError
 from credence.methods.deep_ensemble import Training
 from credence.methods.hamiltonian import HMC, NUTS, Hamiltonian
+from credence.methods.microcanonical import MCLMC
 from credence.models import MLP, Gaussian, Normal
 from credence.posterior import Posterior
 
@@ -26,7 +27,7 @@ SETTINGS: dict[str, Any] = {
     "num_warmup": 200,
     "training": Training(max_epochs=300),
 }
-METHODS = [NUTS(**SETTINGS), HMC(**SETTINGS)]
+METHODS = [NUTS(**SETTINGS), HMC(**SETTINGS), MCLMC(**SETTINGS)]
 PROBLEM = linear_regression()
 
 methods = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
@@ -139,7 +140,7 @@ def small(
     return kind(**(defaults | settings)).run(key, posterior, folder=folder)
 
 
-@pytest.mark.parametrize("kind", [NUTS, HMC])
+@pytest.mark.parametrize("kind", [NUTS, HMC, MCLMC])
 def test_second_data_set_of_the_same_shape_compiles_nothing(kind):
     other = linear_regression(seed=1).posterior
     small(kind, key=0)
@@ -188,3 +189,14 @@ def test_resumed_method_gives_the_same_draws(tmp_path):
     first = small(HMC, 3, posterior, folder=tmp_path)
     again = small(HMC, 3, posterior, folder=tmp_path)
     jax.tree.map(np.testing.assert_array_equal, first.params, again.params)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"trajectory_length": 0.0}, {"decoherence_length": -1.0}, {"decoherence_length": np.inf}],
+)
+def test_lengths_out_of_range_are_refused(settings):
+    with pytest.raises(InputError, match=next(iter(settings))):
+        MCLMC(**settings)
+    with pytest.raises(InputError, match="target_acceptance_rate"):
+        HMC(target_acceptance_rate=1.5)
