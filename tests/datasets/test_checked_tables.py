@@ -123,7 +123,7 @@ def test_numbers_written_as_text_become_numbers_unless_declared_categorical():
     declared = check_table(frame, "price", categorical=["size"])
     assert isinstance(declared.frame["size"].dtype, pd.CategoricalDtype)
     mixed = table(size=series("1", "2", "3", "XL"))
-    with pytest.raises(InputError, match=r"say categorical=\['size'\]"):
+    with pytest.raises(InputError, match=r"set --categorical 'size'"):
         check_table(mixed, "price")
     assert check_table(mixed, "price", categorical=["size"]).frame["size"].nunique() == 4
 
