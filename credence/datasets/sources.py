@@ -10,6 +10,7 @@ import pandas as pd
 
 from credence.datasets.readers import read_files
 from credence.datasets.specs import DataFile, Dataset, DatasetSpec, OpenML
+from credence.environment import cache_folder
 from credence.errors import InputError
 
 
@@ -17,13 +18,6 @@ def data_folder() -> Path | None:
     """The folder that the environment variable CREDENCE_DATA names, or None if it is not set."""
     folder = os.environ.get("CREDENCE_DATA")
     return Path(folder).expanduser() if folder else None
-
-
-def cache_folder() -> Path:
-    """Where downloads are kept: CREDENCE_CACHE, or the operating system's place for caches."""
-    import pooch
-
-    return Path(os.environ.get("CREDENCE_CACHE") or pooch.os_cache("credence")).expanduser()
 
 
 def is_local(spec: DatasetSpec) -> bool:
