@@ -1,4 +1,4 @@
-"""The command line: `credence fit`, `predict`, `report`, `resume`, `methods`, `datasets`, `doctor`.
+"""The command line: `credence fit`, `predict`, `report`, `resume`, `compare`, `experiment`, ...
 
 People's text goes to standard error; with --json a machine-readable summary alone goes to standard
 output. Exit status: 0 done, 2 bad input, 3 done but not converged. Heavy imports happen inside the
@@ -28,6 +28,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+experiment_app = typer.Typer(
+    help="The published experiments: list, show and run them.", no_args_is_help=True
+)
+app.add_typer(experiment_app, name="experiment")
 console = Console(stderr=True)
 
 Json = Annotated[
@@ -168,6 +172,142 @@ def report(run: Run, as_json: Json = False) -> None:
         print(json.dumps({"report": str(path)}))
 
 
+Jobs = Annotated[int, typer.Option(help="Cells at a time; 1 gives comparable times.")]
+Backend = Annotated[str, typer.Option(help="Of joblib: loky, or dask or ray on a cluster.")]
+CellSeconds = Annotated[float | None, typer.Option(help="Time budget of every method.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
+Out = Annotated[Path, typer.Option(help="Folder to write; an earlier one goes on.")]
+
+
+@app.command(
+    epilog="Example: credence compare houses.csv --target price --methods nuts,deep_ensemble"
+)
+def compare(
+    table: TableArgument,
+    methods: Annotated[str, typer.Option(help="Names from `credence methods`, with commas.")],
+    target: Annotated[
+        str, typer.Option(help="Column to predict; a known data set has its own.")
+    ] = "",
+    baseline: Annotated[
+        str, typer.Option(help="What speed-ups are relative to; by default the first chain.")
+    ] = "",
+    task: Annotated[str, typer.Option(help="auto, regression or classification.")] = "auto",
+    hidden: Annotated[
+        str, typer.Option(help="Widths of the hidden layers, e.g. 50 or 50,50.")
+    ] = "50",
+    activation: Annotated[str, typer.Option(help="Activation of the hidden layers.")] = "tanh",
+    prior: Annotated[
+        str, typer.Option(help="Of the weights: fan_in, unit, trace_class or hierarchical.")
+    ] = "fan_in",
+    likelihood: Annotated[
+        str, typer.Option(help="Noise: auto, normal, student_t or heteroscedastic.")
+    ] = "auto",
+    num_draws: Annotated[int, typer.Option(help="Draws per chain.")] = 1000,
+    num_chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
+    test_fraction: Annotated[float, typer.Option(help="Share of rows held out for testing.")] = 0.2,
+    max_seconds: CellSeconds = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    backend: Backend = "loky",
+    out: Out = Path("credence-compare"),
+    as_json: Json = False,
+) -> None:
+    """Compare methods on a table, on equal terms, each in a process of its own.
+
+    Status 3 where a method failed or a chain did not converge.
+    """
+    from credence.experiments import compare as plan
+    from credence.experiments.specs import ModelSpec
+
+    experiment = plan(
+        table,
+        target or _known_target(table),
+        _words(methods),
+        baseline=baseline,
+        num_draws=num_draws,
+        num_chains=num_chains,
+        model=ModelSpec(
+            hidden=_widths(hidden), activation=activation, prior=prior, likelihood=likelihood
+        ),
+        task=task,
+        test_fraction=test_fraction,
+        split_seed=seed,
+    )
+    options = {"seed": seed, "n_jobs": jobs, "backend": backend, "max_seconds": max_seconds}
+    _run_experiment(experiment, out, as_json, options)
+
+
+@experiment_app.command("list", epilog="Example: credence experiment list")
+def experiment_list(as_json: Json = False) -> None:
+    """List the published experiments."""
+    from credence.experiments import EXPERIMENTS, show
+
+    if as_json:
+        print(json.dumps({name: each.description for name, each in EXPERIMENTS.items()}))
+        return
+    Console().print(show.experiment_list(EXPERIMENTS))
+
+
+ExperimentName = Annotated[str, typer.Argument(metavar="NAME", help="As `list` shows it.")]
+
+
+@experiment_app.command("show", epilog="Example: credence experiment show fbnn")
+def experiment_show(name: ExperimentName, as_json: Json = False) -> None:
+    """Show an experiment: problems, methods, settings, published numbers."""
+    from credence.experiments import find, show
+    from credence.experiments.specs import to_json
+
+    experiment = find(name)
+    if as_json:
+        print(json.dumps(to_json(experiment)))
+        return
+    Console().print(show.experiment_details(experiment))
+
+
+@experiment_app.command(
+    "run", epilog="Example: credence experiment run fbnn --size smoke --problems boston --out fbnn"
+)
+def experiment_run(
+    name: ExperimentName,
+    size: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
+    problems: Annotated[str, typer.Option(help="Only these, with commas.")] = "",
+    methods: Annotated[str, typer.Option(help="Only these, and the baseline.")] = "",
+    max_seconds: CellSeconds = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    backend: Backend = "loky",
+    out: Out = Path("credence-experiment"),
+    as_json: Json = False,
+) -> None:
+    """Run an experiment; finished cells are kept, so the same command goes on where it stopped.
+
+    Status 3 where a method failed or a chain did not converge.
+    """
+    from credence.experiments import find
+
+    experiment = find(name).only(_words(problems), _words(methods))
+    options = {"seed": seed, "n_jobs": jobs, "backend": backend, "max_seconds": max_seconds}
+    _run_experiment(experiment, out, as_json, options | {"size": size})
+
+
+def _run_experiment(experiment: Any, out: Path, as_json: bool, options: dict[str, Any]) -> None:
+    """Run, show the table, end with the status."""
+    from credence.experiments import run, show
+
+    try:
+        with show.RichWatch(console) as watch:
+            summary = run(experiment, out, watch=watch, **options)
+    except KeyboardInterrupt:
+        _say(f"Stopped. Finished cells are kept in {out}: the same command goes on.")
+        raise typer.Exit(INTERRUPTED) from None
+    console.print(show.results(summary))
+    _say(f"Page: [bold]{out / 'report.html'}[/bold]")
+    if as_json:
+        print(json.dumps(summary | {"out": str(out)}))
+    if summary["converged"] is False:
+        raise typer.Exit(NOT_CONVERGED)
+
+
 @app.command(epilog="Example: credence methods")
 def methods(as_json: Json = False) -> None:
     """List the methods that --method knows."""
@@ -286,6 +426,11 @@ def _widths(hidden: str) -> tuple[int, ...]:
             f"--hidden takes whole numbers separated by commas, got {hidden!r}; try 50 or 50,50."
         ) from None
     return () if widths == (0,) else widths
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """'a, b' to ('a', 'b')."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _known_target(table: str) -> str:

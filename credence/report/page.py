@@ -52,10 +52,11 @@ def render(report: ReportData) -> str:
     title = f"{WORDS[judged.level][0]}: {report.title}"
     if not is_converged:
         title = f"Not converged: {report.title}"
-    return _document(title, join([*([] if is_converged else [bar]), main]))
+    return document(title, join([*([] if is_converged else [bar]), main]))
 
 
-def _document(title: str, body: Html) -> str:
+def document(title: str, body: Html) -> str:
+    """A self-contained HTML document in the report's look, with its theme button's script."""
     script = _read("theme.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (  # no network, and no script but our own, whatever the text of the page

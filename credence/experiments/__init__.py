@@ -1,0 +1,19 @@
+"""Comparisons of methods on equal terms: the published experiments as data, and one runner.
+
+specs       what an experiment is: problems, methods, sizes; plain data, to JSON and back
+catalogue   the published experiments, with their published numbers
+problem     the arrays of a problem, standardised and split
+cell        one method on one problem, in a process of its own
+scoring     errors, calibration, convergence of an ensemble on held-out rows
+runner      all cells of an experiment, resumable, side by side through joblib
+results     rows with speed-ups; verdicts; JSON
+page        one self-contained HTML page
+show        tables for a terminal
+"""
+
+from credence.experiments.catalogue import EXPERIMENTS, find
+from credence.experiments.comparison import compare
+from credence.experiments.runner import run
+from credence.experiments.specs import Experiment, MethodSpec, Problem
+
+__all__ = ["EXPERIMENTS", "Experiment", "MethodSpec", "Problem", "compare", "find", "run"]

@@ -1,0 +1,21 @@
+"""The published experiments, by name."""
+
+from credence.errors import InputError, did_you_mean
+from credence.experiments.catalogue_fbnn import FBNN, FBNN_FIRST_VERSION
+from credence.experiments.specs import Experiment
+
+EXPERIMENTS: dict[str, Experiment] = {each.name: each for each in (FBNN, FBNN_FIRST_VERSION)}
+
+
+def find(name: str) -> Experiment:
+    """The experiment of that name.
+
+    Raises:
+        InputError: if there is none; the sentence suggests the nearest name.
+    """
+    if name not in EXPERIMENTS:
+        raise InputError(
+            f"There is no experiment '{name}': choose one of {', '.join(EXPERIMENTS)}."
+            + did_you_mean(name, EXPERIMENTS)
+        )
+    return EXPERIMENTS[name]

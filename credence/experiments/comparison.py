@@ -1,0 +1,94 @@
+"""`credence compare`: any methods on any table, as an experiment of one problem."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from credence.errors import InputError
+from credence.experiments.specs import (
+    Experiment,
+    MethodSpec,
+    ModelSpec,
+    Problem,
+    TableSource,
+)
+
+
+def compare(
+    table: str,
+    target: str,
+    methods: Sequence[str],
+    *,
+    baseline: str = "",
+    num_draws: int = 1000,
+    num_chains: int = 4,
+    model: ModelSpec | None = None,
+    **source: Any,
+) -> Experiment:
+    """The comparison as an experiment, all settings checked.
+
+    Args:
+        table, target: a CSV or Parquet file or a named table, and the column to predict.
+        methods: names as `credence methods` lists them.
+        baseline: what speed-ups are relative to; by default the first method that is a chain.
+        num_draws, num_chains: for every method that has the setting.
+        model: network, prior, likelihood.
+        source: further arguments of `TableSource`: task, test_fraction, ...
+    Raises:
+        InputError: for no method, an unknown one, or a setting out of range.
+    """
+    from credence.estimators.checks import named
+    from credence.methods import METHODS, check_name
+    from credence.models import LIKELIHOODS, MLP, PRIORS
+
+    model = model or ModelSpec()
+    if not methods:
+        raise InputError(f"--methods names no method: give some of {', '.join(METHODS)}.")
+    for name in methods:
+        check_name(name)
+    if "auto" in methods:
+        raise InputError(f"'auto' is a choice, not a method: name some of {', '.join(METHODS)}.")
+    for name, value in (("num-draws", num_draws), ("num-chains", num_chains)):
+        if value < 1:
+            raise InputError(f"--{name} must be >= 1, got {value}.")
+    known = ("auto", *LIKELIHOODS, "bernoulli", "categorical")
+    named("likelihood", model.likelihood, dict.fromkeys(known))
+    named("prior", model.prior, PRIORS)
+    MLP(1, model.hidden, model.activation)
+    path = Path(table).expanduser()
+    data = TableSource(
+        table=table,
+        target=target,
+        sha256=_sha256(path) if path.is_file() else None,
+        **source,
+    )
+    wanted = {"num_draws": num_draws, "num_chains": num_chains}
+    rows = tuple(
+        MethodSpec(
+            label=name,
+            method=name,
+            settings={k: v for k, v in wanted.items() if k in METHODS[name].__dataclass_fields__},
+        )
+        for name in methods
+    )
+    chains = [name for name in methods if METHODS[name].is_chain]
+    return Experiment(
+        name="compare",
+        description=f"Methods compared on {path.name}, predicting {target}.",
+        problems=(
+            Problem(
+                name=path.stem or table,
+                description=f"'{target}' from the other columns of {path.name}.",
+                source=data,
+                model=model,
+            ),
+        ),
+        methods=rows,
+        baseline=baseline or (chains or list(methods))[0],
+    )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

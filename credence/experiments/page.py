@@ -1,0 +1,293 @@
+"""The page of an experiment: one HTML file that needs nothing else, verdict first."""
+
+from pathlib import Path
+from typing import Any
+
+from credence.checkpoint import write_text
+from credence.experiments import charts, verdict
+from credence.experiments.results import COLUMNS
+from credence.report.markup import Html, element, join
+from credence.report.page import WORDS, document
+from credence.report.parts import figure, key, section, settings, table
+from credence.report.verdict import Level
+from credence.report.wording import count, duration, number, percent
+
+Problem = dict[str, Any]
+Row = dict[str, Any]
+
+TITLES = {
+    "rmse": "RMSE",
+    "mse": "MSE",
+    "nll": "NLL",
+    "crps": "CRPS",
+    "coverage_95": "Coverage, 95 % predictive",
+    "coverage_95_credible": "Coverage, 95 % credible",
+    "accuracy": "Accuracy",
+    "brier": "Brier",
+    "auroc": "AUROC",
+    "ece": "ECE, top label",
+    "ece_equal_mass": "ECE, equal mass",
+    "ece_all_classes": "ECE, all classes",
+}
+SHARES = frozenset({"coverage_95", "coverage_95_credible", "accuracy"})
+PUBLISHED = {
+    "mse": "MSE",
+    "accuracy": "Accuracy",
+    "coverage_95": "Coverage",
+    "ece": "ECE",
+    "total_seconds": "Seconds",
+    "ess_weights": "ESS of weights, min / median / max",
+    "ess_weights_per_second": "Min ESS / s",
+    "speed_up": "Speed-up",
+}
+"""What the papers print, in the order of the page; our number stands beside each."""
+
+
+def write_page(summary: dict[str, Any], path: Path) -> None:
+    """Write the page, whole or not at all.
+
+    Raises:
+        StorageError: where it cannot be written.
+    """
+    write_text(path, render(summary))
+
+
+def render(summary: dict[str, Any]) -> str:
+    """The page as text; all text in `summary` is escaped."""
+    title = f"Comparison: {summary['experiment']}"
+    main = element(
+        "main",
+        _header(summary),
+        _verdict(summary),
+        *(_problem(each, i, summary) for i, each in enumerate(summary["problems"])),
+        _about(summary),
+    )
+    return document(title, main)
+
+
+def _header(summary: dict[str, Any]) -> Html:
+    facts = (
+        f"Credence · {count(len(summary['problems']), 'problem')} · size {summary['size']} · "
+        f"seed {summary['seed']}"
+    )
+    return element(
+        "header",
+        element("div", element("h1", summary["description"]), element("p", facts, class_="small")),
+        element("button", "Dark", id="theme", type="button", hidden=""),
+    )
+
+
+def _verdict(summary: dict[str, Any]) -> Html:
+    level, word, headline = verdict.overall(summary)
+    caveat = (
+        "Standard errors are of paired differences over the test rows; another split or seed may "
+        "change the order. Effective draws and speed-ups count converged chains only."
+    )
+    items = (_item(*finding) for finding in verdict.findings(summary))
+    return element(
+        "div",
+        element("p", word, class_="word"),
+        element("p", headline, class_="headline"),
+        element("ul", *items, class_="checks"),
+        element("p", caveat, class_="small"),
+        class_=f"verdict {WORDS[level][1]}",
+    )
+
+
+def _item(level: Level, subject: str, sentence: str) -> Html:
+    word, class_, mark = WORDS[level]
+    return element(
+        "li",
+        element("span", mark, class_="mark", role="img", aria_label=word),
+        element("span", subject, class_="subject"),
+        element("span", sentence, class_="sentence"),
+        class_=class_,
+    )
+
+
+def _problem(problem: Problem, index: int, summary: dict[str, Any]) -> Html:
+    done = [row for row in problem["rows"] if row["status"] == "done"]
+    parts: list[Html] = [element("p", _facts(problem))]
+    if done:
+        parts += [*_figures(problem, done, f"p{index}"), _scores(problem, done)]
+        parts += [_convergence(done, summary["baseline"]), _costs(done)]
+    parts += _published(problem)
+    parts += _list("Failed", [f"{r['label']}: {r['error']}" for r in problem["rows"]
+                              if r["status"] == "failed"])  # fmt: skip
+    parts += _list("About the data and the published numbers",
+                   [*problem["notes"], *problem["reasons"]])  # fmt: skip
+    return section(problem["name"], *parts, is_converged=True)
+
+
+def _facts(problem: Problem) -> str:
+    if "n_train" not in problem:
+        return f"{problem['description']} Nothing could be run."
+    weights = problem["num_weights"]
+    return (
+        f"{problem['description']} {count(problem['n_train'], 'training row')}, "
+        f"{count(problem['n_test'], 'test row')}, {count(problem['n_features'], 'input')}, "
+        f"{count(weights, 'unknown weight')}; prior {problem['model']['prior']}."
+    )
+
+
+def _figures(problem: Problem, done: list[Row], name: str) -> list[Html]:
+    is_regression = problem["task"] == "regression"
+    score, title = ("rmse", "RMSE") if is_regression else ("accuracy", "Accuracy")
+    better = "Lower left is better." if is_regression else "Upper left is better."
+    legend = key(**charts.LEGEND)
+    figures = []
+    if any(row[score] is not None for row in done):
+        chart = charts.error_chart(done, score, title, f"{name}-error", better)
+        figures.append(figure("What an answer costs", better, chart, legend))
+    figures += _calibration(problem, done, name, is_regression)
+    chains = [row for row in done if row["ess_per_second"]]
+    if chains:
+        reading = "Effective draws of the worst prediction per second of all phases."
+        chart = charts.speed_chart(chains, f"{name}-speed", reading)
+        note = "Bars of chains that did not converge mean little."
+        figures.append(figure("How fast the chains mix", reading, chart, legend, note))
+    return [element("div", *figures, class_="pair")] if figures else []
+
+
+def _calibration(problem: Problem, done: list[Row], name: str, is_regression: bool) -> list[Html]:
+    if is_regression and any(row["coverage_95"] is not None for row in done):
+        reading = (
+            "Full dots: predictive intervals, which should hold 95 % of the truths; the band is "
+            "what chance explains. Rings: intervals of the noise-free prediction."
+        )
+        chart = charts.coverage_chart(done, problem["n_test"], f"{name}-coverage", reading)
+        return [figure("Do the intervals keep their word?", reading, chart)]
+    if not is_regression and any(row["ece"] is not None for row in done):
+        reading = "How far stated probabilities are from observed frequencies; 0 is perfect."
+        return [figure("Do the probabilities keep their word?", reading,
+                       charts.ece_chart(done, f"{name}-ece", reading))]  # fmt: skip
+    return []
+
+
+def _scores(problem: Problem, done: list[Row]) -> Html:
+    columns = COLUMNS[problem["task"]]
+    rows = [[row["label"], *(_score(row[name], name) for name in columns)] for row in done]
+    return _titled("Scores on the test rows", ["Method", *(TITLES[n] for n in columns)], rows)
+
+
+def _convergence(done: list[Row], baseline: str) -> Html:
+    head = ["Method", "Chains x draws", "R-hat", "ESS of predictions, min / median / max",
+            "ESS of weights, min / median / max", "Min ESS / s", f"Speed-up over {baseline}",
+            "Verdict"]  # fmt: skip
+    rows = [
+        [
+            row["label"],
+            f"{row['num_chains']} x {row['num_draws']}",
+            _score(row["max_rhat_function"], "rhat"),
+            _triple(row["ess_function"]),
+            _triple(row["ess_weights"]),
+            _score(row["ess_per_second"], "ess"),
+            row["speed_up_text"],
+            _verdict_cell(row),
+        ]
+        for row in done
+    ]
+    subset = [row for row in done if 0 < row["weights_judged"] < row["num_weights"]]
+    note = (
+        f"ESS of weights: {count(subset[0]['weights_judged'], 'weight')} of "
+        f"{number(subset[0]['num_weights'])}, drawn at random."
+        if subset
+        else ""
+    )
+    return _titled("Convergence, judged by predictions at test rows", head, rows, note)
+
+
+def _verdict_cell(row: Row) -> Html:
+    words = {True: "converged", False: "not converged", None: "not a chain"}
+    class_ = "missed" if row["converged"] is False else None
+    return element("td", words[row["converged"]], class_=class_)
+
+
+def _costs(done: list[Row]) -> Html:
+    phases = [p for p in done[0]["seconds"]]
+    phases += [p for row in done for p in row["seconds"] if p not in phases]
+    phases = list(dict.fromkeys(phases))
+    head = ["Method", "Total", *phases, "Likelihoods", "Gradients", "Peak memory, MiB"]
+    rows = [
+        [
+            row["label"],
+            duration(row["total_seconds"]),
+            *(duration(row["seconds"][p]) if p in row["seconds"] else "–" for p in phases),
+            number(row["likelihood_evaluations"]),
+            number(row["gradient_evaluations"]),
+            _score(row["peak_memory_mib"], "memory"),
+        ]
+        for row in done
+    ]
+    before = next((row["memory_before_mib"] for row in done if row["memory_before_mib"]), None)
+    note = "Likelihoods and gradients are counted in single data points." + (
+        f" The programs and data alone take {number(before)} MiB." if before else ""
+    )
+    return _titled("Where the time went", head, rows, note)
+
+
+def _published(problem: Problem) -> list[Html]:
+    """Published numbers, ours in brackets behind them; nothing where there are none."""
+    rows = {row["label"]: row for row in problem["rows"]}
+    lines = {label: row["published"] for label, row in rows.items() if row["published"]}
+    lines |= problem["published_only"]
+    if not lines:
+        return []
+    columns = [name for name in PUBLISHED if any(name in values for values in lines.values())]
+    body = [
+        [label, *(_beside(values.get(name), rows.get(label, {}), name) for name in columns)]
+        for label, values in lines.items()
+    ]
+    note = "First the published number, then ours. Methods without ours are not in this comparison."
+    return [
+        _titled("Published numbers beside ours", ["Method", *(PUBLISHED[n] for n in columns)], body,
+                note)  # pyright: ignore[reportArgumentType]
+    ]  # fmt: skip
+
+
+def _beside(published: Any, row: Row, name: str) -> str:
+    """'published | ours'."""
+    theirs = _triple(published) if isinstance(published, list) else _score(published, name)
+    if row.get("status") != "done":
+        return f"{theirs} | –"
+    if name == "speed_up":
+        return f"{theirs} | {row['speed_up_text']}"
+    own = row.get(name)
+    return f"{theirs} | {_triple(own) if name == 'ess_weights' else _score(own, name)}"
+
+
+def _about(summary: dict[str, Any]) -> Html:
+    facts = [
+        ("Source", summary["source"] or "–"),
+        ("Baseline", summary["baseline"]),
+        ("Cells at a time", _jobs(summary["n_jobs"])),
+        *((name, str(version)) for name, version in summary["versions"].items()),
+    ]
+    parts = [settings(facts), *_list("Why numbers may differ from the paper", summary["reasons"])]
+    return section("What was run", *parts, is_converged=True)
+
+
+def _jobs(n_jobs: int) -> str:
+    return "1" if n_jobs == 1 else f"{n_jobs}: they shared the machine, so times are not exact"
+
+
+def _titled(title: str, head: list[str], rows: list[list[str]], note: str = "") -> Html:
+    foot = [element("p", note, class_="small")] if note else []
+    return element("div", element("h3", title), table(head, rows), *foot)
+
+
+def _list(title: str, items: list[str]) -> list[Html]:
+    if not items:
+        return []
+    listed = element("ul", *(element("li", item) for item in items), class_="notes")
+    return [element("div", join([element("h3", title), listed]))]
+
+
+def _score(value: float | None, name: str) -> str:
+    if value is None:
+        return "–"
+    return percent(value, 1) if name in SHARES else number(value)
+
+
+def _triple(values: list[float] | None) -> str:
+    return "–" if values is None else " / ".join(number(round(value)) for value in values)

@@ -1,0 +1,159 @@
+"""Scores of an ensemble on held-out rows: error, calibration, convergence.
+
+Names of the numbers, here and in every table:
+
+    mse, rmse               of the predictive mean, in the target's unit
+    nll                     minus log predictive density (probability) of the truth, nats per row
+    crps                    continuous ranked probability score, in the target's unit
+    coverage_95             share of truths in the 95 % predictive interval, noise included
+    coverage_95_credible    share in the 95 % interval of the noise-free prediction; papers that
+                            report coverages far below 95 % often mean this one
+    accuracy, brier, auroc  of the class probabilities
+    ece                     expected calibration error of the top label, 15 bins of equal width
+    ece_equal_mass          the same with bins of equal mass
+    ece_all_classes         over all point x class probabilities: much smaller with many classes
+    ess_function            (min, median, max) bulk ESS of predictions at held-out rows
+    ess_weights             (min, median, max) bulk ESS of single weights, as papers report it
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from credence.diagnostics import calibration, classification, convergence, regression
+from credence.ensemble import Ensemble
+from credence.experiments.problem import Arrays
+from credence.predictive import Predictive
+
+MAX_FUNCTIONS = 200
+"""Predictions (row x output) whose R-hat and ESS are computed."""
+MAX_WEIGHTS = 1000
+"""Weights whose ESS is computed; of more, so many at random."""
+TAILS = (0.025, 0.975)
+
+Numbers = dict[str, Any]
+
+
+def scores(ensemble: Ensemble, arrays: Arrays) -> tuple[Numbers, dict[str, list[float]]]:
+    """Scores on the test rows, and row by row "nll" and "error" (squared, or 1 for a wrong label).
+
+    A number that is not finite or does not apply is None.
+    """
+    score = _score_regression if arrays.task == "regression" else _score_classification
+    numbers, rows = score(ensemble, arrays)
+    return (
+        {name: plain(value) for name, value in numbers.items()},
+        {name: [float(f"{value:.6g}") for value in values] for name, values in rows.items()},
+    )
+
+
+def plain(value: float | None) -> float | None:
+    """A number for JSON, which knows no NaN and no infinity."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _score_regression(ensemble: Ensemble, arrays: Arrays) -> tuple[Numbers, dict[str, Any]]:
+    import jax
+    import jax.numpy as jnp
+
+    assert arrays.scaler is not None
+    is_mixture = ensemble.num_members > 1 and ensemble.weights is None
+    key = jax.random.key(0)  # of the draws behind the CRPS: the same for all methods
+
+    def summarise(predictive: Predictive, rows: slice) -> dict[str, Any]:
+        size = predictive.outputs.shape[1]
+        truth = jnp.asarray(np.resize(arrays.y_test[rows], (size, 1)), jnp.float32)
+        members = np.asarray(predictive.member_means())[..., 0]
+        return {
+            "mean": predictive.mean()[:, 0],
+            "interval": np.stack([q[:, 0] for q in predictive.quantiles(TAILS)], axis=-1),
+            "credible": np.quantile(members, TAILS, axis=0).T,
+            "log_prob": predictive.log_prob(truth),
+            "crps": predictive.crps(truth, jax.random.fold_in(key, rows.start))[:, 0],
+        }
+
+    found = ensemble.over_batches(arrays.x_test, summarise)
+    y, mean = (arrays.scaler.inverse(np.asarray(z, float)) for z in (arrays.y_test, found["mean"]))
+    nll = math.log(arrays.scaler.scale[0]) - found["log_prob"].astype(float)
+    (low, high), (low_mean, high_mean) = found["interval"].T, found["credible"].T
+    numbers = {
+        "mse": regression.rmse(mean, y) ** 2,
+        "rmse": regression.rmse(mean, y),
+        "nll": float(nll.mean()),
+        "crps": float(arrays.scaler.inverse_scale(found["crps"].astype(float)).mean()),
+        "coverage_95": regression.interval_coverage(low, high, arrays.y_test),
+        "coverage_95_credible": regression.interval_coverage(low_mean, high_mean, arrays.y_test)
+        if is_mixture
+        else None,
+    }
+    return numbers, {"nll": nll, "error": (mean - y) ** 2}
+
+
+def _score_classification(ensemble: Ensemble, arrays: Arrays) -> tuple[Numbers, dict[str, Any]]:
+    found = ensemble.over_batches(arrays.x_test, lambda predictive, _: {"p": predictive.mean()})
+    p = np.maximum(found["p"].astype(float), 0.0)  # signed weights may leave negative ones
+    p, y = p / p.sum(axis=1, keepdims=True), arrays.y_test
+    with np.errstate(divide="ignore"):
+        nll = -np.log(p[np.arange(len(p)), y])
+    numbers = {
+        "accuracy": classification.accuracy(p, y),
+        "nll": float(nll.mean()),
+        "brier": classification.brier(p, y),
+        "auroc": classification.auroc(p, y),
+        "ece": calibration.ece(p, y),
+        "ece_equal_mass": calibration.ece(p, y, bins="equal_mass"),
+        "ece_all_classes": calibration.ece(p, y, over="all_classes"),
+    }
+    return numbers, {"nll": np.minimum(nll, 1e3), "error": np.argmax(p, axis=1) != y}
+
+
+def judge(ensemble: Ensemble, x_test: Float[np.ndarray, "point feature"]) -> Numbers:
+    """Convergence in function space and in weights; nothing to judge where there is no chain."""
+    if not ensemble.is_chain:
+        return {"convergence": vars(convergence.assess(None)), **_no_chain(ensemble)}
+    quantities = ensemble.monitored(x_test[:1]).shape[-1]
+    num_points = min(len(x_test), max(1, MAX_FUNCTIONS // quantities))
+    rows = np.linspace(0, len(x_test) - 1, num_points).round().astype(int)
+    functions = ensemble.monitored(x_test[rows])
+    weights, total = flat_weights(ensemble)
+    judged = convergence.assess(functions, max_functions=MAX_FUNCTIONS)
+    found = {name: plain_or_same(value) for name, value in vars(judged).items()}
+    return {
+        "convergence": found,
+        "ess_function": ess_summary(functions),
+        "ess_weights": ess_summary(weights),
+        "weights_judged": weights.shape[-1],
+        "num_weights": total,
+    }
+
+
+def plain_or_same(value: Any) -> Any:
+    """Floats as JSON knows them, anything else as it is."""
+    return plain(value) if isinstance(value, float) else value
+
+
+def ess_summary(draws: Float[np.ndarray, "chain draw *shape"]) -> list[float] | None:
+    """Smallest, median and largest bulk ESS; None where it cannot be computed."""
+    if draws.shape[1] < convergence.MIN_DRAWS or not np.isfinite(draws).all():
+        return None
+    ess = convergence.ess_bulk(draws)
+    ess = ess[np.isfinite(ess)]
+    return [float(q) for q in np.quantile(ess, (0, 0.5, 1))] if ess.size else None
+
+
+def flat_weights(ensemble: Ensemble) -> tuple[Float[np.ndarray, "chain draw weight"], int]:
+    """At most MAX_WEIGHTS weights of every draw, chosen at random, and how many there are."""
+    import jax
+
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(ensemble.params)]
+    flat = [leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves]
+    total = sum(leaf.shape[-1] for leaf in flat)
+    chosen = np.sort(np.random.default_rng(0).permutation(total)[:MAX_WEIGHTS])
+    return np.concatenate(flat, axis=-1)[:, :, chosen], total
+
+
+def _no_chain(ensemble: Ensemble) -> Numbers:
+    _, total = flat_weights(ensemble)
+    return {"ess_function": None, "ess_weights": None, "weights_judged": 0, "num_weights": total}

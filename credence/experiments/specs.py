@@ -1,0 +1,361 @@
+"""What an experiment is, as plain data: `to_json` writes it, `from_json` reads it back.
+
+An `Experiment` is a list of problems times a list of methods; a `CellSpec` is one of each, at one
+size and with one seed. Nothing here computes or imports anything heavy.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import credence
+from credence.errors import InputError, did_you_mean
+
+Size = Literal["smoke", "laptop", "paper"]
+SIZES: tuple[Size, ...] = ("smoke", "laptop", "paper")
+"""Seconds; minutes on a few cores; as published."""
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSource:
+    """A table file or a named data set that is a table.
+
+    Args:
+        encoding: "one_hot" is the library's own preprocessing; "ordinal" numbers the names of a
+            column, so that the network has as many inputs as the table has columns.
+        test_fraction, split_seed: of the random split; a data set's own split comes first.
+        sha256: of the file, so that a changed file is another problem; None for a data set.
+    """
+
+    kind: ClassVar[str] = "table"
+
+    table: str
+    target: str
+    task: str = "auto"
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    encoding: Literal["one_hot", "ordinal"] = "one_hot"
+    test_fraction: float = 0.2
+    split_seed: int = 0
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageSource:
+    """A named data set of images, as vectors of grey levels, with its own split."""
+
+    kind: ClassVar[str] = "images"
+
+    name: str
+    split_seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedSource:
+    """scikit-learn's `make_regression` or `make_classification`.
+
+    Args:
+        task: which of the two.
+        settings: passed on to it.
+    """
+
+    kind: ClassVar[str] = "simulated"
+
+    task: Literal["regression", "classification"]
+    settings: Settings
+    test_fraction: float = 0.2
+    split_seed: int = 0
+
+
+Source = TableSource | ImageSource | SimulatedSource
+SOURCES: dict[str, type[Any]] = {
+    cls.kind: cls for cls in (TableSource, ImageSource, SimulatedSource)
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """Network, prior and likelihood, by name; "auto" is Normal with learnt noise, or Categorical.
+
+    Args:
+        hidden, activation: see `credence.models.MLP`.
+        prior: one of `credence.models.PRIORS`.
+        likelihood: auto, normal, student_t, heteroscedastic, bernoulli or categorical.
+    """
+
+    hidden: tuple[int, ...] = (50,)
+    activation: str = "tanh"
+    prior: str = "fan_in"
+    likelihood: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """At most so many rows, drawn at random from the split; None takes all."""
+
+    train: int | None = None
+    test: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What a paper reports for one method: numbers under the names of our columns."""
+
+    label: str
+    values: Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Data and model that all methods share.
+
+    Args:
+        rows: limits by size; a size that is not named takes all rows.
+        published: the paper's numbers.
+        reasons: why ours may differ from them, one sentence each.
+    """
+
+    name: str
+    description: str
+    source: Source
+    model: ModelSpec
+    rows: Mapping[str, Rows] = field(default_factory=dict)
+    published: tuple[Published, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodSpec:
+    """A row of the table: a method of `credence.methods` and its settings.
+
+    Args:
+        label: what the table calls it.
+        settings: at all sizes.
+        by_size: what a size changes.
+    """
+
+    label: str
+    method: str
+    settings: Settings = field(default_factory=dict)
+    by_size: Mapping[str, Settings] = field(default_factory=dict)
+
+    def at(self, size: str) -> dict[str, Any]:
+        """The settings at a size."""
+        return {**self.settings, **self.by_size.get(size, {})}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Methods on problems, on equal terms.
+
+    Args:
+        baseline: label of the method that speed-ups are relative to.
+        source: the paper, if there is one.
+        reasons: why our numbers may differ from published ones, on all problems.
+    Raises:
+        InputError: for no problem or method, a label given twice, or an unknown baseline.
+    """
+
+    name: str
+    description: str
+    problems: tuple[Problem, ...]
+    methods: tuple[MethodSpec, ...]
+    baseline: str
+    source: str = ""
+    reasons: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        labels = [method.label for method in self.methods]
+        for what, names in (("problem", [p.name for p in self.problems]), ("method", labels)):
+            if not names:
+                raise InputError(f"The experiment '{self.name}' has no {what}: give at least one.")
+            twice = {name for name in names if names.count(name) > 1}
+            if twice:
+                raise InputError(f"The {what} '{min(twice)}' is given twice: name it once.")
+        if self.baseline not in labels:
+            raise InputError(
+                f"The baseline '{self.baseline}' is not among the methods {', '.join(labels)}."
+                + did_you_mean(self.baseline, labels)
+            )
+
+    def only(self, problems: tuple[str, ...] = (), methods: tuple[str, ...] = ()) -> "Experiment":
+        """The part with the named problems and methods (by label or method name); () takes all.
+
+        The baseline stays, whether it is named or not: speed-ups need it.
+
+        Raises:
+            InputError: for a name that is not in the experiment.
+        """
+        kept_problems = _chosen("problem", problems, {p.name: p.name for p in self.problems})
+        names = {m.method: m.method for m in self.methods} | {
+            m.label: m.label for m in self.methods
+        }
+        kept = _chosen("method", methods, names)
+        return replace(
+            self,
+            problems=tuple(p for p in self.problems if p.name in kept_problems),
+            methods=tuple(
+                m for m in self.methods if {m.label, m.method} & kept or m.label == self.baseline
+            ),
+        )
+
+    def cells(self, size: str, seed: int = 0, max_seconds: float | None = None) -> list["CellSpec"]:
+        """Every method on every problem, problem by problem.
+
+        Raises:
+            InputError: for an unknown size.
+        """
+        if size not in SIZES:
+            raise InputError(
+                f"Unknown size '{size}': choose one of {', '.join(SIZES)}."
+                + did_you_mean(size, SIZES)
+            )
+        return [
+            CellSpec(
+                problem=problem.name,
+                source=problem.source,
+                model=problem.model,
+                rows=problem.rows.get(size, Rows()),
+                label=method.label,
+                method=method.method,
+                settings=method.at(size),
+                seed=seed,
+                max_seconds=max_seconds,
+            )
+            for problem in self.problems
+            for method in self.methods
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellSpec:
+    """One method on one problem: all that its result depends on.
+
+    Args:
+        seed: of the method; the split of the data has its own.
+        max_seconds: time budget of the method; what it has drawn by then is judged.
+    """
+
+    problem: str
+    source: Source
+    model: ModelSpec
+    rows: Rows
+    label: str
+    method: str
+    settings: Settings
+    seed: int = 0
+    max_seconds: float | None = None
+    version: str = credence.__version__
+
+    @property
+    def name(self) -> str:
+        """Name of its files: for people, with a hash of the whole specification."""
+        text = json.dumps(to_json(self), sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+        return f"{_slug(self.problem)}--{_slug(self.label)}--{digest}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one cell: its result as in its file, done or failed."""
+
+    cell: CellSpec
+    result: dict[str, Any]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there are numbers, rather than an error."""
+        return self.result["status"] == "done"
+
+
+def to_json(spec: Any) -> Any:
+    """A specification as values that JSON knows."""
+    if isinstance(spec, tuple):
+        return [to_json(item) for item in spec]
+    if not hasattr(spec, "__dataclass_fields__"):
+        return dict(spec) if isinstance(spec, Mapping) else spec
+    fields = {name: to_json(getattr(spec, name)) for name in spec.__dataclass_fields__}
+    if isinstance(spec, Problem):
+        fields["rows"] = {size: asdict(rows) for size, rows in spec.rows.items()}
+    return {"kind": spec.kind, **fields} if isinstance(spec, Source) else fields
+
+
+def experiment_from_json(content: Mapping[str, Any]) -> Experiment:
+    """The experiment that `to_json` described.
+
+    Raises:
+        InputError: where entries are missing or unknown.
+    """
+    try:
+        return Experiment(
+            **{
+                **content,
+                "problems": tuple(map(_problem_from_json, content["problems"])),
+                "methods": tuple(MethodSpec(**method) for method in content["methods"]),
+                "reasons": tuple(content["reasons"]),
+            }
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(f"This does not describe an experiment ({error}).") from error
+
+
+def cell_from_json(content: Mapping[str, Any]) -> CellSpec:
+    """The cell that `to_json` described.
+
+    Raises:
+        InputError: where entries are missing or unknown.
+    """
+    try:
+        return CellSpec(
+            **{
+                **content,
+                "source": _source_from_json(content["source"]),
+                "model": _model_from_json(content["model"]),
+                "rows": Rows(**content["rows"]),
+            }
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(f"This does not describe a cell ({error}).") from error
+
+
+def _problem_from_json(content: Mapping[str, Any]) -> Problem:
+    return Problem(
+        **{
+            **content,
+            "source": _source_from_json(content["source"]),
+            "model": _model_from_json(content["model"]),
+            "rows": {size: Rows(**rows) for size, rows in content["rows"].items()},
+            "published": tuple(Published(**entry) for entry in content["published"]),
+            "reasons": tuple(content["reasons"]),
+        }
+    )
+
+
+def _source_from_json(content: Mapping[str, Any]) -> Source:
+    fields = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
+    return SOURCES[content["kind"]](**{k: v for k, v in fields.items() if k != "kind"})
+
+
+def _model_from_json(content: Mapping[str, Any]) -> ModelSpec:
+    return ModelSpec(**{**content, "hidden": tuple(content["hidden"])})
+
+
+def _chosen(what: str, wanted: tuple[str, ...], known: Mapping[str, str]) -> set[str]:
+    """The wanted names, or all; refused where one is unknown."""
+    for name in wanted:
+        if name not in known:
+            raise InputError(
+                f"The experiment has no {what} '{name}': choose from {', '.join(known)}."
+                + did_you_mean(name, known)
+            )
+    return set(wanted or known)
+
+
+def _slug(text: str) -> str:
+    """Letters, digits and dashes, for file names."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-").lower()[:40] or "x"
