@@ -4,7 +4,8 @@
     step(key, state, data) -> (State, Info) Info: a NamedTuple of scalars, what happened
 
 Every Info has `is_finite`; where they mean something also `acceptance_rate`, `is_divergent` and
-`num_gradients` (gradients of the log density that the step cost). The driver maps a kernel over
+`num_gradients` (gradients of the log density that the step cost) or `num_evaluations` (of the log
+density alone). The driver maps a kernel over
 chains and devices; a kernel never knows of them. Data are an argument, so that a minibatch or
 another data set of the same shape needs no new program.
 """
@@ -21,6 +22,8 @@ from credence.posterior import Data, LogDensity, Position
 
 Settings = Mapping[str, Any]
 """Arrays a kernel is built with (step size, ...): arguments of compiled programs."""
+
+Scalar = float | Float[Array, ""]
 
 
 class State(Protocol):

@@ -19,10 +19,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 from credence.errors import InputError
-from credence.kernels.base import Kernel, check_step_size
+from credence.kernels.base import Kernel, Scalar, check_step_size
 from credence.posterior import Data, LogDensity, Position
-
-Scalar = float | Float[Array, ""]
 
 GOLDEN = 2654435769
 """2^32 over the golden ratio: its multiples modulo 2^32 fill every interval evenly."""

@@ -184,6 +184,18 @@ class HierarchicalGamma:
             for group, fan_in in zip(self.groups(params), fan_ins, strict=True)
         )
 
+    def conditional(
+        self, network: Network, params: Any
+    ) -> tuple[Float[Array, " group"], Float[Array, " group"]]:
+        """Shape and rate of each precision's Gamma law given the weights: the prior is conjugate."""
+        groups, leaves = self.groups(params), jax.tree.leaves(params)
+        stds = jax.tree.leaves(self.stds(network, params, jnp.zeros(max(groups) + 1)))
+        shape, rate = jnp.full((2, max(groups) + 1), self.shape).at[1].set(self.rate)
+        for group, weights, std in zip(groups, leaves, stds, strict=True):
+            shape = shape.at[group].add(0.5 * weights.size)
+            rate = rate.at[group].add(0.5 * jnp.sum((weights / std) ** 2))
+        return shape, rate
+
     def log_density(
         self, network: Network, params: Any, hyper: Float[Array, " group"]
     ) -> Float[Array, ""]:

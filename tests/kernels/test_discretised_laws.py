@@ -1,0 +1,262 @@
+"""Unadjusted kernels on a Gaussian: the stationary law of the discretised chain is known exactly.
+
+On N(mean, P^-1) a step is linear, z' = A z + B xi with z = (position - mean[, velocity]), so the
+stationary covariance S solves S = A S A' + B B'. Started there, a kernel must stay there.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Float, PRNGKeyArray
+from scipy.linalg import solve_discrete_lyapunov
+
+from credence.kernels.base import Kernel
+from credence.kernels.cyclical import cyclical
+from credence.kernels.rms_sgld import RMSState, rms_sgld
+from credence.kernels.sghmc import AdaptiveState, SGHMCState, scale_adapted_sghmc, sghmc
+from credence.kernels.ula import LangevinState, ula
+from credence.posterior import LogDensity
+
+from .targets import GaussianTarget, correlated, gaussian_log_density, standard, z_scores
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+NUM_CHAINS, NUM_STEPS = 20_000, 10
+
+Matrix = Float[np.ndarray, "row column"]
+
+
+class Chain(NamedTuple):
+    """A kernel with fixed settings, and its linear recursion on a target."""
+
+    kernel: Kernel
+    state: Callable[[Any], Any]
+    """State from z + (mean, 0)."""
+    flatten: Callable[[Any], Any]
+    """Its inverse."""
+    transition: Matrix
+    noise: Matrix
+    """B B'."""
+
+
+def precision(target: GaussianTarget) -> Matrix:
+    return np.linalg.inv(target.cholesky @ target.cholesky.T)
+
+
+def ula_chain(target: GaussianTarget, log_density: LogDensity, temperature: float = 1.0) -> Chain:
+    step, metric = 0.9 * target.stds[0] ** 2, np.linspace(0.5, 1.5, target.dimension)
+    return Chain(
+        ula(
+            log_density,
+            step_size=step,
+            inverse_mass=jnp.asarray(metric),
+            temperature=temperature,
+        ),
+        LangevinState,
+        lambda state: state.position,
+        np.eye(target.dimension) - 0.5 * step * metric[:, None] * precision(target),
+        step * temperature * np.diag(metric),
+    )
+
+
+def frozen_rms_chain(target: GaussianTarget, log_density: LogDensity) -> Chain:
+    step, square = 0.5 * target.stds[0] ** 2, np.linspace(0.5, 1.5, target.dimension)
+    metric = 1 / (0.1 + np.sqrt(square))
+    return Chain(
+        rms_sgld(log_density, step_size=step, decay=1.0, damping=0.1),
+        lambda z: RMSState(z, jnp.asarray(square)),
+        lambda state: state.position,
+        np.eye(target.dimension) - 0.5 * step * metric[:, None] * precision(target),
+        step * np.diag(metric),
+    )
+
+
+def momentum_matrices(
+    target: GaussianTarget, rate: np.ndarray, friction: float, noise: np.ndarray
+) -> tuple[Matrix, Matrix]:
+    """Of (w, v): v' = (1 - a) v - rate P w + noise^(1/2) xi, w' = w + v'."""
+    identity, pull = np.eye(target.dimension), rate[:, None] * precision(target)
+    damp = (1 - friction) * identity
+    transition = np.block([[identity - pull, damp], [-pull, damp]])
+    both = np.vstack([identity, identity])
+    return transition, both @ np.diag(noise) @ both.T
+
+
+def sghmc_chain(target: GaussianTarget, log_density: LogDensity) -> Chain:
+    step, friction, metric = 0.5 * target.stds[0], 0.2, np.linspace(0.5, 1.5, target.dimension)
+    rate, variance = step**2 * metric, 0.3 / target.stds[0] ** 2
+    kernel = sghmc(
+        log_density,
+        step_size=step,
+        friction=friction,
+        inverse_mass=jnp.asarray(metric),
+        gradient_variance=variance,
+    )
+    matrices = momentum_matrices(target, rate, friction, 2 * friction * rate - rate**2 * variance)
+    return Chain(kernel, split_state(SGHMCState), join_state, *matrices)
+
+
+def frozen_adapted_chain(target: GaussianTarget, log_density: LogDensity) -> Chain:
+    step, friction = 0.4 * target.stds[0] ** 0.5, 0.2
+    square = np.linspace(0.5, 1.5, target.dimension)
+    rate = step**2 / np.sqrt(square)
+    kernel = scale_adapted_sghmc(
+        log_density, step_size=step, friction=friction, is_adapting=jnp.asarray(False)
+    )
+    zero = jnp.zeros(target.dimension)
+    make = lambda w, v: AdaptiveState(w, v, zero, jnp.asarray(square), zero + 1)  # noqa: E731
+    noise = np.maximum(2 * friction * rate - rate**2 * square, 0)
+    matrices = momentum_matrices(target, rate, friction, noise)
+    return Chain(kernel, split_state(make), join_state, *matrices)
+
+
+def split_state(make: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    return lambda z: make(*jnp.split(z, 2))
+
+
+def join_state(state: Any) -> Any:
+    return jnp.concatenate([state.position, state.velocity])
+
+
+CHAINS = [ula_chain, frozen_rms_chain, sghmc_chain, frozen_adapted_chain]
+TARGETS = [standard(2), correlated(2), correlated(20, correlation=0.5)]
+
+chains = pytest.mark.parametrize("make", CHAINS, ids=lambda make: make.__name__)
+targets = pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+
+
+def scores_after(chain: Chain, target: GaussianTarget, factor: float = 1.0) -> dict[str, float]:
+    """z-scores of the chain's law after a few steps from its exact stationary law."""
+    covariance = solve_discrete_lyapunov(chain.transition, chain.noise)
+    root = np.linalg.cholesky(covariance)
+    centre = np.resize(np.append(target.mean, np.zeros(len(root))), len(root))
+    starts = centre + np.random.default_rng(0).normal(size=(NUM_CHAINS, len(root))) @ root.T
+    data = target._replace(factor=factor).data
+
+    def run(key: PRNGKeyArray, start: Any) -> Any:
+        state, _ = jax.lax.scan(
+            lambda state, key: chain.kernel.step(key, state, data),
+            chain.state(start),
+            jax.random.split(key, NUM_STEPS),
+        )
+        return chain.flatten(state)
+
+    ends = jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(1), NUM_CHAINS), starts)
+    return z_scores(np.linalg.solve(root, (np.asarray(ends) - centre).T).T)
+
+
+@chains
+@targets
+def test_law_of_the_discretised_chain(make: Callable[..., Chain], target: GaussianTarget):
+    scores = scores_after(make(target, gaussian_log_density), target)
+    assert max(scores.values()) < 4.5, scores
+
+
+@chains
+def test_planted_gradient_error_is_caught(make: Callable[..., Chain]):
+    target = standard(20)
+    scores = scores_after(make(target, gaussian_log_density), target, factor=1.05)
+    assert max(scores.values()) > 8, scores
+
+
+def test_planted_noise_outside_the_square_root_is_caught():
+    """Noise h xi in place of sqrt(h) xi: a published mistake."""
+    target = standard(20)
+    chain = ula_chain(target, gaussian_log_density)
+    step = 0.9 * target.stds[0] ** 2
+    scores = scores_after(chain._replace(noise=step * chain.noise), target)
+    assert max(scores.values()) > 8
+
+
+def test_variance_of_langevin_dynamics_in_closed_form():
+    """1 / (1 - h/4) on N(0, 1), as the docstring says, and at temperature T times T."""
+    for temperature in (1.0, 0.5):
+        chain = ula_chain(standard(1), gaussian_log_density, temperature)
+        step, metric = 0.9, 0.5
+        stationary = solve_discrete_lyapunov(chain.transition, chain.noise)[0, 0]
+        assert stationary == pytest.approx(temperature / (1 - step * metric / 4))
+
+
+def test_bias_of_langevin_dynamics_is_of_first_order():
+    def excess(step: float) -> float:
+        transition, noise = np.array([[1 - step / 2]]), np.array([[step]])
+        return solve_discrete_lyapunov(transition, noise)[0, 0] - 1
+
+    slope = np.log2(excess(0.02) / excess(0.01))
+    assert slope == pytest.approx(1, abs=0.01)
+
+
+def test_temperature_zero_climbs():
+    target = correlated(2)
+    kernel = ula(
+        gaussian_log_density,
+        step_size=0.5 * target.stds[0] ** 2,
+        inverse_mass=jnp.ones(2),
+        temperature=0.0,
+    )
+    state = kernel.init(jnp.full(2, 3.0), target.data)
+    keys = jax.random.split(jax.random.key(0), 5000)
+    state, _ = jax.lax.scan(lambda state, key: kernel.step(key, state, target.data), state, keys)
+    np.testing.assert_allclose(state.position, target.mean, atol=1e-6)
+
+
+def test_rms_preconditioner_is_the_running_mean_square():
+    target = correlated(2)
+    kernel = rms_sgld(gaussian_log_density, step_size=1e-6, decay=0.9)
+    data = target.data._replace(weight=jnp.asarray([1.0, 3.0]))  # N = 4, bound 3
+    state = kernel.init(jnp.zeros(2), data)
+    gradient = precision(target) @ target.mean
+    np.testing.assert_allclose(state.mean_square, (gradient / 4) ** 2, rtol=1e-6)
+    moved = state._replace(mean_square=jnp.zeros(2))
+    new, _ = kernel.step(jax.random.key(0), moved, data)
+    np.testing.assert_allclose(new.mean_square, 0.1 * (gradient / 4) ** 2, rtol=1e-6)
+
+
+def test_adapted_mass_finds_the_gradients_scale():
+    """After burn-in V is near the stationary mean square of the gradient, and then stays."""
+    target = standard(2)._replace(cholesky=np.diag([0.1, 10.0]))
+    data = target.data
+
+    def run(is_adapting: bool, state: Any, seed: int) -> Any:
+        kernel = scale_adapted_sghmc(
+            gaussian_log_density, step_size=0.1, friction=0.1, is_adapting=jnp.asarray(is_adapting)
+        )
+        state = kernel.init(jnp.ones(2), data) if state is None else state
+        keys = jax.random.split(jax.random.key(seed), 20_000)
+        return jax.lax.scan(lambda s, k: kernel.step(k, s, data), state, keys)[0]
+
+    burnt = run(True, None, 0)
+    np.testing.assert_allclose(burnt.mean_square, [100.0, 0.01], rtol=1.0)
+    after = run(False, burnt, 1)
+    np.testing.assert_array_equal(after.mean_square, burnt.mean_square)
+
+
+def test_cyclical_step_sizes_and_temperature():
+    """Within a cycle: exploring first, and each step that of the kernel with the cosine's size."""
+    target, length, largest = correlated(2), 8, 0.2
+    build: Any = cyclical
+    kernel = build(
+        gaussian_log_density,
+        kernel=ula,
+        steps_per_cycle=length,
+        exploration_share=0.5,
+        step_size=largest,
+        inverse_mass=jnp.ones(2),
+    )
+    state = kernel.init(jnp.ones(2), target.data)
+    for index, key in enumerate(jax.random.split(jax.random.key(0), 2 * length)):
+        done = (index % length) / length
+        plain = ula(
+            gaussian_log_density,
+            step_size=0.5 * largest * (np.cos(np.pi * done) + 1),
+            inverse_mass=jnp.ones(2),
+            temperature=0.0 if done < 0.5 else 1.0,
+        )
+        expected, _ = plain.step(key, state.inner, target.data)
+        state, info = kernel.step(key, state, target.data)
+        np.testing.assert_allclose(state.position, expected.position, rtol=1e-6)
+        assert bool(info.is_exploring) == (done < 0.5)
