@@ -75,14 +75,10 @@ def ece_chart(rows: Rows, name: str, reading: str) -> Html:
 def speed_chart(rows: Rows, name: str, reading: str) -> Html:
     """Smallest function-space ESS per second of all phases."""
     figure, axes, texts = _by_method(rows)
-    values = np.array([row["ess_per_second"] for row in rows])
-    low = 10 ** np.floor(np.log10(values.min()) - 0.2)
-    for i, (row, value) in enumerate(zip(rows, values, strict=True)):
-        axes.barh(-i, value - low, left=low, height=0.5, color=colour(row), alpha=0.85)
+    for i, row in enumerate(rows):
+        axes.barh(-i, row["ess_per_second"], height=0.5, color=colour(row), alpha=0.85)
     axes.grid(visible=False, axis="y")
     _name_rows(axes, rows, "Smallest effective sample size per second")
-    _log_x(axes, np.append(values, low), room=1.2)
-    axes.set_xlim(left=low)
     return to_svg(figure, name, "Effective draws per second", reading, texts)
 
 

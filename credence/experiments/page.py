@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from credence.checkpoint import write_text
+from credence.diagnostics.cost import PHASES
 from credence.experiments import charts, verdict
 from credence.experiments.results import COLUMNS
 from credence.report.markup import Html, element, join
 from credence.report.page import WORDS, document
-from credence.report.parts import figure, key, section, settings, table
+from credence.report.parts import columns, figure, key, section, settings, table
 from credence.report.verdict import Level
 from credence.report.wording import count, duration, number, percent
 
@@ -36,7 +37,7 @@ PUBLISHED = {
     "coverage_95": "Coverage",
     "ece": "ECE",
     "total_seconds": "Seconds",
-    "ess_weights": "ESS of weights, min / median / max",
+    "ess_weights": "ESS, weights",
     "ess_weights_per_second": "Min ESS / s",
     "speed_up": "Speed-up",
 }
@@ -99,7 +100,7 @@ def _item(level: Level, subject: str, sentence: str) -> Html:
     return element(
         "li",
         element("span", mark, class_="mark", role="img", aria_label=word),
-        element("span", subject, class_="subject"),
+        element("span", subject.replace("_", " "), class_="subject"),
         element("span", sentence, class_="sentence"),
         class_=class_,
     )
@@ -146,7 +147,7 @@ def _figures(problem: Problem, done: list[Row], name: str) -> list[Html]:
         chart = charts.speed_chart(chains, f"{name}-speed", reading)
         note = "Bars of chains that did not converge mean little."
         figures.append(figure("How fast the chains mix", reading, chart, legend, note))
-    return [element("div", *figures, class_="pair")] if figures else []
+    return [columns(figures[:1], figures[1:])] if len(figures) > 1 else figures
 
 
 def _calibration(problem: Problem, done: list[Row], name: str, is_regression: bool) -> list[Html]:
@@ -159,21 +160,22 @@ def _calibration(problem: Problem, done: list[Row], name: str, is_regression: bo
         return [figure("Do the intervals keep their word?", reading, chart)]
     if not is_regression and any(row["ece"] is not None for row in done):
         reading = "How far stated probabilities are from observed frequencies; 0 is perfect."
-        return [figure("Do the probabilities keep their word?", reading,
-                       charts.ece_chart(done, f"{name}-ece", reading))]  # fmt: skip
+        chart = charts.ece_chart(done, f"{name}-ece", reading)
+        return [figure("Do the probabilities keep their word?", reading, chart)]
     return []
 
 
 def _scores(problem: Problem, done: list[Row]) -> Html:
-    columns = COLUMNS[problem["task"]]
-    rows = [[row["label"], *(_score(row[name], name) for name in columns)] for row in done]
-    return _titled("Scores on the test rows", ["Method", *(TITLES[n] for n in columns)], rows)
+    names = COLUMNS[problem["task"]]
+    rows = [[row["label"], *(_score(row[name], name) for name in names)] for row in done]
+    return _titled("Scores on the test rows", ["Method", *(TITLES[n] for n in names)], rows)
 
 
 def _convergence(done: list[Row], baseline: str) -> Html:
-    head = ["Method", "Chains x draws", "R-hat", "ESS of predictions, min / median / max",
-            "ESS of weights, min / median / max", "Min ESS / s", f"Speed-up over {baseline}",
-            "Verdict"]  # fmt: skip
+    head = [
+        "Method", "Chains x draws", "R-hat", "ESS, predictions", "ESS, weights", "Min ESS / s",
+        "Speed-up", "Verdict",
+    ]  # fmt: skip
     rows = [
         [
             row["label"],
@@ -189,11 +191,12 @@ def _convergence(done: list[Row], baseline: str) -> Html:
     ]
     subset = [row for row in done if 0 < row["weights_judged"] < row["num_weights"]]
     note = (
-        f"ESS of weights: {count(subset[0]['weights_judged'], 'weight')} of "
-        f"{number(subset[0]['num_weights'])}, drawn at random."
-        if subset
-        else ""
+        "ESS: smallest / median / largest. Min ESS / s: of predictions, by the second of all "
+        f"phases; speed-up: its ratio to that of {baseline}."
     )
+    if subset:
+        total = number(subset[0]["num_weights"])
+        note += f" Weights: {number(subset[0]['weights_judged'])} of {total}, drawn at random."
     return _titled("Convergence, judged by predictions at test rows", head, rows, note)
 
 
@@ -204,9 +207,7 @@ def _verdict_cell(row: Row) -> Html:
 
 
 def _costs(done: list[Row]) -> Html:
-    phases = [p for p in done[0]["seconds"]]
-    phases += [p for row in done for p in row["seconds"] if p not in phases]
-    phases = list(dict.fromkeys(phases))
+    phases = [phase for phase in PHASES if any(phase in row["seconds"] for row in done)]
     head = ["Method", "Total", *phases, "Likelihoods", "Gradients", "Peak memory, MiB"]
     rows = [
         [
@@ -233,16 +234,14 @@ def _published(problem: Problem) -> list[Html]:
     lines |= problem["published_only"]
     if not lines:
         return []
-    columns = [name for name in PUBLISHED if any(name in values for values in lines.values())]
+    names = [name for name in PUBLISHED if any(name in values for values in lines.values())]
     body = [
-        [label, *(_beside(values.get(name), rows.get(label, {}), name) for name in columns)]
+        [label, *(_beside(values.get(name), rows.get(label, {}), name) for name in names)]
         for label, values in lines.items()
     ]
     note = "First the published number, then ours. Methods without ours are not in this comparison."
-    return [
-        _titled("Published numbers beside ours", ["Method", *(PUBLISHED[n] for n in columns)], body,
-                note)  # pyright: ignore[reportArgumentType]
-    ]  # fmt: skip
+    head = ["Method", *(PUBLISHED[name] for name in names)]
+    return [_titled("Published numbers beside ours", head, body, note)]
 
 
 def _beside(published: Any, row: Row, name: str) -> str:
