@@ -146,7 +146,7 @@ def _figures(problem: Problem, done: list[Row], name: str) -> list[Html]:
         reading = "Effective draws of the worst prediction per second of all phases."
         chart = charts.speed_chart(chains, f"{name}-speed", reading)
         note = "Bars of chains that did not converge mean little."
-        figures.append(figure("How fast the chains mix", reading, chart, legend, note))
+        figures.append(figure("How fast the chains mix", reading, chart, note=note))
     return [columns(figures[:1], figures[1:])] if len(figures) > 1 else figures
 
 
@@ -179,7 +179,7 @@ def _convergence(done: list[Row], baseline: str) -> Html:
     rows = [
         [
             row["label"],
-            f"{row['num_chains']} x {row['num_draws']}",
+            _draws(row),
             _score(row["max_rhat_function"], "rhat"),
             _triple(row["ess_function"]),
             _triple(row["ess_weights"]),
@@ -198,6 +198,12 @@ def _convergence(done: list[Row], baseline: str) -> Html:
         total = number(subset[0]["num_weights"])
         note += f" Weights: {number(subset[0]['weights_judged'])} of {total}, drawn at random."
     return _titled("Convergence, judged by predictions at test rows", head, rows, note)
+
+
+def _draws(row: Row) -> str:
+    """Chains and draws, and that the time budget ended the run, if it did."""
+    early = ", out of time" if row["stopped"] == "time" else ""
+    return f"{row['num_chains']} x {row['num_draws']}{early}"
 
 
 def _verdict_cell(row: Row) -> Html:
