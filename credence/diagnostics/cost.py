@@ -8,7 +8,17 @@ from typing import Any
 
 from credence.diagnostics.convergence import Convergence
 
-PHASES = ("compile", "train", "calibrate", "emulate", "warmup", "sample", "predict", "other")
+PHASES = (
+    "compile",
+    "train",
+    "refine",
+    "calibrate",
+    "emulate",
+    "warmup",
+    "sample",
+    "predict",
+    "other",
+)
 
 
 @dataclass(frozen=True)

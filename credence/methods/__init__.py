@@ -10,7 +10,10 @@ from credence.errors import InputError, did_you_mean
 from credence.methods.base import Method
 from credence.methods.deep_ensemble import MAP, DeepEnsemble, Training
 from credence.methods.hamiltonian import HMC, NUTS
+from credence.methods.mc_dropout import MCDropout
 from credence.methods.microcanonical import MCLMC
+from credence.methods.swag import SWAG
+from credence.methods.variational import Variational
 from credence.posterior import Posterior
 
 __all__ = [
@@ -19,14 +22,18 @@ __all__ = [
     "MCLMC",
     "METHODS",
     "NUTS",
+    "SWAG",
     "DeepEnsemble",
+    "MCDropout",
     "Method",
     "Training",
+    "Variational",
     "resolve",
 ]
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (MAP, DeepEnsemble, HMC, NUTS, MCLMC)
+    method.name: method
+    for method in (MAP, DeepEnsemble, Variational, MCDropout, SWAG, HMC, NUTS, MCLMC)
 }
 """All methods by name."""
 

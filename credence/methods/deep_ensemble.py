@@ -18,6 +18,7 @@ from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.optimizer import adam
 from credence.methods.base import Drawn, Method
+from credence.methods.schedules import rows_per_step
 from credence.models.priors import require_positive
 from credence.posterior import BayesianModel, Data, Posterior
 from credence.run import Adapter, Block, Driver
@@ -127,8 +128,8 @@ def train(
         )
     fitting, validation = split(key_split, posterior.data, num_validation)
     num_points = fitting.x.shape[0]
-    batch_size = training.batch_size or (num_points if num_points <= 1024 else 128)
-    steps_per_epoch = -(-num_points // min(batch_size, num_points))
+    batch_size = rows_per_step(training.batch_size, num_points)
+    steps_per_epoch = -(-num_points // batch_size)
     epochs_per_round = max(1, round(50 / steps_per_epoch))
     start = posterior.init(key_init, num_members)
 
