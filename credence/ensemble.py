@@ -19,7 +19,7 @@ from credence.checkpoint import atomic_path, write_text
 from credence.diagnostics.cost import Cost
 from credence.errors import InputError, StorageError
 from credence.models.networks import Network
-from credence.models.spec import from_spec, to_spec
+from credence.models.spec import from_spec, network_from_spec, to_spec
 from credence.posterior import BayesianModel, Data, Params
 from credence.predictive import Predictive, concatenate
 
@@ -231,7 +231,7 @@ class Ensemble:
                 f"{folder} does not hold a whole ensemble ({error}): fit again or resume the run."
             ) from error
         model = BayesianModel(
-            from_spec(about["network"]) if network is None else network,
+            network_from_spec(about["network"], network),
             from_spec(about["prior"]),
             from_spec(about["likelihood"]),
         )

@@ -10,6 +10,7 @@ from credence.errors import InputError, did_you_mean
 from credence.methods.base import Method
 from credence.methods.deep_ensemble import MAP, DeepEnsemble, Training
 from credence.methods.hamiltonian import HMC, NUTS
+from credence.methods.laplace import Laplace
 from credence.methods.mc_dropout import MCDropout
 from credence.methods.microcanonical import MCLMC
 from credence.methods.swag import SWAG
@@ -24,6 +25,7 @@ __all__ = [
     "NUTS",
     "SWAG",
     "DeepEnsemble",
+    "Laplace",
     "MCDropout",
     "Method",
     "Training",
@@ -33,7 +35,7 @@ __all__ = [
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
-    for method in (MAP, DeepEnsemble, Variational, MCDropout, SWAG, HMC, NUTS, MCLMC)
+    for method in (MAP, DeepEnsemble, Laplace, Variational, MCDropout, SWAG, HMC, NUTS, MCLMC)
 }
 """All methods by name."""
 

@@ -8,7 +8,7 @@ from the members of a deep ensemble, because a sampler started at random wastes 
 import dataclasses
 import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -22,8 +22,9 @@ from credence.clock import CompileClock
 from credence.diagnostics.cost import Cost
 from credence.ensemble import Ensemble, Provenance
 from credence.errors import InputError
+from credence.models.linearized import linearized
 from credence.models.spec import to_spec
-from credence.posterior import BayesianModel, Data, Posterior
+from credence.posterior import BayesianModel, Data, Params, Position, Posterior
 from credence.progress import Monitor, NoProgress, Progress
 from credence.run import Driver
 
@@ -33,6 +34,8 @@ class Drawn(NamedTuple):
 
     positions: Float[Any, "chain draw weight"]
     scalars: dict[str, Float[np.ndarray, "chain draw"]]
+    linearized_at: Position | None = None
+    """Where set, the members' networks are linearised there: see `credence.models.linearized`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,10 +88,10 @@ class Method:
         with CompileClock() as clock:
             with driver:
                 drawn = self._run(key, posterior, driver)
-            params = jax.device_get(posterior.unravel(jnp.asarray(drawn.positions)))
+            model, params = members(posterior, drawn)
         seconds = time.perf_counter() - start
         return Ensemble(
-            model=posterior.model,
+            model=model,
             params=params,
             cost=measured_cost(driver, posterior, seconds, clock.seconds),
             provenance=Provenance(
@@ -124,6 +127,17 @@ class Method:
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         raise NotImplementedError
+
+
+def members(posterior: Posterior, drawn: Drawn) -> tuple[BayesianModel, Params]:
+    """The drawn parameters, leaves (chain, draw, ...) on the host, and their model."""
+    model = posterior.model
+    params = jax.device_get(posterior.unravel(jnp.asarray(drawn.positions)))
+    if drawn.linearized_at is None:
+        return model, params
+    mode = jax.device_get(posterior.unravel(drawn.linearized_at)).network
+    network, weights = linearized(model.network, mode, params.network)
+    return replace(model, network=network), params._replace(network=weights)
 
 
 def as_key(key: PRNGKeyArray | int) -> PRNGKeyArray:

@@ -1,14 +1,15 @@
 """Models as plain data and back: a saved model is read without running code from the file."""
 
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from credence.errors import InputError
-from credence.models import likelihoods, networks, priors
+from credence.models import likelihoods, linearized, networks, priors
 
 _KNOWN: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
+        linearized.Linearized,
         networks.MLP,
         priors.Gaussian,
         priors.HierarchicalGamma,
@@ -26,7 +27,11 @@ def to_spec(part: Any) -> dict[str, Any]:
     """A network, prior or likelihood as JSON data; one from outside is only named."""
     name = type(part).__name__
     if _KNOWN.get(name) is type(part) and is_dataclass(part):
-        return {"type": name, **asdict(part)}  # type: ignore[arg-type]
+        settings = {field.name: getattr(part, field.name) for field in fields(part)}  # type: ignore[arg-type]
+        return {
+            "type": name,
+            **{key: to_spec(v) if is_dataclass(v) else v for key, v in settings.items()},
+        }
     return {"type": "external", "description": repr(part)}
 
 
@@ -43,6 +48,21 @@ def from_spec(spec: dict[str, Any]) -> Any:
             f"The file describes a part that is not Credence's own ({settings}): "
             "pass the same network when loading, load(path, network=...)."
         )
-    return _KNOWN[name](
-        **{key: tuple(v) if isinstance(v, list) else v for key, v in settings.items()}
-    )
+    return _KNOWN[name](**{key: _from_json(value) for key, value in settings.items()})
+
+
+def network_from_spec(spec: dict[str, Any], network: Any = None) -> Any:
+    """The network that `to_spec` described, or the one given in its place.
+
+    A linearised network is given by what it linearises.
+    """
+    if network is None:
+        return from_spec(spec)
+    is_inner = spec["type"] == "Linearized" and not isinstance(network, linearized.Linearized)
+    return linearized.Linearized(network) if is_inner else network
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return from_spec(value)
+    return tuple(value) if isinstance(value, list) else value

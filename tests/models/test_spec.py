@@ -16,11 +16,13 @@ from credence.models import (
     StudentT,
     TraceClass,
 )
-from credence.models.spec import from_spec, to_spec
+from credence.models.linearized import Linearized
+from credence.models.spec import from_spec, network_from_spec, to_spec
 
 PARTS = [
     MLP(3, hidden=(7, 5), activation="relu"),
     MLP(1, hidden=()),
+    Linearized(MLP(2, hidden=(3,))),
     Gaussian("unit", 2.0, 0.5),
     TraceClass(3.0, 0.5, True, True),
     HierarchicalGamma(3.0, 1.0, "all", "unit"),
@@ -53,3 +55,13 @@ def test_parts_from_outside_are_named_and_asked_for() -> None:
     assert spec == {"type": "external", "description": "theirs"}
     with pytest.raises(InputError, match=r"theirs.*pass the same network when loading"):
         from_spec(spec)
+
+
+def test_a_given_network_takes_the_place_of_its_description() -> None:
+    network = MLP(2)
+    spec = {"type": "Linearized", "network": {"type": "external", "description": "theirs"}}
+    assert network_from_spec(spec, network) == Linearized(network)
+    assert network_from_spec(spec, Linearized(network)) == Linearized(network)
+    assert network_from_spec(to_spec(MLP(1)), network) == network
+    with pytest.raises(InputError, match="theirs"):
+        network_from_spec(spec)

@@ -1,0 +1,363 @@
+"""The Laplace approximation: a Gaussian around a trained network.
+
+MacKay, "A practical Bayesian framework for backpropagation networks" (1992); Daxberger et al.,
+"Laplace redux: effortless Bayesian deep learning" (2021). One network is trained to a mode w* of
+the posterior; weights are then drawn from N(w*, (H + P)^-1) with H the generalised Gauss-Newton
+curvature of the log likelihood there (`credence.methods.curvature`) and P the prior's precisions.
+
+H belongs to the network linearised around w*, so by default the draws are members of that model
+(Immer, Korzepa & Bauer, "Improving predictions of Bayesian neural nets via local linearization",
+2021). With the full H everything about it is known in closed form, for any multiple t of the prior
+precisions: its own mode, one Newton step from w*, and the evidence there (Antoran et al., "Adapting
+the linearised Laplace model evidence for modern deep learning", 2022). Along eigenvectors of H in
+units of the prior, with eigenvalues l_i, trained weights v_i and slopes s_i = z_i - t v_i of the
+log posterior,
+
+    mode_i = v_i + s_i / (l_i + t),    variance_i = 1 / (l_i + t),
+    log evidence = log L(w*) + sum_i [log(t / (l_i + t)) - t v_i^2 + s_i^2 / (l_i + t)] / 2.
+
+With parts of H left out a Newton step leads astray, and the mode stays at w*: s_i = 0 above, as in
+"Laplace redux".
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PRNGKeyArray
+from scipy.optimize import minimize_scalar
+
+from credence.errors import InputError
+from credence.kernels.base import Recipe
+from credence.kernels.lbfgs import lbfgs
+from credence.methods.base import Drawn, Method
+from credence.methods.curvature import (
+    Spectrum,
+    active_weights,
+    check_structure,
+    prior_stds,
+    spectrum,
+)
+from credence.methods.deep_ensemble import Training, train
+from credence.models.priors import require_positive
+from credence.posterior import BayesianModel, Data, Params, Position, Posterior
+from credence.run import Adapter, Block, Driver
+
+MOST_DECREMENT = 0.05
+"""Newton decrement, in nats, up to which a point counts as a mode. It is the Kullback-Leibler
+divergence between Gaussians of the same covariance around the point and around the mode, so by
+Pinsker's inequality no probability is off by more than sqrt(0.05 / 2) = 16 %."""
+ROUND = 50
+"""Steps of L-BFGS between checkpoints."""
+CHOICES = {
+    "structure": ("full", "kronecker", "diagonal"),
+    "layers": ("all", "last"),
+    "prior_precision": ("prior", "evidence"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplace(Method):
+    """Gaussian approximation around one trained network.
+
+    Parameters of the likelihood (a learnt noise) get a Gaussian of their own around their mode,
+    from the Hessian of the log posterior, independent of the weights: the Fisher information
+    between location and scale is zero. The joint mode of noise and weights is where the noise
+    explains all residuals, below the noise that weights integrated out would leave, by about the
+    share of effective weights in the rows: see the scalar "effective_weights".
+
+    Scalars, the same for every draw: log_evidence (nats; with layers="last" given the other
+    weights), effective_weights = sum l_i / (l_i + t) (MacKay's gamma), newton_decrement (nats) and
+    prior_precision (t).
+
+    Args:
+        num_draws: independent draws.
+        structure: "full" (up to 10,000 weights), "kronecker" (an MLP) or "diagonal" curvature.
+        layers: "all" weights, or the "last" layer of an MLP, given the others.
+        prior_precision: "prior" approximates the posterior as it was given; "evidence" multiplies
+            the prior's precisions by the one number in [1e-4, 1e4] that has the greatest evidence:
+            another prior, learnt from the data.
+        linearized: draws predict with the linearised network; False puts them into the network.
+        training: of the network, on all rows.
+        refine_steps: most steps of L-BFGS from there to the mode.
+    Raises, when run:
+        InputError: where the point found is not a mode, the prior not Gaussian, or network and
+            structure do not go together.
+    """
+
+    name: ClassVar[str] = "laplace"
+    summary: ClassVar[str] = "Gaussian around one trained network, linearised (approximate)"
+    is_chain: ClassVar[bool] = False
+
+    num_draws: int = 1000
+    structure: str = "full"
+    layers: str = "all"
+    prior_precision: str = "prior"
+    linearized: bool = True
+    training: Training = field(default=Training(validation_fraction=0.0))
+    refine_steps: int = 3000
+
+    def __post_init__(self) -> None:
+        require_positive(num_draws=self.num_draws, refine_steps=self.refine_steps)
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                raise InputError(
+                    f"Unknown {name}={getattr(self, name)!r}: choose one of {', '.join(known)}."
+                )
+        if self.training.validation_fraction > 0:
+            raise InputError(
+                "A Laplace approximation is around a mode for all rows, got "
+                f"validation_fraction={self.training.validation_fraction}: use 0."
+            )
+        if self.prior_precision == "evidence" and not self.linearized:
+            raise InputError(
+                "prior_precision='evidence' moves the mode of the linearised network, and that of "
+                "the network itself would need training again: use linearized=True, or "
+                "prior_precision='prior'."
+            )
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        check_structure(posterior, self.structure, self.layers)
+        key_train, key_refine, key_weights, key_likelihood = jax.random.split(key, 4)
+        best = train(key_train, posterior, driver, 1, self.training, budget_share=0.5)
+        mode = refine(key_refine, posterior, driver, best.positions[0], self.refine_steps)
+
+        active = active_weights(posterior, self.layers)
+        found = spectrum(mode, posterior, self.structure, self.layers)
+        weights = local_gaussian(
+            mode, posterior, found, self.layers, is_full=self.structure == "full"
+        )
+        likelihood = likelihood_gaussian(mode, posterior)
+        decrement = weights.decrement() + likelihood.decrement()
+        if not decrement <= MOST_DECREMENT:
+            raise InputError(_no_mode(decrement, driver))
+        multiple = 1.0 if self.prior_precision == "prior" else weights.best_multiple()
+
+        positions = np.tile(np.asarray(mode), (self.num_draws, 1))
+        noise = lambda key, size: np.asarray(_normal(key, (self.num_draws, size)), float)  # noqa: E731
+        stds = prior_stds(posterior, self.layers)
+        eigen = weights.draw(noise(key_weights, len(stds)), multiple)
+        positions[:, active] = stds * found.from_eigen(eigen)
+        last = slice(positions.shape[1] - len(likelihood.point), None)
+        positions[:, last] = likelihood.draw(noise(key_likelihood, len(likelihood.point)))
+        scalars = {
+            "log_evidence": weights.log_evidence(multiple) + likelihood.log_evidence(),
+            "effective_weights": weights.effective_weights(multiple),
+            "newton_decrement": decrement,
+            "prior_precision": multiple,
+        }
+        return Drawn(
+            positions[None],
+            {name: np.full((1, self.num_draws), value) for name, value in scalars.items()},
+            mode if self.linearized else None,
+        )
+
+
+def refine(
+    key: PRNGKeyArray, posterior: Posterior, driver: Driver, start: Position, num_steps: int
+) -> Position:
+    """The mode near a trained network, by L-BFGS on all rows as the driver's phase "refine".
+
+    Ends where the gradient bounds the Newton decrement by a hundredth of what is allowed, or a
+    round raises the log density by less than a thousandth of a nat.
+    """
+    stds = np.ones(posterior.num_weights, start.dtype)
+    stds[active_weights(posterior, "all")] = prior_stds(posterior, "all")
+
+    def update(memory: _Climb, block: Block) -> _Climb:
+        height = np.asarray(block.info["log_density"], float)[0, -1]
+        gap = np.asarray(block.info["gap"], float)[0, -1]
+        is_done = gap < 0.01 * MOST_DECREMENT or height - memory.height < 1e-3
+        return _Climb(height, np.asarray(float(is_done)))
+
+    result = driver.phase(
+        "refine",
+        key,
+        Recipe(lbfgs, posterior.log_density),
+        start[None],
+        posterior.anchored(start),
+        Adapter(
+            _Climb(np.asarray(-np.inf), np.asarray(0.0)),
+            settings=lambda memory: {"scale": stds},
+            update=update,
+            finished=lambda memory: bool(memory.is_done),
+        ),
+        num_steps=num_steps,
+        thinning=1,
+        block_steps=min(ROUND, num_steps),
+        keep_draws=False,
+    )
+    return result.positions[0]
+
+
+class _Climb(NamedTuple):
+    """How far the refinement is."""
+
+    height: np.ndarray
+    """Log density before the last step, less its value at the anchor, in nats."""
+    is_done: np.ndarray
+
+
+def _no_mode(decrement: float, driver: Driver) -> str:
+    trained, refined = driver.results["train"], driver.results["refine"]
+    return (
+        f"No mode was found: after {trained.num_steps:,} steps of training and "
+        f"{refined.num_steps:,} of refinement the Newton decrement is {decrement:.2g} nats, and "
+        f"a Gaussian around the point needs at most {MOST_DECREMENT}. Raise refine_steps, "
+        "training.max_epochs or max_seconds. A network with kinks (relu) may have no smooth mode: "
+        "use tanh, silu or gelu. One that fits every row may have a learnt noise shrink to zero: "
+        "fix it, or use a stronger prior."
+    )
+
+
+class LocalGaussian(NamedTuple):
+    """The log likelihood to second order around trained weights, along the `Spectrum`'s
+    eigenvectors and in units of the prior: see the module's docstring."""
+
+    log_likelihood: float
+    point: Float[np.ndarray, " weight"]
+    gradient: Float[np.ndarray, " weight"]
+    """Of the log likelihood."""
+    curvature: Float[np.ndarray, " weight"]
+    is_full: bool
+    """Whether the curvature is all of it, so that its Newton steps lead to a mode."""
+
+    def slope(self, multiple: float) -> Float[np.ndarray, " weight"]:
+        """Gradient of the log posterior that moves the mode."""
+        return self.is_full * (self.gradient - multiple * self.point)
+
+    def decrement(self) -> float:
+        """Newton decrement of the posterior as it was given, in nats: what a step would gain."""
+        return float(0.5 * np.sum((self.gradient - self.point) ** 2 / (self.curvature + 1)))
+
+    def draw(self, noise: Float[np.ndarray, "draw weight"], multiple: float) -> np.ndarray:
+        """Standard normal noise to weights, for a multiple of the prior's precisions."""
+        variance = 1 / (self.curvature + multiple)
+        mode = self.point + variance * self.slope(multiple)
+        return mode + np.sqrt(variance) * noise
+
+    def log_evidence(self, multiple: float) -> float:
+        """Log of the integral of likelihood times prior, in nats."""
+        precision = self.curvature + multiple
+        gain = self.slope(multiple) ** 2 / precision
+        terms = np.log(multiple / precision) - multiple * self.point**2 + gain
+        return float(self.log_likelihood + 0.5 * np.sum(terms))
+
+    def effective_weights(self, multiple: float) -> float:
+        """Number of weights that the data determine."""
+        return float(np.sum(self.curvature / (self.curvature + multiple)))
+
+    def best_multiple(self) -> float:
+        """Multiple of the prior's precisions in [1e-4, 1e4] with the greatest evidence."""
+        grid = np.linspace(np.log(1e-4), np.log(1e4), 200)
+        loss = lambda log_multiple: -self.log_evidence(np.exp(log_multiple))  # noqa: E731
+        best = int(np.argmin([loss(value) for value in grid]))
+        bounds = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
+        found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-6})
+        return float(np.exp(found.x))  # type: ignore[attr-defined]
+
+
+class ParameterGaussian(NamedTuple):
+    """The log posterior to second order in the likelihood's own parameters."""
+
+    point: Float[np.ndarray, " parameter"]
+    log_prior: float
+    gradient: Float[np.ndarray, " parameter"]
+    precision: Float[np.ndarray, "parameter parameter"]
+
+    def decrement(self) -> float:
+        """Newton decrement, in nats."""
+        return float(0.5 * self.gradient @ np.linalg.solve(self.precision, self.gradient))
+
+    def draw(self, noise: Float[np.ndarray, "draw parameter"]) -> np.ndarray:
+        """Standard normal noise to parameters."""
+        root = np.linalg.cholesky(np.linalg.inv(self.precision))
+        mode = self.point + np.linalg.solve(self.precision, self.gradient)
+        return mode + noise @ root.T
+
+    def log_evidence(self) -> float:
+        """What integrating over the parameters adds to the log evidence, in nats."""
+        log_det = np.linalg.slogdet(self.precision / (2 * np.pi))[1]
+        return float(self.log_prior - 0.5 * log_det + self.decrement())
+
+
+def local_gaussian(
+    position: Position, posterior: Posterior, found: Spectrum, layers: str, *, is_full: bool
+) -> LocalGaussian:
+    """The log likelihood around a position, in the coordinates of its spectrum."""
+    active, stds = active_weights(posterior, layers), prior_stds(posterior, layers)
+    log_probs, gradient = jax.device_get(_likelihood(position, posterior.data, posterior.model))
+    weight = np.asarray(posterior.data.weight, float)
+    return LocalGaussian(
+        float(weight @ np.asarray(log_probs, float)),
+        found.to_eigen(np.asarray(position, float)[active] / stds),
+        found.to_eigen(np.asarray(gradient, float)[active] * stds),
+        found.values,
+        is_full,
+    )
+
+
+@partial(jax.jit, static_argnums=2)
+def _likelihood(
+    position: Position, data: Data, model: BayesianModel
+) -> tuple[Float[Array, " point"], Position]:
+    """Log likelihood of every row, and the gradient of their weighted sum."""
+
+    def log_likelihood(position: Position) -> tuple[Float[Array, ""], Float[Array, " point"]]:
+        params = model.unravel(position, data)
+        log_probs = model.pointwise_log_likelihood(params, data.x, data.y)
+        return jnp.dot(data.weight, log_probs, precision="highest"), log_probs
+
+    gradient, log_probs = jax.grad(log_likelihood, has_aux=True)(position)
+    return log_probs, gradient
+
+
+def likelihood_gaussian(position: Position, posterior: Posterior) -> ParameterGaussian:
+    """The likelihood's own parameters around a position.
+
+    Raises:
+        InputError: where the log posterior has no maximum in them.
+    """
+    params = posterior.unravel(position).likelihood
+    if not jax.tree.leaves(params):
+        return ParameterGaussian(np.zeros(0), 0.0, np.zeros(0), np.zeros((0, 0)))
+    log_prior, gradient, hessian = jax.device_get(
+        _likelihood_parameters(position, posterior.data, posterior.model)
+    )
+    precision = -np.asarray(hessian, float)
+    if not np.all(np.linalg.eigvalsh(precision) > 0):
+        raise InputError(
+            f"The parameters of {posterior.model.likelihood} have no mode where training ended "
+            f"({np.asarray(ravel_pytree(params)[0])}): train longer, or fix the noise."
+        )
+    return ParameterGaussian(
+        np.asarray(ravel_pytree(params)[0], float),
+        float(log_prior),
+        np.asarray(gradient, float),
+        precision,
+    )
+
+
+@partial(jax.jit, static_argnums=2)
+def _likelihood_parameters(
+    position: Position, data: Data, model: BayesianModel
+) -> tuple[Float[Array, ""], Float[Array, " parameter"], Float[Array, "parameter parameter"]]:
+    """Log prior of the likelihood's parameters; gradient and Hessian of the log posterior."""
+    params = model.unravel(position, data)
+    flat, unravel = ravel_pytree(params.likelihood)
+
+    def log_density(flat: Float[Array, " parameter"]) -> Float[Array, ""]:
+        changed: Params = params._replace(likelihood=unravel(flat))
+        return model.likelihood.log_prior(changed.likelihood) + model.log_likelihood(changed, data)
+
+    log_prior = model.likelihood.log_prior(params.likelihood)
+    return log_prior, jax.grad(log_density)(flat), jax.hessian(log_density)(flat)
+
+
+@partial(jax.jit, static_argnums=1)
+def _normal(key: PRNGKeyArray, shape: tuple[int, int]) -> Float[Array, "draw weight"]:
+    return jax.random.normal(key, shape)
