@@ -246,18 +246,18 @@ def test_curvature_is_the_hessian_where_residuals_are_zero():
         data = posterior.data._replace(y=y)
         model = posterior.model
         loss = lambda p: -model.log_likelihood(model.unravel(p, data), data)  # noqa: E731
-        return jax.hessian(loss)(position)
+        return jax.jit(jax.hessian(loss))(position)
 
     found = curvature(position, posterior, "full")
     np.testing.assert_allclose(found, hessian(outputs), atol=1e-8)
     assert np.abs(found - hessian(outputs + 0.1)).max() > 0.1, "planted: residuals"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(
     "posterior",
     [
-        bnn(Normal(0.5), 2, num_points=1),
         bnn(Categorical(), 3, num_points=1),
         bnn(HeteroscedasticNormal(), 2, num_points=1),
     ],
@@ -296,6 +296,7 @@ def test_last_layer_is_everything_where_there_is_no_other():
     np.testing.assert_array_equal(*found)
 
 
+@pytest.mark.slow
 @structures
 def test_last_layer_given_the_others(structure):
     posterior = bnn(Categorical(), 3)
@@ -333,7 +334,7 @@ def test_fisher_information_of_the_outputs(likelihood, exact):
         p = np.asarray(jax.nn.softmax(2 * outputs))
         exact = 4 * (np.diag(p) - np.outer(p, p))
     y = jnp.array(1) if isinstance(likelihood, Categorical) else jnp.array([1.3, 0.2])
-    found = output_curvature(likelihood, (), outputs, y)
+    found = jax.jit(lambda outputs, y: output_curvature(likelihood, (), outputs, y))(outputs, y)
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-9)
 
 
@@ -344,12 +345,13 @@ def test_rows_in_batches_add_up(monkeypatch):
     monkeypatch.setattr("credence.methods.curvature.BATCH_NUMBERS", 7 * 2 * posterior.num_weights)
     apply, unravel = posterior.model.network.apply, posterior.unravel
     outputs = lambda p: apply(unravel(p).network, posterior.data.x)  # noqa: E731
-    jacobian = np.asarray(jax.jacrev(outputs)(position), float).reshape(31 * 2, -1)
+    jacobian = np.asarray(jax.jit(jax.jacrev(outputs))(position), float).reshape(31 * 2, -1)
     exact = 4 * jacobian.T @ jacobian
     found = curvature(position, posterior, "full")
     np.testing.assert_allclose(found, exact, atol=1e-4 * exact.max())
 
 
+@pytest.mark.slow
 def test_learnt_noise_gets_a_gaussian_of_its_own():
     """Around the joint mode of weights and log noise, found here by Newton's method."""
     problem = linear_regression(num_points=40)
@@ -395,7 +397,9 @@ def test_draws_predict_with_the_linearised_network():
     apply = posterior.model.network.apply
     function = lambda w: apply(unravel(w), posterior.data.x)  # noqa: E731
     offsets = weights(ensemble) - np.asarray(flat)
-    taylor = function(flat) + jnp.einsum("pow,dw->dpo", jax.jacrev(function)(flat), offsets)
+    taylor = function(flat) + jnp.einsum(
+        "pow,dw->dpo", jax.jit(jax.jacrev(function))(flat), offsets
+    )
     outputs = ensemble.outputs(posterior.data.x)
     np.testing.assert_allclose(outputs, taylor, atol=1e-4)
     assert np.abs(plain.outputs(posterior.data.x) - taylor).max() > 0.05
@@ -485,7 +489,7 @@ def test_trace_class_priors_have_kronecker_structure():
     position = some_position(posterior)
     found = spectrum(position, posterior, "kronecker", "all")
     local = local_gaussian(position, posterior, found, "all", is_full=False)
-    gradient = np.asarray(jax.grad(posterior.log_density)(position, posterior.data), float)
+    gradient = np.asarray(jax.jit(jax.grad(posterior.log_density))(position, posterior.data), float)
     precision = curvature(position, posterior, "kronecker") + np.diag(
         prior_stds(posterior, "all") ** -2
     )
