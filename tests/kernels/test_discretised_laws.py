@@ -1,152 +1,46 @@
-"""Unadjusted kernels on a Gaussian: the stationary law of the discretised chain is known exactly.
-
-On N(mean, P^-1) a step is linear, z' = A z + B xi with z = (position - mean[, velocity]), so the
-stationary covariance S solves S = A S A' + B B'. Started there, a kernel must stay there.
-"""
+"""Unadjusted kernels on a Gaussian stay in the stationary law of their own discretisation."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxtyping import Float, PRNGKeyArray
 from scipy.linalg import solve_discrete_lyapunov
 
-from credence.kernels.base import Kernel
 from credence.kernels.cyclical import cyclical
-from credence.kernels.rms_sgld import RMSState, rms_sgld
-from credence.kernels.sghmc import AdaptiveState, SGHMCState, scale_adapted_sghmc, sghmc
-from credence.kernels.ula import LangevinState, ula
-from credence.posterior import LogDensity
+from credence.kernels.rms_sgld import rms_sgld
+from credence.kernels.sghmc import scale_adapted_sghmc
+from credence.kernels.ula import ula
 
-from .targets import GaussianTarget, correlated, gaussian_log_density, standard, z_scores
+from .laws import (
+    Chain,
+    cyclical_chain,
+    frozen_adapted_chain,
+    frozen_rms_chain,
+    precision,
+    scores_after,
+    sghmc_chain,
+    sgld_chain,
+    ula_chain,
+)
+from .targets import GaussianTarget, correlated, gaussian_log_density, standard
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-NUM_CHAINS, NUM_STEPS = 20_000, 10
-
-Matrix = Float[np.ndarray, "row column"]
-
-
-class Chain(NamedTuple):
-    """A kernel with fixed settings, and its linear recursion on a target."""
-
-    kernel: Kernel
-    state: Callable[[Any], Any]
-    """State from z + (mean, 0)."""
-    flatten: Callable[[Any], Any]
-    """Its inverse."""
-    transition: Matrix
-    noise: Matrix
-    """B B'."""
-
-
-def precision(target: GaussianTarget) -> Matrix:
-    return np.linalg.inv(target.cholesky @ target.cholesky.T)
-
-
-def ula_chain(target: GaussianTarget, log_density: LogDensity, temperature: float = 1.0) -> Chain:
-    step, metric = 0.9 * target.stds[0] ** 2, np.linspace(0.5, 1.5, target.dimension)
-    return Chain(
-        ula(
-            log_density,
-            step_size=step,
-            inverse_mass=jnp.asarray(metric),
-            temperature=temperature,
-        ),
-        LangevinState,
-        lambda state: state.position,
-        np.eye(target.dimension) - 0.5 * step * metric[:, None] * precision(target),
-        step * temperature * np.diag(metric),
-    )
-
-
-def frozen_rms_chain(target: GaussianTarget, log_density: LogDensity) -> Chain:
-    step, square = 0.5 * target.stds[0] ** 2, np.linspace(0.5, 1.5, target.dimension)
-    metric = 1 / (0.1 + np.sqrt(square))
-    return Chain(
-        rms_sgld(log_density, step_size=step, decay=1.0, damping=0.1),
-        lambda z: RMSState(z, jnp.asarray(square)),
-        lambda state: state.position,
-        np.eye(target.dimension) - 0.5 * step * metric[:, None] * precision(target),
-        step * np.diag(metric),
-    )
-
-
-def momentum_matrices(
-    target: GaussianTarget, rate: np.ndarray, friction: float, noise: np.ndarray
-) -> tuple[Matrix, Matrix]:
-    """Of (w, v): v' = (1 - a) v - rate P w + noise^(1/2) xi, w' = w + v'."""
-    identity, pull = np.eye(target.dimension), rate[:, None] * precision(target)
-    damp = (1 - friction) * identity
-    transition = np.block([[identity - pull, damp], [-pull, damp]])
-    both = np.vstack([identity, identity])
-    return transition, both @ np.diag(noise) @ both.T
-
-
-def sghmc_chain(target: GaussianTarget, log_density: LogDensity) -> Chain:
-    step, friction, metric = 0.5 * target.stds[0], 0.2, np.linspace(0.5, 1.5, target.dimension)
-    rate, variance = step**2 * metric, 0.3 / target.stds[0] ** 2
-    kernel = sghmc(
-        log_density,
-        step_size=step,
-        friction=friction,
-        inverse_mass=jnp.asarray(metric),
-        gradient_variance=variance,
-    )
-    matrices = momentum_matrices(target, rate, friction, 2 * friction * rate - rate**2 * variance)
-    return Chain(kernel, split_state(SGHMCState), join_state, *matrices)
-
-
-def frozen_adapted_chain(target: GaussianTarget, log_density: LogDensity) -> Chain:
-    step, friction = 0.4 * target.stds[0] ** 0.5, 0.2
-    square = np.linspace(0.5, 1.5, target.dimension)
-    rate = step**2 / np.sqrt(square)
-    kernel = scale_adapted_sghmc(
-        log_density, step_size=step, friction=friction, is_adapting=jnp.asarray(False)
-    )
-    zero = jnp.zeros(target.dimension)
-    make = lambda w, v: AdaptiveState(w, v, zero, jnp.asarray(square), zero + 1)  # noqa: E731
-    noise = np.maximum(2 * friction * rate - rate**2 * square, 0)
-    matrices = momentum_matrices(target, rate, friction, noise)
-    return Chain(kernel, split_state(make), join_state, *matrices)
-
-
-def split_state(make: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
-    return lambda z: make(*jnp.split(z, 2))
-
-
-def join_state(state: Any) -> Any:
-    return jnp.concatenate([state.position, state.velocity])
-
-
-CHAINS = [ula_chain, frozen_rms_chain, sghmc_chain, frozen_adapted_chain]
+CHAINS = [
+    ula_chain,
+    sgld_chain,
+    frozen_rms_chain,
+    sghmc_chain,
+    frozen_adapted_chain,
+    cyclical_chain,
+]
 TARGETS = [standard(2), correlated(2), correlated(20, correlation=0.5)]
 
 chains = pytest.mark.parametrize("make", CHAINS, ids=lambda make: make.__name__)
 targets = pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
-
-
-def scores_after(chain: Chain, target: GaussianTarget, factor: float = 1.0) -> dict[str, float]:
-    """z-scores of the chain's law after a few steps from its exact stationary law."""
-    covariance = solve_discrete_lyapunov(chain.transition, chain.noise)
-    root = np.linalg.cholesky(covariance)
-    centre = np.resize(np.append(target.mean, np.zeros(len(root))), len(root))
-    starts = centre + np.random.default_rng(0).normal(size=(NUM_CHAINS, len(root))) @ root.T
-    data = target._replace(factor=factor).data
-
-    def run(key: PRNGKeyArray, start: Any) -> Any:
-        state, _ = jax.lax.scan(
-            lambda state, key: chain.kernel.step(key, state, data),
-            chain.state(start),
-            jax.random.split(key, NUM_STEPS),
-        )
-        return chain.flatten(state)
-
-    ends = jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(1), NUM_CHAINS), starts)
-    return z_scores(np.linalg.solve(root, (np.asarray(ends) - centre).T).T)
 
 
 @chains
