@@ -14,6 +14,7 @@ training rows. Seconds are those of `fit`; the first split compiles, the others 
 
 import argparse
 import json
+import math
 import statistics
 import time
 import warnings
@@ -137,7 +138,7 @@ def show_summary(name: str, rows: list[dict[str, Any]]) -> None:
     """Means and standard errors over the splits, and the published ones."""
 
     def mean_error(score: str) -> str:
-        values = [row[score] for row in rows]
+        values = [row[score] for row in rows if math.isfinite(row[score])]
         error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
         return f"{statistics.mean(values):.3f} +- {error:.3f}"
 

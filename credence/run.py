@@ -32,7 +32,8 @@ from credence.checkpoint import claim_folder, load_tree, save_tree
 from credence.clock import CompileClock
 from credence.errors import Interrupted
 from credence.kernels.base import Recipe, Settings
-from credence.posterior import Data, minibatch
+from credence.minibatches import loader
+from credence.posterior import Data
 from credence.progress import NoProgress, Progress
 
 Draws = Float[np.ndarray, "chain draw weight"]
@@ -70,7 +71,8 @@ def fixed(**settings: Any) -> Adapter:
 class PhaseResult:
     """What a phase leaves behind."""
 
-    positions: Float[Array, "chain weight"]
+    states: Any
+    """The kernel's last states: where a later phase of the same kernel may go on."""
     draws: Draws
     """Empty (chain, 0, weight) where the phase keeps none."""
     info: dict[str, np.ndarray]
@@ -82,6 +84,11 @@ class PhaseResult:
     seconds: float
     """Wall time without compilation."""
     compile_seconds: float
+
+    @property
+    def positions(self) -> Float[Array, "chain weight"]:
+        """Where the chains are."""
+        return self.states.position
 
 
 class _Saved(NamedTuple):
@@ -203,6 +210,7 @@ class Driver(AbstractContextManager["Driver"]):
         keep_draws: bool = True,
         budget_share: float = 1.0,
         may_stop_early: bool = False,
+        states: Any = None,
     ) -> PhaseResult:
         """Run one phase, or read it from the folder as far as it got.
 
@@ -216,6 +224,7 @@ class Driver(AbstractContextManager["Driver"]):
             keep_draws: return (and save) positions of all draws.
             budget_share: share of max_seconds used up when this phase must end.
             may_stop_early: True where an interrupted phase leaves a usable result.
+            states: of this kernel, left by an earlier phase, to go on from, in place of positions.
         Raises:
             Interrupted: on Ctrl-C where there is nothing usable yet.
             StorageError: where a checkpoint cannot be written or read.
@@ -224,7 +233,9 @@ class Driver(AbstractContextManager["Driver"]):
         block_draws = -(-num_draws // max(1, round(num_draws * thinning / block_steps)))
         devices = chain_devices(len(positions))
         settings = adapter.settings(adapter.memory)
-        states = spread(init_states(positions, settings, data, recipe=recipe), devices)
+        if states is None:
+            states = init_states(positions, settings, data, recipe=recipe)
+        states = spread(states, devices)
         phase = _Phase(
             program=partial(
                 run_block,
@@ -412,35 +423,6 @@ def reduce_info(info: Any) -> dict[str, Float[Array, " chain"]]:
     return {name: reduce(leaf) for name, leaf in info._asdict().items()}
 
 
-def loader(
-    key: PRNGKeyArray, data: Data, batch_size: int | None
-) -> tuple[Callable[[Array, Any], tuple[Any, Data]], Any]:
-    """load(step, epoch) -> (epoch, batch): all data, or slices of shuffled epochs.
-
-    The data are shuffled once per epoch and then sliced (a gather at every step is several times
-    slower); the last slice of an epoch is filled up with rows of weight zero.
-    """
-    num_points = data.x.shape[0]
-    if batch_size is None or batch_size >= num_points:
-        return lambda step, epoch: (epoch, data), ()
-    num_batches = -(-num_points // batch_size)
-    row = jnp.arange(num_batches * batch_size)
-    is_real = jnp.where(row < num_points, 1.0, 0.0).reshape(num_batches, batch_size)
-
-    def shuffle(epoch_index: Array) -> Data:
-        order = jax.random.permutation(jax.random.fold_in(key, epoch_index), num_points)
-        index = jnp.take(order, row % num_points).reshape(num_batches, batch_size)
-        return jax.vmap(partial(minibatch, data))(index, is_real)
-
-    def load(step: Array, epoch: Data) -> tuple[Data, Data]:
-        index = step % num_batches
-        epoch = jax.lax.cond(index == 0, lambda: shuffle(step // num_batches), lambda: epoch)
-        return epoch, jax.tree.map(lambda leaf: leaf[index], epoch)
-
-    shapes = jax.eval_shape(shuffle, jnp.zeros((), jnp.int32))
-    return load, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-
-
 def _stored(block: Block, keep_draws: bool) -> tuple[Any, dict[str, Any]]:
     """What is kept of a block: arrays, or their shapes where it holds shapes."""
     if keep_draws:
@@ -464,7 +446,7 @@ def _collect(
     }
     done = next(iter(info.values())).shape[1]
     return PhaseResult(
-        saved.states.position,
+        saved.states,
         draws,
         info,
         saved.memory,

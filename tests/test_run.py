@@ -23,9 +23,10 @@ import pytest
 from credence.clock import CompileClock
 from credence.errors import Interrupted, StorageError
 from credence.kernels.base import Kernel, Recipe
+from credence.minibatches import loader
 from credence.posterior import Data
 from credence.progress import Line, NoProgress
-from credence.run import Adapter, Driver, PhaseResult, chain_devices, fixed, loader
+from credence.run import Adapter, Driver, PhaseResult, chain_devices, fixed
 
 NUM_CHAINS, NUM_WEIGHTS, NUM_POINTS = 4, 3, 10
 

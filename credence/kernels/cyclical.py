@@ -17,8 +17,8 @@ class CyclicalState(NamedTuple):
     num_steps: Int[Array, ""]
 
     @property
-    def position(self) -> Position:
-        """Where the inner kernel is."""
+    def position(self) -> Any:
+        """Where the inner kernel is, leaves (weight,) or with chains in front."""
         return self.inner.position
 
 

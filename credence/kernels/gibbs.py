@@ -74,7 +74,7 @@ def with_gibbs(
         fresh = inner.init(moved.position, data)
         renewed = {
             name: getattr(fresh, name)
-            for name in ("position", "log_density", "gradient", "log_ratio")
+            for name in ("position", "log_density", "gradient")
             if name in state._fields
         }
         return state._replace(**renewed), info

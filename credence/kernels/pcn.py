@@ -13,10 +13,10 @@ from credence.posterior import Data, LogDensity, Position
 
 
 class PCNState(NamedTuple):
-    """Position, and its log density relative to the reference."""
+    """Position, and the target's log density there (whatever the reference, which may change)."""
 
     position: Position
-    log_ratio: Float[Array, ""]
+    log_density: Float[Array, ""]
 
 
 class PCNInfo(NamedTuple):
@@ -56,15 +56,18 @@ def pcn(
         raise InputError(f"step_size must be > 0 and at most 1, got {step_size}; start near 0.1.")
 
     def init(position: Position, data: Data) -> PCNState:
-        z = (position - reference_mean) / reference_std
-        return PCNState(position, log_density(position, data) + 0.5 * jnp.sum(z**2))
+        return PCNState(position, log_density(position, data))
+
+    def log_r(state: PCNState) -> Float[Array, ""]:
+        z = (state.position - reference_mean) / reference_std
+        return state.log_density + 0.5 * jnp.sum(z**2)
 
     def step(key: PRNGKeyArray, state: PCNState, data: Data) -> tuple[PCNState, PCNInfo]:
         key_noise, key_accept = jax.random.split(key)
         noise = jax.random.normal(key_noise, state.position.shape, state.position.dtype)
         kept = jnp.sqrt(1 - step_size**2) * (state.position - reference_mean)
         new = init(reference_mean + kept + step_size * reference_std * noise, data)
-        log_ratio = new.log_ratio - state.log_ratio
+        log_ratio = log_r(new) - log_r(state)
         is_finite = jnp.isfinite(log_ratio)
         acceptance_rate = jnp.where(is_finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
         is_accepted = jax.random.uniform(key_accept) < acceptance_rate

@@ -83,6 +83,10 @@ class AdaptiveState(NamedTuple):
     """Steps over which the means are taken."""
 
 
+FIRST_WINDOW = 100.0
+"""Steps for which a first V of one per row counts: at a mode the first gradients are too small."""
+
+
 def scale_adapted_sghmc(
     log_density: LogDensity,
     *,
@@ -104,9 +108,8 @@ def scale_adapted_sghmc(
     check_friction(friction)
 
     def init(position: Position, data: Data) -> AdaptiveState:
-        gradient = jax.grad(log_density)(position, data)
         rest, one = jnp.zeros_like(position), jnp.ones_like(position)
-        return AdaptiveState(position, rest, gradient, gradient**2 + 1e-8, one)
+        return AdaptiveState(position, rest, rest, jnp.sum(data.weight) * one, FIRST_WINDOW * one)
 
     def step(
         key: PRNGKeyArray, state: AdaptiveState, data: Data

@@ -10,20 +10,28 @@ from credence.errors import InputError, did_you_mean
 from credence.methods.base import Method
 from credence.methods.deep_ensemble import MAP, DeepEnsemble, Training
 from credence.methods.hamiltonian import HMC, NUTS
+from credence.methods.langevin import MALA
 from credence.methods.laplace import Laplace
 from credence.methods.mc_dropout import MCDropout
 from credence.methods.microcanonical import MCLMC
+from credence.methods.pcn import PCN
+from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA
 from credence.methods.swag import SWAG
 from credence.methods.variational import Variational
 from credence.posterior import Posterior
 
 __all__ = [
     "HMC",
+    "MALA",
     "MAP",
     "MCLMC",
     "METHODS",
     "NUTS",
+    "PCN",
+    "SGHMC",
+    "SGLD",
     "SWAG",
+    "ULA",
     "DeepEnsemble",
     "Laplace",
     "MCDropout",
@@ -35,7 +43,22 @@ __all__ = [
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
-    for method in (MAP, DeepEnsemble, Laplace, Variational, MCDropout, SWAG, HMC, NUTS, MCLMC)
+    for method in (
+        MAP,
+        DeepEnsemble,
+        Laplace,
+        Variational,
+        MCDropout,
+        SWAG,
+        HMC,
+        NUTS,
+        MCLMC,
+        MALA,
+        ULA,
+        SGLD,
+        SGHMC,
+        PCN,
+    )
 }
 """All methods by name."""
 

@@ -197,18 +197,24 @@ def measured_cost(
     phases add up to the wall time; what belongs to no phase is "other". A resumed run counts what
     its phases took before as well.
     """
-    evaluations = sum(
-        int(result.info["num_gradients"].sum()) * result.num_rows
-        for result in driver.results.values()
-        if "num_gradients" in result.info
-    )
+    gradients = _evaluated(driver, "num_gradients")
+    evaluations = _evaluated(driver, "num_evaluations") + gradients
     phases = {name: result.seconds for name, result in driver.results.items()}
     in_phases = sum(result.compile_seconds for result in driver.results.values())
     phases["compile"] = max(in_phases, compile_seconds)
     phases["other"] = max(seconds - sum(phases.values()), 0.0)
     return Cost(
         likelihood_evaluations=evaluations,
-        gradient_evaluations=evaluations,
-        flops=6.0 * posterior.num_weights * evaluations,
+        gradient_evaluations=gradients,
+        flops=posterior.num_weights * (2.0 * evaluations + 4.0 * gradients),
         seconds=phases,
+    )
+
+
+def _evaluated(driver: Driver, count: str) -> int:
+    """Data points at which the phases' steps evaluated the likelihood, by a count of their Info."""
+    return sum(
+        int(result.info[count].sum()) * result.num_rows
+        for result in driver.results.values()
+        if count in result.info
     )

@@ -8,7 +8,7 @@ program of the warm-up is that of sampling.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -72,7 +72,7 @@ def window_adaptation(
 
     def update(memory: Memory, block: Block) -> Memory:
         acceptance = float(np.mean(np.asarray(block.info["acceptance_rate"])))
-        memory = _move_step_size(memory, acceptance, target_acceptance_rate)
+        memory = move_step_size(memory, acceptance, target_acceptance_rate)
         memory = _add_draws(memory, np.asarray(block.draws))
         memory = memory._replace(round=memory.round + 1)
         return _renew_metric(memory) if int(memory.round) in ends else memory
@@ -100,16 +100,22 @@ def metric_ends(num_rounds: int) -> list[int]:
     return [*ends, last]
 
 
-def _move_step_size(memory: Memory, acceptance: float, target: float) -> Memory:
+def move_step_size(
+    memory: Any, acceptance: float, target: float, *, most: float = 4.0, order: float = 2.0
+) -> Any:
     """Damped Newton steps on the log step size, and the running mean of the values used.
+
+    `memory` has `rounds_since_metric`, `log_step_size` and `mean_log_step_size`, as `Memory`; the
+    step size grows at most `most` times; the root of the energy error is proportional to its power
+    `order`, 2 for long leapfrog trajectories.
 
     For small steps h the energy error is about N(-m, 2 m) with m proportional to h^4, and the
     acceptance rate is a = 2 Phi(-sqrt(m / 2)) (Beskos et al., "Optimal tuning of the hybrid Monte
-    Carlo algorithm", 2013): z(a) = -Phi^-1(a / 2) is proportional to h^2.
+    Carlo algorithm", 2013): z(a) = -Phi^-1(a / 2) is proportional to h^order.
     """
     count = memory.rounds_since_metric + 1
     z = -ndtri(0.5 * np.clip([target, acceptance], 1e-3, 1 - 1e-3))
-    newton = np.clip(0.5 * np.log(z[0] / z[1]), -np.log(4), np.log(4))
+    newton = np.clip(np.log(z[0] / z[1]) / order, -np.log(4), np.log(most))
     log_step = memory.log_step_size + newton / np.sqrt(count)
     mean = (
         log_step
@@ -162,19 +168,46 @@ def reasonable_step_size(
 
     Hoffman & Gelman (2014), heuristic of section 3.2.1, with one momentum per chain.
     """
+
+    def acceptance(step_size: Float[Array, ""]) -> Float[Array, ""]:
+        return trial_acceptance(
+            key, positions, step_size, inverse_mass, data, log_density=log_density, num_steps=1
+        )
+
+    sizes = 2.0 ** jnp.arange(2, -18, -1, dtype=positions.dtype)
+    is_good = (jax.lax.map(acceptance, sizes) > 0.5).at[-1].set(True)
+    return sizes[jnp.argmax(is_good)]
+
+
+@partial(jax.jit, static_argnames=("log_density", "num_steps"))
+def trial_acceptance(
+    key: PRNGKeyArray,
+    positions: Float[Array, "chain weight"],
+    step_size: Float[Array, ""],
+    inverse_mass: Float[Array, " weight"],
+    data: Data,
+    *,
+    log_density: LogDensity,
+    num_steps: int,
+) -> Float[Array, ""]:
+    """Mean acceptance rate of leapfrog trajectories from each chain's position, one momentum each.
+
+    An unstable step size shows after a few steps: its errors grow exponentially.
+    """
     value_and_grad = jax.vmap(jax.value_and_grad(log_density), (0, None))
     noise = jax.random.normal(key, positions.shape, positions.dtype)
     momentum = noise / jnp.sqrt(inverse_mass)
     value, grad = value_and_grad(positions, data)
 
-    def acceptance(step_size: Float[Array, ""]) -> Float[Array, ""]:
+    def leapfrog(_: Any, state: Any) -> Any:
+        position, momentum, _, grad = state
         half = momentum + 0.5 * step_size * grad
-        new_value, new_grad = value_and_grad(positions + step_size * inverse_mass * half, data)
-        end = half + 0.5 * step_size * new_grad
-        kinetic = 0.5 * jnp.sum(inverse_mass * (momentum**2 - end**2), axis=-1)
-        log_ratio = jnp.nan_to_num(new_value - value + kinetic, nan=-jnp.inf)
-        return jnp.mean(jnp.exp(jnp.minimum(log_ratio, 0.0)))
+        position = position + step_size * inverse_mass * half
+        value, grad = value_and_grad(position, data)
+        return position, half + 0.5 * step_size * grad, value, grad
 
-    sizes = 2.0 ** jnp.arange(2, -18, -1, dtype=positions.dtype)
-    is_good = (jax.lax.map(acceptance, sizes) > 0.5).at[-1].set(True)
-    return sizes[jnp.argmax(is_good)]
+    start = (positions, momentum, value, grad)
+    _, end, new_value, _ = jax.lax.fori_loop(0, num_steps, leapfrog, start)
+    kinetic = 0.5 * jnp.sum(inverse_mass * (momentum**2 - end**2), axis=-1)
+    log_ratio = jnp.nan_to_num(new_value - value + kinetic, nan=-jnp.inf)
+    return jnp.mean(jnp.exp(jnp.minimum(log_ratio, 0.0)))

@@ -187,7 +187,7 @@ class HierarchicalGamma:
     def conditional(
         self, network: Network, params: Any
     ) -> tuple[Float[Array, " group"], Float[Array, " group"]]:
-        """Shape and rate of each precision's Gamma law given the weights: the prior is conjugate."""
+        """Shape and rate of every precision's Gamma law given the weights: it is conjugate."""
         groups, leaves = self.groups(params), jax.tree.leaves(params)
         stds = jax.tree.leaves(self.stds(network, params, jnp.zeros(max(groups) + 1)))
         shape, rate = jnp.full((2, max(groups) + 1), self.shape).at[1].set(self.rate)

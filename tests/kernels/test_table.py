@@ -279,3 +279,25 @@ def test_step_size_must_be_positive(row: Row, step_size: float):
     settings = {**row.settings(standard(2)), "step_size": step_size}
     with pytest.raises(InputError, match="step_size must be > 0"):
         row.build(gaussian_log_density, **settings)
+
+
+@exact_kernels
+def test_settings_may_change_between_steps(row: Row):
+    """What State keeps belongs to the target, not to the settings it was computed with."""
+    target = correlated(2)
+    starts = target.sample(seed=8, num_draws=NUM_CHAINS)
+    settings = row.settings(target)
+    other = {
+        name: value if name in ("trajectory_length", "decoherence_length") else 0.8 * value
+        for name, value in settings.items()
+    }
+
+    def chain(key: PRNGKeyArray, start: Float[Array, " weight"]) -> Any:
+        state = row.build(gaussian_log_density, **settings).init(start, target.data)
+        kernel = row.build(gaussian_log_density, **other)
+        step = lambda state, key: kernel.step(key, state, target.data)  # noqa: E731
+        return jax.lax.scan(step, state, jax.random.split(key, row.num_steps))[0].position
+
+    ends = jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(9), NUM_CHAINS), starts)
+    scores = z_scores(target.whiten(ends))
+    assert max(scores.values()) < 4.5, scores

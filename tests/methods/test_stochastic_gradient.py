@@ -1,0 +1,220 @@
+"""ULA, SGLD and SGHMC as whole methods, against the exact law of their discretisation.
+
+Without a hidden layer the posterior is N(mean, P^-1), and with all rows in every step the chain is
+a linear recursion whose stationary covariance is known.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from exact import linear_regression
+from scipy.linalg import solve_discrete_lyapunov
+
+from credence.clock import CompileClock
+from credence.errors import InputError
+from credence.kernels.ula import LangevinState
+from credence.methods.deep_ensemble import Training
+from credence.methods.preconditioning import gradient_metric, gradient_moments
+from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA, StochasticGradient
+from credence.models import MLP, HierarchicalGamma, Normal
+from credence.posterior import Posterior
+from credence.run import Block
+
+from .test_hamiltonian import chain_z, weights
+
+SETTINGS: dict[str, Any] = {
+    "num_chains": 64,
+    "num_draws": 300,
+    "num_warmup": 1000,
+    "thinning": 10,
+    "training": Training(max_epochs=300),
+}
+PROBLEM = linear_regression()
+ULA_STEP, SGHMC_STEP, FRICTION = 0.02, 0.12, 0.2
+
+
+def precision() -> np.ndarray:
+    return np.linalg.inv(PROBLEM.solve()[1])
+
+
+def langevin_covariance() -> np.ndarray:
+    transition = np.eye(4) - 0.5 * ULA_STEP * precision()
+    return solve_discrete_lyapunov(transition, ULA_STEP * np.eye(4))
+
+
+def momentum_covariance() -> np.ndarray:
+    identity, pull = np.eye(4), SGHMC_STEP**2 * precision()
+    transition = np.block(
+        [[identity - pull, (1 - FRICTION) * identity], [-pull, (1 - FRICTION) * identity]]
+    )
+    noise = 2 * FRICTION * SGHMC_STEP**2 * np.kron(np.ones((2, 2)), identity)
+    return solve_discrete_lyapunov(transition, noise)[:4, :4]
+
+
+EXACT = {
+    "ula": (ULA(step_size=ULA_STEP, preconditioner="none", **SETTINGS), langevin_covariance),
+    "sghmc": (
+        SGHMC(step_size=SGHMC_STEP, friction=FRICTION, preconditioner="none", **SETTINGS),
+        momentum_covariance,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_law_of_the_discretised_chain(name: str):
+    method, covariance = EXACT[name]
+    draws = weights(method.run(0, PROBLEM.posterior))
+    centred = draws - PROBLEM.solve()[0]
+    products = centred[..., :, None] * centred[..., None, :]
+    assert chain_z(draws, PROBLEM.solve()[0]).max() < 4.5
+    assert chain_z(products, covariance()).max() < 4.5
+    # Planted: the law of the continuous process, which no step size above 0 has.
+    assert chain_z(products, PROBLEM.solve()[1]).max() > 8
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        SGLD(**SETTINGS),
+        SGLD(batch_size=4, **SETTINGS),
+        SGLD(preconditioner="rms", **SETTINGS | {"step_size": 0.002}),
+        SGLD(num_cycles=3, **SETTINGS | {"step_size": 0.1}),
+        SGHMC(**SETTINGS),
+        SGHMC(batch_size=4, **SETTINGS),
+        SGHMC(preconditioner="scale_adapted", **SETTINGS | {"step_size": 0.01, "thinning": 200}),
+    ],
+    ids=lambda m: f"{m.name}-{m.preconditioner}-{m.batch_size}-{m.num_cycles}",
+)
+def test_near_the_posterior(method: StochasticGradient):
+    """Defaults and variants: means within .15 sd, standard deviations within 15 %."""
+    draws = weights(method.run(0, PROBLEM.posterior)).reshape(-1, 4)
+    mean, covariance = PROBLEM.solve()
+    std = np.sqrt(np.diag(covariance))
+    assert len(draws) == method.num_chains * method.num_draws
+    assert np.abs((draws.mean(0) - mean) / std).max() < 0.15
+    assert np.abs(draws.std(0) / std - 1).max() < 0.15
+
+
+def test_full_gradients_at_the_posterior_have_its_precision():
+    """E[g g'] = P for a Gaussian posterior, in standard errors of independent draws."""
+    mean, covariance = PROBLEM.solve()
+    draws = np.random.default_rng(0).multivariate_normal(mean, covariance, 4000)
+    posterior = PROBLEM.posterior
+    square, _ = gradient_moments(
+        jax.random.key(0),
+        jnp.asarray(draws, jnp.float32),
+        posterior.data,
+        log_density=posterior.log_density,
+        batch_size=4,
+    )
+    exact = np.diag(precision())
+    z = np.abs(np.asarray(square) / exact - 1) * (len(draws) / 2) ** 0.5
+    assert z.max() < 4.5
+    assert (np.abs(np.asarray(square) / (1.15 * exact) - 1) * (len(draws) / 2) ** 0.5).max() > 4.5
+
+
+def test_variance_of_the_rows_gradients():
+    """The likelihood's gradient of every row at one position, in closed form."""
+    posterior, design = PROBLEM.posterior, np.column_stack([PROBLEM.x, np.ones(len(PROBLEM.x))])
+    mean = PROBLEM.solve()[0]
+    _, variance = gradient_moments(
+        jax.random.key(1),
+        jnp.tile(jnp.asarray(mean, jnp.float32), (20_000, 1)),
+        posterior.data,
+        log_density=posterior.log_density,
+        batch_size=4,
+    )
+    per_row = design * (PROBLEM.y - design @ mean)[:, None] / PROBLEM.noise_std**2
+    np.testing.assert_allclose(variance, per_row.var(axis=0, ddof=1), rtol=0.05)
+
+
+def test_metric_is_near_the_inverse_precision():
+    posterior = PROBLEM.posterior
+    draws = np.random.default_rng(1).multivariate_normal(*PROBLEM.solve(), 200)
+    positions = jnp.asarray(draws, jnp.float32)
+    adapter = gradient_metric(
+        jax.random.key(0),
+        posterior,
+        positions,
+        num_rounds=4,
+        batch_size=4,
+        target_acceptance_rate=0.9,
+    )
+    memory = adapter.memory
+
+    block = Block(LangevinState(positions), positions[:, None], {})
+    for _ in range(4):
+        memory = adapter.update(memory, block)
+    np.testing.assert_allclose(
+        adapter.settings(memory)["inverse_mass"], 1 / np.diag(precision()), rtol=0.5
+    )
+
+
+def test_resumed_run_is_the_same(tmp_path):
+    method = SGHMC(**SETTINGS | {"num_chains": 2, "num_draws": 40, "num_warmup": 200})
+    whole = weights(method.run(0, PROBLEM.posterior))
+    first = weights(method.run(0, PROBLEM.posterior, folder=tmp_path))
+    again = weights(method.run(0, PROBLEM.posterior, folder=tmp_path))
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, whole)
+
+
+def test_second_data_set_compiles_nothing():
+    method = SGHMC(**SETTINGS | {"num_chains": 2, "num_draws": 40, "num_warmup": 200})
+    method.run(0, PROBLEM.posterior)
+    other = linear_regression(seed=5).posterior
+    with CompileClock() as clock:
+        method.run(1, other)
+    assert clock.num_traces == 0
+
+
+def test_hierarchical_precisions_by_gibbs():
+    """With Gibbs updates the sampler still has the moments that it has without."""
+    posterior = Posterior(
+        MLP(1, hidden=()),
+        HierarchicalGamma(shape=4.0, rate=4.0, scaling="unit"),
+        Normal(PROBLEM.noise_std),
+        (PROBLEM.x, PROBLEM.y),
+    )
+    settings = SETTINGS | {"num_draws": 500}
+    plain, gibbs = (SGHMC(gibbs=g, **settings).run(3, posterior) for g in (False, True))
+    a, b = (np.asarray(e.params.prior).mean(axis=1)[:, 0] for e in (plain, gibbs))
+    error = ((a.var() + b.var()) / len(a)) ** 0.5
+    assert abs(a.mean() - b.mean()) < 5 * error + 0.02
+    assert b.std() > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"step_size": 0.0}, "step_size must be > 0"),
+        ({"step_size": float("nan")}, "step_size must be > 0"),
+        ({"exploration_share": 1.0}, "exploration_share"),
+        ({"num_cycles": -1}, "num_cycles"),
+        ({"preconditioner": "magic"}, "preconditioner"),
+        ({"gibbs": True, "num_cycles": 2}, "do not go together"),
+    ],
+)
+@pytest.mark.parametrize("method", [SGLD, SGHMC])
+def test_bad_settings(method: type[StochasticGradient], settings: dict, message: str):
+    with pytest.raises(InputError, match=message):
+        method(**settings)
+
+
+@pytest.mark.parametrize("friction", [0.0, -0.1, 1.5, float("nan")])
+def test_friction_out_of_range(friction: float):
+    with pytest.raises(InputError, match="friction must be in"):
+        SGHMC(friction=friction)
+
+
+def test_batch_larger_than_the_data():
+    with pytest.raises(InputError, match="more than the 12 rows"):
+        SGLD(batch_size=13).run(0, PROBLEM.posterior)
+
+
+def test_gibbs_needs_a_hierarchical_prior():
+    with pytest.raises(InputError, match="hierarchical"):
+        SGLD(gibbs=True).run(0, PROBLEM.posterior)
