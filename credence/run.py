@@ -32,7 +32,7 @@ from credence.checkpoint import claim_folder, load_tree, save_tree
 from credence.clock import CompileClock
 from credence.errors import Interrupted
 from credence.kernels.base import Recipe, Settings
-from credence.minibatches import loader
+from credence.minibatches import epochs
 from credence.posterior import Data
 from credence.progress import NoProgress, Progress
 
@@ -376,25 +376,39 @@ def run_block(
         key: PRNGKeyArray,
     ) -> Block:
         kernel = recipe(settings)
-        load, first = loader(key, data, batch_size)
+        step_all = lambda keys, states, batch: kernel_map(  # noqa: E731
+            lambda key, state: kernel.step(key, state, batch)
+        )(keys, states)
 
-        def step(carry: tuple[Any, Any], inputs: tuple[Any, Any]) -> tuple[Any, Any]:
-            (states, epoch), (index, keys) = carry, inputs
-            epoch, batch = load(index, epoch)
-            states, info = kernel_map(lambda key, state: kernel.step(key, state, batch))(
-                keys, states
+        def step(index: Array, trace: _Trace, batch: Data) -> _Trace:
+            states, info = step_all(step_keys[:, index], trace.states, batch)
+            draw = index // thinning
+            return _Trace(
+                states,
+                trace.draws.at[draw].set(states.position),
+                jax.tree.map(
+                    lambda sums, leaf: sums.at[draw].add(leaf), trace.sums, info._asdict()
+                ),
             )
-            return (states, epoch), info
 
-        def draw(carry: Any, inputs: Any) -> tuple[Any, Any]:
-            carry, info = jax.lax.scan(step, carry, inputs)
-            return carry, (carry[0].position, reduce_info(info))
+        def epoch(number: Array, trace: _Trace) -> _Trace:
+            load, first = shuffled(number), number * num_batches
+            last = jnp.minimum(first + num_batches, num_steps)
+            return jax.lax.fori_loop(
+                first, last, lambda index, trace: step(index, trace, load(index - first)), trace
+            )
 
-        steps = jnp.arange(num_steps).reshape(num_draws, thinning)
-        keys = step_keys.swapaxes(0, 1).reshape(num_draws, thinning, -1)
-        (states, _), (draws, info) = jax.lax.scan(draw, (states, first), (steps, keys))
+        num_epochs, num_batches, shuffled = epochs(key, data, batch_size, num_steps)
+        one_batch = jax.eval_shape(lambda: shuffled(0)(0))
+        info = jax.eval_shape(step_all, step_keys[:, 0], states, one_batch)[1]
+        trace = _Trace(states, *_empty(states.position, info, num_draws))
+        trace = jax.lax.fori_loop(0, num_epochs, epoch, trace)
         chain_first = lambda leaf: leaf.swapaxes(0, 1)  # noqa: E731
-        return Block(states, chain_first(draws), jax.tree.map(chain_first, info))
+        return Block(
+            trace.states,
+            chain_first(trace.draws),
+            jax.tree.map(lambda sums: chain_first(_per_draw(sums, thinning)), trace.sums),
+        )
 
     if devices > 1:
         every = PartitionSpec()
@@ -413,14 +427,31 @@ def _one_by_one(step: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arguments: jax.lax.map(lambda chain: step(*chain), arguments)
 
 
-def reduce_info(info: Any) -> dict[str, Float[Array, " chain"]]:
-    """An Info with leaves (step, chain) to a number per chain: counts summed, the rest averaged."""
+class _Trace(NamedTuple):
+    """What a block carries from step to step."""
 
-    def reduce(leaf: Array) -> Array:
+    states: Any
+    draws: Float[Array, "draw chain weight"]
+    sums: dict[str, Array]
+    """Of every number in Info over the steps of a draw: (draw, chain)."""
+
+
+def _empty(
+    positions: Float[Array, "chain weight"], info: Any, num_draws: int
+) -> tuple[Float[Array, "draw chain weight"], dict[str, Array]]:
+    """Draws and sums before the first step."""
+
+    def zeros(leaf: Any) -> Array:
         is_count = jnp.issubdtype(leaf.dtype, jnp.integer)
-        return jnp.sum(leaf, axis=0) if is_count else jnp.mean(leaf.astype(float), axis=0)
+        return jnp.zeros((num_draws, *leaf.shape), leaf.dtype if is_count else float)
 
-    return {name: reduce(leaf) for name, leaf in info._asdict().items()}
+    draws = jnp.zeros((num_draws, *positions.shape), positions.dtype)
+    return draws, {name: zeros(leaf) for name, leaf in info._asdict().items()}
+
+
+def _per_draw(sums: Array, thinning: int) -> Array:
+    """Counts stay sums over a draw's steps, the rest becomes a mean."""
+    return sums if jnp.issubdtype(sums.dtype, jnp.integer) else sums / thinning
 
 
 def _stored(block: Block, keep_draws: bool) -> tuple[Any, dict[str, Any]]:

@@ -19,11 +19,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from credence.clock import CompileClock
 from credence.errors import Interrupted, StorageError
 from credence.kernels.base import Kernel, Recipe
-from credence.minibatches import loader
+from credence.minibatches import epochs, permutation
 from credence.posterior import Data
 from credence.progress import Line, NoProgress
 from credence.run import Adapter, Driver, PhaseResult, chain_devices, fixed
@@ -367,12 +368,11 @@ def batches(
     batch_size: int, key: Any, data: Data = DATA, num_epochs: int = 1
 ) -> dict[str, jax.Array]:
     """x, y and weight, each (epoch, batch, row) or with more axes behind."""
-    load, first = loader(key, data, batch_size)
     num_batches = -(-NUM_POINTS // batch_size)
-    steps = jnp.arange(num_epochs * num_batches)
-    _, found = jax.lax.scan(lambda epoch, step: load(step, epoch), first, steps)
-    by_epoch = lambda leaf: leaf.reshape(num_epochs, num_batches, *leaf.shape[1:])  # noqa: E731
-    return jax.tree.map(by_epoch, found)._asdict()
+    found = epochs(key, data, batch_size, num_epochs * num_batches)
+    assert found[:2] == (num_epochs, num_batches)
+    epoch = lambda number: jax.vmap(found[2](number))(jnp.arange(num_batches))  # noqa: E731
+    return jax.lax.map(epoch, jnp.arange(num_epochs))._asdict()
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 4, 5, 9])
@@ -380,6 +380,23 @@ def test_an_epoch_has_every_row_once(batch_size):
     found = batches(batch_size, jax.random.key(0), num_epochs=2)
     for x, weight in zip(found["x"][..., 0], found["weight"], strict=True):
         np.testing.assert_array_equal(np.sort(x[weight > 0]), np.arange(NUM_POINTS))
+
+
+def test_all_orders_are_equally_likely():
+    keys = jax.random.split(jax.random.key(2), 24_000)
+    found = np.asarray(jax.vmap(lambda key: permutation(key, 4))(keys))
+    orders, counts = np.unique(found, axis=0, return_counts=True)
+    assert len(orders) == 24
+    assert stats.chisquare(counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("size", [1, 2, 257, 70_000])
+def test_an_order_has_every_row_once_and_none_prefers_its_place(size: int):
+    order = np.asarray(permutation(jax.random.key(3), size))
+    np.testing.assert_array_equal(np.sort(order), np.arange(size))
+    if size > 100:
+        correlation = np.corrcoef(order, np.arange(size))[0, 1]
+        assert abs(correlation) * size**0.5 < 4.5
 
 
 def test_epochs_are_shuffled_anew():
@@ -410,8 +427,9 @@ def test_batches_estimate_sums_without_bias():
 
 @pytest.mark.parametrize("batch_size", [None, NUM_POINTS, 100])
 def test_a_batch_of_everything_is_the_data_themselves(batch_size):
-    load, state = loader(jax.random.key(0), DATA, batch_size)
-    assert load(jnp.asarray(3), state)[1] is DATA
+    num_epochs, num_batches, shuffled = epochs(jax.random.key(0), DATA, batch_size, 7)
+    assert (num_epochs, num_batches) == (1, 7)
+    assert shuffled(0)(3) is DATA
 
 
 def test_another_run_of_the_same_shape_compiles_nothing():
