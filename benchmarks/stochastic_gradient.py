@@ -4,8 +4,8 @@
     CREDENCE_DATA=... python benchmarks/stochastic_gradient.py wine [--reference FILE]
 
 speed: SGHMC at batch 256 on a table of Adult's size (32,561 x 14, simulated; network 14-60-30-1,
-Bernoulli), the driver's compiled blocks beside a plain Python loop that slices a batch and calls one
-jitted step, as a training script would. Both without compilation; one device.
+Bernoulli), the driver's compiled blocks beside a plain Python loop that slices a batch and calls a
+jitted step, as a training script would. Without compilation; on one device, and 64 chains on all.
 
 wine: predictive means and standard deviations of SGHMC and SGLD on red wine (network 11-10-10-1,
 learnt noise) against a long NUTS (made first, about 3 minutes, or read from FILE). Offsets are in
@@ -31,7 +31,7 @@ def speed() -> None:
     from credence.kernels.base import Recipe
     from credence.kernels.sghmc import sghmc
     from credence.models import MLP, Bernoulli, Gaussian
-    from credence.run import init_states, run_block
+    from credence.run import init_states, run_block, spread
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(ROWS, FEATURES)).astype(np.float32)
@@ -44,9 +44,10 @@ def speed() -> None:
         "inverse_mass": np.ones(posterior.num_weights, np.float32),
     }
 
-    def blocks(num_chains: int) -> Callable[[int], Any]:
+    def blocks(num_chains: int, devices: int = 1) -> Callable[[int], Any]:
         positions = posterior.init(jax.random.key(0), num_chains)
         states = init_states(positions, settings, posterior.data, recipe=recipe)
+        states = spread(states, devices)
         return lambda seed: (
             run_block(
                 jax.random.key(seed),
@@ -57,7 +58,7 @@ def speed() -> None:
                 num_draws=STEPS // 100,
                 thinning=100,
                 batch_size=BATCH,
-                devices=1,
+                devices=devices,
             ).draws
         )
 
@@ -66,6 +67,9 @@ def speed() -> None:
     print(f"Python loop of jitted steps, 1 chain {loop:10,.0f} steps per second")
     print(f"compiled blocks, 1 chain             {one:10,.0f} ({one / loop:.1f}x)")
     print(f"compiled blocks, 64 chains           {many:10,.0f} (64 chains cost {one / many:.1f}x)")
+    devices = jax.local_device_count()
+    spread_out = steps_per_second(blocks(64, devices))
+    print(f"64 chains on {devices} devices {spread_out:23,.0f} ({one / spread_out:.1f}x)")
 
 
 def plain_loop(posterior: Any, settings: dict[str, Any]) -> Callable[[int], Any]:
@@ -143,12 +147,11 @@ def wine(reference: Path | None) -> None:
         if reference is not None:
             np.save(reference, exact)
     mean, std = exact.mean(axis=(0, 1)), exact.std(axis=(0, 1))
-    thinning = {"thinning": 1000}
     for method in (
-        methods.SGHMC(batch_size=128, **thinning),
-        methods.SGHMC(batch_size=512, **thinning),
-        methods.SGLD(batch_size=128, **thinning),
-        methods.SGLD(batch_size=512, **thinning),
+        methods.SGHMC(batch_size=128, thinning=1000),
+        methods.SGHMC(batch_size=512, thinning=250),
+        methods.SGLD(batch_size=128, thinning=1000),
+        methods.SGLD(batch_size=512, thinning=250),
     ):
         functions, about = predictions(method)
         chains = functions.mean(axis=1)
