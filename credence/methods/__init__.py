@@ -15,6 +15,7 @@ from credence.methods.laplace import Laplace
 from credence.methods.mc_dropout import MCDropout
 from credence.methods.microcanonical import MCLMC
 from credence.methods.pcn import PCN
+from credence.methods.rns_hmc import RNSHMC
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA
 from credence.methods.swag import SWAG
 from credence.methods.variational import Variational
@@ -28,6 +29,7 @@ __all__ = [
     "METHODS",
     "NUTS",
     "PCN",
+    "RNSHMC",
     "SGHMC",
     "SGLD",
     "SWAG",
@@ -58,6 +60,7 @@ METHODS: dict[str, type[Method]] = {
         SGLD,
         SGHMC,
         PCN,
+        RNSHMC,
     )
 }
 """All methods by name."""

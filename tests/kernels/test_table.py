@@ -26,6 +26,7 @@ from credence.kernels.microcanonical import adjusted_mclmc, mclmc
 from credence.kernels.pcn import pcn
 from credence.kernels.rms_sgld import rms_sgld
 from credence.kernels.sghmc import scale_adapted_sghmc, sghmc
+from credence.kernels.surrogate_hmc import surrogate_hmc
 from credence.kernels.ula import ula
 from credence.posterior import Data, LogDensity
 
@@ -103,12 +104,32 @@ def pcn_settings(target: GaussianTarget) -> dict[str, Any]:
     }
 
 
+def surrogate_settings(target: GaussianTarget) -> dict[str, Any]:
+    """A surrogate with another mean and precision, and without the target's correlations."""
+    std = np.linalg.norm(target.cholesky, axis=1)
+    return {
+        "step_size": 0.5 * float(target.stds[0]),
+        "inverse_mass": jnp.ones(target.dimension),
+        "surrogate": jnp.asarray([target.mean + 0.1 * std, 0.9 / std**2]),
+    }
+
+
+def surrogate_gradient(
+    position: Float[Array, " weight"], surrogate: Float[Array, "2 weight"]
+) -> Float[Array, " weight"]:
+    mean, precision = surrogate
+    return precision * (mean - position)
+
+
+rns_hmc = partial(surrogate_hmc, gradient=surrogate_gradient, num_integration_steps=3)
+
 TABLE = [
     Row("hmc", hmc, hmc_settings),
     Row("nuts", nuts, nuts_settings),
     Row("adjusted_mclmc", adjusted_mclmc, hmc_settings),
     Row("mala", mala, langevin_settings, num_steps=40),
     Row("pcn", pcn, pcn_settings, num_steps=20),
+    Row("surrogate_hmc", rns_hmc, surrogate_settings, num_steps=40),
     Row("mclmc", mclmc, unadjusted_settings, is_exact=False),
     Row("ula", ula, langevin_settings, is_exact=False),
     Row("rms_sgld", rms_sgld, rms_settings, is_exact=False),

@@ -1,0 +1,46 @@
+"""A kernel that stays where it is and says what the log density and its gradient are there."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from credence.kernels.base import Kernel
+from credence.posterior import Data, LogDensity, Position
+
+
+class EvaluationState(NamedTuple):
+    """Position, and after a step its log density and gradient."""
+
+    position: Position
+    log_density: Float[Array, ""]
+    gradient: Position
+
+
+class EvaluationInfo(NamedTuple):
+    """What a step did."""
+
+    is_finite: Bool[Array, ""]
+    num_gradients: Int[Array, ""]
+
+
+def evaluation(log_density: LogDensity) -> Kernel:
+    """Evaluate a log density and its gradient, in nats and nats per unit of weight.
+
+    Trivially leaves every law invariant. As a phase of a run, a training set for a surrogate gets
+    progress, checkpoints and its line in the cost table like all other work.
+    """
+
+    def init(position: Position, data: Data) -> EvaluationState:
+        return EvaluationState(position, jnp.zeros((), position.dtype), jnp.zeros_like(position))
+
+    def step(
+        key: PRNGKeyArray, state: EvaluationState, data: Data
+    ) -> tuple[EvaluationState, EvaluationInfo]:
+        value, gradient = jax.value_and_grad(log_density)(state.position, data)
+        is_finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
+        new = EvaluationState(state.position, value, gradient)
+        return new, EvaluationInfo(is_finite, jnp.ones((), jnp.int32))
+
+    return Kernel(init, step)
