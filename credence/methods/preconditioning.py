@@ -1,11 +1,10 @@
-"""Warm-up of stochastic gradient samplers: a metric and the noise of their gradients.
+"""Warm-up of stochastic gradient samplers: a metric and a step size.
 
 Averaged over the posterior, the outer product of the gradient with itself is the precision of a
 Gaussian posterior: E[g g'] = P. So 1 / E[g^2], from full gradients where the chains are between
 blocks, pooled over chains, is a metric in which steps of one size fit all weights. Until there are
 enough of them, what the rows' own gradients vary by speaks too: N times their variance S^2 is the
-empirical Fisher information, what the data add to the precision; a prior adds about 1. Gradients
-of b of N rows, scaled to all, have the noise variance N^2 S^2 (1/b - 1/N).
+empirical Fisher information, what the data add to the precision; a prior adds about 1.
 
 No chain of these has a Metropolis test to tune its step size by. So between blocks leapfrogs with
 full gradients are tried from where each chain is: the step size at which such trials would be
@@ -21,7 +20,12 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.kernels.base import Settings
-from credence.methods.tuning import metric_ends, move_step_size, trial_acceptance
+from credence.methods.tuning import (
+    metric_ends,
+    move_step_size,
+    reasonable_step_size,
+    trial_acceptance,
+)
 from credence.posterior import Data, LogDensity, Posterior, minibatch
 from credence.run import Adapter, Block
 
@@ -42,7 +46,6 @@ class Memory(NamedTuple):
     sum_variance: Float[np.ndarray, " weight"]
     """Likewise S^2, the variance of the rows' gradients."""
     inverse_mass: Float[np.ndarray, " weight"]
-    gradient_variance: Float[np.ndarray, " weight"]
     rounds_since_metric: np.ndarray
     log_step_size: np.ndarray
     mean_log_step_size: np.ndarray
@@ -55,31 +58,28 @@ def gradient_metric(
     positions: Float[Array, "chain weight"],
     *,
     num_rounds: int,
-    batch_size: int,
     target_acceptance_rate: float,
     unit_metric: bool = False,
 ) -> Adapter:
-    """Adapter of `step_size`, `inverse_mass` and `gradient_variance`.
+    """Adapter of `step_size` and `inverse_mass`; sample with `tuned`.
 
-    The latter two are renewed at the ends of windows that double in length; sample with `tuned`.
+    The metric is renewed at the ends of windows that double in length.
 
     Args:
         key: for the rows whose gradients are compared.
         posterior: whose gradients.
         positions: where the chains start.
         num_rounds: blocks in the warm-up phase.
-        batch_size: rows of the sampler's minibatches; with all rows there is no noise.
         target_acceptance_rate: of the trial leapfrogs.
         unit_metric: keep an inverse_mass of one.
     """
     ends, num_points, num_chains = metric_ends(num_rounds), posterior.num_points, len(positions)
-    per_variance = num_points**2 * (1 / batch_size - 1 / num_points)
     measure = partial(
         gradient_moments, log_density=posterior.log_density, batch_size=max(1, num_points // 16)
     )
 
     def renewed(memory: Memory) -> Memory:
-        """The window's metric and noise; then a new window."""
+        """The window's metric; then a new window."""
         rounds, zero = memory.rounds_in_window, np.zeros_like(memory.sum_square)
         variance = memory.sum_variance / rounds
         squares = num_chains * memory.sum_square + FISHER_COUNT * (1 + num_points * variance)
@@ -93,7 +93,6 @@ def gradient_metric(
             sum_square=zero,
             sum_variance=zero,
             inverse_mass=(1 / precision).astype(zero.dtype),
-            gradient_variance=(per_variance * variance).astype(zero.dtype),
             rounds_since_metric=np.zeros(()),
             log_step_size=rescaled,
             mean_log_step_size=rescaled,
@@ -127,14 +126,22 @@ def gradient_metric(
 
     _, variance = jax.device_get(measure(key, positions, posterior.data))
     none, zero = np.zeros(()), np.zeros_like(variance)
-    cautious = np.log(np.asarray(0.03))
+    inverse_mass = np.ones_like(zero) if unit_metric else 1 / (1 + num_points * variance)
+    stable = reasonable_step_size(
+        key,
+        positions,
+        inverse_mass,
+        posterior.data,
+        log_density=posterior.log_density,
+        num_steps=TRIAL_STEPS,
+    )
+    cautious = np.log(np.asarray(stable, float) / 4)
     start = Memory(
         round=none,
         rounds_in_window=none,
         sum_square=zero,
         sum_variance=zero,
-        inverse_mass=np.ones_like(zero) if unit_metric else 1 / (1 + num_points * variance),
-        gradient_variance=per_variance * variance,
+        inverse_mass=inverse_mass,
         rounds_since_metric=none,
         log_step_size=cautious,
         mean_log_step_size=cautious,
@@ -151,7 +158,6 @@ def _settings(memory: Memory, log_step_size: Any) -> Settings:
     return {
         "step_size": np.exp(log_step_size).astype(memory.inverse_mass.dtype),
         "inverse_mass": memory.inverse_mass,
-        "gradient_variance": memory.gradient_variance,
     }
 
 
@@ -166,8 +172,8 @@ def gradient_moments(
 ) -> tuple[Float[Array, " weight"], Float[Array, " weight"]]:
     """Means over chains: the squared full gradient, and the variance S^2 of the rows' gradients.
 
-    The latter from one minibatch per chain, whose gradient differs from the full one by the noise
-    variance above.
+    The latter from one minibatch per chain: scaled to all N rows, the gradients of b of them have
+    the noise variance N^2 S^2 (1/b - 1/N).
     """
     num_points = data.x.shape[0]
     per_variance = num_points**2 * (1 / batch_size - 1 / num_points)

@@ -260,6 +260,9 @@ class ULA(SGLD):
 class SGHMC(StochasticGradient):
     """Stochastic gradient Hamiltonian Monte Carlo (Chen, Fox & Guestrin, 2014).
 
+    As there, no injected noise is left out for that of the gradients: shuffled epochs cancel most
+    of it, and the step size bounds the rest.
+
     Args beyond those of `StochasticGradient`:
         friction: share of the velocity lost per step, in (0, 1].
         preconditioner: "warmup", the metric of `credence.methods.preconditioning`; "none"; or
@@ -325,7 +328,6 @@ def metric_adapter(
         posterior,
         positions,
         num_rounds=max(1, round(method.num_warmup / (ROUND * method._steps_per_draw(posterior)))),
-        batch_size=method._rows(posterior),
         target_acceptance_rate=method.target_acceptance_rate,
         unit_metric=method.preconditioner == "none",
     )

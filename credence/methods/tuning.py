@@ -155,7 +155,7 @@ def _renew_metric(memory: Memory) -> Memory:
     )
 
 
-@partial(jax.jit, static_argnames=("log_density",))
+@partial(jax.jit, static_argnames=("log_density", "num_steps"))
 def reasonable_step_size(
     key: PRNGKeyArray,
     positions: Float[Array, "chain weight"],
@@ -163,15 +163,22 @@ def reasonable_step_size(
     data: Data,
     *,
     log_density: LogDensity,
+    num_steps: int = 1,
 ) -> Float[Array, ""]:
-    """Largest of 4, 2, 1, ... whose one leapfrog step accepts on average above one half, or 2^-17.
+    """Largest of 4, 2, 1, ... whose leapfrog steps accept on average above one half, or 2^-17.
 
     Hoffman & Gelman (2014), heuristic of section 3.2.1, with one momentum per chain.
     """
 
     def acceptance(step_size: Float[Array, ""]) -> Float[Array, ""]:
         return trial_acceptance(
-            key, positions, step_size, inverse_mass, data, log_density=log_density, num_steps=1
+            key,
+            positions,
+            step_size,
+            inverse_mass,
+            data,
+            log_density=log_density,
+            num_steps=num_steps,
         )
 
     sizes = 2.0 ** jnp.arange(2, -18, -1, dtype=positions.dtype)

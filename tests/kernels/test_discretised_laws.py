@@ -111,7 +111,7 @@ def test_rms_preconditioner_is_the_running_mean_square():
 
 
 def test_adapted_mass_finds_the_gradients_scale():
-    """After burn-in V is of the order of the gradient's mean square, 1 / variance; then it stays."""
+    """After burn-in V is of the order of the mean square, 1 / variance; then it stays."""
     target = standard(2)._replace(cholesky=np.diag([0.1, 0.2]), bound=1.0)
     data = target.data  # the row weights, of which the first V is made, sum to 2
 

@@ -140,7 +140,6 @@ def test_metric_is_near_the_inverse_precision():
         posterior,
         positions,
         num_rounds=4,
-        batch_size=4,
         target_acceptance_rate=0.9,
     )
     memory = adapter.memory
