@@ -1,0 +1,116 @@
+"""The table of a finished experiment as Markdown: ours beside the published numbers.
+
+credence experiment run fbnn --size laptop --out fbnn-run
+python benchmarks/experiment_tables.py fbnn-run > docs/fbnn.md
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def main() -> None:
+    """Print the tables of every run folder named on the command line."""
+    for folder in sys.argv[1:]:
+        summary = json.loads((Path(folder) / "results.json").read_text(encoding="utf-8"))
+        print("\n".join(page(summary)))
+
+
+def page(summary: dict[str, Any]) -> list[str]:
+    """Title, one table per problem, reasons for differences."""
+    lines = [
+        f"# {summary['description']}",
+        "",
+        f"{summary['source']}. `credence experiment run {summary['experiment']} --size "
+        f"{summary['size']} --seed {summary['seed']} --jobs {summary['n_jobs']}`; "
+        f"{versions(summary['versions'])}.",
+        "",
+        "Published / ours. ESS (min ; median ; max) is of predictions at the test rows, of all "
+        f"chains together; speed-up over {summary['baseline']} is in ESS per second of all phases, "
+        "between converged chains.",
+    ]
+    for problem in summary["problems"]:
+        lines += ["", f"## {problem['name']}", "", sizes(problem), "", *table(problem)]
+        lines += ["", *(f"- {reason}" for reason in problem["reasons"])]
+    lines += [
+        "",
+        "## Why the numbers differ",
+        "",
+        *(f"- {reason}" for reason in summary["reasons"]),
+    ]
+    return [*lines, ""]
+
+
+def versions(found: Any) -> str:
+    """The versions that matter."""
+    flat = found[0] if isinstance(found, list) and found else found
+    names = ("credence", "jax", "blackjax")
+    return ", ".join(f"{name} {flat[name]}" for name in names if name in flat)
+
+
+def sizes(problem: dict[str, Any]) -> str:
+    return (
+        f"{problem['description']} {problem['n_train']:,} training and {problem['n_test']:,} test "
+        f"rows, {problem['n_features']} inputs."
+    )
+
+
+def table(problem: dict[str, Any]) -> list[str]:
+    """One row per method."""
+    regression = problem["task"] == "regression"
+    first, second = ("mse", "coverage_95") if regression else ("accuracy", "ece")
+    header = [
+        "method",
+        "MSE" if regression else "accuracy",
+        "95 % coverage" if regression else "ECE",
+        "NLL",
+        "R-hat",
+        "ESS",
+        "ESS of weights",
+        "seconds",
+        "speed-up",
+        "MiB",
+    ]
+    rows = [header, ["---"] * len(header)]
+    for row in problem["rows"]:
+        if row["status"] != "done":
+            rows.append([row["label"], f"failed: {row['error']}", *[""] * (len(header) - 2)])
+            continue
+        published = row["published"] or {}
+        rows.append(
+            [
+                row["label"],
+                both(published.get(first), row[first], not regression),
+                both(published.get(second), row[second], regression),
+                number(row["nll"]),
+                number(row["max_rhat_function"], 4),
+                triple(row["ess_function"]),
+                f"{triple(published.get('ess_weights'))} / {triple(row['ess_weights'])}",
+                both(published.get("total_seconds"), row["total_seconds"]),
+                f"{number(published.get('speed_up'))} / {row['speed_up_text']}",
+                number(row["peak_memory_mib"]),
+            ]
+        )
+    return ["| " + " | ".join(cells) + " |" for cells in rows]
+
+
+def both(published: float | None, ours: float | None, percent: bool = False) -> str:
+    scale = 100 if percent else 1
+    values = (None if value is None else scale * value for value in (published, ours))
+    return " / ".join(number(value) for value in values) + (" %" if percent else "")
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    return "-" if value is None else f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def triple(values: Any) -> str:
+    if not values:
+        return "-"
+    three = values.values() if isinstance(values, dict) else values
+    return " ; ".join("-" if value is None else f"{value:,.0f}" for value in three)
+
+
+if __name__ == "__main__":
+    main()
