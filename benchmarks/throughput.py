@@ -4,7 +4,7 @@
 
 One process pinned to one core compares plain `vmap` with `credence.models.chunks` on
 `credence.models.dense`; a second one, pinned to two cores, shards the particles over two host
-devices (there each call makes ten gradient steps, as a sampler would). Operations are those of
+devices (there each call makes 200 gradient steps, about what a sampler's block does). Operations are those of
 the matrix products alone: 2 N P (sum of kernel sizes) forward, and three times that less the
 first layer's unused input gradient for value and gradient. Times are medians of interleaved runs,
 compilation apart; the peak is the best float32 product of square matrices in the same process.
@@ -152,7 +152,7 @@ def one_device() -> list[dict[str, float]]:
 
 
 def all_devices() -> list[float]:
-    """Seconds of ten gradient steps at every shape, particles sharded over all devices."""
+    """Seconds of 200 gradient steps at every shape, particles sharded over all devices."""
     import jax
     from jax.sharding import NamedSharding, PartitionSpec
 
@@ -163,7 +163,7 @@ def all_devices() -> list[float]:
         gradient = jax.vmap(jax.grad(ours(widths)), (0, None))
 
         def steps(positions: Any, data: Any) -> Any:
-            return jax.lax.fori_loop(0, 10, lambda _, w: w - 1e-6 * gradient(w, data), positions)
+            return jax.lax.fori_loop(0, 200, lambda _, w: w - 1e-6 * gradient(w, data), positions)
 
         specs = {"in_specs": (by_particle, shared), "out_specs": by_particle}
         program = jax.jit(jax.shard_map(steps, mesh=mesh, **specs))
