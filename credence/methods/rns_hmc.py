@@ -70,7 +70,7 @@ class RNSHMC(Hamiltonian):
     summary: ClassVar[str] = "HMC along a random network surrogate's gradients: exact"
 
     num_warmup: int = 500
-    thinning: int = 10
+    thinning: int = 2
     target_acceptance_rate: float = 0.65
     num_calibration: int = 500
     num_features: int = 500
