@@ -4,9 +4,9 @@
 
 One process pinned to one core compares plain `vmap` with `credence.models.chunks` on
 `credence.models.dense`; a second one, pinned to two cores, shards the particles over two host
-devices (there each call makes 200 gradient steps, about what a sampler's block does). Operations are those of
-the matrix products alone: 2 N P (sum of kernel sizes) forward, and three times that less the
-first layer's unused input gradient for value and gradient. Times are medians of interleaved runs,
+devices (there each call makes 200 gradient steps, about what a sampler's block does). Operations
+are those of the matrix products alone: 2 N P (sum of kernel sizes) forward, and three times that
+less the first layer's unused input gradient for both. Times are medians of interleaved runs,
 compilation apart; the peak is the best float32 product of square matrices in the same process.
 Takes about two minutes on an idle machine; pinning needs Linux.
 """
