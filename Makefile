@@ -1,13 +1,14 @@
 # Everything needed on a fresh machine with Python >= 3.11:
 #   make demo    fit scikit-learn's diabetes data, print the summary, write the report
 #   make test    the tests (make test-slow: the long statistical ones)
+#   make truth   every kernel against exact targets; writes docs/truth.md
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-slow test-oldest test-newest lint types layers check format clean
+.PHONY: demo truth test test-slow test-oldest test-newest lint types layers check format clean
 
 demo: $(VENV)/installed
 	rm -rf demo-run
@@ -19,6 +20,9 @@ test: $(VENV)/installed
 
 test-slow: $(VENV)/installed
 	$(PYTEST) -m slow
+
+truth: $(VENV)/installed
+	PYTHONPATH=tests $(BIN)/python -m truth --out docs/truth.md
 
 # The lowest versions pyproject.toml allows, on Python 3.11, and the newest ones, on Python 3.13.
 test-oldest: $(VENV)/installed

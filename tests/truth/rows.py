@@ -1,0 +1,162 @@
+"""The kernels of the table, each with settings that follow from a target's widths and dimension.
+
+Where theory says how a step must shrink with the dimension d to keep the acceptance, it does from
+d = 20 on: d^(-1/4) for leapfrogs, d^(-1/3) for MALA's variance, d^(-1/2) for pCN.
+A new kernel joins with a row in `EXACT`; it needs nothing else.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from credence.kernels.base import Kernel
+from credence.kernels.blackjax_kernels import hmc, nuts
+from credence.kernels.gibbs import gibbs_precisions, with_gibbs
+from credence.kernels.mala import mala
+from credence.kernels.microcanonical import adjusted_mclmc, mclmc
+from credence.kernels.pcn import pcn
+from credence.kernels.rms_sgld import rms_sgld
+from credence.kernels.sghmc import scale_adapted_sghmc, sghmc
+from credence.kernels.ula import ula
+
+from .targets import HIERARCHY, Target
+
+
+class Row(NamedTuple):
+    """A kernel; every setting that is not an array belongs into `build`."""
+
+    name: str
+    build: Callable[..., Kernel]
+    settings: Callable[[Target], dict[str, Any]]
+    num_steps: Callable[[Target], int]
+    """After which a chain has moved well away from its start."""
+    num_draws: int
+    """Of each long chain."""
+    only: str = ""
+    """The one target it can move on, if there is only one."""
+
+
+def shrink(target: Target, power: float) -> float:
+    """(20 / d)^power, at most 1."""
+    return min(1.0, 20 / target.dimension) ** power
+
+
+def leapfrog(target: Target) -> float:
+    """A good leapfrog step."""
+    return 0.8 * float(target.scale.stds[0]) * shrink(target, 1 / 4)
+
+
+def ones(target: Target) -> Any:
+    """No preconditioning."""
+    return jnp.ones(target.dimension)
+
+
+def hmc_settings(target: Target) -> dict[str, Any]:
+    """Of HMC and adjusted MCLMC."""
+    return {
+        "step_size": leapfrog(target),
+        "inverse_mass": ones(target),
+        "trajectory_length": 1.5 * float(target.scale.stds[-1]),
+    }
+
+
+def nuts_settings(target: Target) -> dict[str, Any]:
+    """Of NUTS."""
+    return {"step_size": leapfrog(target), "inverse_mass": ones(target)}
+
+
+def mala_settings(target: Target) -> dict[str, Any]:
+    """Of MALA."""
+    variance = 0.8 * float(target.scale.stds[0]) ** 2 * shrink(target, 1 / 3)
+    return {"step_size": variance, "inverse_mass": ones(target)}
+
+
+def pcn_settings(target: Target) -> dict[str, Any]:
+    """Of pCN: a reference a little off, and wider, so that the accept ratio has work to do."""
+    std = np.linalg.norm(target.scale.cholesky, axis=1)
+    return {
+        "step_size": 0.6 * shrink(target, 1 / 2),
+        "reference_mean": jnp.asarray(target.scale.mean + 0.1 * std),
+        "reference_std": jnp.asarray(1.1 * std),
+    }
+
+
+def mclmc_settings(target: Target) -> dict[str, Any]:
+    """Of MCLMC without a test."""
+    return {
+        "step_size": 0.3 * float(target.scale.stds[0]),
+        "inverse_mass": ones(target),
+        "decoherence_length": 1.5 * float(target.scale.stds[-1]),
+    }
+
+
+def ula_settings(target: Target) -> dict[str, Any]:
+    """Of unadjusted Langevin."""
+    return {"step_size": 0.2 * float(target.scale.stds[0]) ** 2, "inverse_mass": ones(target)}
+
+
+def rms_settings(target: Target) -> dict[str, Any]:
+    """Of RMS-SGLD: its metric is about number of rows times the smallest width."""
+    num_rows = float(jnp.sum(target.data.weight))
+    return {"step_size": 0.2 * float(target.scale.stds[0]) / num_rows, "damping": 0.1}
+
+
+def sghmc_settings(target: Target) -> dict[str, Any]:
+    """Of SGHMC."""
+    step = 0.3 * float(target.scale.stds[0])
+    return {"step_size": step, "friction": 0.2, "inverse_mass": ones(target)}
+
+
+def adapting_settings(target: Target) -> dict[str, Any]:
+    """Of scale-adapted SGHMC while it adapts: G = 1 / sqrt(V) is about the smallest width."""
+    step = 0.3 * float(target.scale.stds[0]) ** 0.5
+    return {"step_size": step, "friction": 0.2, "is_adapting": jnp.asarray(True)}
+
+
+def steps(number: int, *, power: float = 0.0, each: float = 0.0) -> Callable[[Target], int]:
+    """number, growing as d^power from d = 20 on, and by `each` for every unit of (widest /
+    narrowest)^2: the law by which a random walk mixes."""
+
+    def num_steps(target: Target) -> int:
+        spread = float(target.scale.stds[-1] / target.scale.stds[0]) ** 2
+        return round((number + each * spread) / shrink(target, power))
+
+    return num_steps
+
+
+EXACT = [
+    Row("hmc", hmc, hmc_settings, steps(4), 500),
+    Row("nuts", nuts, nuts_settings, steps(3), 500),
+    Row("adjusted_mclmc", adjusted_mclmc, hmc_settings, steps(4), 500),
+    Row("mala", mala, mala_settings, steps(20, power=1 / 3, each=1.0), 5000),
+    Row("pcn", pcn, pcn_settings, steps(30, power=1.0, each=1.0), 5000),
+    Row(
+        "gibbs_precisions",
+        partial(gibbs_precisions, model=HIERARCHY),
+        lambda target: {},
+        steps(2),
+        500,
+        only="hierarchical",
+    ),
+    Row(
+        "mala, then gibbs",
+        partial(with_gibbs, kernel=mala, model=HIERARCHY),
+        mala_settings,
+        steps(30),
+        5000,
+        only="hierarchical",
+    ),
+]
+"""They leave every target invariant."""
+
+UNADJUSTED = [
+    Row("mclmc", mclmc, mclmc_settings, steps(100), 5000),
+    Row("ula", ula, ula_settings, steps(150), 5000),
+    Row("sghmc", sghmc, sghmc_settings, steps(150), 5000),
+    Row("rms_sgld, adapting", rms_sgld, rms_settings, steps(300), 5000),
+    Row("scale_adapted_sghmc, adapting", scale_adapted_sghmc, adapting_settings, steps(300), 5000),
+]
+"""They leave no target invariant: their bias is reported, not judged."""
