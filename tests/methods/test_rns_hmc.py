@@ -229,7 +229,10 @@ class Case(NamedTuple):
 CASES = [
     Case("default", {}),
     Case("as in the paper", {"fit": "values", "gaussian_part": False}),
-    Case("one useless feature", {"num_features": 1, "gaussian_part": False, "thinning": 10}),
+    pytest.param(
+        Case("one useless feature", {"num_features": 1, "gaussian_part": False, "thinning": 10}),
+        marks=pytest.mark.slow,
+    ),
 ]
 
 
