@@ -11,7 +11,9 @@ from credence.diagnostics.convergence import Convergence
 PHASES = (
     "compile",
     "train",
+    "noise",
     "refine",
+    "polish",
     "calibrate",
     "emulate",
     "warmup",

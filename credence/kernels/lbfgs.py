@@ -22,17 +22,21 @@ FLATTER = 0.9
 
 
 class LBFGSState(NamedTuple):
-    """Where the search is, in units of the weights except for what says otherwise."""
+    """Where the search is."""
 
     position: Position
     log_density: Float[Array, ""]
     gradient: Position
-    """Of the log density in position / scale."""
+    """Of the log density, in nats per unit of weight."""
+    moved: Position
+    """In coordinates, since the memory was empty."""
     direction: Position
-    """In position / scale, uphill."""
+    """In coordinates, uphill."""
     length: Float[Array, ""]
     """Multiple of the direction that is tried next."""
     memory: Any
+    age: Int[Array, ""]
+    """Steps so far."""
 
 
 class LBFGSInfo(NamedTuple):
@@ -40,79 +44,103 @@ class LBFGSInfo(NamedTuple):
 
     log_density: Float[Array, ""]
     gap: Float[Array, ""]
-    """|scale * gradient|^2 / 2 in nats: where the curvature of minus the log density is at least
-    1 / scale^2, a quadratic is no more than this below its maximum."""
+    """|gradient in coordinates|^2 / 2 in nats: where minus the log density has a curvature of at
+    least 1 in coordinates, a quadratic is no more than this below its maximum."""
     is_accepted: Bool[Array, ""]
     is_finite: Bool[Array, ""]
     num_gradients: Int[Array, ""]
 
 
-def lbfgs(log_density: LogDensity, *, scale: Float[Array, " weight"]) -> Kernel:
+def lbfgs(
+    log_density: LogDensity,
+    *,
+    scale: Float[Array, " weight"] | Float[Array, "weight weight"],
+    restart_every: int | Int[Array, ""] = 2**30,
+) -> Kernel:
     """Ascend the log density by L-BFGS with backtracking.
 
     Liu & Nocedal, "On the limited memory BFGS method for large scale optimization" (1989), in
-    coordinates position / scale. A trial counts if it rises enough, or, where rounding hides the
-    rise, if the slope along the direction is less (Hager & Zhang, "A new conjugate gradient method
-    with guaranteed descent and an efficient line search", 2005); otherwise the next one is shorter,
-    where a parabola through value, slope and trial has its maximum. A direction that does not rise
-    gives way to the gradient, with an empty memory.
+    coordinates u with position = start + scale u. A trial counts if it rises enough, or, where
+    rounding hides the rise, if the slope along the direction is less (Hager & Zhang, "A new
+    conjugate gradient method with guaranteed descent and an efficient line search", 2005);
+    otherwise the next one is shorter, where a parabola through value, slope and trial has its
+    maximum. A direction that does not rise gives way to the gradient, with an empty memory.
 
     Args:
         log_density: (position, data) -> log density, in nats; for float32 data `anchored` near the
             mode, so that small differences are seen.
-        scale: typical size of every weight, its prior standard deviation, say.
+        scale: typical size of every weight, its prior standard deviation, say; a weight with 0
+            stays where it is. Or a matrix R, best with R R^T near the inverse curvature: then few
+            steps reach the mode, and rises stay larger than rounding.
+        restart_every: steps after which the memory is emptied, so that scale may be another.
     A trial that is not finite is refused: the weights stay, is_finite is False.
     """
     solver = optax.scale_by_lbfgs(memory_size=20)
+    scale = jnp.asarray(scale)
 
-    def climb(position: Position, data: Data) -> tuple[Float[Array, ""], Position]:
-        value, gradient = jax.value_and_grad(log_density)(position, data)
-        return value, scale * gradient
+    def scaled(scale: Array, vector: Position) -> Position:
+        is_matrix = scale.ndim == 2
+        return jnp.matmul(scale, vector, precision="highest") if is_matrix else scale * vector
+
+    def coordinates(gradient: Position) -> Position:
+        return scaled(scale.T, gradient)
+
+    def fresh(gradient: Position) -> tuple[Position, Any, Position]:
+        """No way moved, an empty memory, and the direction of the gradient."""
+        moved = jnp.zeros_like(gradient)
+        along = coordinates(gradient)
+        down, memory = solver.update(-along, solver.init(moved), moved)
+        return moved, memory, -down
 
     def init(position: Position, data: Data) -> LBFGSState:
-        value, gradient = climb(position, data)
-        memory = solver.init(position)
-        direction, memory = solver.update(-gradient, memory, position / scale)
-        return LBFGSState(position, value, gradient, -direction, jnp.ones_like(value), memory)
+        value, gradient = jax.value_and_grad(log_density)(position, data)
+        moved, memory, direction = fresh(gradient)
+        one, age = jnp.ones_like(value), jnp.zeros((), jnp.int32)
+        return LBFGSState(position, value, gradient, moved, direction, one, memory, age)
+
+    def restarted(state: LBFGSState) -> LBFGSState:
+        moved, memory, direction = fresh(state.gradient)
+        new = state._replace(
+            moved=moved, memory=memory, direction=direction, length=jnp.ones_like(state.length)
+        )
+        return _where(state.age % restart_every == 0, new, state)
+
+    def turned(trial: Position, value: Array, gradient: Position, state: LBFGSState) -> LBFGSState:
+        """The state at an accepted trial, with its new direction."""
+        moved = state.moved + state.length * state.direction
+        along = coordinates(gradient)
+        down, memory = solver.update(-along, state.memory, moved)
+        is_uphill = jnp.dot(-down, along, precision="highest") > 0
+        moved, memory, direction = _where(is_uphill, (moved, memory, -down), fresh(gradient))
+        one = jnp.ones_like(value)
+        return LBFGSState(trial, value, gradient, moved, direction, one, memory, state.age)
 
     def step(key: PRNGKeyArray, state: LBFGSState, data: Data) -> tuple[LBFGSState, LBFGSInfo]:
-        trial = state.position + state.length * scale * state.direction
-        value, gradient = climb(trial, data)
+        state = restarted(state)
+        trial = state.position + scaled(scale, state.length * state.direction)
+        value, gradient = jax.value_and_grad(log_density)(trial, data)
         is_finite = jnp.isfinite(value) & jnp.isfinite(gradient).all()
-        slope = jnp.dot(state.gradient, state.direction, precision="highest")
-        left = jnp.dot(gradient, state.direction, precision="highest")
+        slope = jnp.dot(coordinates(state.gradient), state.direction, precision="highest")
+        left = jnp.dot(coordinates(gradient), state.direction, precision="highest")
         rise = value - state.log_density
         rounding = 10 * jnp.finfo(value.dtype).eps * (1 + jnp.abs(state.log_density))
         is_accepted = rise >= SUFFICIENT * state.length * slope
         is_accepted |= (rise >= -rounding) & (jnp.abs(left) <= FLATTER * slope)
         is_accepted &= is_finite
 
-        new = _turned(solver, trial, value, gradient, state.memory, scale)
         parabola = 0.5 * state.length**2 * slope / (state.length * slope - rise)
         parabola = jnp.where(is_finite, parabola, 0.0)
         shorter = jnp.clip(parabola, 0.1 * state.length, 0.5 * state.length)
         old = state._replace(length=shorter)
-        state = jax.tree.map(lambda new, old: jnp.where(is_accepted, new, old), new, old)
-        gap = 0.5 * jnp.sum(state.gradient**2)
+        state = _where(is_accepted, turned(trial, value, gradient, state), old)
+        state = state._replace(age=state.age + 1)
+        gap = 0.5 * jnp.sum(coordinates(state.gradient) ** 2)
         info = LBFGSInfo(state.log_density, gap, is_accepted, is_finite, jnp.ones((), jnp.int32))
         return state, info
 
     return Kernel(init, step)
 
 
-def _turned(
-    solver: optax.GradientTransformation,
-    position: Position,
-    value: Float[Array, ""],
-    gradient: Position,
-    memory: Any,
-    scale: Float[Array, " weight"],
-) -> LBFGSState:
-    """The state at an accepted trial, with its new direction."""
-    direction, after = solver.update(-gradient, memory, position / scale)
-    fresh, empty = solver.update(-gradient, solver.init(position), position / scale)
-    is_uphill = jnp.dot(-direction, gradient, precision="highest") > 0
-    direction, after = jax.tree.map(
-        lambda good, reset: jnp.where(is_uphill, good, reset), (direction, after), (fresh, empty)
-    )
-    return LBFGSState(position, value, gradient, -direction, jnp.ones_like(value), after)
+def _where(condition: Bool[Array, ""], yes: Any, no: Any) -> Any:
+    """One of two trees."""
+    return jax.tree.map(lambda yes, no: jnp.where(condition, yes, no), yes, no)

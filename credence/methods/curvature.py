@@ -8,7 +8,9 @@ everywhere, and exact for a network that is linear in its weights.
 
 `Spectrum` holds H in the coordinates weights / prior standard deviations, where the prior's
 precision is the identity, by eigenvalues and eigenvectors: any multiple of the prior can then be
-added exactly. Sums over rows run in compiled batches, eigenvectors in double precision on the host.
+added exactly. Sums over rows run in compiled batches, eigenvectors in double precision on the host;
+so do the sums of a full H, whose small eigenvalues single precision would drown in the rounding of
+the largest: with little noise these are 10^8 times the prior's precision.
 """
 
 from collections.abc import Callable
@@ -26,7 +28,7 @@ from credence.errors import InputError
 from credence.models.likelihoods import Likelihood, LocationScale
 from credence.models.networks import ACTIVATIONS, MLP
 from credence.models.priors import GaussianPrior
-from credence.posterior import BayesianModel, Data, Params, Position, Posterior
+from credence.posterior import BayesianModel, Data, Params, Position, Posterior, like, shapes
 
 Outputs = Float[Array, " output"]
 
@@ -139,15 +141,15 @@ def spectrum(position: Position, posterior: Posterior, structure: str, layers: s
         layers: "all" or "last".
     """
     stds = prior_stds(posterior, layers)
+    if structure == "full":
+        values, vectors = _eigen(stds[:, None] * _full_sum(position, posterior, layers) * stds)
+        return Spectrum(values, ((vectors, np.ones((1, 1))),))
     sums = _summed(
         position, posterior.data, model=posterior.model, structure=structure, layers=layers
     )
     sums = jax.tree.map(lambda leaf: np.asarray(leaf, float), sums)
     if structure == "diagonal":
         return Spectrum(sums * stds**2)
-    if structure == "full":
-        values, vectors = _eigen(stds[:, None] * sums * stds)
-        return Spectrum(values, ((vectors, np.ones((1, 1))),))
     values, bases = [], []
     for (inputs, gradients), block in zip(sums, _blocks(posterior, layers), strict=True):
         from_inputs, from_outputs = block[:, 0], block[0] / block[0, 0]
@@ -192,24 +194,16 @@ def _root(curvature: Float[Array, "output output"]) -> Float[Array, "output outp
 def _summed(
     position: Position, data: Data, *, model: BayesianModel, structure: str, layers: str
 ) -> Any:
-    """H, its diagonal, or the Kronecker factors (inputs, gradients) of every layer."""
+    """The diagonal of H, or the Kronecker factors (inputs, gradients) of every layer."""
     params = model.unravel(position, data)
-    row_term = {"full": _full_row, "diagonal": _full_row, "kronecker": _kronecker_row}[structure]
-    combine = {"full": _gram, "diagonal": _squares, "kronecker": _factors}[structure]
+    row_term = {"diagonal": _full_row, "kronecker": _kronecker_row}[structure]
+    combine = {"diagonal": _squares, "kronecker": _factors}[structure]
 
     def batch_term(rows: Data) -> Any:
-        def one(x: Array, y: Array) -> Any:
-            outputs = model.network.apply(params.network, x[None])[0]
-            root = _root(output_curvature(model.likelihood, params.likelihood, outputs, y))
-            return row_term(model, params, layers, x, root)
-
-        return combine(jax.vmap(one)(rows.x, rows.y), rows.weight)
+        return combine(_row_terms(row_term, model, params, layers, rows), rows.weight)
 
     num_points = data.x.shape[0]
-    outputs = jax.eval_shape(model.network.apply, params.network, data.x).shape[-1]
-    size = max(1, min(num_points, BATCH_NUMBERS // (outputs * _size(params.network))))
-    num_batches = -(-num_points // size)
-    size = -(-num_points // num_batches)
+    num_batches, size = _batching(model, data)
     index = jnp.arange(num_batches * size)
     rows = jax.tree.map(lambda leaf: leaf[jnp.minimum(index, num_points - 1)], data)
     rows = rows._replace(weight=jnp.where(index < num_points, rows.weight, 0.0))
@@ -227,6 +221,54 @@ def _summed(
     return [(inputs / count, gradients) for inputs, gradients in totals]
 
 
+def _full_sum(
+    position: Position, posterior: Posterior, layers: str
+) -> Float[np.ndarray, "active active"]:
+    """H, summed in double precision over rows whose Jacobians are computed as the data are."""
+    data = jax.tree.map(np.asarray, posterior.data)
+    num_batches, size = _batching(posterior.model, data)
+    active = active_weights(posterior, layers)
+    size_active = active.stop - active.start
+    total = np.zeros((size_active, size_active))
+    for index in np.arange(num_batches * size).reshape(num_batches, size):
+        rows = jax.tree.map(lambda leaf, index=index: leaf[index % len(leaf)], data)
+        terms = _full_rows(position, rows, model=posterior.model, layers=layers)
+        weight = np.where(index < posterior.num_points, rows.weight, 0.0)
+        scaled = (np.asarray(terms, float) * np.sqrt(weight)[:, None, None]).reshape(-1, len(total))
+        total += scaled.T @ scaled
+    return total
+
+
+@partial(jax.jit, static_argnames=("model", "layers"))
+def _full_rows(
+    position: Position, rows: Data, *, model: BayesianModel, layers: str
+) -> Float[Array, "row output active"]:
+    """R^T J of every row."""
+    return _row_terms(_full_row, model, model.unravel(position, rows), layers, rows)
+
+
+def _row_terms(
+    row_term: Callable[..., Any], model: BayesianModel, params: Params, layers: str, rows: Data
+) -> Any:
+    """What every row adds, leaves (row, ...)."""
+
+    def one(x: Array, y: Array) -> Any:
+        outputs = model.network.apply(params.network, x[None])[0]
+        root = _root(output_curvature(model.likelihood, params.likelihood, outputs, y))
+        return row_term(model, params, layers, x, root)
+
+    return jax.vmap(one)(rows.x, rows.y)
+
+
+def _batching(model: BayesianModel, data: Data) -> tuple[int, int]:
+    """Number of batches, and rows of each; the last may be filled up."""
+    template, outputs = shapes(model, like(data))
+    num_points = data.x.shape[0]
+    most = BATCH_NUMBERS // (outputs.shape[-1] * _size(template.network))
+    num_batches = -(-num_points // max(1, min(num_points, most)))
+    return num_batches, -(-num_points // num_batches)
+
+
 def _full_row(
     model: BayesianModel, params: Params, layers: str, x: Array, root: Array
 ) -> Float[Array, "output weight"]:
@@ -240,11 +282,6 @@ def _full_row(
         return model.network.apply(weights, x[None])[0]
 
     return jnp.matmul(root.T, jax.jacrev(outputs)(flat), precision="highest")
-
-
-def _gram(rows: Float[Array, "row output weight"], weight: Float[Array, " row"]) -> Array:
-    scaled = (rows * jnp.sqrt(weight)[:, None, None]).reshape(-1, rows.shape[-1])
-    return jnp.matmul(scaled.T, scaled, precision="highest")
 
 
 def _squares(rows: Float[Array, "row output weight"], weight: Float[Array, " row"]) -> Array:

@@ -120,12 +120,7 @@ def train(
 ) -> Best:
     """Train members as the driver's phase "train"; each ends at its best validation loss."""
     key_init, key_split, key_phase = jax.random.split(key, 3)
-    num_validation = round(training.validation_fraction * posterior.num_points)
-    if num_validation == posterior.num_points:
-        raise InputError(
-            f"validation_fraction={training.validation_fraction} of {posterior.num_points} rows "
-            "leaves no row to fit: use a smaller fraction, or 0."
-        )
+    num_validation = num_held_out(posterior, training)
     fitting, validation = split(key_split, posterior.data, num_validation)
     num_points = fitting.x.shape[0]
     batch_size = rows_per_step(training.batch_size, num_points)
@@ -165,6 +160,27 @@ def train(
         may_stop_early=True,
     )
     return result.memory
+
+
+def num_held_out(posterior: Posterior, training: Training) -> int:
+    """Number of validation rows.
+
+    Raises:
+        InputError: where no row is left to fit.
+    """
+    num_validation = round(training.validation_fraction * posterior.num_points)
+    if num_validation == posterior.num_points:
+        raise InputError(
+            f"validation_fraction={training.validation_fraction} of {posterior.num_points} rows "
+            "leaves no row to fit: use a smaller fraction, or 0."
+        )
+    return num_validation
+
+
+def held_out(key: PRNGKeyArray, posterior: Posterior, training: Training) -> Data:
+    """The validation rows of `train` with the same key."""
+    _, key_split, _ = jax.random.split(jax.random.clone(key), 3)  # the same key on purpose
+    return split(key_split, posterior.data, num_held_out(posterior, training))[1]
 
 
 def split(key: PRNGKeyArray, data: Data, num_validation: int) -> tuple[Data, Data]:

@@ -20,7 +20,7 @@ With parts of H left out a Newton step leads astray, and the mode stays at w*: s
 "Laplace redux".
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -32,8 +32,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from scipy.optimize import minimize_scalar
 
 from credence.errors import InputError
-from credence.kernels.base import Recipe
-from credence.kernels.lbfgs import lbfgs
 from credence.methods.base import Drawn, Method
 from credence.methods.curvature import (
     Spectrum,
@@ -42,21 +40,25 @@ from credence.methods.curvature import (
     prior_stds,
     spectrum,
 )
-from credence.methods.deep_ensemble import Training, train
+from credence.methods.deep_ensemble import Training, held_out, num_held_out, train
+from credence.methods.modes import (
+    MOST_DECREMENT,
+    climb,
+    noise_of,
+    num_likelihood_parameters,
+    polish,
+    weight_scale,
+    whitening,
+)
 from credence.models.priors import require_positive
 from credence.posterior import BayesianModel, Data, Params, Position, Posterior
-from credence.run import Adapter, Block, Driver
+from credence.run import Driver
 
-MOST_DECREMENT = 0.05
-"""Newton decrement, in nats, up to which a point counts as a mode. It is the Kullback-Leibler
-divergence between Gaussians of the same covariance around the point and around the mode, so by
-Pinsker's inequality no probability is off by more than sqrt(0.05 / 2) = 16 %."""
-ROUND = 50
-"""Steps of L-BFGS between checkpoints."""
 CHOICES = {
     "structure": ("full", "kronecker", "diagonal"),
     "layers": ("all", "last"),
     "prior_precision": ("prior", "evidence"),
+    "noise": ("held_out", "mode"),
 }
 
 
@@ -64,15 +66,23 @@ CHOICES = {
 class Laplace(Method):
     """Gaussian approximation around one trained network.
 
-    Parameters of the likelihood (a learnt noise) get a Gaussian of their own around their mode,
-    from the Hessian of the log posterior, independent of the weights: the Fisher information
-    between location and scale is zero. The joint mode of noise and weights is where the noise
-    explains all residuals, below the noise that weights integrated out would leave, by about the
-    share of effective weights in the rows: see the scalar "effective_weights".
+    A learnt noise (any parameters of the likelihood) is by default estimated on held-out rows and
+    then fixed, as is usual: a network is trained without them, stopped where it predicts them best,
+    and the noise is what maximises their likelihood there, times its prior. All rows then find the
+    mode of the weights given this noise. It has a relative error of about 1 / sqrt(2 x held-out
+    rows), which the draws do not show; it holds the error of a network trained on fewer rows, so
+    it is rather too large than too small.
 
-    Scalars, the same for every draw: log_evidence (nats; with layers="last" given the other
-    weights), effective_weights = sum l_i / (l_i + t) (MacKay's gamma), newton_decrement (nats) and
-    prior_precision (t).
+    noise="mode" takes the joint mode of noise and weights instead, and the noise gets a Gaussian of
+    its own, from the Hessian of the log posterior, independent of the weights: the Fisher
+    information between location and scale is zero. At the joint mode the noise explains residuals
+    of rows that the weights have seen; it is too small by about the share of effective weights in
+    the rows (see the scalar "effective_weights"), and with many weights there is no such mode. Use
+    it for few weights, and tables too small to hold out rows.
+
+    Scalars, the same for every draw: log_evidence (nats; given the noise where it was held out;
+    with layers="last" given the other weights), effective_weights = sum l_i / (l_i + t) (MacKay's
+    gamma), newton_decrement (nats) and prior_precision (t).
 
     Args:
         num_draws: independent draws.
@@ -82,8 +92,12 @@ class Laplace(Method):
             the prior's precisions by the one number in [1e-4, 1e4] that has the greatest evidence:
             another prior, learnt from the data.
         linearized: draws predict with the linearised network; False puts them into the network.
-        training: of the network, on all rows.
-        refine_steps: most steps of L-BFGS from there to the mode.
+        noise: "held_out" or "mode", see above; no difference for a likelihood without parameters.
+        held_out_fraction: share of the rows for the noise; they count for the weights in the end.
+        training: of the network, on all rows or those that are not held out.
+        refine_steps: most steps of L-BFGS from there to the mode. Where these do not reach it,
+            structure="full" of all layers goes on with at most 5000 in the coordinates of the
+            curvature, new every 50, where a quadratic is round.
     Raises, when run:
         InputError: where the point found is not a mode, the prior not Gaussian, or network and
             structure do not go together.
@@ -99,10 +113,16 @@ class Laplace(Method):
     prior_precision: str = "prior"
     linearized: bool = True
     training: Training = field(default=Training(validation_fraction=0.0))
-    refine_steps: int = 3000
+    noise: str = "held_out"
+    held_out_fraction: float = 0.2
+    refine_steps: int = 10_000
 
     def __post_init__(self) -> None:
         require_positive(num_draws=self.num_draws, refine_steps=self.refine_steps)
+        if not 0 < self.held_out_fraction < 1:
+            raise InputError(
+                f"held_out_fraction must be in (0, 1), got {self.held_out_fraction}; 0.2 is usual."
+            )
         for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise InputError(
@@ -111,7 +131,8 @@ class Laplace(Method):
         if self.training.validation_fraction > 0:
             raise InputError(
                 "A Laplace approximation is around a mode for all rows, got "
-                f"validation_fraction={self.training.validation_fraction}: use 0."
+                f"validation_fraction={self.training.validation_fraction}: use 0. Rows for the "
+                "noise alone are held_out_fraction."
             )
         if self.prior_precision == "evidence" and not self.linearized:
             raise InputError(
@@ -122,19 +143,32 @@ class Laplace(Method):
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         check_structure(posterior, self.structure, self.layers)
-        key_train, key_refine, key_weights, key_likelihood = jax.random.split(key, 4)
-        best = train(key_train, posterior, driver, 1, self.training, budget_share=0.5)
-        mode = refine(key_refine, posterior, driver, best.positions[0], self.refine_steps)
-
-        active = active_weights(posterior, self.layers)
-        found = spectrum(mode, posterior, self.structure, self.layers)
-        weights = local_gaussian(
-            mode, posterior, found, self.layers, is_full=self.structure == "full"
-        )
-        likelihood = likelihood_gaussian(mode, posterior)
+        training = self._training(posterior)
+        key_train, key_mode, key_weights, key_likelihood = jax.random.split(key, 4)
+        start = train(key_train, posterior, driver, 1, training, budget_share=0.5).positions[0]
+        key_noise, key_refine, key_polish = jax.random.split(key_mode, 3)
+        if fixed := training.validation_fraction > 0:
+            rows = held_out(key_train, posterior, training)
+            start, seen = noise_of(key_noise, rows, posterior, driver, start)
+            _check_noise(likelihood_gaussian(start, seen))
+        scale = weight_scale(posterior, start, noise_is_fixed=fixed)
+        mode = climb("refine", key_refine, posterior, driver, start, scale, self.refine_steps)
+        found, weights, likelihood = self._around(mode, posterior, fixed)
         decrement = weights.decrement() + likelihood.decrement()
+        if decrement > MOST_DECREMENT and self.structure == "full" and self.layers == "all":
+
+            def whitened(position: Position) -> tuple[float, np.ndarray]:
+                found, weights, likelihood = self._around(position, posterior, fixed)
+                noise = np.zeros(1) if fixed else np.diag(likelihood.precision) ** -0.5
+                root = whitening(found, posterior, noise, position)
+                return weights.decrement() + likelihood.decrement(), root
+
+            mode = polish(key_polish, posterior, driver, mode, whitened)
+            found, weights, likelihood = self._around(mode, posterior, fixed)
+            decrement = weights.decrement() + likelihood.decrement()
         if not decrement <= MOST_DECREMENT:
             raise InputError(_no_mode(decrement, driver))
+        active = active_weights(posterior, self.layers)
         multiple = 1.0 if self.prior_precision == "prior" else weights.best_multiple()
 
         positions = np.tile(np.asarray(mode), (self.num_draws, 1))
@@ -156,61 +190,55 @@ class Laplace(Method):
             mode if self.linearized else None,
         )
 
+    def _training(self, posterior: Posterior) -> Training:
+        """With rows held out where a noise is to be estimated on them.
 
-def refine(
-    key: PRNGKeyArray, posterior: Posterior, driver: Driver, start: Position, num_steps: int
-) -> Position:
-    """The mode near a trained network, by L-BFGS on all rows as the driver's phase "refine".
+        Raises:
+            InputError: where there are none to hold out, or none left.
+        """
+        if self.noise == "mode" or not num_likelihood_parameters(posterior):
+            return self.training
+        training = replace(self.training, validation_fraction=self.held_out_fraction)
+        if num_held_out(posterior, training) == 0:
+            raise InputError(
+                f"held_out_fraction={self.held_out_fraction} of {posterior.num_points} rows leaves "
+                "none to estimate the noise on: raise it, fix the noise, or use noise='mode'."
+            )
+        return training
 
-    Ends where the gradient bounds the Newton decrement by a hundredth of what is allowed, or a
-    round raises the log density by less than a thousandth of a nat.
-    """
-    stds = np.ones(posterior.num_weights, start.dtype)
-    stds[active_weights(posterior, "all")] = prior_stds(posterior, "all")
-
-    def update(memory: _Climb, block: Block) -> _Climb:
-        height = np.asarray(block.info["log_density"], float)[0, -1]
-        gap = np.asarray(block.info["gap"], float)[0, -1]
-        is_done = gap < 0.01 * MOST_DECREMENT or height - memory.height < 1e-3
-        return _Climb(height, np.asarray(float(is_done)))
-
-    result = driver.phase(
-        "refine",
-        key,
-        Recipe(lbfgs, posterior.log_density),
-        start[None],
-        posterior.anchored(start),
-        Adapter(
-            _Climb(np.asarray(-np.inf), np.asarray(0.0)),
-            settings=lambda memory: {"scale": stds},
-            update=update,
-            finished=lambda memory: bool(memory.is_done),
-        ),
-        num_steps=num_steps,
-        thinning=1,
-        block_steps=min(ROUND, num_steps),
-        keep_draws=False,
-    )
-    return result.positions[0]
+    def _around(
+        self, mode: Position, posterior: Posterior, noise_is_fixed: bool
+    ) -> tuple[Spectrum, "LocalGaussian", "ParameterGaussian"]:
+        """The posterior to second order around a point, in weights and noise."""
+        found = spectrum(mode, posterior, self.structure, self.layers)
+        weights = local_gaussian(
+            mode, posterior, found, self.layers, is_full=self.structure == "full"
+        )
+        likelihood = NO_PARAMETERS if noise_is_fixed else likelihood_gaussian(mode, posterior)
+        return found, weights, likelihood
 
 
-class _Climb(NamedTuple):
-    """How far the refinement is."""
-
-    height: np.ndarray
-    """Log density before the last step, less its value at the anchor, in nats."""
-    is_done: np.ndarray
+def _check_noise(noise: "ParameterGaussian") -> None:
+    """Refuse a search for the noise that did not end at a mode."""
+    if not noise.decrement() <= MOST_DECREMENT:
+        raise InputError(
+            f"The held-out rows have no most likely noise near {noise.point}: the Newton decrement "
+            f"is {noise.decrement():.2g} nats. Raise held_out_fraction, or fix the noise."
+        )
 
 
 def _no_mode(decrement: float, driver: Driver) -> str:
-    trained, refined = driver.results["train"], driver.results["refine"]
+    trained = driver.results["train"]
+    refined = sum(
+        driver.results[name].num_steps for name in ("refine", "polish") if name in driver.results
+    )
     return (
         f"No mode was found: after {trained.num_steps:,} steps of training and "
-        f"{refined.num_steps:,} of refinement the Newton decrement is {decrement:.2g} nats, and "
+        f"{refined:,} of refinement the Newton decrement is {decrement:.2g} nats, and "
         f"a Gaussian around the point needs at most {MOST_DECREMENT}. Raise refine_steps, "
         "training.max_epochs or max_seconds. A network with kinks (relu) may have no smooth mode: "
         "use tanh, silu or gelu. One that fits every row may have a learnt noise shrink to zero: "
-        "fix it, or use a stronger prior."
+        "use noise='held_out', fix it, or use a stronger prior."
     )
 
 
@@ -285,6 +313,9 @@ class ParameterGaussian(NamedTuple):
         return float(self.log_prior - 0.5 * log_det + self.decrement())
 
 
+NO_PARAMETERS = ParameterGaussian(np.zeros(0), 0.0, np.zeros(0), np.zeros((0, 0)))
+
+
 def local_gaussian(
     position: Position, posterior: Posterior, found: Spectrum, layers: str, *, is_full: bool
 ) -> LocalGaussian:
@@ -324,7 +355,7 @@ def likelihood_gaussian(position: Position, posterior: Posterior) -> ParameterGa
     """
     params = posterior.unravel(position).likelihood
     if not jax.tree.leaves(params):
-        return ParameterGaussian(np.zeros(0), 0.0, np.zeros(0), np.zeros((0, 0)))
+        return NO_PARAMETERS
     log_prior, gradient, hessian = jax.device_get(
         _likelihood_parameters(position, posterior.data, posterior.model)
     )

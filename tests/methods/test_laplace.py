@@ -17,6 +17,9 @@ from scipy import optimize, stats
 from credence.clock import CompileClock
 from credence.ensemble import Ensemble
 from credence.errors import InputError
+from credence.experiments.catalogue_fbnn import FBNN, FBNN_FIRST_VERSION
+from credence.experiments.problem import load
+from credence.experiments.specs import Rows
 from credence.methods.curvature import (
     Spectrum,
     active_weights,
@@ -24,8 +27,9 @@ from credence.methods.curvature import (
     prior_stds,
     spectrum,
 )
-from credence.methods.deep_ensemble import Training
+from credence.methods.deep_ensemble import Training, held_out, train
 from credence.methods.laplace import Laplace, local_gaussian
+from credence.methods.modes import noise_of
 from credence.models import (
     MLP,
     Bernoulli,
@@ -38,6 +42,7 @@ from credence.models import (
     TraceClass,
 )
 from credence.posterior import Posterior
+from credence.run import Driver
 
 PROBLEM = linear_regression()
 WEIGHT = np.arange(12.0) % 4
@@ -292,8 +297,8 @@ def test_two_outputs_of_a_linear_model_share_their_inputs():
 
 def test_last_layer_is_everything_where_there_is_no_other():
     posterior = PROBLEM.posterior
-    found = [weights(Laplace(layers=layers).run(0, posterior)) for layers in ("all", "last")]
-    np.testing.assert_array_equal(*found)
+    every, last = (weights(Laplace(layers=layers).run(0, posterior)) for layers in ("all", "last"))
+    np.testing.assert_array_equal(every, last)
 
 
 @pytest.mark.slow
@@ -358,7 +363,7 @@ def test_learnt_noise_gets_a_gaussian_of_its_own():
     posterior = Posterior(
         MLP(1, hidden=()), problem.prior, Normal(noise_std=None), (problem.x, problem.y)
     )
-    ensemble = Laplace(num_draws=50_000).run(0, posterior)
+    ensemble = Laplace(num_draws=50_000, noise="mode").run(0, posterior)
 
     def log_density(log_std: float) -> float:
         """At the mode of the weights given the noise; the noise's prior is HalfNormal(1)."""
@@ -430,10 +435,141 @@ def test_a_run_is_resumed_and_a_second_compiles_nothing(tmp_path):
     assert not np.any(weights(second) == weights(first))
 
 
+BRIEF: Any = {
+    "training": Training(max_epochs=1, validation_fraction=0.0),
+    "refine_steps": 1,
+}
+
+
+def test_a_learnt_noise_is_resumed_and_a_second_run_compiles_nothing(tmp_path):
+    method = Laplace(num_draws=10)
+    posterior, other = (learnt(linear_regression(num_points=40, seed=seed)) for seed in (0, 1))
+    first = method.run(0, posterior, folder=tmp_path)
+    again = method.run(0, posterior, folder=tmp_path)
+    np.testing.assert_array_equal(weights(first), weights(again))
+    np.testing.assert_array_equal(first.params.likelihood, again.params.likelihood)
+    assert {"train", "noise", "refine"} <= set(first.cost.seconds)
+    with CompileClock() as clock:
+        second = method.run(1, other)
+    assert clock.num_traces == 0
+    assert not np.any(second.params.likelihood == first.params.likelihood)
+
+
 def test_a_point_that_is_no_mode_is_refused():
-    method = Laplace(training=Training(max_epochs=1, validation_fraction=0.0), refine_steps=1)
+    method = Laplace(structure="diagonal", **BRIEF)
     with pytest.raises(InputError, match=r"No mode was found: after .* Raise refine_steps"):
         method.run(0, PROBLEM.posterior)
+
+
+def test_coordinates_of_the_curvature_lead_to_the_mode(tmp_path):
+    """Where the coordinates of the prior did not; resumed like any phase."""
+    method = Laplace(num_draws=50_000, **BRIEF)
+    ensemble = method.run(0, PROBLEM.posterior, folder=tmp_path)
+    assert "polish" in ensemble.cost.seconds
+    mean, exact = PROBLEM.solve()
+    assert worst_z(weights(ensemble), mean, exact) < 4.5
+    again = method.run(0, PROBLEM.posterior, folder=tmp_path)
+    np.testing.assert_array_equal(weights(ensemble), weights(again))
+
+
+def learnt(problem: LinearRegression, likelihood: Any = None) -> Posterior:
+    """The same with a noise that is not known."""
+    data = (problem.x, problem.y)
+    return Posterior(MLP(1, hidden=()), problem.prior, likelihood or Normal(), data)
+
+
+def test_weights_given_the_noise_of_held_out_rows():
+    """With the noise fixed at any estimate the posterior of the weights is known."""
+    problem = linear_regression(num_points=40)
+    ensemble = Laplace(num_draws=50_000).run(0, learnt(problem))
+    (noise_std,) = np.unique(np.exp(np.asarray(ensemble.params.likelihood, float)))
+    given = problem._replace(noise_std=noise_std)
+    assert worst_z(weights(ensemble), *given.solve()) < 4.5
+    planted = problem._replace(noise_std=1.1 * noise_std)
+    assert worst_z(weights(ensemble), *planted.solve()) > 8
+    evidence = ensemble.scalars["log_evidence"][0, 0]
+    np.testing.assert_allclose(evidence, given.log_evidence(), atol=1e-3)
+    assert abs(evidence - planted.log_evidence()) > 0.02
+
+
+@pytest.mark.parametrize("likelihood", [Normal(), StudentT()], ids=repr)
+def test_noise_of_rows_is_that_of_a_reference(likelihood):
+    """SciPy's bounded search for max log p(s) + log p(y | f, s) over rows with weights."""
+    posterior = learnt(linear_regression(num_points=40), likelihood)
+    rows = posterior.data._replace(weight=jnp.asarray(np.arange(40) % 3, float))
+    start = some_position(posterior)
+    with Driver() as driver:
+        found, _ = noise_of(jax.random.key(0), rows, posterior, driver, start)
+    np.testing.assert_array_equal(np.asarray(found)[:-1], np.asarray(start)[:-1])
+    model = posterior.model
+
+    def loss(log_scale: float, rows: Any) -> float:
+        params = posterior.unravel(start.at[-1].set(log_scale))
+        value = model.likelihood.log_prior(params.likelihood) + model.log_likelihood(params, rows)
+        return -float(value)
+
+    exact, planted = (
+        optimize.minimize_scalar(
+            lambda s, data=data: loss(s, data), bounds=(-3, 2), method="bounded"
+        ).x
+        for data in (rows, posterior.data)
+    )
+    assert abs(found[-1] - exact) < 2e-3
+    assert abs(found[-1] - planted) > 0.02, "planted: no weights"
+
+
+def test_held_out_rows_are_those_the_network_was_not_fitted_to():
+    posterior = learnt(linear_regression(num_points=40))
+    training = Training(max_epochs=50, validation_fraction=0.2)
+    rows = held_out(jax.random.key(1), posterior, training)
+    with Driver() as driver:
+        best = train(jax.random.key(1), posterior, driver, 1, training)
+    params = posterior.unravel(best.positions[0])
+    assert rows.x.shape == (8, 3)
+    loss = -posterior.model.log_likelihood(params, rows) / 8
+    np.testing.assert_allclose(best.loss[0], loss, rtol=1e-4)
+
+
+def test_small_curvatures_survive_large_ones():
+    """Columns almost the same: a sum in single precision loses how they differ."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(200, 1)) + 1e-3 * rng.normal(size=(200, 3))
+    posterior = Posterior(MLP(1, hidden=()), Gaussian("unit"), Normal(0.01), (x, x[:, 0]))
+    found = spectrum(some_position(posterior), posterior, "full", "all").values
+    design = with_ones(np.asarray(posterior.data.x))
+    exact = np.linalg.eigvalsh(1e4 * design.T.astype(float) @ design)
+    np.testing.assert_allclose(found, exact, rtol=1e-3)
+    single = 1e4 * design.T.astype(np.float32) @ design.astype(np.float32)
+    planted = np.linalg.eigvalsh(single.astype(float))
+    assert np.abs(planted / exact - 1).max() > 0.01
+
+
+def surprise(covered: np.ndarray) -> float:
+    """Smaller tail probability of so many rows in 95 % intervals, were each right by itself."""
+    law = stats.binom(len(covered), 0.95)
+    return float(min(law.cdf(covered.sum()), law.sf(covered.sum() - 1)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["boston", "simulated_regression"])
+def test_networks_that_could_explain_every_row(name):
+    """No joint mode of noise and weights, but one of the weights given the noise."""
+    problems = (*FBNN.problems, *FBNN_FIRST_VERSION.problems)
+    problem = next(problem for problem in problems if problem.name == name)
+    try:
+        arrays = load(problem.source, Rows())
+    except InputError as error:
+        pytest.skip(str(error))
+    network = MLP(1, hidden=problem.model.hidden, activation="tanh")
+    data = (arrays.x_train, arrays.y_train)
+    posterior = Posterior(network, Gaussian("unit"), Normal(), data)
+    ensemble = Laplace(num_draws=500).run(0, posterior)
+    found, y = ensemble.predictive(arrays.x_test), arrays.y_test
+    low, high = np.asarray(found.quantiles([0.025, 0.975]))[..., 0]
+    distance, half = np.abs(y - (low + high) / 2), (high - low) / 2
+    assert surprise(distance <= half) > 1e-3
+    assert surprise(distance <= half / 5) < 1e-8, "planted: intervals five times too short"
+    assert np.std(np.asarray(found.mean())[:, 0] - y) < np.std(y)
 
 
 @pytest.mark.parametrize(
@@ -444,12 +580,21 @@ def test_a_point_that_is_no_mode_is_refused():
         ({"prior_precision": "flat"}, "Unknown prior_precision='flat'"),
         ({"num_draws": 0}, "num_draws must be > 0"),
         ({"training": Training()}, "around a mode for all rows"),
+        ({"noise": "joint"}, "Unknown noise='joint': choose one of held_out, mode"),
+        ({"held_out_fraction": 0.0}, r"held_out_fraction must be in \(0, 1\)"),
         ({"prior_precision": "evidence", "linearized": False}, "use linearized=True"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):
     with pytest.raises(InputError, match=message):
         Laplace(**settings)
+
+
+def test_no_rows_for_the_noise_are_refused_before_training():
+    posterior = learnt(PROBLEM)
+    with CompileClock() as clock, pytest.raises(InputError, match="none to estimate the noise"):
+        Laplace(held_out_fraction=0.01).run(0, posterior)
+    assert clock.num_traces == 0
 
 
 class Foreign:
@@ -503,4 +648,4 @@ def test_laplace_is_found_by_name():
     assert METHODS["laplace"] is Laplace
     assert "approximate" in Laplace.summary
     settings = {"structure": "diagonal", "training": {"max_epochs": 7, "validation_fraction": 0.0}}
-    assert Laplace.from_settings(settings).training.max_epochs == 7
+    assert Laplace.from_settings(settings).training.max_epochs == 7  # type: ignore[attr-defined]
