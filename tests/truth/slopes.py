@@ -103,7 +103,7 @@ def slope_jobs(size: Size) -> list[Callable[[], Slope]]:
         partial(
             one_step,
             adjusted_mclmc,
-            "mean |energy error|",
+            "mean absolute energy error",
             2.0,
             energy,
             0.2,
