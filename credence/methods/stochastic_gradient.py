@@ -4,6 +4,7 @@ Train a member per chain, find a metric in a warm-up pooled over chains, then sa
 size and metric frozen. All chains see the same minibatches.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from credence.errors import InputError
+from credence.errors import InputError, Interrupted
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.kernels.cyclical import cyclical
 from credence.kernels.gibbs import with_gibbs
@@ -164,7 +165,7 @@ class StochasticGradient(Method):
         kernel, static = self._kernel()
         draws_per_cycle = -(-self.num_draws // self.num_cycles)
         thinning = self._steps_per_draw(posterior)
-        length = round(draws_per_cycle / (1 - self.exploration_share)) * thinning
+        length = math.ceil(draws_per_cycle / (1 - self.exploration_share)) * thinning
         sample = driver.phase(
             "sample",
             key,
@@ -182,10 +183,12 @@ class StochasticGradient(Method):
             batch_size=self._rows(posterior),
             may_stop_early=True,
         )
-        is_draw = sample.info["is_exploring"][0] == 0
+        kept = np.flatnonzero(sample.info["is_exploring"][0] == 0)[: self.num_draws]
+        if len(kept) == 0:
+            raise Interrupted("Stopped while the first cycle explored, before there was a draw.")
         return Drawn(
-            sample.draws[:, is_draw],
-            {name: values[:, is_draw] for name, values in sample.info.items()},
+            sample.draws[:, kept],
+            {name: values[:, kept] for name, values in sample.info.items()},
         )
 
 

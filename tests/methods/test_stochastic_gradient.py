@@ -152,6 +152,17 @@ def test_metric_is_near_the_inverse_precision():
     )
 
 
+@pytest.mark.parametrize(
+    ("num_draws", "num_cycles", "share"), [(10, 3, 0.5), (7, 2, 0.3), (4, 4, 0.9)]
+)
+def test_cycles_give_the_draws_asked_for(num_draws: int, num_cycles: int, share: float):
+    settings = SETTINGS | {"num_chains": 2, "num_draws": num_draws, "num_warmup": 100}
+    method = SGLD(num_cycles=num_cycles, exploration_share=share, **settings)
+    ensemble = method.run(0, PROBLEM.posterior)
+    assert weights(ensemble).shape == (2, num_draws, 4)
+    assert np.all(ensemble.scalars["is_exploring"] == 0)
+
+
 def test_resumed_run_is_the_same(tmp_path):
     method = SGHMC(**SETTINGS | {"num_chains": 2, "num_draws": 40, "num_warmup": 200})
     whole = weights(method.run(0, PROBLEM.posterior))
