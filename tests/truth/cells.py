@@ -245,6 +245,7 @@ def bias_cell(row: Row, target: Target, size: Size) -> Bias:
         starts,
         0,
     )
-    squares = np.mean(target.whiten(np.asarray(ends)) ** 2, axis=1)
-    error = squares.std(ddof=1) / len(squares) ** 0.5
+    with np.errstate(over="ignore", invalid="ignore"):  # some diverge
+        squares = np.mean(target.whiten(np.asarray(ends)) ** 2, axis=1)
+        error = squares.std(ddof=1) / len(squares) ** 0.5
     return Bias(row.name, target.name, float(squares.mean() - 1), float(error))

@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from .cells import FULL, Cell
+from .cells import FULL, Bias, Cell
 from .planted import NUM_CHAINS
 from .table import Table
+
+DIVERGED = 10.0
+"""Excess of the mean square from which on a number says nothing more."""
 
 HEAD = """# The truth table
 
@@ -53,6 +56,9 @@ What no law is known for is reported, not judged: chains start in exact draws of
 take 100 to 300 steps; shown is by how many percent the mean square of the whitened weights is too
 large, with its standard error. It is the price of leaving the Metropolis test out at these step
 sizes (`ula`: .2 times the smallest variance; `sghmc` and `mclmc`: .3 times the smallest width).
+
+"Adapting" is a kernel whose preconditioner still follows the chain; the scale-adapted one is meant
+to be like that in burn-in only. "Diverged": the mean square is more than ten times too large.
 """
 
 PLANTED = """
@@ -90,7 +96,7 @@ def page(table: Table, *, seconds: float, cores: int, date: str) -> str:
         LAWS,
         *grids(table.laws, lambda cell: f"{cell.worst:.1f}"),
         BIASES,
-        *grids(table.biases, lambda bias: f"{100 * bias.excess:+.1f} ± {100 * bias.error:.1f}"),
+        *grids(table.biases, bias_text),
         PLANTED.format(planted=NUM_CHAINS),
         markdown(
             ["kernel", "mistake", "without", "with"],
@@ -114,6 +120,13 @@ def exact_text(cell: Cell) -> str:
     if np.isnan(cell.efficiency):
         return f"{cell.worst:.1f} · –"
     return f"{cell.worst:.1f} · {1000 * cell.efficiency:.3g}"
+
+
+def bias_text(bias: Bias) -> str:
+    """A bias in percent, if there is a law to have one."""
+    if not bias.excess < DIVERGED:
+        return "diverged"
+    return f"{100 * bias.excess:+.1f} ± {100 * bias.error:.1f}"
 
 
 def grids(cells: list[Any], text: Any, width: int = 6) -> list[str]:

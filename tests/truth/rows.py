@@ -37,6 +37,8 @@ class Row(NamedTuple):
     """Of each long chain."""
     only: str = ""
     """The one target it can move on, if there is only one."""
+    counts_rows: bool = False
+    """Whether it scales by the number of data, which targets without data do not have."""
 
 
 def shrink(target: Target, power: float) -> float:
@@ -156,7 +158,14 @@ UNADJUSTED = [
     Row("mclmc", mclmc, mclmc_settings, steps(100), 5000),
     Row("ula", ula, ula_settings, steps(150), 5000),
     Row("sghmc", sghmc, sghmc_settings, steps(150), 5000),
-    Row("rms_sgld, adapting", rms_sgld, rms_settings, steps(300), 5000),
-    Row("scale_adapted_sghmc, adapting", scale_adapted_sghmc, adapting_settings, steps(300), 5000),
+    Row("rms_sgld, adapting", rms_sgld, rms_settings, steps(300), 5000, counts_rows=True),
+    Row(
+        "scale_adapted_sghmc, adapting",
+        scale_adapted_sghmc,
+        adapting_settings,
+        steps(300),
+        5000,
+        counts_rows=True,
+    ),
 ]
 """They leave no target invariant: their bias is reported, not judged."""
