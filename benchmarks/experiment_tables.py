@@ -4,20 +4,23 @@ credence experiment run fbnn --size laptop --out fbnn-run
 python benchmarks/experiment_tables.py fbnn-run > docs/fbnn.md
 """
 
+import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 
 def main() -> None:
-    """Print the tables of every run folder named on the command line."""
-    for folder in sys.argv[1:]:
-        summary = json.loads((Path(folder) / "results.json").read_text(encoding="utf-8"))
-        print("\n".join(page(summary)))
+    """Print the tables of a run folder."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--note", default="", help="what else a reader must know of the run")
+    options = parser.parse_args()
+    summary = json.loads((options.folder / "results.json").read_text(encoding="utf-8"))
+    print("\n".join(page(summary, options.note)))
 
 
-def page(summary: dict[str, Any]) -> list[str]:
+def page(summary: dict[str, Any], note: str) -> list[str]:
     """Title, one table per problem, reasons for differences."""
     lines = [
         f"# {summary['description']}",
@@ -29,6 +32,7 @@ def page(summary: dict[str, Any]) -> list[str]:
         "Published / ours. ESS (min ; median ; max) is of predictions at the test rows, of all "
         f"chains together; speed-up over {summary['baseline']} is in ESS per second of all phases, "
         "between converged chains.",
+        *(["", note] if note else []),
     ]
     for problem in summary["problems"]:
         lines += ["", f"## {problem['name']}", "", sizes(problem), "", *table(problem)]
@@ -84,7 +88,7 @@ def table(problem: dict[str, Any]) -> list[str]:
                 both(published.get(first), row[first], not regression),
                 both(published.get(second), row[second], regression),
                 number(row["nll"]),
-                number(row["max_rhat_function"], 4),
+                rhat(row["max_rhat_function"]),
                 triple(row["ess_function"]),
                 f"{triple(published.get('ess_weights'))} / {triple(row['ess_weights'])}",
                 both(published.get("total_seconds"), row["total_seconds"]),
@@ -103,6 +107,10 @@ def both(published: float | None, ours: float | None, percent: bool = False) -> 
 
 def number(value: float | None, digits: int = 3) -> str:
     return "-" if value is None else f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def rhat(value: float | None) -> str:
+    return "> 10" if value is not None and value > 10 else number(value, 4)
 
 
 def triple(values: Any) -> str:
