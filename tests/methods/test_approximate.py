@@ -49,7 +49,7 @@ def three_classes() -> tuple[Posterior, Any, Any]:
     return posterior, jnp.asarray(x[90:]), jnp.asarray(y[90:])
 
 
-@pytest.mark.parametrize("problem", [curve, three_classes])
+@pytest.mark.parametrize("problem", [curve, pytest.param(three_classes, marks=pytest.mark.slow)])
 @methods
 def test_end_to_end(method: Method, problem: Any, tmp_path: Any):
     posterior, x, y = problem()

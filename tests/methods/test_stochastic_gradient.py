@@ -33,6 +33,7 @@ SETTINGS: dict[str, Any] = {
     "training": Training(max_epochs=300),
 }
 PROBLEM = linear_regression()
+slow = lambda method: pytest.param(method, marks=pytest.mark.slow)  # noqa: E731
 ULA_STEP, SGHMC_STEP, FRICTION = 0.02, 0.12, 0.2
 
 
@@ -78,13 +79,15 @@ def test_law_of_the_discretised_chain(name: str):
 @pytest.mark.parametrize(
     "method",
     [
-        SGLD(**SETTINGS),
+        slow(SGLD(**SETTINGS)),
         SGLD(batch_size=4, **SETTINGS),
-        SGLD(preconditioner="rms", **SETTINGS | {"step_size": 0.002}),
+        slow(SGLD(preconditioner="rms", **SETTINGS | {"step_size": 0.002})),
         SGLD(num_cycles=3, **SETTINGS | {"step_size": 0.1}),
-        SGHMC(**SETTINGS),
+        slow(SGHMC(**SETTINGS)),
         SGHMC(batch_size=4, **SETTINGS),
-        SGHMC(preconditioner="scale_adapted", **SETTINGS | {"step_size": 0.01, "thinning": 200}),
+        slow(
+            SGHMC(preconditioner="scale_adapted", **SETTINGS | {"step_size": 0.01, "thinning": 200})
+        ),
     ],
     ids=lambda m: f"{m.name}-{m.preconditioner}-{m.batch_size}-{m.num_cycles}",
 )
