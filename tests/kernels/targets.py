@@ -22,8 +22,9 @@ class GaussianTarget(NamedTuple):
     cholesky: Float[np.ndarray, "weight weight"]
     factor: float = 1.0
     """Planted error: what kernels see is the log density times this."""
-    bound: float = np.inf
-    """What kernels see is NaN where the first weight is larger."""
+    bound: float = 1000.0
+    """What kernels see is NaN where the first weight is larger; never, by default. Finite, because
+    some kernels take the sum of `data.weight` for the number of rows."""
 
     @property
     def data(self) -> Data:

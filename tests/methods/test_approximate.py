@@ -25,8 +25,14 @@ LIST: list[Method] = [
     MCDropout(num_draws=100, num_steps=1500),
     SWAG(num_draws=100, num_snapshots=40, rank=10, training=TRAINING),
 ]
+NAMES = ("variational", "low_rank", "mc_dropout", "swag")
+SLOW = ("variational", "low_rank")
 methods = pytest.mark.parametrize(
-    "method", LIST, ids=["variational", "low_rank", "mc_dropout", "swag"]
+    "method",
+    [
+        pytest.param(method, id=name, marks=pytest.mark.slow if name in SLOW else ())
+        for name, method in zip(NAMES, LIST, strict=True)
+    ],
 )
 
 

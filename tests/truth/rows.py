@@ -20,6 +20,7 @@ from credence.kernels.microcanonical import adjusted_mclmc, mclmc
 from credence.kernels.pcn import pcn
 from credence.kernels.rms_sgld import rms_sgld
 from credence.kernels.sghmc import scale_adapted_sghmc, sghmc
+from credence.kernels.surrogate_hmc import surrogate_hmc
 from credence.kernels.ula import ula
 
 from .targets import HIERARCHY, Target
@@ -86,6 +87,22 @@ def pcn_settings(target: Target) -> dict[str, Any]:
     }
 
 
+def surrogate_settings(target: Target) -> dict[str, Any]:
+    """Of HMC along a surrogate: a Gaussian with another mean, wider, and without correlations."""
+    std = np.linalg.norm(target.scale.cholesky, axis=1)
+    return {
+        "step_size": leapfrog(target),
+        "inverse_mass": ones(target),
+        "surrogate": jnp.asarray([target.scale.mean + 0.1 * std, 0.9 / std**2]),
+    }
+
+
+def gaussian_gradient(position: Any, surrogate: Any) -> Any:
+    """Of a Gaussian's log density, from its mean and precisions."""
+    mean, precision = surrogate
+    return -precision * (position - mean)
+
+
 def mclmc_settings(target: Target) -> dict[str, Any]:
     """Of MCLMC without a test."""
     return {
@@ -135,6 +152,13 @@ EXACT = [
     Row("adjusted_mclmc", adjusted_mclmc, hmc_settings, steps(4), 500),
     Row("mala", mala, mala_settings, steps(20, power=1 / 3, each=1.0), 5000),
     Row("pcn", pcn, pcn_settings, steps(30, power=1.0, each=1.0), 5000),
+    Row(
+        "surrogate_hmc",
+        partial(surrogate_hmc, gradient=gaussian_gradient, num_integration_steps=3),
+        surrogate_settings,
+        steps(30, power=1.0, each=1.0),
+        5000,
+    ),
     Row(
         "gibbs_precisions",
         partial(gibbs_precisions, model=HIERARCHY),
