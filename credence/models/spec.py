@@ -4,7 +4,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from credence.errors import InputError
-from credence.models import likelihoods, linearized, networks, priors
+from credence.models import likelihoods, linearized, networks, priors, wrappers
 
 _KNOWN: dict[str, type[Any]] = {
     cls.__name__: cls
@@ -19,6 +19,8 @@ _KNOWN: dict[str, type[Any]] = {
         likelihoods.HeteroscedasticNormal,
         likelihoods.Normal,
         likelihoods.StudentT,
+        wrappers.LeadingInputs,
+        wrappers.PerAction,
     )
 }
 
@@ -54,12 +56,14 @@ def from_spec(spec: dict[str, Any]) -> Any:
 def network_from_spec(spec: dict[str, Any], network: Any = None) -> Any:
     """The network that `to_spec` described, or the one given in its place.
 
-    A linearised network is given by what it linearises.
+    A network around another one (linearised, of the first inputs, per action) may be given by the
+    one inside.
     """
     if network is None:
         return from_spec(spec)
-    is_inner = spec["type"] == "Linearized" and not isinstance(network, linearized.Linearized)
-    return linearized.Linearized(network) if is_inner else network
+    if "network" not in spec or isinstance(network, _KNOWN[spec["type"]]):
+        return network
+    return from_spec(spec | {"network": network_from_spec(spec["network"], network)})
 
 
 def _from_json(value: Any) -> Any:

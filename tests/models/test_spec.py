@@ -18,11 +18,14 @@ from credence.models import (
 )
 from credence.models.linearized import Linearized
 from credence.models.spec import from_spec, network_from_spec, to_spec
+from credence.models.wrappers import LeadingInputs, PerAction
 
 PARTS = [
     MLP(3, hidden=(7, 5), activation="relu"),
     MLP(1, hidden=()),
     Linearized(MLP(2, hidden=(3,))),
+    LeadingInputs(MLP(2, hidden=(3,)), 4),
+    PerAction(LeadingInputs(MLP(1), 2)),
     Gaussian("unit", 2.0, 0.5),
     TraceClass(3.0, 0.5, True, True),
     HierarchicalGamma(3.0, 1.0, "all", "unit"),
@@ -63,5 +66,7 @@ def test_a_given_network_takes_the_place_of_its_description() -> None:
     assert network_from_spec(spec, network) == Linearized(network)
     assert network_from_spec(spec, Linearized(network)) == Linearized(network)
     assert network_from_spec(to_spec(MLP(1)), network) == network
+    nested = {"type": "Linearized", "network": to_spec(LeadingInputs(MLP(1), 3))}
+    assert network_from_spec(nested, network) == Linearized(LeadingInputs(network, 3))
     with pytest.raises(InputError, match="theirs"):
         network_from_spec(spec)
