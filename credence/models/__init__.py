@@ -9,7 +9,9 @@ from credence.models.likelihoods import (
     StudentT,
 )
 from credence.models.networks import ACTIVATIONS, MLP, Layer, Network
+from credence.models.noisy_argmax import NoisyArgmax
 from credence.models.priors import Gaussian, HierarchicalGamma, Prior, TraceClass
+from credence.models.wrappers import LeadingInputs, PerAction
 
 LIKELIHOODS = {
     "normal": Normal,
@@ -37,9 +39,12 @@ __all__ = [
     "HeteroscedasticNormal",
     "HierarchicalGamma",
     "Layer",
+    "LeadingInputs",
     "Likelihood",
     "Network",
+    "NoisyArgmax",
     "Normal",
+    "PerAction",
     "Prior",
     "StudentT",
     "TraceClass",

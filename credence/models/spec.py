@@ -4,7 +4,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from credence.errors import InputError
-from credence.models import likelihoods, linearized, networks, priors, wrappers
+from credence.models import likelihoods, linearized, networks, noisy_argmax, priors, wrappers
 
 _KNOWN: dict[str, type[Any]] = {
     cls.__name__: cls
@@ -19,6 +19,7 @@ _KNOWN: dict[str, type[Any]] = {
         likelihoods.HeteroscedasticNormal,
         likelihoods.Normal,
         likelihoods.StudentT,
+        noisy_argmax.NoisyArgmax,
         wrappers.LeadingInputs,
         wrappers.PerAction,
     )

@@ -12,6 +12,7 @@ from credence.models import (
     Gaussian,
     HeteroscedasticNormal,
     HierarchicalGamma,
+    NoisyArgmax,
     Normal,
     StudentT,
     TraceClass,
@@ -35,6 +36,7 @@ PARTS = [
     StudentT(5.0, 0.3),
     Bernoulli(),
     Categorical(2.0),
+    NoisyArgmax(0.1),
 ]
 
 
