@@ -43,10 +43,10 @@ from credence.methods.curvature import (
 from credence.methods.deep_ensemble import Training, held_out, num_held_out, train
 from credence.methods.modes import (
     MOST_DECREMENT,
+    POLISH_STEPS,
     climb,
     noise_of,
     num_likelihood_parameters,
-    polish,
     weight_scale,
     whitening,
 )
@@ -163,7 +163,10 @@ class Laplace(Method):
                 root = whitening(found, posterior, noise, position)
                 return weights.decrement() + likelihood.decrement(), root
 
-            mode = polish(key_polish, posterior, driver, mode, whitened)
+            _, root = whitened(mode)
+            mode = climb(
+                "polish", key_polish, posterior, driver, mode, root, POLISH_STEPS, whitened
+            )
             found, weights, likelihood = self._around(mode, posterior, fixed)
             decrement = weights.decrement() + likelihood.decrement()
         if not decrement <= MOST_DECREMENT:

@@ -27,8 +27,8 @@ divergence between Gaussians of the same covariance around the point and around 
 Pinsker's inequality no probability is off by more than sqrt(0.05 / 2) = 16 %."""
 ROUND = 50
 """Steps of L-BFGS between checkpoints."""
-POLISH_ROUNDS = 100
-"""Most rounds of L-BFGS in the coordinates of the curvature."""
+POLISH_STEPS = 100 * ROUND
+"""Most steps of L-BFGS in the coordinates of the curvature."""
 NOISE_STEPS = 200
 """Most steps to the noise of held-out rows; a handful of parameters needs about ten."""
 
@@ -96,22 +96,33 @@ def climb(
     start: Position,
     scale: Float[np.ndarray, " weight"] | Float[np.ndarray, "weight weight"],
     num_steps: int,
+    whitened: Callable[[Position], tuple[float, Float[np.ndarray, "weight weight"]]] | None = None,
 ) -> Position:
     """Up to the mode by L-BFGS on all rows, as a phase of the driver.
 
-    Ends where the gradient bounds the Newton decrement by a hundredth of what is allowed, or a
-    round raises the log density by less than a thousandth of a nat.
+    Ends where the Newton decrement, or the gradient's bound on it, is well below what is allowed,
+    or where a round raises the log density by less than a thousandth of a nat.
 
     Args:
         scale: see `lbfgs`; what has 0 stays.
+        whitened: position -> Newton decrement there, and `whitening`, the coordinates of the next
+            round. For curved valleys, as of networks with little noise, where rises in the
+            coordinates of the prior are below the rounding of single precision long before the
+            mode.
     """
 
     def update(memory: _Climb, block: Block) -> _Climb:
         height = np.asarray(block.info["log_density"], float)[0, -1]
-        gap = np.asarray(block.info["gap"], float)[0, -1]
-        is_done = gap < 0.01 * MOST_DECREMENT or height - memory.height < 1e-3
-        return _Climb(height, np.asarray(float(is_done)))
+        if whitened is None:
+            bound, scale = np.asarray(block.info["gap"], float)[0, -1], memory.scale
+            is_near = bound < 0.01 * MOST_DECREMENT
+        else:
+            decrement, scale = whitened(block.states.position[0])
+            is_near = decrement < 0.1 * MOST_DECREMENT
+        is_done = is_near or height - memory.height < 1e-3
+        return _Climb(height, np.asarray(float(is_done)), scale)
 
+    restart = {} if whitened is None else {"restart_every": np.int32(ROUND)}
     result = driver.phase(
         name,
         key,
@@ -119,8 +130,8 @@ def climb(
         start[None],
         posterior.anchored(start),
         Adapter(
-            _Climb(np.asarray(-np.inf), np.asarray(0.0)),
-            settings=lambda memory: {"scale": scale},
+            _Climb(np.asarray(-np.inf), np.asarray(0.0), scale),
+            settings=lambda memory: {"scale": memory.scale, **restart},
             update=update,
             finished=lambda memory: bool(memory.is_done),
         ),
@@ -132,60 +143,11 @@ def climb(
     return result.positions[0]
 
 
-def polish(
-    key: PRNGKeyArray,
-    posterior: Posterior,
-    driver: Driver,
-    start: Position,
-    whitened: Callable[[Position], tuple[float, Float[np.ndarray, "weight weight"]]],
-) -> Position:
-    """Up to the mode by L-BFGS in the coordinates of the curvature, new in every round.
-
-    For curved valleys, as of networks with little noise, where rises in the coordinates of the
-    prior are below the rounding of single precision long before the mode. Ends as `climb` does.
-
-    Args:
-        whitened: position -> Newton decrement there, and `whitening`.
-    """
-
-    def update(memory: _Polish, block: Block) -> _Polish:
-        height = np.asarray(block.info["log_density"], float)[0, -1]
-        decrement, root = whitened(block.states.position[0])
-        is_done = decrement < 0.1 * MOST_DECREMENT or height - memory.height < 1e-3
-        return _Polish(height, np.asarray(float(is_done)), root)
-
-    result = driver.phase(
-        "polish",
-        key,
-        Recipe(lbfgs, posterior.log_density),
-        start[None],
-        posterior.anchored(start),
-        Adapter(
-            _Polish(np.asarray(-np.inf), np.asarray(0.0), whitened(start)[1]),
-            settings=lambda memory: {"scale": memory.root, "restart_every": np.int32(ROUND)},
-            update=update,
-            finished=lambda memory: bool(memory.is_done),
-        ),
-        num_steps=POLISH_ROUNDS * ROUND,
-        thinning=1,
-        block_steps=ROUND,
-        keep_draws=False,
-    )
-    return result.positions[0]
-
-
 class _Climb(NamedTuple):
     """How far the ascent is."""
 
     height: np.ndarray
     """Log density before the last step, less its value at the anchor, in nats."""
     is_done: np.ndarray
-
-
-class _Polish(NamedTuple):
-    """How far the polishing is."""
-
-    height: np.ndarray
-    is_done: np.ndarray
-    root: np.ndarray
+    scale: np.ndarray
     """Coordinates of the next round."""
