@@ -25,6 +25,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from credence.errors import InputError
+from credence.methods.reference import network_stds
 from credence.models.likelihoods import Likelihood, LocationScale
 from credence.models.networks import ACTIVATIONS, MLP
 from credence.models.priors import GaussianPrior
@@ -122,13 +123,7 @@ def check_structure(posterior: Posterior, structure: str, layers: str) -> None:
 
 def prior_stds(posterior: Posterior, layers: str) -> Float[np.ndarray, " weight"]:
     """Prior standard deviation of every active weight."""
-    model = posterior.model
-    template = model.template(posterior.data).network
-    zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape), template)
-    stds = model.prior.stds(model.network, zeros)  # type: ignore[attr-defined]  # checked
-    full = jax.tree.map(lambda zero, std: np.broadcast_to(std, zero.shape), zeros, stds)
-    flat = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(full)])
-    return flat[active_weights(posterior, layers)].astype(float)
+    return network_stds(posterior)[active_weights(posterior, layers)]
 
 
 def spectrum(position: Position, posterior: Posterior, structure: str, layers: str) -> Spectrum:

@@ -4,103 +4,50 @@ Train a member per chain, find step size and metric in a warm-up pooled over cha
 with both frozen.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.blackjax_kernels import hmc, nuts
-from credence.methods.base import Drawn, Method
-from credence.methods.deep_ensemble import Training, train
-from credence.methods.tuning import reasonable_step_size, tuned, window_adaptation
-from credence.models.priors import require_positive
+from credence.methods.base import Drawn
+from credence.methods.chains import Chains
+from credence.methods.tuning import first_window_adaptation, tuned
 from credence.posterior import Posterior
 from credence.run import Driver, fixed
 
-ROUND = 25
-"""Steps of a round of the warm-up, and draws between checkpoints: one program serves both."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class Hamiltonian(Method):
+class Hamiltonian(Chains):
     """What HMC and NUTS share.
 
-    Args:
-        num_draws: per chain, after warm-up.
-        num_chains: independent chains; 4 so that R-hat means something.
-        num_warmup: steps per chain to tune step size and metric.
-        thinning: steps per draw.
-        target_acceptance_rate: .8 as in Stan.
-        training: of the members where chains start.
+    Arguments as `Chains`; the acceptance rate is .8 as in Stan.
     """
 
-    num_draws: int = 1000
-    num_chains: int = 4
-    num_warmup: int = 500
     thinning: int = 1
-    target_acceptance_rate: float = 0.8
-    training: Training = field(default=Training())
-
-    def __post_init__(self) -> None:
-        require_positive(
-            num_draws=self.num_draws,
-            num_chains=self.num_chains,
-            num_warmup=self.num_warmup,
-            thinning=self.thinning,
-        )
-        if not 0 < self.target_acceptance_rate < 1:
-            raise InputError(
-                f"target_acceptance_rate must be between 0 and 1, got "
-                f"{self.target_acceptance_rate}; .8 is usual."
-            )
 
     def _recipe(self, posterior: Posterior) -> Recipe:
         raise NotImplementedError
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_train, key_step, key_warmup, key_sample = jax.random.split(key, 4)
-        start = train(
-            key_train, posterior, driver, self.num_chains, self.training, budget_share=0.25
-        )
-        recipe, data = self._recipe(posterior), posterior.anchored(start.positions[0])
-        inverse_mass = jnp.full(posterior.num_weights, 0.1, start.positions.dtype)
-        step_size = reasonable_step_size(
-            key_step, start.positions, inverse_mass, data, log_density=posterior.log_density
-        )
-        warmup = driver.phase(
-            "warmup",
-            key_warmup,
-            recipe,
-            start.positions,
+        start = self._start(key_train, posterior, driver)
+        recipe, data = self._recipe(posterior), posterior.anchored(start[0])
+        adapter = first_window_adaptation(
+            key_step,
+            start,
             data,
-            window_adaptation(
-                float(step_size),
-                inverse_mass,
-                num_rounds=max(1, round(self.num_warmup / ROUND)),
-                target_acceptance_rate=self.target_acceptance_rate,
-            ),
-            num_steps=self.num_warmup,
-            block_steps=ROUND,
-            keep_draws=False,
-            budget_share=0.5,
+            log_density=posterior.log_density,
+            num_rounds=self._num_rounds(),
+            target_acceptance_rate=self.target_acceptance_rate,
         )
-        sample = driver.phase(
-            "sample",
-            key_sample,
-            recipe,
-            warmup.positions,
-            data,
-            fixed(**tuned(warmup.memory)),
-            num_steps=self.num_draws * self.thinning,
-            thinning=self.thinning,
-            block_steps=ROUND * self.thinning,
-            may_stop_early=True,
+        warmup = self._warm_up(key_warmup, driver, recipe, start, data, adapter)
+        settings = fixed(**tuned(warmup.memory))
+        return self._sample(
+            key_sample, driver, recipe, warmup.positions, data, settings, thinning=self.thinning
         )
-        return Drawn(sample.draws, sample.info)
 
 
 @dataclass(frozen=True, kw_only=True)

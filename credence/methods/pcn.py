@@ -1,6 +1,6 @@
 """Preconditioned Crank-Nicolson: exact, and without gradients."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -11,126 +11,57 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.errors import InputError
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.pcn import pcn
-from credence.methods.base import Drawn, Method
-from credence.methods.deep_ensemble import Training, train
+from credence.methods.base import Drawn
+from credence.methods.chains import Chains
+from credence.methods.reference import prior_reference
 from credence.methods.tuning import metric_ends, move_step_size
-from credence.models.priors import GaussianPrior, require_positive
-from credence.posterior import Params, Posterior
+from credence.posterior import Posterior
 from credence.run import Adapter, Block, Driver, fixed
-
-ROUND = 10
-"""Draws in a round of the warm-up, and between checkpoints: one program serves both."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PCN(Method):
+class PCN(Chains):
     """Preconditioned Crank-Nicolson (Cotter, Roberts, Stuart & White, 2013).
 
-    Args:
-        num_draws: per chain, after warm-up.
-        num_chains: independent chains.
-        num_warmup: steps per chain to tune the step size, and the reference where it is fitted.
-        thinning: steps per draw.
+    Args beyond those of `Chains`, whose acceptance rate is .234, optimal in high dimension:
         reference: "prior", the Gaussian prior as in the paper; or "posterior", a Gaussian with the
             running moments of the warm-up's draws. Both are exact.
-        target_acceptance_rate: of the proposals; .234 is optimal in high dimension.
-        training: of the members where chains start.
     """
 
     name: ClassVar[str] = "pcn"
     summary: ClassVar[str] = "preconditioned Crank-Nicolson: exact, without gradients"
+    round_draws: ClassVar[int] = 10
 
-    num_draws: int = 1000
-    num_chains: int = 4
     num_warmup: int = 10_000
     thinning: int = 50
-    reference: str = "posterior"
     target_acceptance_rate: float = 0.234
-    training: Training = field(default=Training())
+    reference: str = "posterior"
 
     def __post_init__(self) -> None:
-        require_positive(
-            num_draws=self.num_draws,
-            num_chains=self.num_chains,
-            num_warmup=self.num_warmup,
-            thinning=self.thinning,
-        )
+        super().__post_init__()
         if self.reference not in ("prior", "posterior"):
             raise InputError(f"Unknown reference {self.reference!r}: use 'prior' or 'posterior'.")
-        if not 0 < self.target_acceptance_rate < 1:
-            raise InputError(
-                f"target_acceptance_rate must be between 0 and 1, got "
-                f"{self.target_acceptance_rate}; .234 is usual."
-            )
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_train, key_warmup, key_sample = jax.random.split(key, 3)
         prior = prior_reference(posterior) if self.reference == "prior" else None
-        start = train(
-            key_train, posterior, driver, self.num_chains, self.training, budget_share=0.25
-        )
-        recipe, data = Recipe(pcn, posterior.log_density), posterior.anchored(start.positions[0])
-        mean, std = prior or near(start.positions)
-        block_steps = ROUND * self.thinning
+        start = self._start(key_train, posterior, driver)
+        recipe, data = Recipe(pcn, posterior.log_density), posterior.anchored(start[0])
+        mean, std = prior or near(start)
         adapter = reference_adaptation(
-            np.asarray(mean, start.positions.dtype),
-            np.asarray(std, start.positions.dtype),
-            num_rounds=max(1, round(self.num_warmup / block_steps)),
+            np.asarray(mean, start.dtype),
+            np.asarray(std, start.dtype),
+            num_rounds=self._num_rounds(self.thinning),
             target_acceptance_rate=self.target_acceptance_rate,
             fit_reference=self.reference == "posterior",
         )
-        warmup = driver.phase(
-            "warmup",
-            key_warmup,
-            recipe,
-            start.positions,
-            data,
-            adapter,
-            num_steps=self.num_warmup,
-            thinning=self.thinning,
-            block_steps=block_steps,
-            keep_draws=False,
-            budget_share=0.5,
+        warmup = self._warm_up(
+            key_warmup, driver, recipe, start, data, adapter, thinning=self.thinning
         )
-        sample = driver.phase(
-            "sample",
-            key_sample,
-            recipe,
-            warmup.positions,
-            data,
-            fixed(**tuned(warmup.memory)),
-            num_steps=self.num_draws * self.thinning,
-            thinning=self.thinning,
-            block_steps=block_steps,
-            may_stop_early=True,
+        settings = fixed(**tuned(warmup.memory))
+        return self._sample(
+            key_sample, driver, recipe, warmup.positions, data, settings, thinning=self.thinning
         )
-        return Drawn(sample.draws, sample.info)
-
-
-def prior_reference(
-    posterior: Posterior,
-) -> tuple[Float[Array, " weight"], Float[Array, " weight"]]:
-    """Mean and standard deviation of the prior; a learnt noise gets N(where it starts, 1).
-
-    Raises:
-        InputError: where the prior is not Gaussian.
-    """
-    model, data = posterior.model, posterior.data
-    if not isinstance(model.prior, GaussianPrior):
-        raise InputError(
-            f"pCN with the prior as reference needs a Gaussian prior, got {model.prior}: use "
-            "prior='fan_in', or reference='posterior'."
-        )
-    template = model.template(data)
-    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), template.network)
-    stds = jax.tree.map(
-        lambda leaf, std: jnp.broadcast_to(jnp.asarray(std, leaf.dtype), leaf.shape),
-        zeros,
-        model.prior.stds(model.network, zeros),
-    )
-    noise = model.likelihood.init(data.y.shape[1] if data.y.ndim == 2 else 1)
-    ones = jax.tree.map(jnp.ones_like, noise)
-    return posterior.ravel(Params(zeros, noise, ())), posterior.ravel(Params(stds, ones, ()))
 
 
 def near(

@@ -15,8 +15,7 @@ from credence.kernels.blackjax_kernels import hmc
 from credence.kernels.evaluation import evaluation
 from credence.kernels.surrogate_hmc import surrogate_hmc
 from credence.methods.base import Drawn
-from credence.methods.deep_ensemble import train
-from credence.methods.hamiltonian import ROUND, Hamiltonian
+from credence.methods.hamiltonian import Hamiltonian
 from credence.methods.random_network import (
     FITS,
     Points,
@@ -26,12 +25,7 @@ from credence.methods.random_network import (
     surrogate_gradient,
     untrained,
 )
-from credence.methods.tuning import (
-    move_step_size,
-    reasonable_step_size,
-    tuned,
-    window_adaptation,
-)
+from credence.methods.tuning import first_window_adaptation, move_step_size, tuned
 from credence.models.priors import require_positive
 from credence.posterior import Data, Posterior
 from credence.run import Adapter, Block, Driver, PhaseResult
@@ -96,13 +90,10 @@ class RNSHMC(Hamiltonian):
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_train, key_calibrate, key_emulate, key_warmup, key_sample = jax.random.split(key, 5)
-        start = train(
-            key_train, posterior, driver, self.num_chains, self.training, budget_share=0.2
-        )
-        data = posterior.anchored(start.positions[0])
-        explored = self._calibrate(key_calibrate, posterior, driver, start.positions, data)
+        start = self._start(key_train, posterior, driver, budget_share=0.2)
+        data = posterior.anchored(start[0])
+        explored = self._calibrate(key_calibrate, posterior, driver, start, data)
         found = self._emulate(key_emulate, posterior, driver, explored.draws, data)
-
         metric = tuned(explored.memory)["inverse_mass"]
 
         def settings(log_step_size: Float[Any, ""]) -> Settings:
@@ -114,38 +105,26 @@ class RNSHMC(Hamiltonian):
             ("num_integration_steps", self.num_integration_steps),
         )
         recipe = Recipe(surrogate_hmc, posterior.log_density, static)
-        block_steps = ROUND * self.thinning
-        warmup = driver.phase(
-            "warmup",
-            key_warmup,
-            recipe,
-            explored.positions,
-            data,
-            step_size_adaptation(
-                settings,
-                longest=self.trajectory_length / self.num_integration_steps,
-                target_acceptance_rate=self.target_acceptance_rate,
-            ),
-            num_steps=self.num_warmup,
-            block_steps=ROUND,
-            keep_draws=False,
-            budget_share=0.6,
+        adapter = step_size_adaptation(
+            settings,
+            longest=self.trajectory_length / self.num_integration_steps,
+            target_acceptance_rate=self.target_acceptance_rate,
         )
-        sample = driver.phase(
-            "sample",
+        warmup = self._warm_up(
+            key_warmup, driver, recipe, explored.positions, data, adapter, budget_share=0.6
+        )
+        drawn = self._sample(
             key_sample,
+            driver,
             recipe,
             warmup.positions,
             data,
             Adapter(warmup.memory.mean_log_step_size, settings),
-            num_steps=self.num_draws * self.thinning,
             thinning=self.thinning,
-            block_steps=block_steps,
-            may_stop_early=True,
             states=warmup.states,
         )
-        shape = sample.draws.shape[:2]
-        return Drawn(sample.draws, sample.info | {"surrogate_r2": np.full(shape, found.r2)})
+        r2 = np.full(drawn.positions.shape[:2], found.r2)
+        return drawn._replace(scalars=drawn.scalars | {"surrogate_r2": r2})
 
     def _calibrate(
         self,
@@ -158,22 +137,19 @@ class RNSHMC(Hamiltonian):
         """HMC, whose step size and metric are tuned on the way."""
         key_step, key_phase = jax.random.split(key)
         log_density = posterior.log_density
-        inverse_mass = jnp.full(posterior.num_weights, 0.1, positions.dtype)
-        step_size = reasonable_step_size(
-            key_step, positions, inverse_mass, data, log_density=log_density
-        )
         static = (("max_integration_steps", 256), ("trajectory_length", CALIBRATION_LENGTH))
+        num_rounds = max(1, self.num_calibration // self.round_draws)
         return driver.phase(
             "calibrate",
             key_phase,
             Recipe(hmc, log_density, static, fixed_cost=False),
             positions,
             data,
-            window_adaptation(
-                float(step_size), inverse_mass, num_rounds=max(1, self.num_calibration // ROUND)
+            first_window_adaptation(
+                key_step, positions, data, log_density=log_density, num_rounds=num_rounds
             ),
             num_steps=self.num_calibration,
-            block_steps=ROUND,
+            block_steps=self.round_draws,
             budget_share=0.4,
         )
 

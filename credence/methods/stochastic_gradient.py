@@ -6,12 +6,12 @@ size and metric frozen. All chains see the same minibatches.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.errors import InputError, Interrupted
 from credence.kernels.base import Kernel, Recipe, Settings
@@ -20,58 +20,59 @@ from credence.kernels.gibbs import with_gibbs
 from credence.kernels.rms_sgld import rms_sgld
 from credence.kernels.sghmc import check_friction, scale_adapted_sghmc, sghmc
 from credence.kernels.ula import ula
-from credence.methods.base import Drawn, Method
-from credence.methods.deep_ensemble import Training, train
+from credence.methods.base import Drawn
+from credence.methods.chains import Chains
 from credence.methods.preconditioning import gradient_metric, tuned
 from credence.methods.schedules import rows_per_step
 from credence.models.priors import HierarchicalGamma, require_positive
 from credence.posterior import Posterior
-from credence.run import Adapter, Driver, PhaseResult, fixed
-
-ROUND = 10
-"""Draws in a round of the warm-up, and between checkpoints: one program serves both."""
+from credence.run import Adapter, Driver, fixed
 
 
 @dataclass(frozen=True, kw_only=True)
-class StochasticGradient(Method):
+class StochasticGradient(Chains):
     """What these samplers share.
 
-    Args:
-        num_draws: per chain, after warm-up.
-        num_chains: independent chains but for their common minibatches.
-        num_warmup: steps per chain to find the metric.
-        thinning: steps per draw; None makes it 10 passes over the data, at least 20 steps.
+    Args beyond those of `Chains`:
+        thinning: None makes it 10 passes over the data, at least 20 steps.
         step_size: as the kernel's; None finds, in the warm-up's metric, the largest whose leapfrogs
             with full gradients would be accepted at target_acceptance_rate. The bias grows with it.
-        target_acceptance_rate: see there.
-        batch_size: rows per step, from shuffled epochs; None uses all rows up to 1024, 128 beyond.
+        preconditioner: "warmup", the metric of `credence.methods.preconditioning`; "none"; or that
+            of the kernel's own paper.
+        batch_size: rows per step, from shuffled epochs, the same for all chains; None uses all rows
+            up to 1024, 128 beyond.
         num_cycles: of a cosine step size (Zhang et al., 2020); 0 keeps the step size constant.
         exploration_share: of each cycle, without noise and without draws.
         gibbs: draw a hierarchical prior's precisions from their conditional law after every step.
-        training: of the members where chains start.
     """
 
-    num_draws: int = 1000
-    num_chains: int = 4
+    round_draws: ClassVar[int] = 10
+    published: ClassVar[str]
+    """The preconditioner of the kernel's own paper."""
+    frozen: ClassVar[Settings]
+    """Settings that stop its adaptation after the warm-up."""
+
     num_warmup: int = 4000
     thinning: int | None = None
-    step_size: float | None = None
     target_acceptance_rate: float = 0.9
+    step_size: float | None = None
+    preconditioner: str = "warmup"
     batch_size: int | None = None
     num_cycles: int = 0
     exploration_share: float = 0.5
     gibbs: bool = False
-    training: Training = field(default=Training())
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_positive(
-            num_draws=self.num_draws,
-            num_chains=self.num_chains,
-            num_warmup=self.num_warmup,
-            thinning=self.thinning or 1,
             step_size=1 if self.step_size is None else self.step_size,
-            batch_size=self.batch_size or 1,
+            batch_size=1 if self.batch_size is None else self.batch_size,
         )
+        if self.preconditioner not in ("warmup", self.published, "none"):
+            raise InputError(
+                f"Unknown preconditioner {self.preconditioner!r}: use 'warmup', "
+                f"{self.published!r} or 'none'."
+            )
         if not 0 <= self.exploration_share < 1:
             raise InputError(
                 f"exploration_share must be in [0, 1), got {self.exploration_share}; 0.5 is usual."
@@ -84,17 +85,44 @@ class StochasticGradient(Method):
         if self.gibbs and self.num_cycles:
             raise InputError("gibbs=True and num_cycles > 0 do not go together: choose one.")
 
-    def _kernel(self) -> tuple[Callable[..., Kernel], tuple[tuple[str, Any], ...]]:
-        """The builder, and its static settings."""
+    def _kernel(self) -> Callable[..., Kernel]:
+        """The builder."""
         raise NotImplementedError
+
+    def _published_settings(self, posterior: Posterior) -> Settings:
+        """Of the kernel with the preconditioner of its own paper."""
+        raise NotImplementedError
+
+    def _stable(self, leapfrog: Any, num_rows: int, num_points: int) -> Any:
+        """The kernel's step size from a leapfrog's in the same metric, with num_rows per step."""
+        raise NotImplementedError
+
+    def _settings(self, metric: Settings, posterior: Posterior) -> Settings:
+        """The kernel's settings from those of the metric."""
+        found = self._stable(metric["step_size"], self._rows(posterior), posterior.num_points)
+        step_size = found if self.step_size is None else self.step_size
+        return {**metric, "step_size": np.asarray(step_size, metric["inverse_mass"].dtype)}
 
     def _adapter(self, key: PRNGKeyArray, posterior: Posterior, positions: Any) -> Adapter:
         """What finds the settings in the warm-up."""
-        raise NotImplementedError
+        if self.preconditioner == self.published:
+            return fixed(**self._published_settings(posterior))
+        metric = gradient_metric(
+            key,
+            posterior,
+            positions,
+            num_rounds=self._num_rounds(self._steps_per_draw(posterior)),
+            target_acceptance_rate=self.target_acceptance_rate,
+            unit_metric=self.preconditioner == "none",
+        )
+        settings = lambda memory: self._settings(metric.settings(memory), posterior)  # noqa: E731
+        return Adapter(metric.memory, settings, metric.update)
 
     def _frozen(self, memory: Any, posterior: Posterior) -> Settings:
         """The settings to sample with, from what the warm-up remembers."""
-        raise NotImplementedError
+        if self.preconditioner == self.published:
+            return {**memory, **self.frozen}
+        return self._settings(tuned(memory), posterior)
 
     def _steps_per_draw(self, posterior: Posterior) -> int:
         return self.thinning or max(20, 10 * -(-posterior.num_points // self._rows(posterior)))
@@ -110,67 +138,49 @@ class StochasticGradient(Method):
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         if self.gibbs and not isinstance(posterior.model.prior, HierarchicalGamma):
             raise InputError(f"gibbs=True needs prior='hierarchical', got {posterior.model.prior}.")
-        batch_size, thinning = self._rows(posterior), self._steps_per_draw(posterior)
+        rows, thinning = self._rows(posterior), self._steps_per_draw(posterior)
         key_train, key_metric, key_warmup, key_sample = jax.random.split(key, 4)
-        start = train(
-            key_train, posterior, driver, self.num_chains, self.training, budget_share=0.25
-        )
-        adapter = self._adapter(key_metric, posterior, start.positions)
-        build, static = self._kernel()
+        start, data = self._start(key_train, posterior, driver), posterior.data
+        adapter = self._adapter(key_metric, posterior, start)
+        recipe = Recipe(self._kernel(), posterior.log_density)
         if self.gibbs:
-            static = (("kernel", build), ("model", posterior.model), *static)
-            build = with_gibbs
-        warmup = driver.phase(
-            "warmup",
-            key_warmup,
-            Recipe(build, posterior.log_density, static),
-            start.positions,
-            posterior.data,
-            adapter,
-            num_steps=self.num_warmup,
-            thinning=thinning,
-            block_steps=ROUND * thinning,
-            batch_size=batch_size,
-            keep_draws=False,
-            budget_share=0.5,
+            static = (("kernel", self._kernel()), ("model", posterior.model))
+            recipe = Recipe(with_gibbs, posterior.log_density, static)
+        warmup = self._warm_up(
+            key_warmup, driver, recipe, start, data, adapter, thinning=thinning, batch_size=rows
         )
         settings = self._frozen(warmup.memory, posterior)
         if self.num_cycles:
-            return self._sample_cycles(key_sample, posterior, driver, warmup, settings)
-        sample = driver.phase(
-            "sample",
+            return self._sample_cycles(key_sample, posterior, driver, warmup.positions, settings)
+        return self._sample(
             key_sample,
-            Recipe(build, posterior.log_density, static),
+            driver,
+            recipe,
             warmup.positions,
-            posterior.data,
+            data,
             fixed(**settings),
-            num_steps=self.num_draws * thinning,
             thinning=thinning,
-            block_steps=ROUND * thinning,
-            batch_size=batch_size,
-            may_stop_early=True,
+            batch_size=rows,
             states=warmup.states,
         )
-        return Drawn(sample.draws, sample.info)
 
     def _sample_cycles(
         self,
         key: PRNGKeyArray,
         posterior: Posterior,
         driver: Driver,
-        warmup: PhaseResult,
+        positions: Float[Array, "chain weight"],
         settings: Settings,
     ) -> Drawn:
         """Draws of the sampling part of every cycle."""
-        kernel, static = self._kernel()
         draws_per_cycle = -(-self.num_draws // self.num_cycles)
         thinning = self._steps_per_draw(posterior)
         length = math.ceil(draws_per_cycle / (1 - self.exploration_share)) * thinning
         sample = driver.phase(
             "sample",
             key,
-            Recipe(cyclical, posterior.log_density, (("kernel", kernel), *static)),
-            warmup.positions,
+            Recipe(cyclical, posterior.log_density, (("kernel", self._kernel()),)),
+            positions,
             posterior.data,
             fixed(
                 **settings,
@@ -197,52 +207,28 @@ class SGLD(StochasticGradient):
     """Stochastic gradient Langevin dynamics (Welling & Teh, 2011).
 
     Args beyond those of `StochasticGradient`:
-        preconditioner: "warmup", the metric of `credence.methods.preconditioning`; "none"; or
-            "rms", Li et al. (2016), frozen after the warm-up (step_size, there 1e-3 / rows by
-            default, is then in its units).
+        preconditioner: its own is "rms", Li et al. (2016), frozen after the warm-up (step_size,
+            there 1e-3 / rows by default, is then in its units).
     """
 
     name: ClassVar[str] = "sgld"
     summary: ClassVar[str] = "stochastic gradient Langevin dynamics (biased by the step size)"
 
-    preconditioner: str = "warmup"
+    published: ClassVar[str] = "rms"
+    frozen: ClassVar[Settings] = {"decay": np.float32(1.0)}
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_preconditioner(self.preconditioner, "rms")
+    def _kernel(self) -> Callable[..., Kernel]:
+        return rms_sgld if self.preconditioner == "rms" else ula
 
-    def _kernel(self) -> tuple[Callable[..., Kernel], tuple[tuple[str, Any], ...]]:
-        return (rms_sgld if self.preconditioner == "rms" else ula), ()
+    def _published_settings(self, posterior: Posterior) -> Settings:
+        step_size = self.step_size or 1e-3 / posterior.num_points
+        return {"step_size": np.float32(step_size), "decay": np.float32(0.99)}
 
-    def _adapter(self, key: PRNGKeyArray, posterior: Posterior, positions: Any) -> Adapter:
-        if self.preconditioner == "rms":
-            step_size = self.step_size or 1e-3 / posterior.num_points
-            return fixed(step_size=np.float32(step_size), decay=np.float32(0.99))
-        metric = metric_adapter(self, key, posterior, positions)
-        return Adapter(
-            metric.memory,
-            lambda memory: self._langevin(metric.settings(memory), posterior),
-            metric.update,
-        )
-
-    def _frozen(self, memory: Any, posterior: Posterior) -> Settings:
-        if self.preconditioner == "rms":
-            return {**memory, "decay": np.float32(1.0)}
-        return self._langevin(tuned(memory), posterior)
-
-    def _langevin(self, settings: Settings, posterior: Posterior) -> Settings:
-        """The kernel's settings from those of the metric.
-
-        Along a direction of precision p (in the metric) a step h adds h p / 4 to the variance, and
-        the noise of b of N rows N/b - 1 times that: h is the square of a leapfrog's, times b/N.
+    def _stable(self, leapfrog: Any, num_rows: int, num_points: int) -> Any:
+        """Along a direction of precision p (in the metric) a step h adds h p / 4 to the variance,
+        and the noise of b of N rows N/b - 1 times that: h is the square of a leapfrog's, times b/N.
         """
-        inverse_mass = settings["inverse_mass"]
-        found = settings["step_size"] ** 2 * self._rows(posterior) / posterior.num_points
-        step_size = found if self.step_size is None else self.step_size
-        return {
-            "step_size": np.asarray(step_size, inverse_mass.dtype),
-            "inverse_mass": inverse_mass,
-        }
+        return leapfrog**2 * num_rows / num_points
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,76 +254,39 @@ class SGHMC(StochasticGradient):
 
     Args beyond those of `StochasticGradient`:
         friction: share of the velocity lost per step, in (0, 1].
-        preconditioner: "warmup", the metric of `credence.methods.preconditioning`; "none"; or
-            "scale_adapted", Springenberg et al. (2016), with step_size .03 by default.
+        preconditioner: its own is "scale_adapted", Springenberg et al. (2016), with step_size .03
+            by default.
     """
 
     name: ClassVar[str] = "sghmc"
     summary: ClassVar[str] = "stochastic gradient Hamiltonian Monte Carlo (biased by the step size)"
 
+    published: ClassVar[str] = "scale_adapted"
+    frozen: ClassVar[Settings] = {"is_adapting": np.asarray(False)}
+
     friction: float = 0.1
-    preconditioner: str = "warmup"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_friction(self.friction)
-        _check_preconditioner(self.preconditioner, "scale_adapted")
 
-    def _kernel(self) -> tuple[Callable[..., Kernel], tuple[tuple[str, Any], ...]]:
-        return (scale_adapted_sghmc if self.preconditioner == "scale_adapted" else sghmc), ()
+    def _kernel(self) -> Callable[..., Kernel]:
+        return scale_adapted_sghmc if self.preconditioner == "scale_adapted" else sghmc
 
-    def _adapter(self, key: PRNGKeyArray, posterior: Posterior, positions: Any) -> Adapter:
-        if self.preconditioner == "scale_adapted":
-            return fixed(
-                step_size=np.float32(self.step_size or 0.03),
-                friction=np.float32(self.friction),
-                is_adapting=np.asarray(True),
-            )
-        metric = metric_adapter(self, key, posterior, positions)
-        return Adapter(
-            metric.memory,
-            lambda memory: self._with_friction(metric.settings(memory), posterior),
-            metric.update,
-        )
-
-    def _frozen(self, memory: Any, posterior: Posterior) -> Settings:
-        if self.preconditioner == "scale_adapted":
-            return {**memory, "is_adapting": np.asarray(False)}
-        return self._with_friction(tuned(memory), posterior)
-
-    def _with_friction(self, settings: Settings, posterior: Posterior) -> Settings:
-        """The kernel's settings from those of the metric.
-
-        Along a direction of precision p (in the metric) the noise of b of N rows adds to the
-        variance step_size^2 p (N/b - 1) / (2 friction): kept at what the step itself may add.
-        """
-        dtype = settings["inverse_mass"].dtype
-        noise = (posterior.num_points / self._rows(posterior) - 1) / (2 * self.friction)
-        found = settings["step_size"] / (1 + noise) ** 0.5
-        step_size = found if self.step_size is None else self.step_size
+    def _published_settings(self, posterior: Posterior) -> Settings:
         return {
-            **settings,
-            "step_size": np.asarray(step_size, dtype),
-            "friction": np.asarray(self.friction, dtype),
+            "step_size": np.float32(self.step_size or 0.03),
+            "friction": np.float32(self.friction),
+            "is_adapting": np.asarray(True),
         }
 
+    def _settings(self, metric: Settings, posterior: Posterior) -> Settings:
+        settings = super()._settings(metric, posterior)
+        return {**settings, "friction": np.asarray(self.friction, settings["step_size"].dtype)}
 
-def metric_adapter(
-    method: SGLD | SGHMC, key: PRNGKeyArray, posterior: Posterior, positions: Any
-) -> Adapter:
-    """What finds step size and metric in the warm-up."""
-    return gradient_metric(
-        key,
-        posterior,
-        positions,
-        num_rounds=max(1, round(method.num_warmup / (ROUND * method._steps_per_draw(posterior)))),
-        target_acceptance_rate=method.target_acceptance_rate,
-        unit_metric=method.preconditioner == "none",
-    )
-
-
-def _check_preconditioner(value: str, published: str) -> None:
-    if value not in ("warmup", published, "none"):
-        raise InputError(
-            f"Unknown preconditioner {value!r}: use 'warmup', {published!r} or 'none'."
-        )
+    def _stable(self, leapfrog: Any, num_rows: int, num_points: int) -> Any:
+        """Along a direction of precision p (in the metric) the noise of b of N rows adds to the
+        variance leapfrog^2 p (N/b - 1) / (2 friction): kept at what the step itself may add.
+        """
+        noise = (num_points / num_rows - 1) / (2 * self.friction)
+        return leapfrog / (1 + noise) ** 0.5

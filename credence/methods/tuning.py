@@ -80,6 +80,26 @@ def window_adaptation(
     return Adapter(start, settings, update)
 
 
+def first_window_adaptation(
+    key: PRNGKeyArray,
+    positions: Float[Array, "chain weight"],
+    data: Data,
+    *,
+    log_density: LogDensity,
+    num_rounds: int,
+    target_acceptance_rate: float = 0.8,
+) -> Adapter:
+    """`window_adaptation` from a metric of 0.1 and a step size that is reasonable there."""
+    inverse_mass = jnp.full(positions.shape[1], 0.1, positions.dtype)
+    step_size = reasonable_step_size(key, positions, inverse_mass, data, log_density=log_density)
+    return window_adaptation(
+        float(step_size),
+        inverse_mass,
+        num_rounds=num_rounds,
+        target_acceptance_rate=target_acceptance_rate,
+    )
+
+
 def tuned(memory: Memory) -> Settings:
     """The settings to sample with: the averaged step size and the last metric."""
     dtype = memory.inverse_mass.dtype
