@@ -1,6 +1,12 @@
-"""Tables in, and named data sets: `read_table`, `check_table`, `load`, `list_datasets`."""
+"""Tables in, and named data sets: `read_table`, `check_table`, `load`, `list_datasets`.
+
+Arrays for published experiments besides: decisions (`halfcheetah`, `mountain_car`), `spiral`,
+`principal_digits`.
+"""
 
 from credence.datasets.checks import CheckedTable, check_table, infer_task
+from credence.datasets.digits import Digits, principal_digits
+from credence.datasets.inverse_rl import Decisions, halfcheetah, mountain_car
 from credence.datasets.registry import (
     DATASETS,
     Listed,
@@ -10,6 +16,7 @@ from credence.datasets.registry import (
     load,
     uci_splits,
 )
+from credence.datasets.simulated import spiral
 from credence.datasets.specs import Dataset, DatasetSpec
 from credence.datasets.tables import read_table
 
@@ -18,13 +25,19 @@ __all__ = [
     "CheckedTable",
     "Dataset",
     "DatasetSpec",
+    "Decisions",
+    "Digits",
     "Listed",
     "Split",
     "check_table",
     "find",
+    "halfcheetah",
     "infer_task",
     "list_datasets",
     "load",
+    "mountain_car",
+    "principal_digits",
     "read_table",
+    "spiral",
     "uci_splits",
 ]
