@@ -60,6 +60,8 @@ class Adapter:
     settings: Callable[[Any], Settings]
     update: Callable[[Any, Block], Any] = lambda memory, block: memory
     finished: Callable[[Any], bool] = lambda memory: False
+    rearrange: Callable[[Any, Block], Any] = lambda memory, block: block.states
+    """(updated memory, block) -> states where the next block starts: resampling."""
 
 
 def fixed(**settings: Any) -> Adapter:
@@ -81,6 +83,8 @@ class PhaseResult:
     num_steps: int
     num_rows: int
     """Data rows each step saw: a minibatch, or all."""
+    num_weights: int
+    """Weights of the networks that one evaluation ran."""
     seconds: float
     """Wall time without compilation."""
     compile_seconds: float
@@ -111,6 +115,7 @@ class _Phase:
     """A phase under way: what it runs, where it is saved, how far it is."""
 
     program: Callable[..., Block]
+    devices: int
     key: PRNGKeyArray
     data: Data
     adapter: Adapter
@@ -142,10 +147,11 @@ class _Phase:
         with CompileClock() as clock:
             block = self.program(*self._arguments())
             memory = self.adapter.update(self.saved.memory, block)
+            states = self.adapter.rearrange(memory, block)
             self.blocks.append(jax.device_get(_stored(block, self.keep_draws)))
         self.saved = _Saved(
             next_block=len(self.blocks),
-            states=block.states,
+            states=spread(states, self.devices),
             memory=memory,
             seconds=self.saved.seconds + time.perf_counter() - start - clock.seconds,
             compile_seconds=self.saved.compile_seconds + clock.seconds,
@@ -211,6 +217,7 @@ class Driver(AbstractContextManager["Driver"]):
         budget_share: float = 1.0,
         may_stop_early: bool = False,
         states: Any = None,
+        num_weights: int | None = None,
     ) -> PhaseResult:
         """Run one phase, or read it from the folder as far as it got.
 
@@ -225,6 +232,7 @@ class Driver(AbstractContextManager["Driver"]):
             budget_share: share of max_seconds used up when this phase must end.
             may_stop_early: True where an interrupted phase leaves a usable result.
             states: of this kernel, left by an earlier phase, to go on from, in place of positions.
+            num_weights: of the networks that one evaluation runs; by default those of a position.
         Raises:
             Interrupted: on Ctrl-C where there is nothing usable yet.
             StorageError: where a checkpoint cannot be written or read.
@@ -245,6 +253,7 @@ class Driver(AbstractContextManager["Driver"]):
                 batch_size=batch_size,
                 devices=devices,
             ),
+            devices=devices,
             key=key,
             data=data,
             adapter=adapter,
@@ -279,7 +288,10 @@ class Driver(AbstractContextManager["Driver"]):
         cause = "time" if phase.saved.done else "interrupt"
         self.stopped = "finished" if is_whole else cause
         num_rows = min(batch_size or len(data.x), len(data.x))
-        self.results[name] = _collect(phase.saved, phase.blocks, num_draws, thinning, num_rows)
+        num_weights = num_weights or positions.shape[-1]
+        self.results[name] = _collect(
+            phase.saved, phase.blocks, num_draws, thinning, num_rows, num_weights
+        )
         return self.results[name]
 
     def _is_late(self, budget_share: float) -> bool:
@@ -468,6 +480,7 @@ def _collect(
     num_draws: int,
     thinning: int,
     num_rows: int,
+    num_weights: int,
 ) -> PhaseResult:
     """Blocks joined along the draws; surplus draws of the last block dropped."""
     draws = np.concatenate([draws for draws, _ in blocks], axis=1)[:, :num_draws]
@@ -483,6 +496,7 @@ def _collect(
         saved.memory,
         done * thinning,
         num_rows,
+        num_weights,
         float(saved.seconds),
         float(saved.compile_seconds),
     )

@@ -58,23 +58,49 @@ def hmc(
     A non-finite trajectory is refused: the position stays, is_finite is False.
     """
     check_step_size(step_size)
-    kernel = blackjax.hmc.build_kernel()
 
     def step(key: PRNGKeyArray, state: HMCState, data: Data) -> tuple[HMCState, HMCInfo]:
         key_length, key_step = jax.random.split(key)
         mean_steps = jnp.clip(trajectory_length / step_size, 1.0, max_integration_steps / 2)
         uniform = jax.random.uniform(key_length)
         num_steps = jnp.ceil(2 * uniform * mean_steps).astype(jnp.int32).clip(1)
+        trajectory = leapfrogs(
+            log_density,
+            step_size=step_size,
+            inverse_mass=inverse_mass,
+            num_integration_steps=num_steps,
+        )
+        return trajectory.step(key_step, state, data)
+
+    return Kernel(_init(log_density), step)
+
+
+def leapfrogs(
+    log_density: LogDensity,
+    *,
+    step_size: float | Float[Array, ""],
+    inverse_mass: Float[Array, " weight"],
+    num_integration_steps: int | Int[Array, ""],
+) -> Kernel:
+    """Hamiltonian Monte Carlo with a given number of leapfrog steps, the same for all particles.
+
+    Arguments as `hmc`; particles that move abreast then never wait for each other.
+    """
+    check_step_size(step_size)
+    kernel = blackjax.hmc.build_kernel()
+
+    def step(key: PRNGKeyArray, state: HMCState, data: Data) -> tuple[HMCState, HMCInfo]:
         new, info = kernel(
-            key_step,
+            key,
             BlackjaxState(*state),
             lambda position: log_density(position, data),
             step_size,
             inverse_mass,
-            num_steps,
+            num_integration_steps,
         )
+        num_gradients = jnp.asarray(num_integration_steps, jnp.int32)
         return HMCState(*new), HMCInfo(
-            info.acceptance_rate, info.is_divergent, jnp.isfinite(info.energy), num_steps
+            info.acceptance_rate, info.is_divergent, jnp.isfinite(info.energy), num_gradients
         )
 
     return Kernel(_init(log_density), step)

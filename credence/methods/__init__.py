@@ -14,8 +14,11 @@ from credence.methods.langevin import MALA
 from credence.methods.laplace import Laplace
 from credence.methods.mc_dropout import MCDropout
 from credence.methods.microcanonical import MCLMC
+from credence.methods.mlsmc import MLSMC
+from credence.methods.mutation import Mutation
 from credence.methods.pcn import PCN
 from credence.methods.rns_hmc import RNSHMC
+from credence.methods.smc import SMC
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA
 from credence.methods.swag import SWAG
 from credence.methods.variational import Variational
@@ -26,18 +29,21 @@ __all__ = [
     "MALA",
     "MAP",
     "MCLMC",
+    "MLSMC",
     "METHODS",
     "NUTS",
     "PCN",
     "RNSHMC",
     "SGHMC",
     "SGLD",
+    "SMC",
     "SWAG",
     "ULA",
     "DeepEnsemble",
     "Laplace",
     "MCDropout",
     "Method",
+    "Mutation",
     "Training",
     "Variational",
     "resolve",
@@ -61,6 +67,8 @@ METHODS: dict[str, type[Method]] = {
         SGHMC,
         PCN,
         RNSHMC,
+        SMC,
+        MLSMC,
     )
 }
 """All methods by name."""

@@ -26,7 +26,7 @@ from credence.models.linearized import linearized
 from credence.models.spec import to_spec
 from credence.posterior import BayesianModel, Data, Params, Position, Posterior
 from credence.progress import Monitor, NoProgress, Progress
-from credence.run import Driver
+from credence.run import Driver, PhaseResult
 
 
 class Drawn(NamedTuple):
@@ -36,6 +36,8 @@ class Drawn(NamedTuple):
     scalars: dict[str, Float[np.ndarray, "chain draw"]]
     linearized_at: Position | None = None
     """Where set, the members' networks are linearised there: see `credence.models.linearized`."""
+    weights: Float[np.ndarray, "chain draw"] | None = None
+    """How much each counts, sum one, possibly signed; None for equally."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +102,7 @@ class Method:
             num_features=feature_shape(posterior),
             num_targets=posterior.data.y.shape[1] if posterior.data.y.ndim == 2 else 1,
             is_chain=self.is_chain,
+            weights=drawn.weights,
             scalars=drawn.scalars,
         )
 
@@ -194,27 +197,32 @@ def measured_cost(
     """All work the driver's phases did, in evaluations of single data points, and where time went.
 
     Nominal FLOPs: 2 per weight and point forward, 6 for a value with its gradient. Seconds of all
-    phases add up to the wall time; what belongs to no phase is "other". A resumed run counts what
-    its phases took before as well.
+    phases add up to the wall time; what belongs to no phase is "other", and phases that differ only
+    after their first word ("temper 8", "temper 16") count together. A resumed run counts what its
+    phases took before as well.
     """
-    gradients = _evaluated(driver, "num_gradients")
-    evaluations = _evaluated(driver, "num_evaluations") + gradients
-    phases = {name: result.seconds for name, result in driver.results.items()}
+    gradients = evaluations = 0
+    flops = 0.0
+    for result in driver.results.values():
+        with_gradient = _evaluated(result, "num_gradients")
+        values = _evaluated(result, "num_evaluations") + with_gradient
+        gradients, evaluations = gradients + with_gradient, evaluations + values
+        flops += result.num_weights * (2.0 * values + 4.0 * with_gradient)
+    phases: dict[str, float] = {}
+    for name, result in driver.results.items():
+        kind = name.split()[0]
+        phases[kind] = phases.get(kind, 0.0) + result.seconds
     in_phases = sum(result.compile_seconds for result in driver.results.values())
     phases["compile"] = max(in_phases, compile_seconds)
     phases["other"] = max(seconds - sum(phases.values()), 0.0)
     return Cost(
         likelihood_evaluations=evaluations,
         gradient_evaluations=gradients,
-        flops=posterior.num_weights * (2.0 * evaluations + 4.0 * gradients),
+        flops=flops,
         seconds=phases,
     )
 
 
-def _evaluated(driver: Driver, count: str) -> int:
-    """Data points at which the phases' steps evaluated the likelihood, by a count of their Info."""
-    return sum(
-        int(result.info[count].sum()) * result.num_rows
-        for result in driver.results.values()
-        if count in result.info
-    )
+def _evaluated(result: PhaseResult, count: str) -> int:
+    """Data points at which a phase's steps evaluated the likelihood, by a count of their Info."""
+    return int(result.info[count].sum()) * result.num_rows if count in result.info else 0

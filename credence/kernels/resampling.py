@@ -1,0 +1,97 @@
+"""Weighted particles: effective sample size, resampling, and the step to the next temperature.
+
+Every scheme returns ancestors such that particle i is chosen on average num * weights[i] times
+(Douc, Cappe & Moulines, "Comparison of resampling schemes for particle filtering", 2005). The
+cost is that of one cumulative sum and one sorted search.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+Weights = Float[Array, " particle"]
+Ancestors = Int[Array, " chosen"]
+
+
+def systematic(key: PRNGKeyArray, weights: Weights, num: int) -> Ancestors:
+    """One uniform number for all: the least variance in most cases, the usual choice."""
+    return _inverse(weights, (jnp.arange(num) + jax.random.uniform(key)) / num)
+
+
+def stratified(key: PRNGKeyArray, weights: Weights, num: int) -> Ancestors:
+    """One uniform number in each of num strata: never more variance than multinomial."""
+    return _inverse(weights, (jnp.arange(num) + jax.random.uniform(key, (num,))) / num)
+
+
+def multinomial(key: PRNGKeyArray, weights: Weights, num: int) -> Ancestors:
+    """Independent draws, as theorems assume."""
+    return _inverse(weights, jnp.sort(jax.random.uniform(key, (num,))))
+
+
+def residual(key: PRNGKeyArray, weights: Weights, num: int) -> Ancestors:
+    """floor(num * weight) copies of each particle, the rest drawn from what is left."""
+    expected = num * weights / jnp.sum(weights)
+    copies = jnp.floor(expected)
+    certain = jnp.repeat(jnp.arange(len(weights)), copies.astype(int), total_repeat_length=num)
+    rest = multinomial(key, expected - copies, num)
+    return jnp.where(jnp.arange(num) < jnp.sum(copies), certain, rest)
+
+
+RESAMPLING: dict[str, Callable[[PRNGKeyArray, Weights, int], Ancestors]] = {
+    "systematic": systematic,
+    "stratified": stratified,
+    "multinomial": multinomial,
+    "residual": residual,
+}
+"""By name."""
+
+
+def _inverse(weights: Weights, uniform: Float[Array, " chosen"]) -> Ancestors:
+    """Particles at the given levels of the cumulative weights; never one of weight zero."""
+    total = jnp.cumsum(weights)
+    ancestors = jnp.searchsorted(total, uniform * total[-1], side="right")
+    last = jnp.max(jnp.where(weights > 0, jnp.arange(len(weights)), 0))
+    return jnp.minimum(ancestors, last)
+
+
+def normalised(log_weights: Weights) -> Weights:
+    """Weights that sum to one."""
+    return jax.nn.softmax(log_weights)
+
+
+def effective_sample_size(log_weights: Weights) -> Float[Array, ""]:
+    """(sum w)^2 / sum w^2: between 1 and the number of particles (Kong, Liu & Wong, 1994)."""
+    return jnp.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights))
+
+
+def temperature_step(
+    log_ratios: Float[Array, "run particle"], most: Float[Array, ""], target: float
+) -> Float[Array, ""]:
+    """The step d <= most at which weights ratio^d have the target ESS, as a mean over the runs.
+
+    Bisection on log d: the ratios of a broad prior need steps of any order of magnitude
+    (Jasra, Stephens, Doucet & Tsagaris, "Inference for Levy-driven stochastic volatility models
+    via adaptive sequential Monte Carlo", 2011).
+
+    Args:
+        log_ratios: log of what the particles are weighted by at d = 1; -inf where impossible.
+        most: what is left of the way.
+        target: ESS over the number of particles.
+    """
+    num_particles = log_ratios.shape[1]
+
+    def share(step: Float[Array, ""]) -> Float[Array, ""]:
+        return jnp.mean(jax.vmap(effective_sample_size)(step * log_ratios)) / num_particles
+
+    def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = 0.5 * (low + high)
+        is_enough = share(jnp.exp(middle)) >= target
+        return jnp.where(is_enough, middle, low), jnp.where(is_enough, high, middle)
+
+    high = jnp.log(most)
+    low, _ = jax.lax.fori_loop(0, 50, halve, (high - 40.0, high))
+    return jnp.where(share(most) >= target, most, jnp.exp(low))

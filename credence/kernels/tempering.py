@@ -1,0 +1,167 @@
+"""Particles between two targets: the mutation step of sequential Monte Carlo.
+
+A `Bridge` is a path of densities; `mutation` moves a particle by any Markov kernel that leaves one
+point of the path invariant. The particle carries its likelihoods, so that it can be weighted and
+copied without evaluating anything again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from credence.kernels.base import Kernel, Scalar, Settings
+from credence.models.chunks import chunked
+from credence.posterior import Data, LogDensity, Position
+
+
+class Tempered(NamedTuple):
+    """Data, and where on the bridge: what a bridge's log density takes in place of data."""
+
+    data: Data
+    temperature: Scalar
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """The path prior(w) start(w)^(1 - t) end(w)^t from t = 0 to t = 1.
+
+    Args:
+        log_prior, log_start, log_end: (position, data) -> nats. Build a bridge once per model (a
+            cached function), so that compiled programs are found again.
+        num_weights: of the networks that one evaluation runs, for the count of work.
+    """
+
+    log_prior: LogDensity
+    log_start: LogDensity
+    log_end: LogDensity
+    num_weights: int
+
+    @cached_property
+    def log_density(self) -> Callable[[Position, Tempered], Float[Array, ""]]:
+        """(position, `Tempered`) -> log density on the path, fast for many particles."""
+
+        def log_density(position: Position, at: Tempered) -> Float[Array, ""]:
+            start, end = self.log_start(position, at.data), self.log_end(position, at.data)
+            return self.log_prior(position, at.data) + between(start, end, at.temperature)
+
+        return chunked(log_density)
+
+    @cached_property
+    def ends(self) -> tuple[LogDensity, LogDensity]:
+        """log_start and log_end, fast for many particles."""
+        return chunked(self.log_start), chunked(self.log_end)
+
+
+class ParticleState(NamedTuple):
+    """A particle and its log likelihoods at both ends of the bridge, whatever the temperature."""
+
+    position: Position
+    log_start: Float[Array, ""]
+    log_end: Float[Array, ""]
+
+
+class MutationInfo(NamedTuple):
+    """What a mutation did."""
+
+    acceptance_rate: Float[Array, ""]
+    """Mean over its steps."""
+    is_finite: Bool[Array, ""]
+    distance: Float[Array, ""]
+    """Squared distance moved, in squared units of the scale, averaged over the weights."""
+    temperature: Float[Array, ""]
+    log_start: Float[Array, ""]
+    log_end: Float[Array, ""]
+    num_evaluations: Int[Array, ""]
+    num_gradients: Int[Array, ""]
+
+
+def mutation(
+    bridge: Bridge,
+    *,
+    build: Callable[..., Kernel],
+    temperature: Scalar,
+    num_steps: Int[Array, ""] | int,
+    scale: Float[Array, " weight"],
+    settings: Settings,
+) -> Kernel:
+    """Steps of a kernel that leaves the bridge at one temperature invariant.
+
+    Del Moral, Doucet & Jasra, "Sequential Monte Carlo samplers" (2006), section 3.3.2: with weights
+    of the increments alone, the mutation only has to be invariant. All settings are arguments, so
+    that no temperature needs a program of its own.
+
+    Args:
+        bridge: the path.
+        build: of the kernel, whose State has `position` and `log_density`.
+        temperature: t in [0, 1].
+        num_steps: of the kernel; 0 only evaluates.
+        scale: (weight,) standard deviations, the units of `distance`.
+        settings: of the kernel.
+    """
+    kernel = build(bridge.log_density, **settings)
+    log_start, log_end = bridge.ends
+
+    def init(position: Position, data: Data) -> ParticleState:
+        return ParticleState(position, log_start(position, data), log_end(position, data))
+
+    def step(
+        key: PRNGKeyArray, state: ParticleState, data: Data
+    ) -> tuple[ParticleState, MutationInfo]:
+        at: Any = Tempered(data, temperature)  # the kernel hands it on to its log density
+        known = between(state.log_start, state.log_end, temperature)
+        known = bridge.log_prior(state.position, data) + known
+        first = kernel.init(state.position, at)._replace(log_density=known)
+        zero = jnp.zeros((), jnp.int32)
+        counts = _Counts(jnp.zeros_like(known), jnp.ones((), bool), zero, zero)
+
+        def move(index: Int[Array, ""], carry: tuple[Any, _Counts]) -> tuple[Any, _Counts]:
+            inner, counts = carry
+            inner, info = kernel.step(jax.random.fold_in(key, index), inner, at)
+            return inner, counts.after(info)
+
+        last, counts = jax.lax.fori_loop(0, num_steps, move, (first, counts))
+        new = init(last.position, data)
+        moved = (new.position - state.position) / scale
+        return new, MutationInfo(
+            counts.acceptance / jnp.maximum(num_steps, 1),
+            counts.is_finite,
+            jnp.mean(moved**2),
+            jnp.asarray(temperature, moved.dtype),
+            new.log_start,
+            new.log_end,
+            counts.evaluations + 1,
+            counts.gradients,
+        )
+
+    return Kernel(init, step)
+
+
+def between(
+    log_start: Float[Array, ""], log_end: Float[Array, ""], temperature: Scalar
+) -> Float[Array, ""]:
+    """(1 - t) log_start + t log_end; the end that does not count may be infinite."""
+    start = jnp.where(temperature == 1, 0.0, (1 - temperature) * log_start)
+    return start + jnp.where(temperature == 0, 0.0, temperature * log_end)
+
+
+class _Counts(NamedTuple):
+    """Sums over the steps of a mutation."""
+
+    acceptance: Float[Array, ""]
+    is_finite: Bool[Array, ""]
+    evaluations: Int[Array, ""]
+    gradients: Int[Array, ""]
+
+    def after(self, info: Any) -> "_Counts":
+        """With one more step."""
+        return _Counts(
+            self.acceptance + info.acceptance_rate,
+            self.is_finite & info.is_finite,
+            self.evaluations + getattr(info, "num_evaluations", 0),
+            self.gradients + getattr(info, "num_gradients", 0),
+        )

@@ -1,0 +1,201 @@
+"""How particles move between two weighings, tuned from the particles themselves.
+
+Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural Networks",
+remark 5.1: the cloud's moments precondition the kernel, its acceptance sets the step size, and
+what the particles forget sets how many steps they take.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Array, Float
+
+from credence.errors import InputError
+from credence.kernels.base import Kernel, Recipe, Settings
+from credence.kernels.blackjax_kernels import leapfrogs, nuts
+from credence.kernels.mala import mala
+from credence.kernels.pcn import pcn
+from credence.kernels.resampling import RESAMPLING
+from credence.kernels.tempering import Bridge, mutation
+from credence.methods.tuning import move_step_size
+from credence.models.priors import require_positive
+
+FIRST_STEPS = 5
+"""Of the kernel, before anything is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutation:
+    """What moves particles, how far, and when they are weighed again.
+
+    Args:
+        kernel: "hmc", "mala", "nuts", "pcn" with the prior as its reference as in the paper, or
+            "pcn_cloud" with the moments of the particles as reference. All are exact.
+        num_steps: of the kernel at every temperature; None: as many as forgetting takes.
+        autocorrelation: what num_steps=None leaves between a particle's old and new weights.
+        max_steps: bound on them.
+        target_acceptance_rate: of the step size; None: the kernel's usual one.
+        trajectory_length: of HMC, in standard deviations of the particles.
+        resampling: "systematic", "stratified", "multinomial" or "residual".
+        ess_target: effective sample size to keep, over the number of particles.
+    Raises:
+        InputError: for an unknown name or a number out of range.
+    """
+
+    kernel: str = "hmc"
+    num_steps: int | None = None
+    autocorrelation: float = 0.5
+    max_steps: int = 100
+    target_acceptance_rate: float | None = None
+    trajectory_length: float = 1.5
+    resampling: str = "systematic"
+    ess_target: float = 0.5
+
+    def __post_init__(self) -> None:
+        _check_name("mutation kernel", self.kernel, _FAMILIES)
+        _check_name("resampling", self.resampling, RESAMPLING)
+        num_steps = FIRST_STEPS if self.num_steps is None else self.num_steps
+        require_positive(
+            num_steps=num_steps,
+            max_steps=self.max_steps,
+            trajectory_length=self.trajectory_length,
+        )
+        for name, share in (
+            ("autocorrelation", self.autocorrelation),
+            ("ess_target", self.ess_target),
+            ("target_acceptance_rate", self._target),
+        ):
+            if not 0 < share < 1:
+                raise InputError(f"{name} must be between 0 and 1, got {share}.")
+
+    def recipe(self, bridge: Bridge) -> Recipe:
+        """For the driver."""
+        family = _FAMILIES[self.kernel]
+        static = (("build", family.build),)
+        return Recipe(mutation, bridge, static, family.fixed_cost)  # type: ignore[arg-type]
+
+    def first(
+        self, reference_mean: Float[Any, " weight"], reference_std: Float[Any, " weight"]
+    ) -> "Tuning":
+        """Before any particle has moved; the reference is pCN's, a Gaussian prior."""
+        return Tuning(
+            np.log(np.asarray(_FAMILIES[self.kernel].first_step)),
+            np.asarray(self.num_steps or FIRST_STEPS, np.int32),
+            reference_mean,
+            reference_std,
+            reference_mean,
+            reference_std,
+        )
+
+    def settings(self, tuning: "Tuning", temperature: Any) -> Settings:
+        """Of the mutation at a temperature."""
+        family = _FAMILIES[self.kernel]
+        return {
+            "temperature": temperature,
+            "num_steps": tuning.num_steps,
+            "scale": tuning.std,
+            "settings": family.settings(self, tuning),
+        }
+
+    def after(self, tuning: "Tuning", info: Mapping[str, Array]) -> "Tuning":
+        """Step size by acceptance, number of steps by what the particles still remember."""
+        family = _FAMILIES[self.kernel]
+        steps = _Steps(np.zeros(()), tuning.log_step_size, np.zeros(()))
+        acceptance = float(np.mean(np.asarray(info["acceptance_rate"])))
+        moved = move_step_size(steps, acceptance, self._target, order=family.order).log_step_size
+        tuning = tuning._replace(
+            log_step_size=np.asarray(np.minimum(moved, np.log(family.largest_step)))
+        )
+        if self.num_steps is not None:
+            return tuning
+        remembered = np.clip(1 - 0.5 * np.mean(np.asarray(info["distance"])), 0.001, 0.999)
+        now = int(tuning.num_steps)
+        wanted = np.ceil(now * np.log(self.autocorrelation) / np.log(remembered))
+        wanted = np.clip(wanted, max(1, now // 4), min(4 * now, self.max_steps))
+        return tuning._replace(num_steps=wanted.astype(np.int32))
+
+    @property
+    def _target(self) -> float:
+        usual = _FAMILIES[self.kernel].target_acceptance_rate
+        return usual if self.target_acceptance_rate is None else self.target_acceptance_rate
+
+
+class Tuning(NamedTuple):
+    """What a mutation is tuned to."""
+
+    log_step_size: Any
+    num_steps: Any
+    mean: Float[Any, " weight"]
+    """Moments of the cloud."""
+    std: Float[Any, " weight"]
+    reference_mean: Float[Any, " weight"]
+    """Moments of a Gaussian prior."""
+    reference_std: Float[Any, " weight"]
+
+    @property
+    def step_size(self) -> Any:
+        """In the precision of the weights."""
+        return np.exp(self.log_step_size).astype(self.std.dtype)
+
+
+class _Steps(NamedTuple):
+    """What `move_step_size` wants."""
+
+    rounds_since_metric: Any
+    log_step_size: Any
+    mean_log_step_size: Any
+
+
+@dataclass(frozen=True)
+class _Family:
+    """A kernel and how it is set up."""
+
+    build: Callable[..., Kernel]
+    settings: Callable[[Mutation, Tuning], Settings]
+    target_acceptance_rate: float
+    order: float
+    """The root of the energy error is proportional to this power of the step size."""
+    first_step: float
+    largest_step: float = np.inf
+    fixed_cost: bool = True
+
+
+def _from_prior(mutation: Mutation, tuning: Tuning) -> Settings:
+    return {
+        "step_size": tuning.step_size,
+        "reference_mean": tuning.reference_mean,
+        "reference_std": tuning.reference_std,
+    }
+
+
+def _from_cloud(mutation: Mutation, tuning: Tuning) -> Settings:
+    return {
+        "step_size": tuning.step_size,
+        "reference_mean": tuning.mean,
+        "reference_std": tuning.std,
+    }
+
+
+def _metric(mutation: Mutation, tuning: Tuning) -> Settings:
+    return {"step_size": tuning.step_size, "inverse_mass": tuning.std**2}
+
+
+def _trajectory(mutation: Mutation, tuning: Tuning) -> Settings:
+    steps = np.clip(np.ceil(mutation.trajectory_length / tuning.step_size), 1, 64)
+    return {**_metric(mutation, tuning), "num_integration_steps": steps.astype(np.int32)}
+
+
+_FAMILIES = {
+    "hmc": _Family(leapfrogs, _trajectory, 0.8, 2.0, 0.3),
+    "mala": _Family(mala, _metric, 0.574, 1.5, 0.1),
+    "nuts": _Family(nuts, _metric, 0.8, 2.0, 0.3, fixed_cost=False),
+    "pcn": _Family(pcn, _from_prior, 0.25, 1.0, 0.5, 0.99),
+    "pcn_cloud": _Family(pcn, _from_cloud, 0.25, 1.0, 0.5, 0.99),
+}
+
+
+def _check_name(what: str, name: str, known: Mapping[str, Any]) -> None:
+    if name not in known:
+        raise InputError(f"Unknown {what} {name!r}: choose one of {', '.join(known)}.")

@@ -1,0 +1,279 @@
+"""Clouds of weighted particles, moved from one density to another by tempering.
+
+What `smc` and `mlsmc` share. A phase of the driver mutates all particles of all runs at one
+temperature per block; between blocks they are weighed for the next temperature and resampled.
+Runs share temperatures and settings but no particles: their spread is the Monte Carlo error.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from credence.errors import InputError, Interrupted
+from credence.kernels.resampling import RESAMPLING, normalised, temperature_step
+from credence.kernels.tempering import Bridge, ParticleState
+from credence.methods.mutation import Mutation, Tuning
+from credence.posterior import Data
+from credence.run import Adapter, Block, Driver, PhaseResult, fixed
+
+MOST_TEMPERATURES = 500
+"""A path that needs more is refused: its ends are too far apart for these particles."""
+
+
+class Cloud(NamedTuple):
+    """Particles of all runs, with their log likelihoods at both ends of a bridge."""
+
+    position: Float[Array, "*stage run particle weight"]
+    log_start: Float[Array, "*stage run particle"]
+    log_end: Float[Array, "*stage run particle"]
+
+
+class Memory(NamedTuple):
+    """What is known between blocks (fixed shapes)."""
+
+    key: Array
+    """Data of the key for resampling."""
+    stage: Array
+    temperature: Array
+    """What the weights lead to, where particles move in the next block; 1 is the end."""
+    cloud: Cloud
+    weights: Float[Array, "run particle"]
+    log_evidence: Float[Array, " run"]
+    """At the temperature, over that at the start, in nats."""
+    temperatures: Float[Array, " temperature"]
+    """Those visited, from 0, then ones."""
+    ess: Float[Array, " temperature"]
+    """Of the weights that led there, over the number of particles."""
+    tuning: Tuning
+
+
+@dataclass(frozen=True)
+class Tempering:
+    """Moves clouds along bridges.
+
+    Args:
+        mutation: how particles move.
+        num_runs: independent runs.
+        chain_length: draws that each moving particle leaves at every temperature; all are the next
+            cloud. 1 is standard SMC, more is waste-free SMC (Dau & Chopin, "Waste-free sequential
+            Monte Carlo", 2022).
+    """
+
+    mutation: Mutation
+    num_runs: int
+    chain_length: int = 1
+
+    def weigh(
+        self,
+        name: str,
+        key: PRNGKeyArray,
+        driver: Driver,
+        bridge: Bridge,
+        positions: Float[Array, "run particle weight"],
+        data: Data,
+    ) -> Cloud:
+        """Particles with their likelihoods: a mutation of no steps, so that the work is counted."""
+        shape = positions.shape
+        flat = positions.reshape(-1, shape[-1])
+        zero, one = jnp.zeros(len(flat), flat.dtype), jnp.ones(shape[-1], flat.dtype)
+        still = self.mutation.first(0 * one, one)._replace(num_steps=jnp.zeros((), jnp.int32))
+        states = ParticleState(flat, zero, zero)
+        phase = self._phase(
+            name, key, driver, bridge, states, data, fixed(**self.mutation.settings(still, zero[0]))
+        )
+        return Cloud(*(leaf.reshape(*shape[:2], *leaf.shape[1:]) for leaf in phase.states))
+
+    def start(self, key: PRNGKeyArray, cloud: Cloud, tuning: Tuning) -> Memory:
+        """A cloud at temperature 0, weighed for the first step.
+
+        Raises:
+            InputError: where no particle of a run has a likelihood above zero.
+        """
+        runs, particles, _ = cloud.position.shape
+        dtype = cloud.position.dtype
+        best = jnp.max(jnp.nan_to_num(cloud.log_end, nan=-jnp.inf), axis=1)
+        if not bool(jnp.all(jnp.isfinite(best))):
+            raise InputError(
+                "The likelihood is zero or not a number at every particle of a run: use a wider "
+                "prior, more particles, or a likelihood with heavier tails."
+            )
+        ones = jnp.ones(MOST_TEMPERATURES + 2, dtype)
+        blank = Memory(
+            jax.random.key_data(key),
+            jnp.zeros((), jnp.int32),
+            jnp.zeros((), dtype),
+            cloud,
+            jnp.full((runs, particles), 1 / particles, dtype),
+            jnp.zeros(runs, dtype),
+            ones.at[0].set(0.0),
+            ones,
+            tuning,
+        )
+        return weighed(blank, target=self.mutation.ess_target)
+
+    def temper(
+        self,
+        name: str,
+        key: PRNGKeyArray,
+        driver: Driver,
+        bridge: Bridge,
+        memory: Memory,
+        data: Data,
+        *,
+        keep_clouds: bool = False,
+    ) -> tuple[Cloud | None, Memory]:
+        """Move a cloud until its weights lead to the end of the bridge.
+
+        Returns:
+            With keep_clouds, those after the first, stacked (stage, run, particle, ...); and the
+            memory at the end.
+        Raises:
+            Interrupted: where time ran out on the way.
+        """
+        if is_finished(memory):
+            return None, memory
+        states = self.resampled(memory, memory.weights.shape[1] // self.chain_length)
+        adapter = Adapter(memory, self._settings, self._update, is_finished, self._rearrange)
+        phase = self._phase(
+            name,
+            key,
+            driver,
+            bridge,
+            states,
+            data,
+            adapter,
+            num_blocks=MOST_TEMPERATURES,
+            keep_draws=keep_clouds,
+        )
+        memory = phase.memory
+        if not is_finished(memory):
+            raise Interrupted(
+                f"Time ran out in phase '{name}' at temperature {float(memory.temperature):.3g}, "
+                "before the posterior was reached: give more seconds or use fewer particles."
+            )
+        return self._cloud(phase.draws, phase.info) if keep_clouds else None, memory
+
+    def move(
+        self,
+        name: str,
+        key: PRNGKeyArray,
+        driver: Driver,
+        bridge: Bridge,
+        memory: Memory,
+        data: Data,
+        num_particles: int,
+    ) -> PhaseResult:
+        """Resample particles at the end of the bridge, and move them there with frozen settings."""
+        states = self.resampled(memory, num_particles // self.chain_length)
+        adapter = fixed(**self.mutation.settings(memory.tuning, memory.temperature))
+        return self._phase(name, key, driver, bridge, states, data, adapter, keep_draws=True)
+
+    def resampled(self, memory: Memory, num_chains: int) -> ParticleState:
+        """Particles of every run, equally weighted, likelihoods with them."""
+        return resampled(memory, scheme=self.mutation.resampling, num=num_chains)
+
+    def _phase(
+        self,
+        name: str,
+        key: PRNGKeyArray,
+        driver: Driver,
+        bridge: Bridge,
+        states: ParticleState,
+        data: Data,
+        adapter: Adapter,
+        num_blocks: int = 1,
+        keep_draws: bool = False,
+    ) -> PhaseResult:
+        return driver.phase(
+            name,
+            key,
+            self.mutation.recipe(bridge),
+            states.position,
+            data,
+            adapter,
+            num_steps=num_blocks * self.chain_length,
+            block_steps=self.chain_length,
+            states=states,
+            keep_draws=keep_draws,
+            num_weights=bridge.num_weights,
+        )
+
+    def _settings(self, memory: Memory) -> Any:
+        return self.mutation.settings(memory.tuning, memory.temperature)
+
+    def _update(self, memory: Memory, block: Block) -> Memory:
+        if int(memory.stage) > MOST_TEMPERATURES:
+            raise InputError(
+                f"{MOST_TEMPERATURES} temperatures did not suffice: use more particles, a smaller "
+                "ess_target, or a prior nearer to the data."
+            )
+        tuning = self.mutation.after(memory.tuning, block.info)
+        cloud = jax.tree.map(lambda leaf: leaf[0], self._cloud(block.draws, block.info))
+        memory = memory._replace(cloud=cloud, tuning=tuning)
+        return weighed(memory, target=self.mutation.ess_target)
+
+    def _rearrange(self, memory: Memory, block: Block) -> Any:
+        if is_finished(memory):
+            return block.states
+        return self.resampled(memory, memory.weights.shape[1] // self.chain_length)
+
+    def _cloud(self, draws: Any, info: Any) -> Cloud:
+        """(run and chain, stage and draw, ...) as clouds (stage, run, particle, ...)."""
+
+        def stages(values: Any) -> Array:
+            rest = values.shape[2:]
+            shape = self.num_runs, len(values) // self.num_runs, -1, self.chain_length, *rest
+            split = jnp.moveaxis(jnp.asarray(values).reshape(shape), 2, 0)
+            return split.reshape(len(split), self.num_runs, -1, *rest)
+
+        return Cloud(stages(draws), stages(info["log_start"]), stages(info["log_end"]))
+
+
+def is_finished(memory: Memory) -> bool:
+    """Whether the weights lead to the end of the bridge."""
+    return bool(memory.temperature == 1)
+
+
+@partial(jax.jit, static_argnames="target")
+def weighed(memory: Memory, *, target: float) -> Memory:
+    """Weights for the next temperature, which keeps the target ESS; evidence and moments follow."""
+    cloud, left = memory.cloud, 1 - memory.temperature
+    ratios = cloud.log_end - cloud.log_start
+    ratios = jnp.where(jnp.isnan(ratios), -jnp.inf, ratios)
+    step = temperature_step(ratios, left, target)
+    weights = jax.vmap(normalised)(step * ratios)
+    stage = memory.stage + 1
+    temperature = jnp.where(step >= left, 1.0, memory.temperature + step).astype(left.dtype)
+    mean = jnp.mean(jnp.einsum("rp,rpw->rw", weights, cloud.position), axis=0)
+    variance = jnp.einsum("rp,rpw->rw", weights, (cloud.position - mean) ** 2)
+    num_particles = jnp.asarray(ratios.shape[1], left.dtype)
+    increment = logsumexp(step * ratios, axis=1) - jnp.log(num_particles)
+    ess = jnp.mean(1 / jnp.sum(weights**2, axis=1)) / num_particles
+    return memory._replace(
+        stage=stage,
+        temperature=temperature,
+        weights=weights,
+        log_evidence=memory.log_evidence + increment,
+        temperatures=memory.temperatures.at[stage].set(temperature),
+        ess=memory.ess.at[stage].set(ess),
+        tuning=memory.tuning._replace(mean=mean, std=jnp.sqrt(jnp.mean(variance, axis=0) + 1e-12)),
+    )
+
+
+@partial(jax.jit, static_argnames=("scheme", "num"))
+def resampled(memory: Memory, *, scheme: str, num: int) -> ParticleState:
+    """num particles per run, chosen by weight, likelihoods with them; leaves (run * num, ...)."""
+    key = jax.random.fold_in(jax.random.wrap_key_data(memory.key), memory.stage)
+
+    def one_run(key: PRNGKeyArray, weights: Float[Array, " particle"], cloud: Cloud) -> Any:
+        ancestors = RESAMPLING[scheme](key, weights, num)
+        return jax.tree.map(lambda leaf: leaf[ancestors], cloud)
+
+    keys = jax.random.split(key, len(memory.weights))
+    chosen = jax.vmap(one_run)(keys, memory.weights, memory.cloud)
+    return ParticleState(*jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), chosen))
