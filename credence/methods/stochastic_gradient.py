@@ -49,7 +49,7 @@ class StochasticGradient(Chains):
     round_draws: ClassVar[int] = 10
     published: ClassVar[str]
     """The preconditioner of the kernel's own paper."""
-    frozen: ClassVar[Settings]
+    published_frozen: ClassVar[Settings]
     """Settings that stop its adaptation after the warm-up."""
 
     num_warmup: int = 4000
@@ -121,7 +121,7 @@ class StochasticGradient(Chains):
     def _frozen(self, memory: Any, posterior: Posterior) -> Settings:
         """The settings to sample with, from what the warm-up remembers."""
         if self.preconditioner == self.published:
-            return {**memory, **self.frozen}
+            return {**memory, **self.published_frozen}
         return self._settings(tuned(memory), posterior)
 
     def _steps_per_draw(self, posterior: Posterior) -> int:
@@ -215,7 +215,7 @@ class SGLD(StochasticGradient):
     summary: ClassVar[str] = "stochastic gradient Langevin dynamics (biased by the step size)"
 
     published: ClassVar[str] = "rms"
-    frozen: ClassVar[Settings] = {"decay": np.float32(1.0)}
+    published_frozen: ClassVar[Settings] = {"decay": np.float32(1.0)}
 
     def _kernel(self) -> Callable[..., Kernel]:
         return rms_sgld if self.preconditioner == "rms" else ula
@@ -262,7 +262,7 @@ class SGHMC(StochasticGradient):
     summary: ClassVar[str] = "stochastic gradient Hamiltonian Monte Carlo (biased by the step size)"
 
     published: ClassVar[str] = "scale_adapted"
-    frozen: ClassVar[Settings] = {"is_adapting": np.asarray(False)}
+    published_frozen: ClassVar[Settings] = {"is_adapting": np.asarray(False)}
 
     friction: float = 0.1
 

@@ -205,6 +205,9 @@ def test_hierarchical_precisions_by_gibbs():
     [
         ({"step_size": 0.0}, "step_size must be > 0"),
         ({"step_size": float("nan")}, "step_size must be > 0"),
+        ({"thinning": 0}, "thinning must be > 0"),
+        ({"batch_size": 0}, "batch_size must be > 0"),
+        ({"target_acceptance_rate": 1.0}, "target_acceptance_rate .* 0.9 is usual"),
         ({"exploration_share": 1.0}, "exploration_share"),
         ({"num_cycles": -1}, "num_cycles"),
         ({"preconditioner": "magic"}, "preconditioner"),
