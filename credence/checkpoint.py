@@ -4,6 +4,7 @@ Arrays go to .npz files (never pickled objects); a file appears whole or not at 
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import zipfile
@@ -42,6 +43,12 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file atomically (UTF-8)."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def claim_folder(folder: Path, identity: Mapping[str, Any]) -> None:

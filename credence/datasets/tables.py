@@ -41,8 +41,10 @@ def _no_such_table(path: Path, name: str) -> str:
     """What the caller may have meant: a file beside it, or a data set."""
     if path.suffix or path.name != name:
         beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-        return f"There is no file '{name}'.{did_you_mean(path.name, beside)}"
+        missing = f"There is no file '{name}'.{did_you_mean(path.name, beside)}"
+    else:
+        missing = f"There is neither a file nor a data set '{name}'.{did_you_mean(name, DATASETS)}"
     return (
-        f"There is neither a file nor a data set '{name}'.{did_you_mean(name, DATASETS)} "
-        "TABLE is a CSV or Parquet file or one of the names that `credence datasets` lists."
+        f"{missing} Give the path of a CSV or Parquet file, or one of the names that "
+        "`credence datasets` lists."
     )

@@ -1,11 +1,13 @@
 """`credence compare`: any methods on any table, as an experiment of one problem."""
 
-import hashlib
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from credence.checkpoint import file_sha256
 from credence.errors import InputError
+from credence.experiments.problem import fit_settings
 from credence.experiments.specs import (
     Experiment,
     MethodSpec,
@@ -13,6 +15,7 @@ from credence.experiments.specs import (
     Problem,
     TableSource,
 )
+from credence.runs.checks import check_settings
 
 
 def compare(
@@ -38,32 +41,20 @@ def compare(
     Raises:
         InputError: for no method, an unknown one, or a setting out of range.
     """
-    from credence.estimators.checks import named
-    from credence.methods import METHODS, check_name
-    from credence.models import LIKELIHOODS, MLP, PRIORS
+    from credence.methods import METHODS
 
     model = model or ModelSpec()
+    data = TableSource(table=table, target=target, **source)
     if not methods:
         raise InputError(f"--methods names no method: give some of {', '.join(METHODS)}.")
+    wanted = {"num_draws": num_draws, "num_chains": num_chains}
     for name in methods:
-        check_name(name)
+        check_settings(fit_settings(data, method=name, **wanted, **asdict(model)), task="auto")
     if "auto" in methods:
         raise InputError(f"'auto' is a choice, not a method: name some of {', '.join(METHODS)}.")
-    for name, value in (("num-draws", num_draws), ("num-chains", num_chains)):
-        if value < 1:
-            raise InputError(f"--{name} must be >= 1, got {value}.")
-    known = ("auto", *LIKELIHOODS, "bernoulli", "categorical")
-    named("likelihood", model.likelihood, dict.fromkeys(known))
-    named("prior", model.prior, PRIORS)
-    MLP(1, model.hidden, model.activation)
     path = Path(table).expanduser()
-    data = TableSource(
-        table=table,
-        target=target,
-        sha256=_sha256(path) if path.is_file() else None,
-        **source,
-    )
-    wanted = {"num_draws": num_draws, "num_chains": num_chains}
+    if path.is_file():
+        data = replace(data, sha256=file_sha256(path))
     rows = tuple(
         MethodSpec(
             label=name,
@@ -87,8 +78,3 @@ def compare(
         methods=rows,
         baseline=baseline or (chains or list(methods))[0],
     )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -108,8 +108,9 @@ def _read(source: Source) -> _Raw:
     return _simulate(source)
 
 
-def _read_table(source: TableSource) -> _Raw:
-    settings = FitSettings(
+def fit_settings(source: TableSource, **more: Any) -> FitSettings:
+    """What `credence fit` would be asked for the same table."""
+    return FitSettings(
         table=source.table,
         target=source.target,
         task=source.task,
@@ -117,7 +118,12 @@ def _read_table(source: TableSource) -> _Raw:
         drop=source.drop,
         test_fraction=source.test_fraction,
         seed=source.split_seed,
+        **more,
     )
+
+
+def _read_table(source: TableSource) -> _Raw:
+    settings = fit_settings(source)
     _, table = workflow.read(settings)
     split = workflow.split(settings, table)
     return _Raw(

@@ -23,7 +23,10 @@ from credence.environment import num_cores
 from credence.errors import InputError, StorageError
 from credence.experiments import problem
 from credence.experiments.specs import CellSpec, Experiment, Outcome, Problem, Rows, to_json
+from credence.runs.checks import check_seed_and_time
+from credence.runs.folder import require_usable
 
+ABOUT = "experiment.json"
 BACKENDS = ("loky", "dask", "ray")
 
 
@@ -71,8 +74,10 @@ def run(
     watch = watch or NoWatch()
     _check(n_jobs, backend, max_seconds, seed)
     cells = experiment.cells(size, seed, max_seconds)
-    folder = claim(Path(out), experiment)
+    folder = Path(out)
+    require_usable(folder, ABOUT)
     _check_data(experiment.problems, size, watch)
+    claim(folder, experiment)
     outcomes = {cell.name: found for cell in cells if (found := read(folder, cell))}
     watch.start(len(cells), len(outcomes))
     missing = [cell for cell in cells if cell.name not in outcomes]
@@ -143,23 +148,17 @@ def _run_all(cells: list[CellSpec], folder: Path, n_jobs: int, backend: str) -> 
         yield from parallel(joblib.delayed(run_cell)(cell, folder, cores) for cell in cells)
 
 
-def claim(folder: Path, experiment: Experiment) -> Path:
+def claim(folder: Path, experiment: Experiment) -> None:
     """Make the folder this experiment's.
 
     Raises:
-        InputError: where it is a file, holds other files, or cannot be written.
+        InputError: where it cannot be written.
     """
-    about = folder / "experiment.json"
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file: give another folder with --out.")
-    if folder.exists() and any(folder.iterdir()) and not about.exists():
-        raise InputError(f"{folder} holds other files: give a new folder with --out.")
     try:
-        write_text(about, json.dumps(to_json(experiment), indent=2))
+        write_text(folder / ABOUT, json.dumps(to_json(experiment), indent=2))
         (folder / "cells").mkdir(exist_ok=True)
     except (OSError, StorageError) as error:
         raise InputError(f"{folder} cannot be written ({error}): give another --out.") from error
-    return folder
 
 
 def _check(n_jobs: int, backend: str, max_seconds: float | None, seed: int) -> None:
@@ -167,10 +166,7 @@ def _check(n_jobs: int, backend: str, max_seconds: float | None, seed: int) -> N
         raise InputError(f"--jobs must be >= 1, got {n_jobs}; 1 gives comparable times.")
     if backend not in BACKENDS:
         raise InputError(f"Unknown backend '{backend}': choose one of {', '.join(BACKENDS)}.")
-    if max_seconds is not None and not max_seconds > 0:
-        raise InputError(f"--max-seconds must be > 0, got {max_seconds}.")
-    if not 0 <= seed < 2**32:
-        raise InputError(f"--seed must be between 0 and {2**32 - 1}, got {seed}.")
+    check_seed_and_time(seed, max_seconds)
     if backend == "dask":
         _require("distributed", "dask")
     if backend == "ray":

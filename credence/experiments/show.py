@@ -32,14 +32,15 @@ class RichWatch(NoWatch):
         self.task = self.bars.add_task("")
 
     def __enter__(self) -> "RichWatch":
-        self.bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bars.stop()
+        if self.bars.live.is_started:
+            self.bars.stop()
 
     def start(self, total: int, done: int) -> None:
         self.bars.update(self.task, total=total, completed=done)
+        self.bars.start()
         if done:
             self.say(f"{done} of {total} cells are finished already.")
 

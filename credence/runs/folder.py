@@ -130,8 +130,7 @@ def claim(folder: Path, manifest: Manifest) -> None:
         InputError: where it holds something else already.
         StorageError: where it cannot be written.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file: give another folder with --out.")
+    require_usable(folder, "manifest.json")
     if (folder / "manifest.json").exists():
         earlier = read_manifest(folder)
         hint = (
@@ -140,9 +139,19 @@ def claim(folder: Path, manifest: Manifest) -> None:
             else f"`credence resume {folder}` finishes it, or choose another folder with --out"
         )
         raise InputError(f"{folder} already holds a run ({earlier.status}): {hint}.")
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder} holds other files: give a new folder with --out.")
     manifest.write(folder)
+
+
+def require_usable(folder: Path, ours: str) -> None:
+    """Refuse a path to write to that is a file, or holds files but not the one named `ours`.
+
+    Raises:
+        InputError: where it does.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file: give another folder with --out.")
+    if folder.exists() and any(folder.iterdir()) and not (folder / ours).exists():
+        raise InputError(f"{folder} holds other files: give a new folder with --out.")
 
 
 def table_fingerprint(frame: pd.DataFrame) -> str:

@@ -168,6 +168,9 @@ def test_rows_are_limited_and_said() -> None:
         ({"methods": ["map"], "baseline": "nuts"}, "not among the methods"),
         ({"methods": ["map"], "num_draws": 0}, "--num-draws"),
         ({"methods": ["map"], "model": ModelSpec(prior="flat")}, "Unknown prior"),
+        ({"methods": ["map"], "model": ModelSpec(likelihood="cauchy")}, "Unknown likelihood"),
+        ({"methods": ["map"], "test_fraction": 2.0}, "--test-fraction"),
+        ({"methods": ["map"], "split_seed": -1}, "--seed"),
     ],
 )
 def test_bad_comparisons(arguments: dict, sentence: str) -> None:
@@ -220,6 +223,15 @@ def test_compare_in_processes_of_their_own(run, tmp_path: Path, monkeypatch) -> 
 
     monkeypatch.setattr(runner, "run_cell", None)  # a second run computes nothing
     assert json.loads(run(*words)[1]) == summary
+
+
+def test_a_missing_table_is_said_before_anything_is_shown_or_written(run, tmp_path: Path) -> None:
+    words = ("--target", "y", "--methods", "map", "--out", tmp_path / "out")
+    status, out, err = run("compare", tmp_path / "missing.csv", *words)
+    assert (status, out) == (2, "")
+    assert err.startswith("Error: There is no file")
+    assert "Give the path of a CSV or Parquet file" in err
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_process_that_dies_is_a_failed_cell(tmp_path: Path, monkeypatch) -> None:
