@@ -1,6 +1,7 @@
 """The command line as scripts rely on it: status, --json, files, and a sentence for bad input."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+import credence
 from credence import cli, environment
 
 QUICK = ["--hidden", "4", "--num-draws", "60", "--method", "hmc"]
@@ -143,6 +145,12 @@ def test_listings(run, command: str) -> None:
     status, out, _ = run(command, "--json")
     assert status == 0
     assert json.loads(out)
+
+
+def test_it_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "credence.cli", "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.strip() == credence.__version__
 
 
 BAD_TABLES = {

@@ -1,0 +1,56 @@
+"""The command line: `credence fit`, `predict`, `report`, `resume`, `compare`, `experiment`, ...
+
+People's text goes to standard error; with --json a machine-readable summary alone goes to standard
+output. Exit status: 0 done, 2 bad input, 3 done but not converged. Heavy imports happen inside the
+commands, so that --help is quick.
+
+runs         fit, resume, predict, report
+experiments  compare; experiment list, show, run
+listings     methods, datasets, doctor
+options      what several commands take
+talk         what is said to people, and the statuses
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+import credence
+from credence.cli import experiments, listings, runs, talk
+from credence.errors import CredenceError, Interrupted
+
+app = typer.Typer(
+    help="Neural networks with honest uncertainty.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+for commands in (runs.app, experiments.app, listings.app):
+    app.add_typer(commands)
+app.add_typer(experiments.published, name="experiment")
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        print(credence.__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; errors a user can mend become a sentence and a status."""
+    try:
+        app()
+    except Interrupted as stopped:
+        talk.say(f"{stopped} `credence resume` with the run's folder goes on.")
+        sys.exit(talk.INTERRUPTED)
+    except CredenceError as error:
+        talk.complain(error)
+        sys.exit(talk.BAD_INPUT)
+    except KeyboardInterrupt:
+        talk.complain("Stopped.")
+        sys.exit(talk.INTERRUPTED)

@@ -1,0 +1,128 @@
+"""`credence compare` and `credence experiment`: methods on equal terms, side by side."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from credence.cli import options, talk
+
+ExperimentName = Annotated[str, typer.Argument(metavar="NAME", help="As `list` shows it.")]
+
+app = typer.Typer()
+published = typer.Typer(
+    help="The published experiments: list, show and run them.", no_args_is_help=True
+)
+
+
+@app.command(
+    epilog="Example: credence compare houses.csv --target price --methods nuts,deep_ensemble"
+)
+def compare(
+    table: options.TableName,
+    methods: Annotated[str, typer.Option(help="Names from `credence methods`, with commas.")],
+    target: options.Target = "",
+    baseline: Annotated[
+        str, typer.Option(help="What speed-ups are relative to; by default the first chain.")
+    ] = "",
+    task: options.Task = "auto",
+    hidden: options.Hidden = "50",
+    activation: options.Activation = "tanh",
+    prior: options.Prior = "fan_in",
+    likelihood: options.Likelihood = "auto",
+    num_draws: options.NumDraws = 1000,
+    num_chains: options.NumChains = 4,
+    test_fraction: options.TestFraction = 0.2,
+    max_seconds: options.CellSeconds = None,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = 1,
+    backend: options.Backend = "loky",
+    out: options.ExperimentOut = Path("credence-compare"),
+    as_json: options.Json = False,
+) -> None:
+    """Compare methods on a table, on equal terms, each in a process of its own.
+
+    Status 3 where a method failed or a chain did not converge.
+    """
+    from credence.experiments import compare as plan
+    from credence.experiments.specs import ModelSpec
+
+    experiment = plan(
+        table,
+        options.target_of(table, target),
+        options.words(methods),
+        baseline=baseline,
+        num_draws=num_draws,
+        num_chains=num_chains,
+        model=ModelSpec(
+            hidden=options.widths(hidden),
+            activation=activation,
+            prior=prior,
+            likelihood=likelihood,
+        ),
+        task=task,
+        test_fraction=test_fraction,
+        split_seed=seed,
+    )
+    settings = {"seed": seed, "n_jobs": jobs, "backend": backend, "max_seconds": max_seconds}
+    _run(experiment, out, as_json, settings)
+
+
+@published.command("list", epilog="Example: credence experiment list")
+def experiment_list(as_json: options.Json = False) -> None:
+    """List the published experiments."""
+    from credence.experiments import EXPERIMENTS, show
+
+    descriptions = {name: each.description for name, each in EXPERIMENTS.items()}
+    talk.show(show.experiment_list(EXPERIMENTS), descriptions, as_json)
+
+
+@published.command("show", epilog="Example: credence experiment show fbnn")
+def experiment_show(name: ExperimentName, as_json: options.Json = False) -> None:
+    """Show an experiment: problems, methods, settings, published numbers."""
+    from credence.experiments import find, show
+    from credence.experiments.specs import to_json
+
+    experiment = find(name)
+    talk.show(show.experiment_details(experiment), to_json(experiment), as_json)
+
+
+@published.command(
+    "run", epilog="Example: credence experiment run fbnn --size smoke --problems boston --out fbnn"
+)
+def experiment_run(
+    name: ExperimentName,
+    size: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
+    problems: Annotated[str, typer.Option(help="Only these, with commas.")] = "",
+    methods: Annotated[str, typer.Option(help="Only these, and the baseline.")] = "",
+    max_seconds: options.CellSeconds = None,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = 1,
+    backend: options.Backend = "loky",
+    out: options.ExperimentOut = Path("credence-experiment"),
+    as_json: options.Json = False,
+) -> None:
+    """Run an experiment; finished cells are kept, so the same command goes on where it stopped.
+
+    Status 3 where a method failed or a chain did not converge.
+    """
+    from credence.experiments import find
+
+    experiment = find(name).only(options.words(problems), options.words(methods))
+    settings = {"seed": seed, "n_jobs": jobs, "backend": backend, "max_seconds": max_seconds}
+    _run(experiment, out, as_json, settings | {"size": size})
+
+
+def _run(experiment: Any, out: Path, as_json: bool, settings: dict[str, Any]) -> None:
+    """Run, show the table, end with the status."""
+    from credence.experiments import run, show
+
+    try:
+        with show.RichWatch(talk.console) as watch:
+            summary = run(experiment, out, watch=watch, **settings)
+    except KeyboardInterrupt:
+        talk.say(f"Stopped. Finished cells are kept in {out}: the same command goes on.")
+        raise typer.Exit(talk.INTERRUPTED) from None
+    talk.console.print(show.results(summary))
+    talk.say(f"Page: [bold]{out / 'report.html'}[/bold]")
+    talk.finish(summary | {"out": str(out)}, as_json)

@@ -1,0 +1,90 @@
+"""`credence methods`, `datasets`, `doctor`: what there is."""
+
+from typing import Any
+
+import typer
+from rich.table import Column, Table
+
+from credence.cli import talk
+from credence.cli.options import Json
+from credence.cli.runs import prepare
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example: credence methods")
+def methods(as_json: Json = False) -> None:
+    """List the methods that --method knows."""
+    from credence.methods import METHODS
+
+    summaries = {name: method.summary for name, method in METHODS.items()}
+    listing = Table("method", "what it is")
+    listing.add_row("auto", "chooses by the size of data and network, and says why")
+    for row in summaries.items():
+        listing.add_row(*row)
+    talk.show(listing, summaries, as_json)
+
+
+@app.command(epilog="Example: CREDENCE_DATA=~/data credence datasets")
+def datasets(as_json: Json = False) -> None:
+    """List the data sets known by name, and where each can be had now."""
+    from credence.datasets.registry import list_datasets
+
+    keys = ("name", "task", "target", "rows", "columns", "description", "licence")
+    found = []
+    listing = Table(
+        Column("name", no_wrap=True), "task", "target", "rows x columns", "where", "description"
+    )
+    for row in list_datasets():
+        spec = row.spec
+        found.append({key: getattr(spec, key) for key in keys} | {"where": row.found})
+        size = f"{spec.rows:,} x {spec.columns:,}"
+        listing.add_row(spec.name, spec.task, spec.target or "", size, row.found, spec.description)
+    talk.show(listing, found, as_json)
+
+
+@app.command(epilog="Example: credence doctor")
+def doctor(as_json: Json = False) -> None:
+    """Show versions, devices, threads, cache and memory; for bug reports."""
+    prepare()
+    found = examine()
+    listing = Table("what", "found", show_header=False)
+    for name, value in found.items():
+        listing.add_row(name, ", ".join(value) if isinstance(value, list) else str(value))
+    talk.show(listing, found, as_json)
+
+
+def examine() -> dict[str, Any]:
+    """What `doctor` shows."""
+    import platform
+
+    import jax
+
+    from credence.datasets.sources import data_folder
+    from credence.ensemble import package_versions
+    from credence.environment import cache_folder, num_cores
+
+    cache = cache_folder()
+    compiled = list((cache / "compiled").glob("*")) if cache.is_dir() else []
+    return {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        **package_versions(),
+        "devices": [str(device) for device in jax.devices()],
+        "cores": num_cores(),
+        "memory_gib": _memory_gib(),
+        "cache": str(cache),
+        "cached_programs": len(compiled),
+        "cache_mib": round(sum(file.stat().st_size for file in compiled) / 2**20, 1),
+        "data_folder": str(data_folder() or "not set (CREDENCE_DATA)"),
+    }
+
+
+def _memory_gib() -> float | None:
+    """Physical memory, where the system tells."""
+    import os
+
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, OSError, ValueError):
+        return None

@@ -1,0 +1,66 @@
+"""Arguments and options that several commands take, and how their text is read."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from credence.errors import InputError
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `credence fit` wrote.")]
+TableName = Annotated[
+    str, typer.Argument(metavar="TABLE", help="A CSV or Parquet file, or the name of a data set.")
+]
+
+Target = Annotated[str, typer.Option(help="Column to predict; a known data set has its own.")]
+Task = Annotated[str, typer.Option(help="auto, regression or classification.")]
+Hidden = Annotated[str, typer.Option(help="Widths of the hidden layers, e.g. 50 or 50,50.")]
+Activation = Annotated[str, typer.Option(help="Activation of the hidden layers.")]
+Prior = Annotated[
+    str, typer.Option(help="Of the weights: fan_in, unit, trace_class or hierarchical.")
+]
+Likelihood = Annotated[str, typer.Option(help="Noise: auto, normal, student_t or heteroscedastic.")]
+NumDraws = Annotated[int, typer.Option(help="Draws per chain.")]
+NumChains = Annotated[int, typer.Option(help="Independent chains.")]
+TestFraction = Annotated[float, typer.Option(help="Share of rows held out for testing.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
+
+Jobs = Annotated[int, typer.Option(help="Cells at a time; 1 gives comparable times.")]
+Backend = Annotated[str, typer.Option(help="Of joblib: loky, or dask or ray on a cluster.")]
+CellSeconds = Annotated[float | None, typer.Option(help="Time budget of every method.")]
+ExperimentOut = Annotated[Path, typer.Option(help="Folder to write; an earlier one goes on.")]
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Also print a JSON summary, on standard output.")
+]
+
+
+def widths(hidden: str) -> tuple[int, ...]:
+    """'50,50' to (50, 50); '' or '0' is a linear model."""
+    try:
+        found = tuple(int(part) for part in hidden.split(",") if part.strip())
+    except ValueError:
+        raise InputError(
+            f"--hidden takes whole numbers separated by commas, got {hidden!r}; try 50 or 50,50."
+        ) from None
+    return () if found == (0,) else found
+
+
+def words(text: str) -> tuple[str, ...]:
+    """'a, b' to ('a', 'b')."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def target_of(table: str, target: str) -> str:
+    """The target asked for, or that of a known data set.
+
+    Raises:
+        InputError: where there is neither.
+    """
+    from credence.datasets.registry import DATASETS
+
+    spec = None if target or Path(table).exists() else DATASETS.get(table)
+    found = target or (spec and spec.target)
+    if not found:
+        raise InputError("Which column is to be predicted? Say --target COLUMN.")
+    return found

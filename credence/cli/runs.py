@@ -1,0 +1,132 @@
+"""`credence fit`, `resume`, `predict`, `report`: from a table to a RUN folder and back."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from credence.cli import options, talk
+from credence.errors import InputError
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example: credence fit houses.csv --target price --out houses-run")
+def fit(
+    table: options.TableName,
+    target: options.Target = "",
+    task: options.Task = "auto",
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="A column whose numbers are names; may be repeated.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column to leave out; may be repeated.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="auto or a name `credence methods` lists.")] = "auto",
+    hidden: options.Hidden = "50",
+    activation: options.Activation = "tanh",
+    prior: options.Prior = "fan_in",
+    likelihood: options.Likelihood = "auto",
+    num_draws: options.NumDraws = 1000,
+    num_chains: options.NumChains = 4,
+    test_fraction: options.TestFraction = 0.2,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Time budget of the fit; the block that runs is finished.")
+    ] = None,
+    seed: options.Seed = 0,
+    out: Annotated[Path, typer.Option(help="Folder to write; it must be new.")] = Path(
+        "credence-run"
+    ),
+    as_json: options.Json = False,
+) -> None:
+    """Fit a table: predictions with intervals, a verdict on them, and a report."""
+    from credence.runs import workflow
+    from credence.runs.folder import FitSettings
+
+    settings = FitSettings(
+        table=table,
+        target=options.target_of(table, target),
+        task=task,
+        categorical=tuple(categorical or ()),
+        drop=tuple(drop or ()),
+        method=method,
+        hidden=options.widths(hidden),
+        activation=activation,
+        prior=prior,
+        likelihood=likelihood,
+        num_draws=num_draws,
+        num_chains=num_chains,
+        test_fraction=test_fraction,
+        max_seconds=max_seconds,
+        seed=seed,
+    )
+    prepare()
+    _conclude(workflow.fit(settings, out, progress=not as_json), as_json)
+
+
+@app.command(epilog="Example: credence resume houses-run")
+def resume(run: options.Run, as_json: options.Json = False) -> None:
+    """Go on where a killed or interrupted run stopped."""
+    from credence.runs import workflow
+
+    prepare()
+    _conclude(workflow.resume(run, progress=not as_json), as_json)
+
+
+@app.command(epilog="Example: credence predict houses-run new.csv --coverage 0.9 --out prices.csv")
+def predict(
+    run: options.Run,
+    table: options.TableName,
+    coverage: Annotated[float, typer.Option(help="Probability that the interval holds.")] = 0.95,
+    out: Annotated[Path, typer.Option(help="CSV file to write.")] = Path("predictions.csv"),
+    as_json: options.Json = False,
+) -> None:
+    """Predict new rows: mean, std and interval, or probabilities and entropies."""
+    from credence.checkpoint import write_text
+    from credence.runs import workflow
+
+    prepare()
+    if out.exists() and Path(table).exists() and out.samefile(table):
+        raise InputError(f"--out {out} is the table itself: choose another file.")
+    replaced = " (replaced)" if out.exists() else ""
+    predictions, notes = workflow.predict(run, table, coverage=coverage)
+    write_text(out, predictions.to_csv(index=False))
+    talk.notes(notes)
+    talk.say(f"Wrote {len(predictions)} predictions to [bold]{out}[/bold]{replaced}.")
+    if as_json:
+        print(json.dumps({"rows": len(predictions), "out": str(out), "notes": notes}))
+
+
+@app.command(epilog="Example: credence report houses-run")
+def report(run: options.Run, as_json: options.Json = False) -> None:
+    """Write RUN/report.html, one self-contained file."""
+    from credence.runs.page import write_page
+
+    path = write_page(run)
+    talk.say(f"Wrote [bold]{path}[/bold].")
+    if as_json:
+        print(json.dumps({"report": str(path)}))
+
+
+def prepare() -> None:
+    """Set JAX up, once, before it computes anything; what to compute was asked for already."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    from credence.environment import configure
+
+    warnings.simplefilter("ignore", ConvergenceWarning)  # `_conclude` says it
+    configure()
+
+
+def _conclude(fitted: Any, as_json: bool) -> None:
+    """Show a finished run and end with its status."""
+    metrics = fitted.metrics
+    talk.notes(fitted.notes)
+    talk.summary(metrics)
+    talk.say(f"Report: [bold]{fitted.folder / 'report.html'}[/bold]")
+    if metrics["stopped"] == "interrupt":
+        talk.say(f"`credence resume {fitted.folder}` draws the rest.")
+    talk.finish(metrics | {"run": str(fitted.folder)}, as_json)

@@ -1,0 +1,80 @@
+"""What commands say and the statuses they end with; JSON and listings go to standard output."""
+
+import json
+from typing import Any
+
+import typer
+from rich.console import Console, RenderableType
+from rich.table import Table
+
+BAD_INPUT = 2
+NOT_CONVERGED = 3
+INTERRUPTED = 130
+
+VERDICTS = {
+    "trust": "[bold green]Trust:[/bold green] the uncertainty held up on rows it never saw.",
+    "care": "[bold yellow]Use with care.[/bold yellow]",
+    "do_not_trust": "[bold red]Do not trust.[/bold red]",
+}
+
+console = Console(stderr=True)
+
+
+def say(text: str) -> None:
+    """A sentence with markup."""
+    console.print(text, highlight=False, soft_wrap=True)
+
+
+def notes(sentences: list[str]) -> None:
+    """What was done to the data."""
+    for sentence in sentences:
+        console.print(f"Note: {sentence}", markup=False, highlight=False, soft_wrap=True)
+
+
+def complain(error: object) -> None:
+    """Why nothing was done."""
+    console.print(f"Error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def finish(result: dict[str, Any], as_json: bool) -> None:
+    """End a command that computed something, with its status."""
+    if as_json:
+        print(json.dumps(result))
+    if result["converged"] is False:
+        raise typer.Exit(NOT_CONVERGED)
+
+
+def show(table: RenderableType, content: Any, as_json: bool) -> None:
+    """What was asked to be seen, on standard output: as a table, or as JSON."""
+    if as_json:
+        print(json.dumps(content))
+    else:
+        Console().print(table)
+
+
+def summary(metrics: dict[str, Any]) -> None:
+    """A finished run: the verdict first."""
+    say(VERDICTS[metrics["verdict"]])
+    for reason in metrics["verdict_reasons"]:
+        console.print(f"  {reason}", markup=False, highlight=False, soft_wrap=True)
+    if metrics["converged"]:
+        say(f"Converged: {metrics['convergence_reason']}")
+    if metrics["stopped"] != "finished":
+        cause = {"time": "the time budget is spent", "interrupt": "interrupted"}
+        say(f"Only {metrics['num_draws']} draws per chain: {cause[metrics['stopped']]}.")
+    say(f"Method [bold]{metrics['method']}[/bold]: {metrics['method_reason']}")
+    shown = (
+        ("rmse", "nll", "crps", "coverage_95")
+        if metrics["task"] == "regression"
+        else ("accuracy", "nll", "ece", "brier", "auroc")
+    )
+    listing = Table(*shown, title=f"On {metrics['n_test']} held-out rows")
+    listing.add_row(*(_number(metrics[name]) for name in shown))
+    console.print(listing)
+    seconds = metrics["seconds"]
+    parts = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value >= 0.05)
+    say(f"Fitted in {sum(seconds.values()):.1f} s: {parts}.")
+
+
+def _number(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.4g}"
