@@ -8,14 +8,8 @@ from typing import Any
 from credence.checkpoint import file_sha256
 from credence.errors import InputError
 from credence.experiments.problem import fit_settings
-from credence.experiments.specs import (
-    Experiment,
-    MethodSpec,
-    ModelSpec,
-    Problem,
-    TableSource,
-)
-from credence.runs.checks import check_settings
+from credence.experiments.specs import Experiment, MethodSpec, ModelSpec, Problem, TableSource
+from credence.runs.workflow import check_settings
 
 
 def compare(

@@ -23,8 +23,8 @@ from credence.environment import num_cores
 from credence.errors import InputError, StorageError
 from credence.experiments import problem
 from credence.experiments.specs import CellSpec, Experiment, Outcome, Problem, Rows, to_json
-from credence.runs.checks import check_seed_and_time
 from credence.runs.folder import require_usable
+from credence.runs.workflow import check_seed_and_time
 
 ABOUT = "experiment.json"
 BACKENDS = ("loky", "dask", "ray")

@@ -143,11 +143,7 @@ def claim(folder: Path, manifest: Manifest) -> None:
 
 
 def require_usable(folder: Path, ours: str) -> None:
-    """Refuse a path to write to that is a file, or holds files but not the one named `ours`.
-
-    Raises:
-        InputError: where it does.
-    """
+    """Refuse a folder to write that is a file, or holds files but not the one named `ours`."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file: give another folder with --out.")
     if folder.exists() and any(folder.iterdir()) and not (folder / ours).exists():
