@@ -1,6 +1,5 @@
 """What every method returns: a weighted ensemble of networks, with its cost and provenance."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from credence.checkpoint import atomic_path, write_text
+from credence.checkpoint import atomic_path, file_sha256, write_text
 from credence.diagnostics.cost import Cost
 from credence.errors import InputError, StorageError
 from credence.models.networks import Network
@@ -186,7 +185,7 @@ class Ensemble:
         folder = Path(folder)
         with atomic_path(folder / "ensemble.nc") as temporary:
             _to_dataset(self).to_netcdf(temporary, engine="h5netcdf")
-            digest = _sha256(temporary)
+            digest = file_sha256(temporary)
         about = {
             "format": FORMAT,
             "arrays_sha256": digest,
@@ -222,7 +221,7 @@ class Ensemble:
                     f"{folder} has ensemble format {about['format']}, this version reads {FORMAT}: "
                     "use the version of Credence that wrote it."
                 )
-            if about["arrays_sha256"] != _sha256(folder / "ensemble.nc"):
+            if about["arrays_sha256"] != file_sha256(folder / "ensemble.nc"):
                 raise ValueError("ensemble.nc and ensemble.json are not of one piece")
             with xarray.open_dataset(folder / "ensemble.nc", engine="h5netcdf") as dataset:
                 dataset.load()
@@ -317,11 +316,6 @@ def _params(
 def _name(path: tuple[Any, ...]) -> str:
     """Dotted path of a leaf."""
     return jax.tree_util.keystr(path, simple=True, separator=".")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def package_versions() -> dict[str, str]:

@@ -57,11 +57,6 @@ def _inverse(weights: Weights, uniform: Float[Array, " chosen"]) -> Ancestors:
     return jnp.minimum(ancestors, last)
 
 
-def normalised(log_weights: Weights) -> Weights:
-    """Weights that sum to one."""
-    return jax.nn.softmax(log_weights)
-
-
 def effective_sample_size(log_weights: Weights) -> Float[Array, ""]:
     """(sum w)^2 / sum w^2: between 1 and the number of particles (Kong, Liu & Wong, 1994)."""
     return jnp.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights))

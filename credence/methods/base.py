@@ -24,7 +24,7 @@ from credence.ensemble import Ensemble, Provenance
 from credence.errors import InputError
 from credence.models.linearized import linearized
 from credence.models.spec import to_spec
-from credence.posterior import BayesianModel, Data, Params, Position, Posterior
+from credence.posterior import BayesianModel, Data, Params, Position, Posterior, num_targets
 from credence.progress import Monitor, NoProgress, Progress
 from credence.run import Driver, PhaseResult
 
@@ -100,7 +100,7 @@ class Method:
                 self.name, dataclasses.asdict(self), seed, fingerprint(posterior), driver.stopped
             ),
             num_features=feature_shape(posterior),
-            num_targets=posterior.data.y.shape[1] if posterior.data.y.ndim == 2 else 1,
+            num_targets=num_targets(posterior.data),
             is_chain=self.is_chain,
             weights=drawn.weights,
             scalars=drawn.scalars,

@@ -16,7 +16,7 @@ from credence.errors import InputError
 from credence.kernels.tempering import Bridge
 from credence.methods.base import Drawn, Method
 from credence.methods.mutation import Mutation
-from credence.methods.particles import Memory, Tempering
+from credence.methods.particles import Memory, Tempering, step_weights
 from credence.methods.smc import (
     check_particles,
     first_tuning,
@@ -65,7 +65,8 @@ class MLSMC(Method):
         num_runs: independent runs; their spread is the Monte Carlo error.
         mutation: how particles move and resample, and the ESS to keep.
 
-    Scalars: log_evidence (nats) of the run; level of the member.
+    Scalars: log_evidence (nats) of the run; of a member its level, and the increment (term of the
+    sum) in which it counts.
     """
 
     name: ClassVar[str] = "mlsmc"
@@ -137,7 +138,7 @@ class MLSMC(Method):
         memory, data, log_anchor = from_prior(key_prior, levels[0], driver, tempering, counts[0])
         bridge = to_posterior(levels[0].model, levels[0].num_weights)
         _, memory = tempering.temper("temper", key_temper, driver, bridge, memory, data)
-        members = [Members(memory.cloud.position, memory.weights, 0)]
+        members = [Members(memory.cloud.position, memory.weights, 0, 0)]
         log_evidence = log_anchor + np.asarray(memory.log_evidence)
         for level, key in enumerate(keys, 1):
             increment = self._increment(
@@ -151,13 +152,16 @@ class MLSMC(Method):
             for part in members
         ]
         weights = np.concatenate([np.asarray(part.weights) for part in members], axis=1)
+        sizes = [part.weights.shape[1] for part in members]
+        numbers = {
+            "level": np.repeat([float(part.level) for part in members], sizes),
+            "increment": np.repeat([float(part.increment) for part in members], sizes),
+        }
         return Drawn(
             jnp.concatenate(embedded, axis=1),
             {
                 "log_evidence": np.broadcast_to(log_evidence[:, None], weights.shape),
-                "level": np.concatenate(
-                    [np.full(part.weights.shape, float(part.level)) for part in members], axis=1
-                ),
+                **{name: np.broadcast_to(row, weights.shape) for name, row in numbers.items()},
             },
             weights=weights / self.num_runs,
         )
@@ -177,29 +181,27 @@ class MLSMC(Method):
         """From a cloud that knows the level below to one that knows this level."""
         coarse, fine = levels[level - 1], levels[level]
         key_move, key_new, key_weigh, key_resample, key_temper = jax.random.split(key, 5)
-        moved = tempering.move(
+        (moved, *_), tuned, _ = tempering.move(
             f"mutate {level}", key_move, driver, bridge, memory, data, num_particles
-        ).positions.reshape(self.num_runs, num_particles, -1)
+        )
         keys = jax.random.split(key_new, moved.shape[:2])
         new = prior_draws(keys, data, model=fine.model)
         positions = _extended(moved, new, data, coarse=coarse.model, fine=fine.model)
         bridge = to_level(coarse.model, fine.model, coarse.num_weights + fine.num_weights)
         cloud = tempering.weigh(f"weigh {level}", key_weigh, driver, bridge, positions, data)
-        tuning = first_tuning(fine, self.mutation)._replace(
-            log_step_size=memory.tuning.log_step_size, num_steps=memory.tuning.num_steps
-        )
+        tuning = first_tuning(fine, self.mutation)._replace(log_step_size=tuned.log_step_size)
         first = tempering.start(key_resample, cloud, tuning)
         later, memory = tempering.temper(
             f"temper {level}", key_temper, driver, bridge, first, data, keep_clouds=True
         )
         equal = jnp.full(first.weights.shape, 1 / num_particles)
-        members = [Members(positions, first.weights, level), Members(moved, -equal, level - 1)]
-        if later is not None:
-            steps = jnp.diff(memory.temperatures)[1 : 1 + len(later.log_end)]
-            log_weights = steps[:, None, None] * (later.log_end - later.log_start)
-            log_weights = jnp.where(jnp.isnan(log_weights), -jnp.inf, log_weights)
-            differences = jax.nn.softmax(log_weights, axis=-1) - equal
-            members += map(Members, later.position, differences, [level] * len(differences))
+        members = [
+            Members(positions, first.weights, level, level),
+            Members(moved, -equal, level - 1, level),
+        ]
+        for step, cloud in zip(np.diff(memory.temperatures)[1:], later, strict=False):
+            weights = step_weights(cloud, step)
+            members.append(Members(cloud.position, weights - equal, level, level))
         return _Increment(bridge, memory, members)
 
 
@@ -209,6 +211,8 @@ class Members(NamedTuple):
     position: Float[Any, "run particle weight"]
     weights: Float[Any, "run particle"]
     level: int
+    increment: int
+    """The term of the sum over levels that they belong to."""
 
 
 class _Increment(NamedTuple):

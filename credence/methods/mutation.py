@@ -22,8 +22,8 @@ from credence.kernels.tempering import Bridge, mutation
 from credence.methods.tuning import move_step_size
 from credence.models.priors import require_positive
 
-FIRST_STEPS = 5
-"""Of the kernel, before anything is known."""
+STEPS_PER_LOOK = 5
+"""Of the kernel, between two looks at acceptance and at what the particles still remember."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,8 @@ class Mutation:
     Args:
         kernel: "hmc", "mala", "nuts", "pcn" with the prior as its reference as in the paper, or
             "pcn_cloud" with the moments of the particles as reference. All are exact.
-        num_steps: of the kernel at every temperature; None: as many as forgetting takes.
+        num_steps: of the kernel at every temperature; None: as many as forgetting takes, the step
+            size tuned on the way.
         autocorrelation: what num_steps=None leaves between a particle's old and new weights.
         max_steps: bound on them.
         target_acceptance_rate: of the step size; None: the kernel's usual one.
@@ -56,9 +57,8 @@ class Mutation:
     def __post_init__(self) -> None:
         _check_name("mutation kernel", self.kernel, _FAMILIES)
         _check_name("resampling", self.resampling, RESAMPLING)
-        num_steps = FIRST_STEPS if self.num_steps is None else self.num_steps
         require_positive(
-            num_steps=num_steps,
+            num_steps=self._steps_per_look,
             max_steps=self.max_steps,
             trajectory_length=self.trajectory_length,
         )
@@ -82,7 +82,8 @@ class Mutation:
         """Before any particle has moved; the reference is pCN's, a Gaussian prior."""
         return Tuning(
             np.log(np.asarray(_FAMILIES[self.kernel].first_step)),
-            np.asarray(self.num_steps or FIRST_STEPS, np.int32),
+            np.zeros((), np.int32),
+            np.ones(()),
             reference_mean,
             reference_std,
             reference_mean,
@@ -91,30 +92,38 @@ class Mutation:
 
     def settings(self, tuning: "Tuning", temperature: Any) -> Settings:
         """Of the mutation at a temperature."""
-        family = _FAMILIES[self.kernel]
         return {
             "temperature": temperature,
-            "num_steps": tuning.num_steps,
+            "num_steps": np.asarray(self._steps_per_look, np.int32),
             "scale": tuning.std,
-            "settings": family.settings(self, tuning),
+            "settings": _FAMILIES[self.kernel].settings(self, tuning),
         }
 
     def after(self, tuning: "Tuning", info: Mapping[str, Array]) -> "Tuning":
-        """Step size by acceptance, number of steps by what the particles still remember."""
+        """Step size by acceptance, and what the particles now remember."""
         family = _FAMILIES[self.kernel]
         steps = _Steps(np.zeros(()), tuning.log_step_size, np.zeros(()))
         acceptance = float(np.mean(np.asarray(info["acceptance_rate"])))
         moved = move_step_size(steps, acceptance, self._target, order=family.order).log_step_size
-        tuning = tuning._replace(
-            log_step_size=np.asarray(np.minimum(moved, np.log(family.largest_step)))
+        forgotten = 0.5 * np.mean(np.asarray(info["distance"], float))
+        return tuning._replace(
+            log_step_size=np.asarray(np.minimum(moved, np.log(family.largest_step))),
+            steps_taken=np.asarray(tuning.steps_taken + self._steps_per_look, np.int32),
+            remembered=np.asarray(tuning.remembered * np.clip(1 - forgotten, 0.0, 1.0)),
         )
-        if self.num_steps is not None:
-            return tuning
-        remembered = np.clip(1 - 0.5 * np.mean(np.asarray(info["distance"])), 0.001, 0.999)
-        now = int(tuning.num_steps)
-        wanted = np.ceil(now * np.log(self.autocorrelation) / np.log(remembered))
-        wanted = np.clip(wanted, max(1, now // 4), min(4 * now, self.max_steps))
-        return tuning._replace(num_steps=wanted.astype(np.int32))
+
+    def has_moved(self, tuning: "Tuning") -> bool:
+        """Whether the particles have moved enough at their temperature."""
+        return (
+            self.num_steps is not None
+            or bool(tuning.remembered <= self.autocorrelation)
+            or int(tuning.steps_taken) >= self.max_steps
+        )
+
+    @property
+    def _steps_per_look(self) -> int:
+        usual = min(STEPS_PER_LOOK, self.max_steps)
+        return usual if self.num_steps is None else self.num_steps
 
     @property
     def _target(self) -> float:
@@ -126,13 +135,21 @@ class Tuning(NamedTuple):
     """What a mutation is tuned to."""
 
     log_step_size: Any
-    num_steps: Any
+    steps_taken: Any
+    """At the present temperature."""
+    remembered: Any
+    """Autocorrelation left of the weights the particles had when they came there."""
     mean: Float[Any, " weight"]
     """Moments of the cloud."""
     std: Float[Any, " weight"]
     reference_mean: Float[Any, " weight"]
     """Moments of a Gaussian prior."""
     reference_std: Float[Any, " weight"]
+
+    def at_next(self, mean: Any, std: Any) -> "Tuning":
+        """At a new temperature, with the moments of the cloud weighed for it."""
+        zero, one = 0 * self.steps_taken, 0 * self.remembered + 1
+        return self._replace(steps_taken=zero, remembered=one, mean=mean, std=std)
 
     @property
     def step_size(self) -> Any:

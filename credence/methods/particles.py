@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.errors import InputError, Interrupted
-from credence.kernels.resampling import RESAMPLING, normalised, temperature_step
+from credence.kernels.resampling import RESAMPLING, temperature_step
 from credence.kernels.tempering import Bridge, ParticleState
 from credence.methods.mutation import Mutation, Tuning
 from credence.posterior import Data
@@ -23,6 +24,9 @@ from credence.run import Adapter, Block, Driver, PhaseResult, fixed
 
 MOST_TEMPERATURES = 500
 """A path that needs more is refused: its ends are too far apart for these particles."""
+
+MOST_BLOCKS = 100 * MOST_TEMPERATURES
+"""Only a bound for the driver: `Mutation.max_steps` ends a temperature long before."""
 
 
 class Cloud(NamedTuple):
@@ -81,11 +85,10 @@ class Tempering:
         shape = positions.shape
         flat = positions.reshape(-1, shape[-1])
         zero, one = jnp.zeros(len(flat), flat.dtype), jnp.ones(shape[-1], flat.dtype)
-        still = self.mutation.first(0 * one, one)._replace(num_steps=jnp.zeros((), jnp.int32))
+        settings = self.mutation.settings(self.mutation.first(0 * one, one), zero[0])
+        still = fixed(**{**settings, "num_steps": np.zeros((), np.int32)})
         states = ParticleState(flat, zero, zero)
-        phase = self._phase(
-            name, key, driver, bridge, states, data, fixed(**self.mutation.settings(still, zero[0]))
-        )
+        phase = self._phase(name, key, driver, bridge, states, data, still)
         return Cloud(*(leaf.reshape(*shape[:2], *leaf.shape[1:]) for leaf in phase.states))
 
     def start(self, key: PRNGKeyArray, cloud: Cloud, tuning: Tuning) -> Memory:
@@ -126,29 +129,20 @@ class Tempering:
         data: Data,
         *,
         keep_clouds: bool = False,
-    ) -> tuple[Cloud | None, Memory]:
+    ) -> tuple[list[Cloud], Memory]:
         """Move a cloud until its weights lead to the end of the bridge.
 
         Returns:
-            With keep_clouds, those after the first, stacked (stage, run, particle, ...); and the
-            memory at the end.
+            With keep_clouds, those that were weighed after the first; and the memory at the end.
         Raises:
             Interrupted: where time ran out on the way.
         """
         if is_finished(memory):
-            return None, memory
+            return [], memory
         states = self.resampled(memory, memory.weights.shape[1] // self.chain_length)
         adapter = Adapter(memory, self._settings, self._update, is_finished, self._rearrange)
         phase = self._phase(
-            name,
-            key,
-            driver,
-            bridge,
-            states,
-            data,
-            adapter,
-            num_blocks=MOST_TEMPERATURES,
-            keep_draws=keep_clouds,
+            name, key, driver, bridge, states, data, adapter, MOST_BLOCKS, keep_clouds
         )
         memory = phase.memory
         if not is_finished(memory):
@@ -156,7 +150,7 @@ class Tempering:
                 f"Time ran out in phase '{name}' at temperature {float(memory.temperature):.3g}, "
                 "before the posterior was reached: give more seconds or use fewer particles."
             )
-        return self._cloud(phase.draws, phase.info) if keep_clouds else None, memory
+        return self._weighed_clouds(phase) if keep_clouds else [], memory
 
     def move(
         self,
@@ -167,11 +161,25 @@ class Tempering:
         memory: Memory,
         data: Data,
         num_particles: int,
-    ) -> PhaseResult:
-        """Resample particles at the end of the bridge, and move them there with frozen settings."""
+    ) -> tuple[Cloud, Tuning, Float[np.ndarray, "run particle"]]:
+        """Resample particles at the end of the bridge, and move them there.
+
+        Returns:
+            The equally weighted cloud, what it was tuned to, and its acceptance rates.
+        """
         states = self.resampled(memory, num_particles // self.chain_length)
-        adapter = fixed(**self.mutation.settings(memory.tuning, memory.temperature))
-        return self._phase(name, key, driver, bridge, states, data, adapter, keep_draws=True)
+        adapter = Adapter(
+            memory.tuning,
+            lambda tuning: self.mutation.settings(tuning, memory.temperature),
+            lambda tuning, block: self.mutation.after(tuning, block.info),
+            self.mutation.has_moved,
+        )
+        phase = self._phase(
+            name, key, driver, bridge, states, data, adapter, MOST_BLOCKS, keep_draws=True
+        )
+        cloud = jax.tree.map(lambda leaf: leaf[-1], self._clouds(phase.draws, phase.info))
+        rates = phase.info["acceptance_rate"][:, -self.chain_length :]
+        return cloud, phase.memory, rates.reshape(self.num_runs, -1)
 
     def resampled(self, memory: Memory, num_chains: int) -> ParticleState:
         """Particles of every run, equally weighted, likelihoods with them."""
@@ -213,16 +221,29 @@ class Tempering:
                 "ess_target, or a prior nearer to the data."
             )
         tuning = self.mutation.after(memory.tuning, block.info)
-        cloud = jax.tree.map(lambda leaf: leaf[0], self._cloud(block.draws, block.info))
-        memory = memory._replace(cloud=cloud, tuning=tuning)
-        return weighed(memory, target=self.mutation.ess_target)
+        memory = memory._replace(tuning=tuning)
+        if not self.mutation.has_moved(tuning):
+            return memory
+        cloud = jax.tree.map(lambda leaf: leaf[0], self._clouds(block.draws, block.info))
+        return weighed(memory._replace(cloud=cloud), target=self.mutation.ess_target)
 
     def _rearrange(self, memory: Memory, block: Block) -> Any:
-        if is_finished(memory):
+        is_new = int(memory.tuning.steps_taken) == 0
+        if is_finished(memory) or not is_new:
             return block.states
         return self.resampled(memory, memory.weights.shape[1] // self.chain_length)
 
-    def _cloud(self, draws: Any, info: Any) -> Cloud:
+    def _weighed_clouds(self, phase: PhaseResult) -> list[Cloud]:
+        """The last cloud at every temperature."""
+        clouds = self._clouds(phase.draws, phase.info)
+        temperature = phase.info["temperature"][0, :: self.chain_length]
+        is_last = np.append(np.diff(temperature) != 0, True)
+        return [
+            jax.tree.map(lambda leaf: leaf[index], clouds)  # noqa: B023
+            for index in np.flatnonzero(is_last)
+        ]
+
+    def _clouds(self, draws: Any, info: Any) -> Cloud:
         """(run and chain, stage and draw, ...) as clouds (stage, run, particle, ...)."""
 
         def stages(values: Any) -> Array:
@@ -234,6 +255,17 @@ class Tempering:
         return Cloud(stages(draws), stages(info["log_start"]), stages(info["log_end"]))
 
 
+def log_ratios(cloud: Cloud) -> Float[Array, "run particle"]:
+    """What particles are weighed by: log of end over start; impossible ones have -inf."""
+    ratios = cloud.log_end - cloud.log_start
+    return jnp.where(jnp.isnan(ratios), -jnp.inf, ratios)
+
+
+def step_weights(cloud: Cloud, step: Float[Any, ""]) -> Float[Array, "run particle"]:
+    """Weights that lead a cloud a step further along the bridge."""
+    return jax.nn.softmax(step * log_ratios(cloud), axis=-1)
+
+
 def is_finished(memory: Memory) -> bool:
     """Whether the weights lead to the end of the bridge."""
     return bool(memory.temperature == 1)
@@ -243,10 +275,9 @@ def is_finished(memory: Memory) -> bool:
 def weighed(memory: Memory, *, target: float) -> Memory:
     """Weights for the next temperature, which keeps the target ESS; evidence and moments follow."""
     cloud, left = memory.cloud, 1 - memory.temperature
-    ratios = cloud.log_end - cloud.log_start
-    ratios = jnp.where(jnp.isnan(ratios), -jnp.inf, ratios)
+    ratios = log_ratios(cloud)
     step = temperature_step(ratios, left, target)
-    weights = jax.vmap(normalised)(step * ratios)
+    weights = step_weights(cloud, step)
     stage = memory.stage + 1
     temperature = jnp.where(step >= left, 1.0, memory.temperature + step).astype(left.dtype)
     mean = jnp.mean(jnp.einsum("rp,rpw->rw", weights, cloud.position), axis=0)
@@ -261,7 +292,7 @@ def weighed(memory: Memory, *, target: float) -> Memory:
         log_evidence=memory.log_evidence + increment,
         temperatures=memory.temperatures.at[stage].set(temperature),
         ess=memory.ess.at[stage].set(ess),
-        tuning=memory.tuning._replace(mean=mean, std=jnp.sqrt(jnp.mean(variance, axis=0) + 1e-12)),
+        tuning=memory.tuning.at_next(mean, jnp.sqrt(jnp.mean(variance, axis=0) + 1e-12)),
     )
 
 

@@ -66,17 +66,16 @@ class SMC(Method):
         )
         bridge = to_posterior(posterior.model, posterior.num_weights)
         _, memory = tempering.temper("temper", key_temper, driver, bridge, memory, data)
-        sample = tempering.move(
+        cloud, _, acceptance_rate = tempering.move(
             "sample", key_sample, driver, bridge, memory, data, self.num_particles
         )
-        shape = (self.num_runs, self.num_particles)
         log_evidence = np.asarray(memory.log_evidence) + log_anchor
         return Drawn(
-            sample.draws.reshape(*shape, -1),
+            cloud.position,
             {
-                "acceptance_rate": sample.info["acceptance_rate"].reshape(shape),
-                "log_evidence": np.broadcast_to(log_evidence[:, None], shape),
-                "num_temperatures": np.full(shape, float(memory.stage)),
+                "acceptance_rate": acceptance_rate,
+                "log_evidence": np.broadcast_to(log_evidence[:, None], acceptance_rate.shape),
+                "num_temperatures": np.full(acceptance_rate.shape, float(memory.stage)),
             },
         )
 
