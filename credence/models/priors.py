@@ -10,6 +10,7 @@ A prior is a frozen, hashable object with
 pCN and multilevel methods need.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -86,6 +87,10 @@ class Gaussian(GaussianPrior):
         return jax.tree.map(std, network.fan_in(params))
 
 
+class NotTraceClassWarning(UserWarning):
+    """A `TraceClass` prior whose covariance has no finite trace as the network widens."""
+
+
 @dataclass(frozen=True)
 class TraceClass(GaussianPrior):
     """Trace-class prior: weight (i, j) has variance scale * (i j)^-alpha, bias i scale * i^-alpha.
@@ -95,11 +100,14 @@ class TraceClass(GaussianPrior):
     weight goes to, j those it comes from, both from 1. For an MLP.
 
     Args:
-        alpha: decay, > 1 for a trace-class covariance (> 1/2 keeps E f^2 finite).
+        alpha: decay, > 1 for a trace-class covariance; 1/2 < alpha <= 1 keeps E f^2 finite, and
+            warns that the weights have no limit as the network widens.
         scale: overall variance.
         decay_inputs: let the first layer decay over the inputs too, as in the paper; off by default
             because the columns of a table have no natural order.
         decay_outputs: likewise for the outputs of the last layer.
+    Raises:
+        InputError: for alpha <= 1/2 or a scale that is not > 0.
     """
 
     alpha: float = 2.0
@@ -112,6 +120,15 @@ class TraceClass(GaussianPrior):
         if not self.alpha > 0.5:
             raise InputError(
                 f"alpha must be > 1/2 for outputs of finite variance, got {self.alpha}; 2 is usual."
+            )
+        if self.alpha <= 1:
+            warnings.warn(
+                f"With alpha = {self.alpha} <= 1 the prior is not trace-class: outputs keep a "
+                "finite variance as the network widens, but the variances of its weights add up "
+                "to infinity, so the weights have no limit of finite norm. Use alpha > 1; 2 is "
+                "usual.",
+                NotTraceClassWarning,
+                stacklevel=3,  # whoever makes the prior
             )
 
     def stds(self, network: Network, params: Any) -> Any:

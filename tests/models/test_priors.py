@@ -10,6 +10,7 @@ from scipy.integrate import quad
 
 from credence.errors import InputError
 from credence.models import MLP, Gaussian, HierarchicalGamma, Layer, Prior, TraceClass
+from credence.models.priors import NotTraceClassWarning
 
 pytestmark = pytest.mark.usefixtures("checked_keys", "float64")
 
@@ -98,6 +99,27 @@ def test_trace_class_variances_entry_by_entry(decay_inputs: bool, decay_outputs:
     np.testing.assert_allclose(last.bias**2, scale * outputs**-alpha)
 
 
+def total_variance(prior: TraceClass, width: int) -> float:
+    network = MLP(1, hidden=(width, width))
+    params = jax.eval_shape(network.init, jax.random.key(0), jnp.zeros((1, 3)))
+    return float(sum(np.sum(std**2) for std in jax.tree.leaves(prior.stds(network, params))))
+
+
+def test_below_one_the_trace_diverges_and_a_warning_says_so() -> None:
+    """At alpha = 1 the middle layer's trace is a harmonic number squared; at 2 it has a limit."""
+
+    def trace(index_sum: float) -> float:  # 3 inputs; index_sum = sum of k^-alpha over a layer
+        return 6 * index_sum + index_sum**2 + 1
+
+    assert total_variance(TraceClass(2.0), 1024) < trace(np.pi**2 / 6)  # and no warning
+    for alpha in (0.6, 1.0):
+        with pytest.warns(NotTraceClassWarning, match=f"alpha = {alpha} <= 1.*add up to inf"):
+            prior = TraceClass(alpha)
+        for width in (64, 1024):
+            index_sum = float(np.sum(np.arange(1.0, width + 1) ** -alpha))
+            assert total_variance(prior, width) == pytest.approx(trace(index_sum), rel=1e-6)
+
+
 def test_trace_class_density_is_the_sum_of_normals() -> None:
     prior, params = TraceClass(alpha=1.5, scale=0.7), weights()
     expected = sum(
@@ -178,7 +200,11 @@ def test_prior_starts_at_its_mean() -> None:
         (lambda: Gaussian(scaling="he"), "Unknown prior scaling 'he': use 'fan_in' or 'unit'"),
         (lambda: Gaussian(weight_std=0.0), "weight_std must be > 0, got 0.0"),
         (lambda: Gaussian(bias_std=float("nan")), "bias_std must be > 0, got nan"),
-        (lambda: TraceClass(alpha=0.5), "alpha must be > 1/2"),
+        (
+            lambda: TraceClass(alpha=0.5),
+            "alpha must be > 1/2 .* finite variance, got 0.5; 2 is usual",
+        ),
+        (lambda: TraceClass(alpha=float("nan")), "alpha must be > 1/2"),
         (lambda: TraceClass(scale=-1.0), "scale must be > 0"),
         (lambda: HierarchicalGamma(shape=0.0), "shape must be > 0"),
         (lambda: HierarchicalGamma(rate=-1.0), "rate must be > 0"),
