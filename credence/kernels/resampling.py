@@ -32,11 +32,13 @@ def multinomial(key: PRNGKeyArray, weights: Weights, num: int) -> Ancestors:
 
 
 def residual(key: PRNGKeyArray, weights: Weights, num: int) -> Ancestors:
-    """floor(num * weight) copies of each particle, the rest drawn from what is left."""
+    """floor(num * weight) copies of each particle, the rest drawn from what is left, unsorted:
+    of sorted draws the last few would favour the last particles.
+    """
     expected = num * weights / jnp.sum(weights)
     copies = jnp.floor(expected)
     certain = jnp.repeat(jnp.arange(len(weights)), copies.astype(int), total_repeat_length=num)
-    rest = multinomial(key, expected - copies, num)
+    rest = _inverse(expected - copies, jax.random.uniform(key, (num,)))
     return jnp.where(jnp.arange(num) < jnp.sum(copies), certain, rest)
 
 
@@ -51,10 +53,11 @@ RESAMPLING: dict[str, Callable[[PRNGKeyArray, Weights, int], Ancestors]] = {
 
 def _inverse(weights: Weights, uniform: Float[Array, " chosen"]) -> Ancestors:
     """Particles at the given levels of the cumulative weights; never one of weight zero."""
-    total = jnp.cumsum(weights)
+    total = jax.lax.cummax(jnp.cumsum(weights))  # a parallel sum may fall, and rise at weight zero
     ancestors = jnp.searchsorted(total, uniform * total[-1], side="right")
-    last = jnp.max(jnp.where(weights > 0, jnp.arange(len(weights)), 0))
-    return jnp.minimum(ancestors, last)
+    has_weight = weights > 0
+    index = jnp.where(has_weight, jnp.arange(len(weights)), jnp.argmax(has_weight))
+    return jax.lax.cummax(index)[jnp.minimum(ancestors, len(weights) - 1)]
 
 
 def effective_sample_size(log_weights: Weights) -> Float[Array, ""]:
@@ -81,7 +84,7 @@ def temperature_step(
     def share(step: Float[Array, ""]) -> Float[Array, ""]:
         return jnp.mean(jax.vmap(effective_sample_size)(step * log_ratios)) / num_particles
 
-    def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Int[Array, ""], bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = 0.5 * (low + high)
         is_enough = share(jnp.exp(middle)) >= target
