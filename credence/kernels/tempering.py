@@ -20,7 +20,7 @@ from credence.posterior import Data, LogDensity, Position
 
 
 class Tempered(NamedTuple):
-    """Data, and where on the bridge: what a bridge's log density takes in place of data."""
+    """Data, and where on the bridge: what a bridge's log density takes in place of data alone."""
 
     data: Data
     temperature: Scalar
@@ -103,7 +103,11 @@ def mutation(
         scale: (weight,) standard deviations, the units of `distance`.
         settings: of the kernel.
     """
-    kernel = build(bridge.log_density, **settings)
+
+    def log_density(position: Position, data: Data) -> Float[Array, ""]:
+        return bridge.log_density(position, Tempered(data, temperature))
+
+    kernel = build(log_density, **settings)
     log_start, log_end = bridge.ends
 
     def init(position: Position, data: Data) -> ParticleState:
@@ -112,16 +116,15 @@ def mutation(
     def step(
         key: PRNGKeyArray, state: ParticleState, data: Data
     ) -> tuple[ParticleState, MutationInfo]:
-        at: Any = Tempered(data, temperature)  # the kernel hands it on to its log density
         known = between(state.log_start, state.log_end, temperature)
         known = bridge.log_prior(state.position, data) + known
-        first = kernel.init(state.position, at)._replace(log_density=known)
+        first = kernel.init(state.position, data)._replace(log_density=known)
         zero = jnp.zeros((), jnp.int32)
         counts = _Counts(jnp.zeros_like(known), jnp.ones((), bool), zero, zero)
 
         def move(index: Int[Array, ""], carry: tuple[Any, _Counts]) -> tuple[Any, _Counts]:
             inner, counts = carry
-            inner, info = kernel.step(jax.random.fold_in(key, index), inner, at)
+            inner, info = kernel.step(jax.random.fold_in(key, index), inner, data)
             return inner, counts.after(info)
 
         last, counts = jax.lax.fori_loop(0, num_steps, move, (first, counts))
