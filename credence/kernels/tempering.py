@@ -41,10 +41,12 @@ class Bridge:
     log_end: LogDensity
     num_weights: int
 
-    @cached_property
-    def log_density(self) -> Callable[[Position, Tempered], Float[Array, ""]]:
-        """(position, `Tempered`) -> log density on the path, fast for many particles."""
+    def __call__(self, position: Position, at: Tempered) -> Float[Array, ""]:
+        """Log density on the path, in nats, fast for many particles."""
+        return self._log_density(position, at)
 
+    @cached_property
+    def _log_density(self) -> Callable[[Position, Tempered], Float[Array, ""]]:
         def log_density(position: Position, at: Tempered) -> Float[Array, ""]:
             start, end = self.log_start(position, at.data), self.log_end(position, at.data)
             return self.log_prior(position, at.data) + between(start, end, at.temperature)
@@ -105,7 +107,7 @@ def mutation(
     """
 
     def log_density(position: Position, data: Data) -> Float[Array, ""]:
-        return bridge.log_density(position, Tempered(data, temperature))
+        return bridge(position, Tempered(data, temperature))
 
     kernel = build(log_density, **settings)
     log_start, log_end = bridge.ends
