@@ -3,7 +3,7 @@
     p(y | x) = sum_m weight_m p(y | x, member_m)
 
 Weights sum to one and may be signed (a multilevel estimator): moments and probabilities are the
-signed sums; draws and entropies then first project to a valid distribution, as said there.
+signed sums; draws, log densities and entropies first project to a valid distribution, as said there.
 """
 
 from collections.abc import Sequence
@@ -111,9 +111,11 @@ class Predictive:
     def log_prob(self, y: PointTarget | Int[Array, " point"]) -> Float[Array, " point"]:
         """Log of the predictive density (probability) of each point's targets, in nats.
 
-        NaN where signed weights leave a negative density.
+        With signed weights, of the mixture that `sample` draws from, which is valid everywhere.
         """
-        return _log_prob(self.likelihood, self.weights, self.likelihood_params, self.outputs, y)
+        return _log_prob(
+            self.likelihood, _positive(self.weights), self.likelihood_params, self.outputs, y
+        )
 
     def crps(self, y: PointTarget, key: PRNGKeyArray, num_samples: int = 1000) -> PointTarget:
         """Continuous ranked probability score from draws, in units of y (regression)."""
@@ -146,7 +148,7 @@ class Predictive:
             key_member,
             len(self.weights),
             (num_samples,),
-            p=jnp.maximum(self.weights, 0.0) / jnp.sum(jnp.maximum(self.weights, 0.0)),
+            p=_positive(self.weights),
         )
         return _sample(
             jax.random.split(key_noise, num_samples),
@@ -285,6 +287,12 @@ def _sample_crps(samples: Float[Array, "sample point target"], y: PointTarget) -
     rank = 2 * jnp.arange(1, count + 1) - count - 1
     spread = jnp.einsum("m,mpt->pt", rank.astype(samples.dtype), ordered) / (count * (count - 1))
     return jnp.mean(jnp.abs(samples - y), axis=0) - spread
+
+
+def _positive(weights: Float[Array, " member"]) -> Float[Array, " member"]:
+    """Negative weights set to zero, the rest scaled to sum one."""
+    positive = jnp.maximum(weights, 0.0)
+    return positive / jnp.sum(positive)
 
 
 def _simplex(probabilities: Float[Array, "point class"]) -> Float[Array, "point class"]:

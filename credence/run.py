@@ -458,7 +458,8 @@ def _empty(
         return jnp.zeros((num_draws, *leaf.shape), leaf.dtype if is_count else float)
 
     draws = jnp.zeros((num_draws, *positions.shape), positions.dtype)
-    return draws, {name: zeros(leaf) for name, leaf in info._asdict().items()}
+    sums = {name: zeros(leaf) for name, leaf in info._asdict().items()}
+    return jax.lax.optimization_barrier((draws, sums))  # or a block of one step is folded away
 
 
 def _per_draw(sums: Array, thinning: int) -> Array:

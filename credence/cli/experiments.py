@@ -28,7 +28,7 @@ def compare(
     task: options.Task = "auto",
     hidden: options.Hidden = "50",
     activation: options.Activation = "tanh",
-    prior: options.Prior = "fan_in",
+    prior: options.Prior = "auto",
     likelihood: options.Likelihood = "auto",
     num_draws: options.NumDraws = 1000,
     num_chains: options.NumChains = 4,

@@ -17,7 +17,8 @@ Task = Annotated[str, typer.Option(help="auto, regression or classification.")]
 Hidden = Annotated[str, typer.Option(help="Widths of the hidden layers, e.g. 50 or 50,50.")]
 Activation = Annotated[str, typer.Option(help="Activation of the hidden layers.")]
 Prior = Annotated[
-    str, typer.Option(help="Of the weights: fan_in, unit, trace_class or hierarchical.")
+    str,
+    typer.Option(help="Of the weights: auto, fan_in, unit, trace_class or hierarchical."),
 ]
 Likelihood = Annotated[str, typer.Option(help="Noise: auto, normal, student_t or heteroscedastic.")]
 NumDraws = Annotated[int, typer.Option(help="Draws per chain.")]

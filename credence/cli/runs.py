@@ -26,7 +26,7 @@ def fit(
     method: Annotated[str, typer.Option(help="auto or a name `credence methods` lists.")] = "auto",
     hidden: options.Hidden = "50",
     activation: options.Activation = "tanh",
-    prior: options.Prior = "fan_in",
+    prior: options.Prior = "auto",
     likelihood: options.Likelihood = "auto",
     num_draws: options.NumDraws = 1000,
     num_chains: options.NumChains = 4,

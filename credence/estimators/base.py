@@ -86,7 +86,7 @@ class BNN(BaseEstimator):
         from credence.progress import NoProgress, RichProgress
 
         network = self.network or MLP(outputs, as_widths(self.hidden), self.activation)
-        prior = named("prior", self.prior or "fan_in", PRIORS)
+        prior = named("prior", self.prior or methods.default_prior(self.method), PRIORS)
         posterior = Posterior(network, prior, self._likelihood(), (x, y, weight))
         self.method_, self.method_reason_ = methods.resolve(
             self.method,

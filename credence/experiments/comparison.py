@@ -35,7 +35,7 @@ def compare(
     Raises:
         InputError: for no method, an unknown one, or a setting out of range.
     """
-    from credence.methods import METHODS
+    from credence.methods import METHODS, default_prior
 
     model = model or ModelSpec()
     data = TableSource(table=table, target=target, **source)
@@ -44,6 +44,8 @@ def compare(
     wanted = {"num_draws": num_draws, "num_chains": num_chains}
     for name in methods:
         check_settings(fit_settings(data, method=name, **wanted, **asdict(model)), task="auto")
+    if model.prior == "auto":
+        model = replace(model, prior=default_prior(*methods))
     if "auto" in methods:
         raise InputError(f"'auto' is a choice, not a method: name some of {', '.join(METHODS)}.")
     path = Path(table).expanduser()
@@ -53,7 +55,7 @@ def compare(
         MethodSpec(
             label=name,
             method=name,
-            settings={k: v for k, v in wanted.items() if k in METHODS[name].__dataclass_fields__},
+            settings=METHODS[name].known(**wanted),
         )
         for name in methods
     )

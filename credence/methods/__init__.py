@@ -3,7 +3,6 @@
 One file per algorithm; `resolve` finds them by name and decides for "auto".
 """
 
-import dataclasses
 from typing import Any
 
 from credence.errors import InputError, did_you_mean
@@ -94,8 +93,13 @@ def resolve(method: str | Method, posterior: Posterior, **settings: Any) -> tupl
     else:
         name, reason = check_name(method), "Chosen by the caller."
     chosen = METHODS[name]
-    known = {field.name for field in dataclasses.fields(chosen)}
-    return chosen(**{key: value for key, value in settings.items() if key in known}), reason
+    return chosen(**chosen.known(**settings)), reason
+
+
+def default_prior(*methods: str | Method) -> str:
+    """The prior of the weights where none is named: the first that one of the methods needs."""
+    priors = [getattr(METHODS.get(str(method), method), "prior", "fan_in") for method in methods]
+    return next((prior for prior in priors if prior != "fan_in"), "fan_in")
 
 
 def check_name(name: str) -> str:

@@ -8,6 +8,7 @@ from the members of a deep ensemble, because a sampler started at random wastes 
 import dataclasses
 import hashlib
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -50,6 +51,10 @@ class Method:
     """One line for `credence methods`."""
     is_chain: ClassVar[bool] = True
     """Whether draws form Markov chains that leave the posterior (nearly) invariant."""
+    prior: ClassVar[str] = "fan_in"
+    """Of the weights, where the caller names none: one of `models.PRIORS`."""
+    aliases: ClassVar[Mapping[str, str]] = {}
+    """What other methods' names for a setting mean here, e.g. num_draws."""
 
     def run(
         self,
@@ -116,6 +121,13 @@ class Method:
                 for name, value in settings.items()
             }
         )
+
+    @classmethod
+    def known(cls, **settings: Any) -> dict[str, Any]:
+        """Those settings that this method has, under its own names."""
+        names = {field.name for field in dataclasses.fields(cls)}
+        named = {cls.aliases.get(name, name): value for name, value in settings.items()}
+        return {name: value for name, value in named.items() if name in names}
 
     def _identity(self, key: PRNGKeyArray, posterior: Posterior) -> dict[str, Any]:
         """What a checkpoint folder belongs to, as JSON data."""

@@ -1,6 +1,6 @@
 """Multilevel sequential Monte Carlo: a telescoping sum over networks of growing width."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -18,6 +18,7 @@ from credence.methods.base import Drawn, Method
 from credence.methods.mutation import Mutation
 from credence.methods.particles import Memory, Tempering, step_weights
 from credence.methods.smc import (
+    PARTICLES_AND_RUNS,
     check_particles,
     first_tuning,
     from_prior,
@@ -72,6 +73,8 @@ class MLSMC(Method):
     name: ClassVar[str] = "mlsmc"
     summary: ClassVar[str] = "multilevel SMC over widths: exact in the limit, with evidence"
     is_chain: ClassVar[bool] = False
+    prior: ClassVar[str] = "trace_class"
+    aliases: ClassVar[Mapping[str, str]] = PARTICLES_AND_RUNS
 
     widths: tuple[tuple[int, ...], ...] | None = None
     num_levels: int | None = None
@@ -132,7 +135,6 @@ class MLSMC(Method):
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         levels = self.levels(posterior)
         counts = self.counts(levels)
-        driver.progress.monitor = None  # it knows particles of the finest level only
         tempering = Tempering(self.mutation, self.num_runs)
         key_prior, key_temper, *keys = jax.random.split(key, 1 + len(levels))
         memory, data, log_anchor = from_prior(key_prior, levels[0], driver, tempering, counts[0])

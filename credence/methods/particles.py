@@ -197,6 +197,7 @@ class Tempering:
         num_blocks: int = 1,
         keep_draws: bool = False,
     ) -> PhaseResult:
+        driver.progress.monitor = None  # particles are no chains: R-hat on the way says nothing
         return driver.phase(
             name,
             key,

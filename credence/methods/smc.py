@@ -1,6 +1,6 @@
 """Sequential Monte Carlo by adaptive tempering: posterior and evidence."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, ClassVar
@@ -20,6 +20,8 @@ from credence.methods.pcn import prior_reference
 from credence.models.priors import require_positive
 from credence.posterior import BayesianModel, Data, LogDensity, Posterior
 from credence.run import Driver
+
+PARTICLES_AND_RUNS = {"num_draws": "num_particles", "num_chains": "num_runs"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,8 @@ class SMC(Method):
 
     name: ClassVar[str] = "smc"
     summary: ClassVar[str] = "tempered sequential Monte Carlo: exact, with evidence"
+
+    aliases: ClassVar[Mapping[str, str]] = PARTICLES_AND_RUNS
 
     num_particles: int = 250
     num_runs: int = 4

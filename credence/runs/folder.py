@@ -36,7 +36,7 @@ class FitSettings:
     method: str = "auto"
     hidden: tuple[int, ...] = (50,)
     activation: str = "tanh"
-    prior: str = "fan_in"
+    prior: str = "auto"
     likelihood: str = "auto"
     num_draws: int = 1000
     num_chains: int = 4

@@ -173,7 +173,8 @@ def check_settings(settings: FitSettings, task: str) -> None:
         "auto": (*LIKELIHOODS, "bernoulli", "categorical"),
     }
     named("likelihood", settings.likelihood, dict.fromkeys(("auto", *known[task])))
-    named("prior", settings.prior, PRIORS)
+    if settings.prior != "auto":
+        named("prior", settings.prior, PRIORS)
     methods.check_name(settings.method)
     MLP(1, settings.hidden, settings.activation)
     check_seed_and_time(settings.seed, settings.max_seconds)
@@ -248,7 +249,7 @@ def build_model(
     return estimator(
         hidden=settings.hidden,
         activation=settings.activation,
-        prior=settings.prior,
+        prior=None if settings.prior == "auto" else settings.prior,
         likelihood=None if settings.likelihood == "auto" else settings.likelihood,
         method=settings.method,
         num_draws=settings.num_draws,
