@@ -58,8 +58,8 @@ class Mutation:
         _check_name("mutation kernel", self.kernel, _FAMILIES)
         _check_name("resampling", self.resampling, RESAMPLING)
         require_positive(
-            num_steps=self._steps_per_look,
             max_steps=self.max_steps,
+            num_steps=self._steps_per_look,
             trajectory_length=self.trajectory_length,
         )
         for name, share in (

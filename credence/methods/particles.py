@@ -99,8 +99,7 @@ class Tempering:
         """
         runs, particles, _ = cloud.position.shape
         dtype = cloud.position.dtype
-        best = jnp.max(jnp.nan_to_num(cloud.log_end, nan=-jnp.inf), axis=1)
-        if not bool(jnp.all(jnp.isfinite(best))):
+        if not bool(jnp.all(jnp.any(jnp.isfinite(cloud.log_end), axis=1))):
             raise InputError(
                 "The likelihood is zero or not a number at every particle of a run: use a wider "
                 "prior, more particles, or a likelihood with heavier tails."

@@ -98,6 +98,7 @@ def from_prior(
         (see `Posterior.anchored`); and the log likelihood there in nats, which the evidence lacks.
     """
     key_draw, key_weigh, key_resample = jax.random.split(key, 3)
+    tuning = first_tuning(posterior, tempering.mutation)  # may refuse the prior
     keys = jax.random.split(key_draw, (tempering.num_runs, num_particles))
     positions = prior_draws(keys, posterior.data, model=posterior.model)
     bridge = to_posterior(posterior.model, posterior.num_weights)
@@ -107,8 +108,7 @@ def from_prior(
     data = posterior.anchored(positions.reshape(-1, positions.shape[-1])[best])
     log_anchor = float(np.dot(np.asarray(data.weight, float), np.asarray(data.anchor, float)))
     cloud = cloud._replace(log_end=cloud.log_end - cloud.log_end.ravel()[best])
-    memory = tempering.start(key_resample, cloud, first_tuning(posterior, tempering.mutation))
-    return memory, data, log_anchor
+    return tempering.start(key_resample, cloud, tuning), data, log_anchor
 
 
 def first_tuning(posterior: Posterior, mutation: Mutation) -> Tuning:
