@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import gamma, norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -239,11 +240,10 @@ def normal_log_density(params: Any, stds: Any) -> Float[Array, ""]:
 
 def normal_sample(key: PRNGKeyArray, params: Any, stds: Any) -> Any:
     """Independent N(0, std^2) in the shapes and dtypes of params."""
-    leaves, tree = jax.tree.flatten(params)
-    keys = tree.unflatten(jax.random.split(key, len(leaves)))
-    return jax.tree.map(
-        lambda key, w, s: s * jax.random.normal(key, w.shape, w.dtype), keys, params, stds
-    )
+    zeros = jax.tree.map(lambda w: jnp.zeros(w.shape, w.dtype), params)
+    flat, unravel = ravel_pytree(zeros)  # one vector of noise compiles faster than many arrays
+    noise = unravel(jax.random.normal(key, flat.shape, flat.dtype))
+    return jax.tree.map(lambda z, s: (s * z).astype(z.dtype), noise, stds)
 
 
 def require_positive(**values: float) -> None:
