@@ -160,7 +160,7 @@ class MLSMC(Method):
             "increment": np.repeat([float(part.increment) for part in members], sizes),
         }
         return Drawn(
-            jnp.concatenate(embedded, axis=1),
+            np.concatenate(embedded, axis=1),
             {
                 "log_evidence": np.broadcast_to(log_evidence[:, None], weights.shape),
                 **{name: np.broadcast_to(row, weights.shape) for name, row in numbers.items()},
@@ -196,7 +196,7 @@ class MLSMC(Method):
         later, memory = tempering.temper(
             f"temper {level}", key_temper, driver, bridge, first, data, keep_clouds=True
         )
-        equal = jnp.full(first.weights.shape, 1 / num_particles)
+        equal = np.full(first.weights.shape, 1 / num_particles)
         members = [
             Members(positions, first.weights, level, level),
             Members(moved, -equal, level - 1, level),
@@ -262,7 +262,7 @@ def _extended(
 ) -> Float[Any, "run particle new"]:
     """Coarse particles with the entries that are new at the fine level, drawn from its prior."""
 
-    def one(position: Position, draw: Position) -> Position:
+    def one(position: Position, draw: Float[Any, " new"]) -> Float[Any, " new"]:
         params, new = coarse.unravel(position, data), fine.unravel(draw, data)
         network = nested.extended(params.network, new.network)
         return ravel_pytree(params._replace(network=network))[0]
@@ -280,7 +280,7 @@ def _embedded(
 ) -> Float[Any, "run particle new"]:
     """Coarse networks as fine ones that are the same functions."""
 
-    def one(position: Position) -> Position:
+    def one(position: Position) -> Float[Any, " new"]:
         params = coarse.unravel(position, data)
         network = nested.embedded(params.network, fine.template(data).network)
         return ravel_pytree(params._replace(network=network))[0]
