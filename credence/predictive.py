@@ -3,7 +3,8 @@
     p(y | x) = sum_m weight_m p(y | x, member_m)
 
 Weights sum to one and may be signed (a multilevel estimator): moments and probabilities are the
-signed sums; draws, log densities and entropies first project to a valid distribution, as said there.
+signed sums; draws, log densities and entropies first project to a valid distribution, as said
+there.
 """
 
 from collections.abc import Sequence

@@ -388,9 +388,11 @@ def run_block(
         key: PRNGKeyArray,
     ) -> Block:
         kernel = recipe(settings)
-        step_all = lambda keys, states, batch: kernel_map(  # noqa: E731
-            lambda key, state: kernel.step(key, state, batch)
-        )(keys, states)
+
+        @jax.jit  # traced once, for its shapes and for the loop
+        def step_all(keys: Key[Array, " chain"], states: Any, batch: Data) -> tuple[Any, Any]:
+            step = lambda key, state: kernel.step(key, state, batch)  # noqa: E731
+            return kernel_map(step)(keys, states)
 
         def step(index: Array, trace: _Trace, batch: Data) -> _Trace:
             states, info = step_all(step_keys[:, index], trace.states, batch)

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, PRNGKeyArray

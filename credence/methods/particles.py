@@ -84,12 +84,13 @@ class Tempering:
         """Particles with their likelihoods: a mutation of no steps, so that the work is counted."""
         shape = positions.shape
         flat = positions.reshape(-1, shape[-1])
-        zero, one = jnp.zeros(len(flat), flat.dtype), jnp.ones(shape[-1], flat.dtype)
+        zero, one = np.zeros(len(flat), flat.dtype), np.ones(shape[-1], flat.dtype)
         settings = self.mutation.settings(self.mutation.first(0 * one, one), zero[0])
         still = fixed(**{**settings, "num_steps": np.zeros((), np.int32)})
         states = ParticleState(flat, zero, zero)
         phase = self._phase(name, key, driver, bridge, states, data, still)
-        return Cloud(*(leaf.reshape(*shape[:2], *leaf.shape[1:]) for leaf in phase.states))
+        leaves = map(np.asarray, phase.states)
+        return Cloud(*(leaf.reshape(*shape[:2], *leaf.shape[1:]) for leaf in leaves))
 
     def start(self, key: PRNGKeyArray, cloud: Cloud, tuning: Tuning) -> Memory:
         """A cloud at temperature 0, weighed for the first step.
@@ -99,7 +100,7 @@ class Tempering:
         """
         runs, particles, _ = cloud.position.shape
         dtype = cloud.position.dtype
-        if not bool(jnp.all(jnp.any(jnp.isfinite(cloud.log_end), axis=1))):
+        if not np.all(np.any(np.isfinite(cloud.log_end), axis=1)):
             raise InputError(
                 "The likelihood is zero or not a number at every particle of a run: use a wider "
                 "prior, more particles, or a likelihood with heavier tails."
@@ -246,10 +247,10 @@ class Tempering:
     def _clouds(self, draws: Any, info: Any) -> Cloud:
         """(run and chain, stage and draw, ...) as clouds (stage, run, particle, ...)."""
 
-        def stages(values: Any) -> Array:
+        def stages(values: Any) -> np.ndarray:
             rest = values.shape[2:]
             shape = self.num_runs, len(values) // self.num_runs, -1, self.chain_length, *rest
-            split = jnp.moveaxis(jnp.asarray(values).reshape(shape), 2, 0)
+            split = np.moveaxis(np.asarray(values).reshape(shape), 2, 0)
             return split.reshape(len(split), self.num_runs, -1, *rest)
 
         return Cloud(stages(draws), stages(info["log_start"]), stages(info["log_end"]))

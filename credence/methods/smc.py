@@ -104,7 +104,7 @@ def from_prior(
     bridge = to_posterior(posterior.model, posterior.num_weights)
     plain = posterior.data._replace(anchor=jnp.zeros_like(posterior.data.weight))
     cloud = tempering.weigh("weigh", key_weigh, driver, bridge, positions, plain)
-    best = jnp.nanargmax(jnp.where(jnp.isfinite(cloud.log_end), cloud.log_end, -jnp.inf))
+    best = int(np.argmax(np.where(np.isfinite(cloud.log_end), cloud.log_end, -np.inf)))
     data = posterior.anchored(positions.reshape(-1, positions.shape[-1])[best])
     log_anchor = float(np.dot(np.asarray(data.weight, float), np.asarray(data.anchor, float)))
     cloud = cloud._replace(log_end=cloud.log_end - cloud.log_end.ravel()[best])
