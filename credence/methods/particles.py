@@ -32,9 +32,9 @@ MOST_BLOCKS = 100 * MOST_TEMPERATURES
 class Cloud(NamedTuple):
     """Particles of all runs, with their log likelihoods at both ends of a bridge."""
 
-    position: Float[Array, "*stage run particle weight"]
-    log_start: Float[Array, "*stage run particle"]
-    log_end: Float[Array, "*stage run particle"]
+    position: Float[Any, "*stage run particle weight"]
+    log_start: Float[Any, "*stage run particle"]
+    log_end: Float[Any, "*stage run particle"]
 
 
 class Memory(NamedTuple):
@@ -84,8 +84,8 @@ class Tempering:
         """Particles with their likelihoods: a mutation of no steps, so that the work is counted."""
         shape = positions.shape
         flat = positions.reshape(-1, shape[-1])
-        zero, one = np.zeros(len(flat), flat.dtype), np.ones(shape[-1], flat.dtype)
-        settings = self.mutation.settings(self.mutation.first(0 * one, one), zero[0])
+        zero, one = jnp.zeros(len(flat), flat.dtype), np.ones(shape[-1], flat.dtype)
+        settings = self.mutation.settings(self.mutation.first(0 * one, one), 0.0 * one[0])
         still = fixed(**{**settings, "num_steps": np.zeros((), np.int32)})
         states = ParticleState(flat, zero, zero)
         phase = self._phase(name, key, driver, bridge, states, data, still)
