@@ -20,7 +20,7 @@ from credence.ensemble import Ensemble
 from credence.errors import InputError
 from credence.methods import METHODS, mlsmc
 from credence.methods import particles as particles_module
-from credence.methods.mlsmc import LEAST_PARTICLES, MLSMC, allocation
+from credence.methods.mlsmc import MLSMC
 from credence.methods.mutation import Mutation
 from credence.methods.particles import Tempering
 from credence.models import (
@@ -550,13 +550,14 @@ def test_other_kernels_and_one_level(kernel: str) -> None:
     assert ensemble.num_draws == 50
 
 
-def test_particles_fall_with_the_size_of_the_network() -> None:
-    counts = allocation(1000, [10, 20, 40, 80, 160])
+def test_particles_of_every_level() -> None:
+    """One number is the coarsest level's; as many numbers as levels are taken as they are."""
+    levels = MLSMC(widths=WIDTHS).levels(curve())
+    counts = MLSMC(widths=WIDTHS, num_particles=1000).counts(levels)
     assert counts[0] == 1000
-    assert all(fine <= coarse for coarse, fine in pairwise(counts))
-    assert counts[1] == round(1000 / 2**1.5)
-    assert counts[-1] == LEAST_PARTICLES
-    assert allocation(20, [10, 1000]) == (20, 20)
+    assert all(50 <= fine < coarse for coarse, fine in pairwise(counts))
+    assert MLSMC(widths=WIDTHS, num_particles=20).counts(levels) == (20, 20, 20)
+    assert MLSMC(**SHORT).counts(levels) == (60, 40, 30)
 
 
 def with_network(network: Any, prior: Any = None, **settings: Any) -> Callable[[], Any]:
