@@ -1,7 +1,7 @@
 """Multilevel sequential Monte Carlo: a telescoping sum over networks of growing width."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
@@ -11,8 +11,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, PRNGKeyArray
 
+from credence.ensemble import Ensemble, Inputs
 from credence.errors import InputError
 from credence.kernels.tempering import Bridge
+from credence.methods import allocation
 from credence.methods.base import Drawn, Method
 from credence.methods.mutation import Mutation
 from credence.methods.particles import Memory, Tempering, step_weights
@@ -31,9 +33,6 @@ from credence.models.networks import Network
 from credence.models.priors import GaussianPrior, require_positive
 from credence.posterior import BayesianModel, Data, Params, Position, Posterior
 from credence.run import Driver
-
-LEAST_PARTICLES = 50
-"""At a level, by default: fewer know too little of their own weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,13 +122,27 @@ class MLSMC(Method):
             InputError: where their number is not that of the levels, or grows.
         """
         if isinstance(self.num_particles, int):
-            return allocation(self.num_particles, [level.num_weights for level in levels])
+            return allocation.usual(self.num_particles, [level.num_weights for level in levels])
         if len(self.num_particles) != len(levels):
             raise InputError(
                 f"num_particles has {len(self.num_particles)} numbers for {len(levels)} levels: "
                 "give one per level, or one number."
             )
         return self.num_particles
+
+    def allocated(
+        self, pilot: Ensemble, posterior: Posterior, x: Inputs, variance: float
+    ) -> "MLSMC":
+        """The same method with as many particles per level as a variance of predictions needs.
+
+        Args:
+            pilot: what this method returned for the posterior, with num_runs >= 2.
+            x: inputs at which predictions matter.
+            variance: to reach, of one run, in squared units of the network's predictions.
+        """
+        sizes = np.array([level.num_weights for level in self.levels(posterior)], float)
+        variances = allocation.increment_variances(pilot, x)
+        return replace(self, num_particles=allocation.for_variance(variance, variances, sizes))
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         levels = self.levels(posterior)
@@ -222,16 +235,6 @@ class _Increment(NamedTuple):
     bridge: Bridge
     memory: Memory
     members: list[Members]
-
-
-def allocation(num_particles: int, sizes: Sequence[int]) -> tuple[int, ...]:
-    """Particles of every level: they fall as sizes^-1.5, to 50 at least.
-
-    sizes^-1.5 is between width^-2 (one hidden layer: beta = 3, gamma = 1 in Theorem 2.1) and
-    width^-2.5 (more: gamma = 2), where P_l is proportional to sqrt(V_l / C_l).
-    """
-    least = min(num_particles, LEAST_PARTICLES)
-    return tuple(max(least, round(num_particles * (sizes[0] / size) ** 1.5)) for size in sizes)
 
 
 @lru_cache(maxsize=256)
