@@ -107,7 +107,8 @@ def from_prior(
     best = int(np.argmax(np.where(np.isfinite(cloud.log_end), cloud.log_end, -np.inf)))
     data = posterior.anchored(positions.reshape(-1, positions.shape[-1])[best])
     log_anchor = float(np.dot(np.asarray(data.weight, float), np.asarray(data.anchor, float)))
-    cloud = cloud._replace(log_end=cloud.log_end - cloud.log_end.ravel()[best])
+    with np.errstate(invalid="ignore"):  # where all are infinite, `start` refuses them
+        cloud = cloud._replace(log_end=cloud.log_end - cloud.log_end.ravel()[best])
     return tempering.start(key_resample, cloud, tuning), data, log_anchor
 
 
