@@ -65,6 +65,8 @@ class ParticleState(NamedTuple):
     position: Position
     log_start: Float[Array, ""]
     log_end: Float[Array, ""]
+    origin: Position
+    """Where it came to the present temperature."""
 
 
 class MutationInfo(NamedTuple):
@@ -74,7 +76,7 @@ class MutationInfo(NamedTuple):
     """Mean over its steps."""
     is_finite: Bool[Array, ""]
     distance: Float[Array, ""]
-    """Squared distance moved, in squared units of the scale, averaged over the weights."""
+    """From the origin: squared, in squared units of the scale, averaged over the weights."""
     temperature: Float[Array, ""]
     log_start: Float[Array, ""]
     log_end: Float[Array, ""]
@@ -113,7 +115,8 @@ def mutation(
     log_start, log_end = bridge.ends
 
     def init(position: Position, data: Data) -> ParticleState:
-        return ParticleState(position, log_start(position, data), log_end(position, data))
+        start, end = log_start(position, data), log_end(position, data)
+        return ParticleState(position, start, end, position)
 
     def step(
         key: PRNGKeyArray, state: ParticleState, data: Data
@@ -130,8 +133,8 @@ def mutation(
             return inner, counts.after(info)
 
         last, counts = jax.lax.fori_loop(0, num_steps, move, (first, counts))
-        new = init(last.position, data)
-        moved = (new.position - state.position) / scale
+        new = init(last.position, data)._replace(origin=state.origin)
+        moved = (new.position - new.origin) / scale
         return new, MutationInfo(
             counts.acceptance / jnp.maximum(num_steps, 1),
             counts.is_finite,

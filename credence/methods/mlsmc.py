@@ -58,9 +58,8 @@ class MLSMC(Method):
             network; None: `num_levels` or as many as there are above `base`, each `ratio` wider.
         num_levels, base, ratio: see `models.nested.widths`.
         coarse: networks of the coarse levels, where they differ otherwise than in width.
-        num_particles: of every level; one number is the coarsest level's, and further levels get
-            a share that falls as the square of the width (beta = 3, gamma = 1 in Theorem 2.1),
-            50 at least.
+        num_particles: of every level; one number is the coarsest level's, and `allocation.usual`
+            says how many the others get. See `allocated` for a wanted variance.
         num_runs: independent runs; their spread is the Monte Carlo error.
         mutation: how particles move and resample, and the ESS to keep.
 
@@ -119,7 +118,7 @@ class MLSMC(Method):
         """Particles of every level.
 
         Raises:
-            InputError: where their number is not that of the levels, or grows.
+            InputError: where there are more or fewer numbers than levels.
         """
         if isinstance(self.num_particles, int):
             return allocation.usual(self.num_particles, [level.num_weights for level in levels])
@@ -154,12 +153,10 @@ class MLSMC(Method):
         _, memory = tempering.temper("temper", key_temper, driver, bridge, memory, data)
         members = [Members(memory.cloud.position, memory.weights, 0, 0)]
         log_evidence = log_anchor + np.asarray(memory.log_evidence)
+        ladder = _Ladder(driver, tempering, data, levels, counts)
         for level, key in enumerate(keys, 1):
-            increment = self._increment(
-                level, key, driver, tempering, bridge, memory, data, levels, counts[level]
-            )
-            bridge, memory = increment.bridge, increment.memory
-            members += increment.members
+            bridge, memory, increment = ladder.climb(level, key, bridge, memory)
+            members += increment
             log_evidence = log_evidence + np.asarray(memory.log_evidence)
         embedded = [
             _embedded(part.position, data, coarse=levels[part.level].model, fine=posterior.model)
@@ -180,44 +177,6 @@ class MLSMC(Method):
             weights=weights / self.num_runs,
         )
 
-    def _increment(
-        self,
-        level: int,
-        key: PRNGKeyArray,
-        driver: Driver,
-        tempering: Tempering,
-        bridge: Bridge,
-        memory: Memory,
-        data: Data,
-        levels: Sequence[Posterior],
-        num_particles: int,
-    ) -> "_Increment":
-        """From a cloud that knows the level below to one that knows this level."""
-        coarse, fine = levels[level - 1], levels[level]
-        key_move, key_new, key_weigh, key_resample, key_temper = jax.random.split(key, 5)
-        (moved, *_), tuned, _ = tempering.move(
-            f"mutate {level}", key_move, driver, bridge, memory, data, num_particles
-        )
-        keys = jax.random.split(key_new, moved.shape[:2])
-        new = prior_draws(keys, data, model=fine.model)
-        positions = _extended(moved, new, data, coarse=coarse.model, fine=fine.model)
-        bridge = to_level(coarse.model, fine.model, coarse.num_weights + fine.num_weights)
-        cloud = tempering.weigh(f"weigh {level}", key_weigh, driver, bridge, positions, data)
-        tuning = first_tuning(fine, self.mutation)._replace(log_step_size=tuned.log_step_size)
-        first = tempering.start(key_resample, cloud, tuning)
-        later, memory = tempering.temper(
-            f"temper {level}", key_temper, driver, bridge, first, data, keep_clouds=True
-        )
-        equal = np.full(first.weights.shape, 1 / num_particles)
-        members = [
-            Members(positions, first.weights, level, level),
-            Members(moved, -equal, level - 1, level),
-        ]
-        for step, cloud in zip(np.diff(memory.temperatures)[1:], later, strict=False):
-            weights = step_weights(cloud, step)
-            members.append(Members(cloud.position, weights - equal, level, level))
-        return _Increment(bridge, memory, members)
-
 
 class Members(NamedTuple):
     """Networks of one level, and how they count in the sum over levels."""
@@ -229,12 +188,49 @@ class Members(NamedTuple):
     """The term of the sum over levels that they belong to."""
 
 
-class _Increment(NamedTuple):
-    """What one level adds."""
+@dataclass(frozen=True)
+class _Ladder:
+    """Levels, and what moves particles up them."""
 
-    bridge: Bridge
-    memory: Memory
-    members: list[Members]
+    driver: Driver
+    tempering: Tempering
+    data: Data
+    levels: Sequence[Posterior]
+    counts: Sequence[int]
+
+    def climb(
+        self, level: int, key: PRNGKeyArray, bridge: Bridge, memory: Memory
+    ) -> tuple[Bridge, Memory, list[Members]]:
+        """From a cloud that knows the level below to one that knows this level.
+
+        Returns:
+            This level's bridge, its memory at the end, and the members of its increment.
+        """
+        coarse, fine = self.levels[level - 1], self.levels[level]
+        driver, data, tempering = self.driver, self.data, self.tempering
+        key_move, key_new, key_weigh, key_resample, key_temper = jax.random.split(key, 5)
+        (moved, *_), tuned, _ = tempering.move(
+            f"mutate {level}", key_move, driver, bridge, memory, data, self.counts[level]
+        )
+        keys = jax.random.split(key_new, moved.shape[:2])
+        new = prior_draws(keys, data, model=fine.model)
+        positions = _extended(moved, new, data, coarse=coarse.model, fine=fine.model)
+        bridge = to_level(coarse.model, fine.model, coarse.num_weights + fine.num_weights)
+        cloud = tempering.weigh(f"weigh {level}", key_weigh, driver, bridge, positions, data)
+        tuning = first_tuning(fine, tempering.mutation)._replace(log_step_size=tuned.log_step_size)
+        first = tempering.start(key_resample, cloud, tuning)
+        later, memory = tempering.temper(
+            f"temper {level}", key_temper, driver, bridge, first, data, keep_clouds=True
+        )
+        equal = np.full(first.weights.shape, 1 / self.counts[level])
+        members = [
+            Members(positions, first.weights, level, level),
+            Members(moved, -equal, level - 1, level),
+        ]
+        for step, cloud in zip(np.diff(memory.temperatures)[1:], later, strict=False):
+            weights = step_weights(cloud, step)
+            members.append(Members(cloud.position, weights - equal, level, level))
+        return bridge, memory, members
 
 
 @lru_cache(maxsize=256)

@@ -25,6 +25,9 @@ from credence.models.priors import require_positive
 STEPS_PER_LOOK = 5
 """Of the kernel, between two looks at acceptance and at what the particles still remember."""
 
+PLATEAU = 0.05
+"""Growth of the distance per look below which particles are as far away as they get."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mutation:
@@ -33,10 +36,11 @@ class Mutation:
     Args:
         kernel: "hmc", "mala", "nuts", "pcn" with the prior as its reference as in the paper, or
             "pcn_cloud" with the moments of the particles as reference. All are exact.
-        num_steps: of the kernel at every temperature; None: as many as forgetting takes, the step
-            size tuned on the way.
-        autocorrelation: what num_steps=None leaves between a particle's old and new weights.
-        max_steps: bound on them.
+        num_steps: of the kernel at every temperature; None: until the particles have forgotten
+            where they came from, or their distance from there grows no more (they fill their
+            mode), the step size tuned on the way.
+        autocorrelation: of a particle's old and new weights, at which it has forgotten.
+        max_steps: bound on num_steps=None.
         target_acceptance_rate: of the step size; None: the kernel's usual one.
         trajectory_length: of HMC, in standard deviations of the particles.
         resampling: "systematic", "stratified", "multinomial" or "residual".
@@ -83,7 +87,8 @@ class Mutation:
         return Tuning(
             np.log(np.asarray(_FAMILIES[self.kernel].first_step)),
             np.zeros((), np.int32),
-            np.ones(()),
+            np.zeros(()),
+            np.zeros(()),
             reference_mean,
             reference_std,
             reference_mean,
@@ -105,18 +110,20 @@ class Mutation:
         steps = _Steps(np.zeros(()), tuning.log_step_size, np.zeros(()))
         acceptance = float(np.mean(np.asarray(info["acceptance_rate"])))
         moved = move_step_size(steps, acceptance, self._target, order=family.order).log_step_size
-        forgotten = 0.5 * np.mean(np.asarray(info["distance"], float))
+        distance = np.mean(np.asarray(info["distance"], float))
         return tuning._replace(
             log_step_size=np.asarray(np.minimum(moved, np.log(family.largest_step))),
             steps_taken=np.asarray(tuning.steps_taken + self._steps_per_look, np.int32),
-            remembered=np.asarray(tuning.remembered * np.clip(1 - forgotten, 0.0, 1.0)),
+            distance=np.asarray(distance),
+            growth=np.asarray(distance / max(float(tuning.distance), 1e-30) - 1),
         )
 
     def has_moved(self, tuning: "Tuning") -> bool:
         """Whether the particles have moved enough at their temperature."""
         return (
             self.num_steps is not None
-            or bool(tuning.remembered <= self.autocorrelation)
+            or bool(1 - 0.5 * tuning.distance <= self.autocorrelation)
+            or bool(tuning.growth < PLATEAU)
             or int(tuning.steps_taken) >= self.max_steps
         )
 
@@ -137,8 +144,11 @@ class Tuning(NamedTuple):
     log_step_size: Any
     steps_taken: Any
     """At the present temperature."""
-    remembered: Any
-    """Autocorrelation left of the weights the particles had when they came there."""
+    distance: Any
+    """Of the particles from where they came to it: mean square, in their variances; twice one
+    minus the autocorrelation."""
+    growth: Any
+    """Of the distance in the last look, as a share."""
     mean: Float[Any, " weight"]
     """Moments of the cloud."""
     std: Float[Any, " weight"]
@@ -148,8 +158,10 @@ class Tuning(NamedTuple):
 
     def at_next(self, mean: Any, std: Any) -> "Tuning":
         """At a new temperature, with the moments of the cloud weighed for it."""
-        zero, one = 0 * self.steps_taken, 0 * self.remembered + 1
-        return self._replace(steps_taken=zero, remembered=one, mean=mean, std=std)
+        none = 0 * self.distance
+        return self._replace(
+            steps_taken=0 * self.steps_taken, distance=none, growth=none, mean=mean, std=std
+        )
 
     @property
     def step_size(self) -> Any:

@@ -87,9 +87,9 @@ class Tempering:
         zero, one = jnp.zeros(len(flat), flat.dtype), np.ones(shape[-1], flat.dtype)
         settings = self.mutation.settings(self.mutation.first(0 * one, one), 0.0 * one[0])
         still = fixed(**{**settings, "num_steps": np.zeros((), np.int32)})
-        states = ParticleState(flat, zero, zero)
+        states = ParticleState(flat, zero, zero, flat)
         phase = self._phase(name, key, driver, bridge, states, data, still)
-        leaves = map(np.asarray, phase.states)
+        leaves = map(np.asarray, phase.states[:3])
         return Cloud(*(leaf.reshape(*shape[:2], *leaf.shape[1:]) for leaf in leaves))
 
     def start(self, key: PRNGKeyArray, cloud: Cloud, tuning: Tuning) -> Memory:
@@ -308,4 +308,5 @@ def resampled(memory: Memory, *, scheme: str, num: int) -> ParticleState:
 
     keys = jax.random.split(key, len(memory.weights))
     chosen = jax.vmap(one_run)(keys, memory.weights, memory.cloud)
-    return ParticleState(*jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), chosen))
+    position, log_start, log_end = (leaf.reshape(-1, *leaf.shape[2:]) for leaf in chosen)
+    return ParticleState(position, log_start, log_end, position)

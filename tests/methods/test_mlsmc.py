@@ -283,7 +283,7 @@ def resample_positions_only(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(memory: Any, *, scheme: str, num: int) -> Any:
         kept = [leaf[:, :num].reshape(-1) for leaf in memory.cloud[1:]]
         position = resampled(memory, scheme=scheme, num=num).position
-        return particles_module.ParticleState(position, *kept)
+        return particles_module.ParticleState(position, *kept, position)
 
     monkeypatch.setattr(particles_module, "resampled", wrong)
 

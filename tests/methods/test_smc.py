@@ -104,7 +104,7 @@ def test_planted_likelihoods_that_are_not_resampled_are_caught(monkeypatch) -> N
     def wrong(memory: Any, *, scheme: str, num: int) -> Any:
         kept = [leaf[:, :num].reshape(-1) for leaf in memory.cloud[1:]]
         position = resampled(memory, scheme=scheme, num=num).position
-        return particles_module.ParticleState(position, *kept)
+        return particles_module.ParticleState(position, *kept, position)
 
     monkeypatch.setattr(particles_module, "resampled", wrong)
     assert planted_z("likelihoods not resampled", **FEW_STEPS) > 8
@@ -113,9 +113,8 @@ def test_planted_likelihoods_that_are_not_resampled_are_caught(monkeypatch) -> N
 @pytest.mark.usefixtures("float64")
 def test_planted_missing_resampling_is_caught(monkeypatch) -> None:
     def wrong(memory: Any, *, scheme: str, num: int) -> Any:
-        return particles_module.ParticleState(
-            *(leaf[:, :num].reshape(-1, *leaf.shape[2:]) for leaf in memory.cloud)
-        )
+        position, *kept = (leaf[:, :num].reshape(-1, *leaf.shape[2:]) for leaf in memory.cloud)
+        return particles_module.ParticleState(position, *kept, position)
 
     monkeypatch.setattr(particles_module, "resampled", wrong)
     assert planted_z("no resampling", **FEW_STEPS) > 8
