@@ -302,8 +302,8 @@ def mutate_at_the_level_before(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "plant",
     [
-        weigh_by_the_fine_likelihood,
-        widen_the_new_weights,
+        pytest.param(weigh_by_the_fine_likelihood, marks=pytest.mark.slow),
+        pytest.param(widen_the_new_weights, marks=pytest.mark.slow),
         resample_positions_only,
         mutate_at_the_level_before,
     ],
@@ -538,7 +538,10 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Any) -> None:
     assert_same(again.run(0, curve(), folder=tmp_path), whole)  # all read
 
 
-@pytest.mark.parametrize("kernel", ["hmc", "mala", "pcn_cloud"])
+@pytest.mark.parametrize(
+    "kernel",
+    [*(pytest.param(name, marks=pytest.mark.slow) for name in ("hmc", "mala")), "pcn_cloud"],
+)
 def test_other_kernels_and_one_level(kernel: str) -> None:
     """One level alone is weighted SMC."""
     one = MLSMC(

@@ -260,6 +260,19 @@ def test_every_scheme_of_resampling_runs_in_single_precision() -> None:
         assert np.all(np.isfinite(ensemble.scalars["log_evidence"]))
 
 
+def test_a_mutation_that_moved_nothing_goes_on_with_smaller_steps() -> None:
+    """Until its steps are used up: no distance is no plateau of distances."""
+    mutation = Mutation(kernel="pcn", max_steps=20)
+    tuning = mutation.first(np.zeros(3), np.ones(3))
+    refused = {"acceptance_rate": jnp.zeros(4), "distance": jnp.zeros(4)}
+    for _ in range(3):
+        smaller = mutation.after(tuning, refused)
+        assert smaller.log_step_size < tuning.log_step_size
+        assert not mutation.has_moved(smaller)
+        tuning = smaller
+    assert mutation.has_moved(mutation.after(tuning, refused))
+
+
 def settings(**changes: Any) -> Any:
     return lambda: SMC(mutation=Mutation(**changes))
 
