@@ -110,12 +110,12 @@ class Mutation:
         steps = _Steps(np.zeros(()), tuning.log_step_size, np.zeros(()))
         acceptance = float(np.mean(np.asarray(info["acceptance_rate"])))
         moved = move_step_size(steps, acceptance, self._target, order=family.order).log_step_size
-        distance = np.mean(np.asarray(info["distance"], float))
+        distance, before = np.mean(np.asarray(info["distance"], float)), float(tuning.distance)
         return tuning._replace(
             log_step_size=np.asarray(np.minimum(moved, np.log(family.largest_step))),
             steps_taken=np.asarray(tuning.steps_taken + self._steps_per_look, np.int32),
             distance=np.asarray(distance),
-            growth=np.asarray(distance / max(float(tuning.distance), 1e-30) - 1),
+            growth=np.asarray(distance / before - 1 if before > 0 else np.inf),
         )
 
     def has_moved(self, tuning: "Tuning") -> bool:
