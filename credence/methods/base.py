@@ -117,7 +117,9 @@ class Method:
         fields = {field.name: field for field in dataclasses.fields(cls)}
         return cls(
             **{
-                name: type(fields[name].default)(**value) if isinstance(value, dict) else value
+                name: type(fields[name].default)(**value)
+                if isinstance(value, dict)
+                else _frozen(value)
                 for name, value in settings.items()
             }
         )
@@ -142,6 +144,11 @@ class Method:
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         raise NotImplementedError
+
+
+def _frozen(value: Any) -> Any:
+    """Tuples, where JSON made lists of them."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def members(posterior: Posterior, drawn: Drawn) -> tuple[BayesianModel, Params]:

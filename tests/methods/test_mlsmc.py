@@ -4,6 +4,8 @@ The closed form is that of a network linear in its weights: cosine features, so 
 under a prior whose standard deviations fall with the feature's number.
 """
 
+import dataclasses
+import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -605,3 +607,9 @@ def test_registered_with_settings_that_can_be_read_back() -> None:
     assert METHODS["mlsmc"] is MLSMC
     settings = MLSMC(**SHORT)
     assert MLSMC.from_settings(asdict(settings)) == settings
+
+
+def test_settings_survive_json() -> None:
+    method = MLSMC(widths=((4,), (8,)), num_particles=(100, 50), mutation=Mutation(num_steps=3))
+    stored = json.loads(json.dumps(dataclasses.asdict(method)))
+    assert MLSMC.from_settings(stored) == method
