@@ -222,13 +222,12 @@ def measured_cost(
     """
     gradients = evaluations = 0
     flops = 0.0
-    for result in driver.results.values():
+    phases: dict[str, float] = {}
+    for name, result in driver.results.items():
         with_gradient = _evaluated(result, "num_gradients")
         values = _evaluated(result, "num_evaluations") + with_gradient
         gradients, evaluations = gradients + with_gradient, evaluations + values
         flops += result.num_weights * (2.0 * values + 4.0 * with_gradient)
-    phases: dict[str, float] = {}
-    for name, result in driver.results.items():
         kind = name.split()[0]
         phases[kind] = phases.get(kind, 0.0) + result.seconds
     in_phases = sum(result.compile_seconds for result in driver.results.values())

@@ -227,7 +227,8 @@ class _Ladder:
             Members(positions, first.weights, level, level),
             Members(moved, -equal, level - 1, level),
         ]
-        for step, cloud in zip(np.diff(memory.temperatures)[1:], later, strict=False):
+        _, *steps = np.diff(memory.temperatures[: int(memory.stage) + 1])  # the first is `first`'s
+        for step, cloud in zip(steps, later, strict=True):
             weights = step_weights(cloud, step)
             members.append(Members(cloud.position, weights - equal, level, level))
         return bridge, memory, members

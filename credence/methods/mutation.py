@@ -19,7 +19,7 @@ from credence.kernels.mala import mala
 from credence.kernels.pcn import pcn
 from credence.kernels.resampling import RESAMPLING
 from credence.kernels.tempering import Bridge, mutation
-from credence.methods.tuning import move_step_size
+from credence.methods.tuning import newton_step
 from credence.models.priors import require_positive
 
 STEPS_PER_LOOK = 5
@@ -107,9 +107,8 @@ class Mutation:
     def after(self, tuning: "Tuning", info: Mapping[str, Array]) -> "Tuning":
         """Step size by acceptance, and what the particles now remember."""
         family = _FAMILIES[self.kernel]
-        steps = _Steps(np.zeros(()), tuning.log_step_size, np.zeros(()))
         acceptance = float(np.mean(np.asarray(info["acceptance_rate"])))
-        moved = move_step_size(steps, acceptance, self._target, order=family.order).log_step_size
+        moved = tuning.log_step_size + newton_step(acceptance, self._target, order=family.order)
         distance, before = np.mean(np.asarray(info["distance"], float)), float(tuning.distance)
         return tuning._replace(
             log_step_size=np.asarray(np.minimum(moved, np.log(family.largest_step))),
@@ -167,14 +166,6 @@ class Tuning(NamedTuple):
     def step_size(self) -> Any:
         """In the precision of the weights."""
         return np.exp(self.log_step_size).astype(self.std.dtype)
-
-
-class _Steps(NamedTuple):
-    """What `move_step_size` wants."""
-
-    rounds_since_metric: Any
-    log_step_size: Any
-    mean_log_step_size: Any
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,6 @@ class Memory(NamedTuple):
     """At the temperature, over that at the start, in nats."""
     temperatures: Float[Array, " temperature"]
     """Those visited, from 0, then ones."""
-    ess: Float[Array, " temperature"]
-    """Of the weights that led there, over the number of particles."""
     tuning: Tuning
 
 
@@ -114,7 +112,6 @@ class Tempering:
             jnp.full((runs, particles), 1 / particles, dtype),
             jnp.zeros(runs, dtype),
             ones.at[0].set(0.0),
-            ones,
             tuning,
         )
         return weighed(blank, target=self.mutation.ess_target)
@@ -285,14 +282,12 @@ def weighed(memory: Memory, *, target: float) -> Memory:
     variance = jnp.einsum("rp,rpw->rw", weights, (cloud.position - mean) ** 2)
     num_particles = jnp.asarray(ratios.shape[1], left.dtype)
     increment = logsumexp(step * ratios, axis=1) - jnp.log(num_particles)
-    ess = jnp.mean(1 / jnp.sum(weights**2, axis=1)) / num_particles
     return memory._replace(
         stage=stage,
         temperature=temperature,
         weights=weights,
         log_evidence=memory.log_evidence + increment,
         temperatures=memory.temperatures.at[stage].set(temperature),
-        ess=memory.ess.at[stage].set(ess),
         tuning=memory.tuning.at_next(mean, jnp.sqrt(jnp.mean(variance, axis=0) + 1e-12)),
     )
 

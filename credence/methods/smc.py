@@ -16,7 +16,7 @@ from credence.kernels.tempering import Bridge
 from credence.methods.base import Drawn, Method
 from credence.methods.mutation import Mutation, Tuning
 from credence.methods.particles import Memory, Tempering
-from credence.methods.pcn import prior_reference
+from credence.methods.reference import prior_reference
 from credence.models.priors import require_positive
 from credence.posterior import BayesianModel, Data, LogDensity, Posterior
 from credence.run import Driver

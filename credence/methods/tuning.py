@@ -126,16 +126,10 @@ def move_step_size(
     """Damped Newton steps on the log step size, and the running mean of the values used.
 
     `memory` has `rounds_since_metric`, `log_step_size` and `mean_log_step_size`, as `Memory`; the
-    step size grows at most `most` times; the root of the energy error is proportional to its power
-    `order`, 2 for long leapfrog trajectories.
-
-    For small steps h the energy error is about N(-m, 2 m) with m proportional to h^4, and the
-    acceptance rate is a = 2 Phi(-sqrt(m / 2)) (Beskos et al., "Optimal tuning of the hybrid Monte
-    Carlo algorithm", 2013): z(a) = -Phi^-1(a / 2) is proportional to h^order.
+    other arguments are those of `newton_step`.
     """
     count = memory.rounds_since_metric + 1
-    z = -ndtri(0.5 * np.clip([target, acceptance], 1e-3, 1 - 1e-3))
-    newton = np.clip(np.log(z[0] / z[1]) / order, -np.log(4), np.log(most))
+    newton = newton_step(acceptance, target, most=most, order=order)
     log_step = memory.log_step_size + newton / np.sqrt(count)
     mean = (
         log_step
@@ -145,6 +139,22 @@ def move_step_size(
     return memory._replace(
         rounds_since_metric=count, log_step_size=log_step, mean_log_step_size=np.asarray(mean)
     )
+
+
+def newton_step(
+    acceptance: float, target: float, *, most: float = 4.0, order: float = 2.0
+) -> np.floating:
+    """What to add to the log step size so that the acceptance rate becomes the target.
+
+    The step size grows at most `most` times; the root of the energy error is proportional to its
+    power `order`, 2 for long leapfrog trajectories.
+
+    For small steps h the energy error is about N(-m, 2 m) with m proportional to h^4, and the
+    acceptance rate is a = 2 Phi(-sqrt(m / 2)) (Beskos et al., "Optimal tuning of the hybrid Monte
+    Carlo algorithm", 2013): z(a) = -Phi^-1(a / 2) is proportional to h^order.
+    """
+    z = -ndtri(0.5 * np.clip([target, acceptance], 1e-3, 1 - 1e-3))
+    return np.clip(np.log(z[0] / z[1]) / order, -np.log(4), np.log(most))
 
 
 def _add_draws(memory: Memory, draws: Float[np.ndarray, "chain draw weight"]) -> Memory:

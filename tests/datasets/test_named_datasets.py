@@ -1,13 +1,13 @@
 """The registry of named data sets: bundled, from CREDENCE_DATA, from (a stand-in for) OpenML."""
 
 import hashlib
-import os
 from pathlib import Path
 from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
 import pytest
+from data_folder import DATA, needs_data
 from sklearn.utils import Bunch
 
 from credence import datasets
@@ -16,9 +16,6 @@ from credence.datasets.catalogue_bundled import BUNDLED
 from credence.datasets.catalogue_tables import TABLES
 from credence.datasets.registry import DATASETS
 from credence.errors import InputError
-
-DATA = os.environ.get("CREDENCE_DATA")
-needs_data = pytest.mark.skipif(not DATA, reason="CREDENCE_DATA is not set")
 
 # Facts about the files that their makers published.
 TRAIN_COUNTS = {"adult": (32561, 16281), "optdigits": (3823, 1797), "imdb": (25000, 25000)}

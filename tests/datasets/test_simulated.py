@@ -1,9 +1,8 @@
 """Simulated and derived data sets: the equations they claim, and facts of the real files."""
 
-import os
-
 import numpy as np
 import pytest
+from data_folder import needs_data
 from exact import assert_mean
 
 from credence import datasets
@@ -11,10 +10,6 @@ from credence.datasets.digits import principal_components, principal_digits
 from credence.datasets.inverse_rl import halfcheetah, mountain_car, move
 from credence.datasets.simulated import spiral
 from credence.errors import InputError
-
-needs_data = pytest.mark.skipif(
-    not os.environ.get("CREDENCE_DATA"), reason="CREDENCE_DATA is not set"
-)
 
 
 def test_spiral_without_noise_lies_on_its_arms():

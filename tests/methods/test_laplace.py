@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from data_folder import needs_data
 from exact import LinearRegression, linear_regression, with_ones
 from jax.flatten_util import ravel_pytree
 from scipy import optimize, stats
@@ -551,15 +552,12 @@ def surprise(covered: np.ndarray) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["boston", "simulated_regression"])
+@pytest.mark.parametrize("name", [pytest.param("boston", marks=needs_data), "simulated_regression"])
 def test_networks_that_could_explain_every_row(name):
     """No joint mode of noise and weights, but one of the weights given the noise."""
     problems = (*FBNN.problems, *FBNN_FIRST_VERSION.problems)
     problem = next(problem for problem in problems if problem.name == name)
-    try:
-        arrays = load(problem.source, Rows())
-    except InputError as error:
-        pytest.skip(str(error))
+    arrays = load(problem.source, Rows())
     network = MLP(1, hidden=problem.model.hidden, activation="tanh")
     data = (arrays.x_train, arrays.y_train)
     posterior = Posterior(network, Gaussian("unit"), Normal(), data)
