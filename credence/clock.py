@@ -1,17 +1,17 @@
 """How long compilation takes, as JAX itself reports it."""
 
+import threading
 import time
 from types import TracebackType
 
 import jax
 
 _EVENTS = ("jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_compile_duration")
-_running: list["CompileClock"] = []
 _is_listening = False
 
 
 class CompileClock:
-    """Seconds and number of compilations (cache reads included) while the context is open.
+    """Seconds and number of this thread's compilations (cache reads included) while it is open.
 
     A function traced inside another counts as a trace of its own, but its seconds count once.
     """
@@ -34,7 +34,7 @@ class CompileClock:
 
     def __enter__(self) -> "CompileClock":
         _listen()
-        _running.append(self)
+        _running.clocks.append(self)
         return self
 
     def __exit__(
@@ -43,7 +43,17 @@ class CompileClock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _running.remove(self)
+        _running.clocks.remove(self)
+
+
+class _Running(threading.local):
+    """Open clocks of a thread."""
+
+    def __init__(self) -> None:
+        self.clocks: list[CompileClock] = []
+
+
+_running = _Running()
 
 
 def _listen() -> None:
@@ -56,6 +66,6 @@ def _listen() -> None:
 
 def _on_event(event: str, duration_secs: float, **_: str | int) -> None:
     if event.endswith(_EVENTS):
-        for clock in _running:
+        for clock in _running.clocks:
             clock.add(duration_secs)
             clock.num_traces += event.endswith(_EVENTS[0])

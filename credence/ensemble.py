@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,6 +40,14 @@ class Provenance:
     """"finished", or why there are fewer draws than asked for: "time" or "interrupt"."""
     versions: dict[str, str] = field(default_factory=lambda: package_versions())
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+class LogEvidence(NamedTuple):
+    """Log of the marginal likelihood, in nats."""
+
+    nats: float
+    standard_error: float
+    """From the spread of the runs; NaN for a single one."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +160,19 @@ class Ensemble:
         """What convergence is judged by: every noise-free prediction, and the log of its noise."""
         found = self.predictive(x).monitored()
         return np.asarray(found).reshape(self.num_chains, self.num_draws, *found.shape[1:])
+
+    def log_evidence(self) -> "LogEvidence | None":
+        """Of the data as the posterior has them, from `smc` and `mlsmc`; None from other methods.
+
+        The mean is over the runs' evidences, which are unbiased, not over their logarithms.
+        """
+        if "log_evidence" not in self.scalars:
+            return None
+        runs = np.asarray(self.scalars["log_evidence"], float)[:, 0]
+        ratios = np.exp(runs - runs.max())
+        mean, count = ratios.mean(), len(runs)
+        error = ratios.std(ddof=1) / mean / count**0.5 if count > 1 else np.nan
+        return LogEvidence(float(runs.max() + np.log(mean)), float(error))
 
     def __repr__(self) -> str:
         weights = sum(int(np.prod(leaf.shape[2:])) for leaf in jax.tree.leaves(self.params))

@@ -47,8 +47,9 @@ class NoProgress:
 
     monitor: Monitor | None = None
 
-    def phase(self, name: str, num_draws: int, done: int = 0) -> Line:
-        """The line of one phase, `done` of whose draws were read from a checkpoint."""
+    def phase(self, name: str, num_draws: int | None, done: int = 0) -> Line:
+        """The line of one phase, `done` of whose draws were read from a checkpoint; num_draws is
+        None where nobody knows how many it takes."""
         return Line()
 
     def say(self, message: str) -> None:
@@ -72,7 +73,7 @@ class RichProgress(NoProgress):
         self.console = console or Console(stderr=True)
         self.seconds_between_checks = seconds_between_checks
 
-    def phase(self, name: str, num_draws: int, done: int = 0) -> Line:
+    def phase(self, name: str, num_draws: int | None, done: int = 0) -> Line:
         return _RichLine(self, name, num_draws, done)
 
     def say(self, message: str) -> None:
@@ -80,7 +81,7 @@ class RichProgress(NoProgress):
 
 
 class _RichLine(Line):
-    def __init__(self, owner: RichProgress, name: str, num_draws: int, done: int) -> None:
+    def __init__(self, owner: RichProgress, name: str, num_draws: int | None, done: int) -> None:
         from rich.progress import (
             BarColumn,
             Progress,
@@ -103,10 +104,9 @@ class _RichLine(Line):
             TextColumn("{task.fields[status]}"),
             console=owner.console,
         )
-        self.task = self.bars.add_task(
-            "", total=num_draws, completed=min(done, num_draws), phase=name, rate="", status=""
-        )
-        self.total, self.done, self.start, self.first = num_draws, done, time.monotonic(), done
+        self.total, self.done, self.start, self.first = num_draws, 0, time.monotonic(), done
+        self.task = self.bars.add_task("", total=num_draws, phase=name, rate="", status="")
+        self._set(done)
 
     def __enter__(self) -> "_RichLine":
         self.bars.start()
@@ -121,15 +121,21 @@ class _RichLine(Line):
         self.bars.stop()
 
     def advance(self, num_draws: int) -> None:
-        self.done = min(self.done + num_draws, self.total)
+        self._set(self.done + num_draws)
         rate = (self.done - self.first) / max(time.monotonic() - self.start, 1e-9)
-        self.bars.update(self.task, completed=self.done, rate=f"{rate:.0f}/s per chain")
+        self.bars.update(self.task, rate=f"{rate:.0f}/s per chain")
+
+    def _set(self, done: int) -> None:
+        self.done = done if self.total is None else min(done, self.total)
+        self.bars.update(self.task, completed=self.done)
 
     def finish(self) -> None:
         self.bars.update(self.task, total=self.done, completed=self.done)
 
     def show(self, draws: np.ndarray, info: dict[str, np.ndarray]) -> None:
         words = []
+        if "temperature" in info:
+            words.append(f"temperature {np.mean(info['temperature'][:, -1]):.2g}")
         if "acceptance_rate" in info:
             words.append(f"acceptance {np.mean(info['acceptance_rate']):.2f}")
         if "loss" in info:

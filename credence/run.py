@@ -14,7 +14,8 @@ number of devices draws from the same law; compiled code for other shapes may ro
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,6 +31,7 @@ from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from credence.checkpoint import claim_folder, load_tree, save_tree
 from credence.clock import CompileClock
+from credence.environment import num_cores
 from credence.errors import Interrupted
 from credence.kernels.base import Recipe, Settings
 from credence.minibatches import epochs
@@ -209,7 +211,7 @@ class Driver(AbstractContextManager["Driver"]):
         data: Data,
         adapter: Adapter,
         *,
-        num_steps: int,
+        num_steps: int | None,
         thinning: int = 1,
         block_steps: int = 100,
         batch_size: int | None = None,
@@ -225,7 +227,8 @@ class Driver(AbstractContextManager["Driver"]):
             name: of the phase, unique in the run; its folder and its line in the cost table.
             recipe, positions, data: what moves, where from (chain, weight), and on what data.
             adapter: settings of the kernel and how they change between blocks.
-            num_steps: kernel steps per chain; every `thinning`-th is a draw.
+            num_steps: kernel steps per chain; every `thinning`-th is a draw. None: until the
+                adapter has finished.
             block_steps: steps per block, rounded so that blocks are equal and cover num_steps.
             batch_size: rows per step, from shuffled epochs; None uses all rows in every step.
             keep_draws: return (and save) positions of all draws.
@@ -237,8 +240,7 @@ class Driver(AbstractContextManager["Driver"]):
             Interrupted: on Ctrl-C where there is nothing usable yet.
             StorageError: where a checkpoint cannot be written or read.
         """
-        num_draws = -(-num_steps // thinning)
-        block_draws = -(-num_draws // max(1, round(num_draws * thinning / block_steps)))
+        num_draws, block_draws = _draws(num_steps, thinning, block_steps)
         devices = chain_devices(len(positions))
         settings = adapter.settings(adapter.memory)
         if states is None:
@@ -264,7 +266,7 @@ class Driver(AbstractContextManager["Driver"]):
         phase.restore()
         self._earlier_seconds += phase.saved.seconds + phase.saved.compile_seconds
 
-        num_blocks = -(-num_draws // block_draws)
+        num_blocks = num_draws and -(-num_draws // block_draws)
         done_before = len(phase.blocks) * block_draws
         with self.progress.phase(name, num_draws, done=done_before) as line:
             for stored in phase.blocks:
@@ -324,6 +326,32 @@ class Driver(AbstractContextManager["Driver"]):
             raise KeyboardInterrupt
         self.interrupted = True
         self.progress.say("Stopping after this block; Ctrl-C again stops at once.")
+
+
+def compile_ahead(jobs: Iterable[Callable[[], Any]]) -> list[Future[Any]]:
+    """Start calls that compile programs, in threads; `result()` waits for one.
+
+    Compilers use a core each, and one core is enough for tracing, so the next phases' programs are
+    ready when the run gets there.
+    """
+    double = jnp.result_type(float) == jnp.float64  # what `jax.enable_x64` says holds for a thread
+
+    def call(job: Callable[[], Any]) -> Any:
+        with jax.enable_x64(bool(double)):
+            return job()
+
+    pool = ThreadPoolExecutor(num_cores())
+    futures = [pool.submit(call, job) for job in jobs]
+    pool.shutdown(wait=False)
+    return futures
+
+
+def _draws(num_steps: int | None, thinning: int, block_steps: int) -> tuple[int | None, int]:
+    """Of the phase, None where it is open-ended, and of a block."""
+    if num_steps is None:
+        return None, max(1, block_steps // thinning)
+    num_draws = -(-num_steps // thinning)
+    return num_draws, -(-num_draws // max(1, round(num_draws * thinning / block_steps)))
 
 
 def chain_devices(num_chains: int) -> int:
@@ -480,7 +508,7 @@ def _stored(block: Block, keep_draws: bool) -> tuple[Any, dict[str, Any]]:
 def _collect(
     saved: _Saved,
     blocks: list[tuple[np.ndarray, dict[str, np.ndarray]]],
-    num_draws: int,
+    num_draws: int | None,
     thinning: int,
     num_rows: int,
     num_weights: int,

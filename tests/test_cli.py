@@ -88,6 +88,26 @@ def test_fit_writes_the_run_folder_and_json_alone_on_standard_output(run, tmp_pa
     assert "report.html" in err
 
 
+@pytest.mark.parametrize("method", ["smc", "mlsmc"])
+def test_evidence_is_in_units_of_the_target(run, tmp_path: Path, method: str) -> None:
+    """Prices in other units have the same fit and another density."""
+    found = []
+    for scale in (1, 1000):
+        table = houses().assign(price=scale * houses()["price"])
+        table.to_csv(tmp_path / "h.csv", index=False)
+        words = ["--method", method, "--hidden", "8", "--num-draws", "60", "--num-chains", "2"]
+        out = tmp_path / f"run-{scale}"
+        _, shown, err = run(
+            "fit", tmp_path / "h.csv", "--target", "price", *words, "--out", out, "--json"
+        )
+        found.append(json.loads(shown))
+        assert "Log evidence -" in err
+        assert "Log evidence" in (out / "report.html").read_text(encoding="utf-8")
+    in_units, in_thousands = (metrics["log_evidence"] for metrics in found)
+    np.testing.assert_allclose(in_units - in_thousands, 48 * np.log(1000), rtol=1e-3)
+    assert 0 < found[0]["log_evidence_error"] < 2
+
+
 def test_predict_has_the_promised_columns(run, fitted: Path, tmp_path: Path) -> None:
     new = houses(10).drop(columns="price")[["city", "area"]].assign(extra=1)
     new.loc[0, "city"] = "Genf"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,16 @@ def test_members_are_draws_chain_by_chain() -> None:
     expected = ensemble.model.network.apply(params, jnp.asarray(X))
     np.testing.assert_allclose(functions[1, 2], expected, rtol=1e-5)
     np.testing.assert_allclose(ensemble.outputs(X)[5], expected, rtol=1e-5)
+
+
+def test_log_evidence_averages_evidences_of_runs() -> None:
+    ensemble = make_ensemble()
+    assert ensemble.log_evidence() is None
+    runs = np.log([2e-300, 4e-300])[:, None] * np.ones((2, 3))
+    found = replace(ensemble, scalars={"log_evidence": runs}).log_evidence()
+    assert found is not None
+    np.testing.assert_allclose(found.nats, np.log(3e-300))
+    np.testing.assert_allclose(found.standard_error, np.std([2, 4], ddof=1) / 2**0.5 / 3)
 
 
 def test_weights_count() -> None:

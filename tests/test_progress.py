@@ -81,3 +81,13 @@ def test_no_progress_shows_nothing(capsys):
         line.show(*block(0))
     silent.say("nothing")
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_phase_of_unknown_length_shows_its_temperature(progress, screen):
+    info = {"temperature": np.full((4, 1), 0.125), "acceptance_rate": np.full((4, 1), 0.75)}
+    with progress.phase("temper", None) as line:
+        line.advance(1)
+        line.show(np.zeros((4, 1, 2)), info)
+        line.finish()
+    for words in ("temper", "temperature 0.12", "acceptance 0.75", "100%"):
+        assert words in screen.getvalue()

@@ -118,6 +118,7 @@ def prepare() -> None:
     from credence.environment import configure
 
     warnings.simplefilter("ignore", ConvergenceWarning)  # `_conclude` says it
+    warnings.showwarning = talk.warn
     configure()
 
 

@@ -31,6 +31,13 @@ def notes(sentences: list[str]) -> None:
         console.print(f"Note: {sentence}", markup=False, highlight=False, soft_wrap=True)
 
 
+def warn(message: object, *_: Any, **__: Any) -> None:
+    """In place of `warnings.showwarning`: the sentence, without the line of code that raised it."""
+    console.print(
+        f"Warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True
+    )
+
+
 def complain(error: object) -> None:
     """Why nothing was done."""
     console.print(f"Error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
@@ -63,6 +70,8 @@ def summary(metrics: dict[str, Any]) -> None:
         cause = {"time": "the time budget is spent", "interrupt": "interrupted"}
         say(f"Only {metrics['num_draws']} draws per chain: {cause[metrics['stopped']]}.")
     say(f"Method [bold]{metrics['method']}[/bold]: {metrics['method_reason']}")
+    if "log_evidence" in metrics:
+        say(f"Log evidence {_log_evidence(metrics)}.")
     shown = (
         ("rmse", "nll", "crps", "coverage_95")
         if metrics["task"] == "regression"
@@ -74,6 +83,13 @@ def summary(metrics: dict[str, Any]) -> None:
     seconds = metrics["seconds"]
     parts = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value >= 0.05)
     say(f"Fitted in {sum(seconds.values()):.1f} s: {parts}.")
+
+
+def _log_evidence(metrics: dict[str, Any]) -> str:
+    """With the standard error that the runs show, where there are several."""
+    error = metrics["log_evidence_error"]
+    shown = "" if error is None else f" +- {error:.2g}"
+    return f"{metrics['log_evidence']:.2f}{shown} nats"
 
 
 def _number(value: float | None) -> str:

@@ -20,6 +20,7 @@ PHASES = (
     "weigh",
     "temper",
     "mutate",
+    "reweigh",
     "sample",
     "predict",
     "other",

@@ -18,7 +18,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from credence.errors import InputError
-from credence.posterior import Data, LogDensity, Position
+from credence.posterior import Data, Position
 
 Settings = Mapping[str, Any]
 """Arrays a kernel is built with (step size, ...): arguments of compiled programs."""
@@ -53,14 +53,14 @@ class Recipe:
 
     Args:
         build: build(log_density, **settings, **static) -> Kernel.
-        log_density: from `flat_log_density`, the same object for the same model.
+        log_density: from `flat_log_density`, or a `Bridge`; the same object for the same model.
         static: settings that change the program itself, as sorted (name, value) pairs.
         fixed_cost: True if all chains cost the same per step, so that they run abreast; False
             (NUTS) lets each CPU device run its chains one after another.
     """
 
     build: Callable[..., Kernel]
-    log_density: LogDensity
+    log_density: Callable[[Position, Any], Float[Array, ""]]
     static: tuple[tuple[str, Any], ...] = ()
     fixed_cost: bool = True
 

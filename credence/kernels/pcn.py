@@ -1,6 +1,7 @@
 """The preconditioned Crank-Nicolson algorithm, for any Gaussian reference."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,14 +10,15 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.errors import InputError
 from credence.kernels.base import Kernel, Scalar
-from credence.posterior import Data, LogDensity, Position
+from credence.posterior import Data, Position
 
 
 class PCNState(NamedTuple):
     """Position, and the target's log density there (whatever the reference, which may change)."""
 
     position: Position
-    log_density: Float[Array, ""]
+    log_density: Any
+    """In nats, or the terms that make it up."""
 
 
 class PCNInfo(NamedTuple):
@@ -29,11 +31,12 @@ class PCNInfo(NamedTuple):
 
 
 def pcn(
-    log_density: LogDensity,
+    log_density: Callable[[Position, Data], Any],
     *,
     step_size: Scalar,
     reference_mean: Float[Array, " weight"],
     reference_std: Float[Array, " weight"],
+    total: Callable[[Any], Float[Array, ""]] = lambda log_density: log_density,
 ) -> Kernel:
     """Preconditioned Crank-Nicolson with reference N(m, S^2): exact for any reference.
 
@@ -45,9 +48,11 @@ def pcn(
     near the posterior makes r nearly constant and large steps possible.
 
     Args:
-        log_density: (position, data) -> log density of the target, in nats.
+        log_density: (position, data) -> log density of the target, in nats; or any terms that make
+            it up, which the State then carries.
         step_size: b in (0, 1]; 1 draws from the reference.
         reference_mean, reference_std: m and the diagonal of S (weight,).
+        total: of the terms, in nats.
     Raises:
         InputError: if step_size is not in (0, 1].
     A non-finite proposal is refused: the position stays, is_finite is False.
@@ -60,7 +65,7 @@ def pcn(
 
     def log_r(state: PCNState) -> Float[Array, ""]:
         z = (state.position - reference_mean) / reference_std
-        return state.log_density + 0.5 * jnp.sum(z**2)
+        return total(state.log_density) + 0.5 * jnp.sum(z**2)
 
     def step(key: PRNGKeyArray, state: PCNState, data: Data) -> tuple[PCNState, PCNInfo]:
         key_noise, key_accept = jax.random.split(key)

@@ -69,6 +69,14 @@ class ParticleState(NamedTuple):
     """Where it came to the present temperature."""
 
 
+class Terms(NamedTuple):
+    """Of the log density on a bridge, at any temperature."""
+
+    log_prior: Float[Array, ""]
+    log_start: Float[Array, ""]
+    log_end: Float[Array, ""]
+
+
 class MutationInfo(NamedTuple):
     """What a mutation did."""
 
@@ -92,6 +100,7 @@ def mutation(
     num_steps: Int[Array, ""] | int,
     scale: Float[Array, " weight"],
     settings: Settings,
+    carries_terms: bool = False,
 ) -> Kernel:
     """Steps of a kernel that leaves the bridge at one temperature invariant.
 
@@ -103,16 +112,29 @@ def mutation(
         bridge: the path.
         build: of the kernel, whose State has `position` and `log_density`.
         temperature: t in [0, 1].
-        num_steps: of the kernel; 0 only evaluates.
+        num_steps: of the kernel; 0 only evaluates, or with carries_terms does nothing.
         scale: (weight,) standard deviations, the units of `distance`.
         settings: of the kernel.
+        carries_terms: whether the kernel's State carries whatever terms its log density has, as
+            that of `pcn`; the ends then need not be evaluated again after the last step.
     """
+    log_start, log_end = bridge.ends
+
+    def total(terms: Terms) -> Float[Array, ""]:
+        return terms.log_prior + between(terms.log_start, terms.log_end, temperature)
+
+    def terms(position: Position, data: Data) -> Terms:
+        return Terms(
+            bridge.log_prior(position, data), log_start(position, data), log_end(position, data)
+        )
 
     def log_density(position: Position, data: Data) -> Float[Array, ""]:
         return bridge(position, Tempered(data, temperature))
 
-    kernel = build(log_density, **settings)
-    log_start, log_end = bridge.ends
+    if carries_terms:
+        kernel = build(terms, total=total, **settings)
+    else:
+        kernel = build(log_density, **settings)
 
     def init(position: Position, data: Data) -> ParticleState:
         start, end = log_start(position, data), log_end(position, data)
@@ -121,11 +143,11 @@ def mutation(
     def step(
         key: PRNGKeyArray, state: ParticleState, data: Data
     ) -> tuple[ParticleState, MutationInfo]:
-        known = between(state.log_start, state.log_end, temperature)
-        known = bridge.log_prior(state.position, data) + known
+        known = Terms(bridge.log_prior(state.position, data), state.log_start, state.log_end)
+        known = known if carries_terms else total(known)
         first = kernel.init(state.position, data)._replace(log_density=known)
         zero = jnp.zeros((), jnp.int32)
-        counts = _Counts(jnp.zeros_like(known), jnp.ones((), bool), zero, zero)
+        counts = _Counts(jnp.zeros_like(state.log_end), jnp.ones((), bool), zero, zero)
 
         def move(index: Int[Array, ""], carry: tuple[Any, _Counts]) -> tuple[Any, _Counts]:
             inner, counts = carry
@@ -133,7 +155,11 @@ def mutation(
             return inner, counts.after(info)
 
         last, counts = jax.lax.fori_loop(0, num_steps, move, (first, counts))
-        new = init(last.position, data)._replace(origin=state.origin)
+        if carries_terms:
+            _, *ends = last.log_density
+            new = ParticleState(last.position, ends[0], ends[1], state.origin)
+        else:
+            new = init(last.position, data)._replace(origin=state.origin)
         moved = (new.position - new.origin) / scale
         return new, MutationInfo(
             counts.acceptance / jnp.maximum(num_steps, 1),
@@ -142,9 +168,36 @@ def mutation(
             jnp.asarray(temperature, moved.dtype),
             new.log_start,
             new.log_end,
-            counts.evaluations + 1,
+            counts.evaluations + (not carries_terms),
             counts.gradients,
         )
+
+    return Kernel(init, step)
+
+
+class WeighingInfo(NamedTuple):
+    """Log likelihoods at both ends of a bridge."""
+
+    is_finite: Bool[Array, ""]
+    log_start: Float[Array, ""]
+    log_end: Float[Array, ""]
+    num_evaluations: Int[Array, ""]
+
+
+def weighing(bridge: Bridge) -> Kernel:
+    """Evaluates both ends of a bridge; nothing moves."""
+    log_start, log_end = bridge.ends
+
+    def init(position: Position, data: Data) -> ParticleState:
+        return ParticleState(position, log_start(position, data), log_end(position, data), position)
+
+    def step(
+        key: PRNGKeyArray, state: ParticleState, data: Data
+    ) -> tuple[ParticleState, WeighingInfo]:
+        new = init(state.position, data)
+        is_finite = jnp.isfinite(new.log_start) & jnp.isfinite(new.log_end)
+        once = jnp.ones((), jnp.int32)
+        return new, WeighingInfo(is_finite, new.log_start, new.log_end, once)
 
     return Kernel(init, step)
 

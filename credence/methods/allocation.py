@@ -1,18 +1,27 @@
-"""How many particles each level of a multilevel estimator gets.
+"""Which levels a multilevel estimator needs, and how many particles each gets.
 
-Giles, "Multilevel Monte Carlo path simulation" (2008), eq. (12): the cheapest way to a variance.
+Giles, "Multilevel Monte Carlo path simulation" (2008): eq. (12) is the cheapest way to a variance,
+section 4 tells when the finest level is fine enough.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from credence.ensemble import Ensemble, Inputs
 from credence.errors import InputError
+from credence.models.increments import prior_increments
+from credence.posterior import Posterior, num_targets
 
 LEAST_PARTICLES = 50
 """At a level: fewer know too little of their own weights."""
+
+MOST_NATS = 0.4
+"""Change of the log likelihood that particles bear without tempering."""
 
 
 def usual(num_particles: int, sizes: Sequence[int]) -> tuple[int, ...]:
@@ -34,7 +43,7 @@ def for_variance(
 
     Args:
         variance: of the estimator, in squared units of the predictions.
-        variances: V_l, of one particle's share in the level's increment; see `increment_variances`.
+        variances: V_l, of one particle's share in the level's increment; see `increments`.
         costs: C_l, of one particle at the level.
     """
     if not variance > 0:
@@ -43,8 +52,19 @@ def for_variance(
     return tuple(max(LEAST_PARTICLES, int(np.ceil(count))) for count in wanted)
 
 
-def increment_variances(pilot: Ensemble, x: Inputs) -> Float[np.ndarray, " level"]:
-    """V_l = P_l Var(Y_l) of every increment, from the runs of a pilot; the mean over predictions.
+class Increments(NamedTuple):
+    """What a pilot tells of every term of a multilevel sum, averaged over predictions."""
+
+    variances: Float[np.ndarray, " level"]
+    """V_l: of a run's term, times its particles."""
+    mean_squares: Float[np.ndarray, " level"]
+    """Of the expected terms, without what the pilot's Monte Carlo error adds."""
+    costs: Float[np.ndarray, " level"]
+    """C_l in FLOPs: of one particle, with its share of all temperatures and mutation steps."""
+
+
+def increments(pilot: Ensemble, x: Inputs) -> Increments:
+    """Variance, size and cost of every increment, from the runs of a pilot.
 
     Args:
         pilot: of `mlsmc`, with several runs.
@@ -55,13 +75,78 @@ def increment_variances(pilot: Ensemble, x: Inputs) -> Float[np.ndarray, " level
     if "increment" not in pilot.scalars or pilot.weights is None or pilot.num_chains < 2:
         raise InputError("A pilot is an ensemble of mlsmc with num_runs >= 2.")
     functions = pilot.functions(x)
-    increment, level = (pilot.scalars[name][0] for name in ("increment", "level"))
-    weights = pilot.weights * pilot.num_chains
+    increment, level, flops = (pilot.scalars[name][0] for name in ("increment", "level", "flops"))
+    weights = pilot.num_chains * pilot.weights
 
-    def variance(number: int) -> float:
+    def about(number: int) -> tuple[float, float, float]:
         mine = increment == number
         num_particles = np.sum(mine & (level == number - 1)) if number else np.sum(mine)
-        term = np.einsum("rm,rmpt->rpt", weights[:, mine], functions[:, mine])
-        return float(num_particles * np.mean(np.var(term, axis=0, ddof=1)))
+        terms = np.einsum("rm,rmpt->rpt", weights[:, mine], functions[:, mine])
+        variance = np.var(terms, axis=0, ddof=1)
+        mean_square = np.mean(terms.mean(axis=0) ** 2 - variance / len(weights))
+        return num_particles * np.mean(variance), max(mean_square, 0.0), flops[mine][0]
 
-    return np.array([variance(number) for number in range(int(increment.max()) + 1)])
+    columns = zip(*(about(number) for number in range(int(increment.max()) + 1)), strict=True)
+    return Increments(*map(np.array, columns))
+
+
+def increment_variances(pilot: Ensemble, x: Inputs) -> Float[np.ndarray, " level"]:
+    """V_l alone; see `increments`."""
+    return increments(pilot, x).variances
+
+
+def bias(found: Increments, factor: float) -> float:
+    """Root mean square error of the finest level's expectation, from the last two increments.
+
+    Giles (2008), section 4: where expected increments fall by `factor` per level, the levels that
+    are missing add up to the last increment over factor - 1; the one before guards against a last
+    one that is small by chance.
+
+    Raises:
+        InputError: for a single level, whose bias nobody can tell.
+    """
+    if len(found.mean_squares) < 2:
+        raise InputError("A bias is estimated from increments: use two levels or more.")
+    sizes = found.mean_squares[1:] ** 0.5
+    return float(max(sizes[-1], *(sizes[-2:-1] / factor), 0.0) / (factor - 1))
+
+
+def nats_between(
+    levels: Sequence[Posterior], *, num_draws: int = 200, num_rows: int = 50
+) -> Float[np.ndarray, " step"]:
+    """How much the step from one level to the next changes the log likelihood, under the prior.
+
+    Half the curvature of the log likelihood in the outputs, times the squares of the outputs'
+    increments, summed over all rows; for normal noise N E(f_l - f_{l-1})^2 / (2 sigma^2). A learnt
+    noise counts as where it starts. Particles weighed across a step that costs more than
+    `MOST_NATS` degenerate.
+
+    Args:
+        levels: from coarse to fine.
+        num_draws, num_rows: of the prior and of the data, for the estimate.
+    """
+    model, data = levels[-1].model, levels[-1].data
+    chosen = np.random.default_rng(0).permutation(len(data.x))[:num_rows]
+    x, y, weight = (leaf[chosen] for leaf in (data.x, data.y, data.weight))
+    networks = tuple(level.model.network for level in levels)
+    key = jax.random.key(0)
+    steps = prior_increments(key, model.prior, networks, x, num_draws=num_draws)  # type: ignore[arg-type]
+    noise = model.likelihood.init(num_targets(data))
+
+    def change(step: Float[Array, "point output"]) -> Float[Array, ""]:
+        def along(share: Float[Array, ""]) -> Float[Array, ""]:
+            return jnp.sum(weight * model.likelihood.log_prob(noise, share * step, y))
+
+        return -0.5 * jax.grad(jax.grad(along))(jnp.zeros((), step.dtype))
+
+    changes = jnp.mean(jax.vmap(jax.vmap(change))(steps), axis=0)
+    return np.asarray(changes, float) * len(data.x) / len(x)
+
+
+def coarsest(levels: Sequence[Posterior]) -> int:
+    """The level to start from: the coarsest one above which no step costs over `MOST_NATS`, and at
+    the latest the one before the finest."""
+    if len(levels) < 2:
+        return 0
+    too_far = np.flatnonzero(nats_between(levels) > MOST_NATS)
+    return min(int(too_far[-1]) + 1 if too_far.size else 0, len(levels) - 2)

@@ -220,25 +220,27 @@ def measured_cost(
     after their first word ("temper 8", "temper 16") count together. A resumed run counts what its
     phases took before as well.
     """
-    gradients = evaluations = 0
-    flops = 0.0
+    results = driver.results.values()
     phases: dict[str, float] = {}
     for name, result in driver.results.items():
-        with_gradient = _evaluated(result, "num_gradients")
-        values = _evaluated(result, "num_evaluations") + with_gradient
-        gradients, evaluations = gradients + with_gradient, evaluations + values
-        flops += result.num_weights * (2.0 * values + 4.0 * with_gradient)
         kind = name.split()[0]
         phases[kind] = phases.get(kind, 0.0) + result.seconds
-    in_phases = sum(result.compile_seconds for result in driver.results.values())
-    phases["compile"] = max(in_phases, compile_seconds)
+    phases["compile"] = max(sum(result.compile_seconds for result in results), compile_seconds)
     phases["other"] = max(seconds - sum(phases.values()), 0.0)
+    gradients = sum(_evaluated(result, "num_gradients") for result in results)
+    values = sum(_evaluated(result, "num_evaluations") for result in results)
     return Cost(
-        likelihood_evaluations=evaluations,
+        likelihood_evaluations=values + gradients,
         gradient_evaluations=gradients,
-        flops=flops,
+        flops=sum(map(flops, results)),
         seconds=phases,
     )
+
+
+def flops(result: PhaseResult) -> float:
+    """Of a phase: two per weight and data point for a value, four more for its gradient."""
+    values, gradients = (_evaluated(result, name) for name in ("num_evaluations", "num_gradients"))
+    return result.num_weights * (2.0 * values + 6.0 * gradients)
 
 
 def _evaluated(result: PhaseResult, count: str) -> int:

@@ -2,37 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from credence.ensemble import Ensemble, Inputs
 from credence.errors import InputError
-from credence.kernels.tempering import Bridge
 from credence.methods import allocation
 from credence.methods.base import Drawn, Method
-from credence.methods.mutation import Mutation
-from credence.methods.particles import Memory, Tempering, step_weights
-from credence.methods.smc import (
-    PARTICLES_AND_RUNS,
-    check_particles,
-    first_tuning,
-    from_prior,
-    log_likelihood,
-    log_prior,
-    prior_draws,
-    to_posterior,
-)
+from credence.methods.ladder import COUPLINGS, Ladder
+from credence.methods.levels import with_networks
+from credence.methods.mutation import Mutation, check_name
+from credence.methods.particles import Tempering
+from credence.methods.smc import PARTICLES_AND_RUNS, check_particles, from_prior
 from credence.models import nested
 from credence.models.networks import Network
-from credence.models.priors import GaussianPrior, require_positive
-from credence.posterior import BayesianModel, Data, Params, Position, Posterior
-from credence.run import Driver
+from credence.models.priors import TraceClass, require_positive
+from credence.posterior import Posterior
+from credence.run import Driver, compile_ahead
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,16 +45,21 @@ class MLSMC(Method):
 
     Args:
         widths: hidden widths of every level, from coarse to fine, the last as the posterior's
-            network; None: `num_levels` or as many as there are above `base`, each `ratio` wider.
+            network; None: `num_levels` or as many as there are above `base`, each `ratio` wider;
+            without those, from the coarsest that can be weighed up to the next one (see
+            `allocation.nats_between`).
         num_levels, base, ratio: see `models.nested.widths`.
         coarse: networks of the coarse levels, where they differ otherwise than in width.
         num_particles: of every level; one number is the coarsest level's, and `allocation.usual`
             says how many the others get. See `allocated` for a wanted variance.
         num_runs: independent runs; their spread is the Monte Carlo error.
+        coupling: "sequential" is the algorithm above. "independent", as in the paper's code: every
+            increment from particles of its own, tempered from the fine prior to prior times
+            max(L_{l-1}, L_l) and weighed from there to both levels.
         mutation: how particles move and resample, and the ESS to keep.
 
-    Scalars: log_evidence (nats) of the run; of a member its level, and the increment (term of the
-    sum) in which it counts.
+    Scalars: log_evidence (nats) of the run; of a member its level, the increment (term of the sum)
+    in which it counts, and the flops that one particle of that increment cost.
     """
 
     name: ClassVar[str] = "mlsmc"
@@ -80,9 +75,11 @@ class MLSMC(Method):
     coarse: tuple[Network, ...] = ()
     num_particles: int | tuple[int, ...] = 500
     num_runs: int = 4
+    coupling: Literal["sequential", "independent"] = "sequential"
     mutation: Mutation = field(default=Mutation())
 
     def __post_init__(self) -> None:
+        check_name("coupling", self.coupling, COUPLINGS)
         require_positive(num_runs=self.num_runs)
         for count in np.atleast_1d(self.num_particles):
             check_particles(int(count))
@@ -105,14 +102,9 @@ class MLSMC(Method):
                 f"The last level must be the posterior's own network, got {networks[-1]} for "
                 f"{network}: end widths with {_hidden(network)}."
             )
-        model, data = posterior.model, posterior.data
-        levels = [
-            Posterior(network, model.prior, model.likelihood, (data.x, data.y, data.weight))
-            for network in networks
-        ]
-        for coarse, fine in pairwise(levels):
-            _require_nested(coarse, fine)
-        return levels
+        levels = with_networks(posterior, networks)
+        is_chosen = self.coarse or self.widths or self.num_levels or self.base
+        return levels if is_chosen else levels[allocation.coarsest(levels) :]
 
     def counts(self, levels: Sequence[Posterior]) -> tuple[int, ...]:
         """Particles of every level.
@@ -139,9 +131,53 @@ class MLSMC(Method):
             x: inputs at which predictions matter.
             variance: to reach, of one run, in squared units of the network's predictions.
         """
-        sizes = np.array([level.num_weights for level in self.levels(posterior)], float)
-        variances = allocation.increment_variances(pilot, x)
-        return replace(self, num_particles=allocation.for_variance(variance, variances, sizes))
+        found = allocation.increments(pilot, x)
+        counts = allocation.for_variance(variance, found.variances, found.costs)
+        return replace(self, num_particles=counts)
+
+    def for_error(
+        self, error: float, posterior: Posterior, x: Inputs, *, seed: int = 0
+    ) -> tuple["MLSMC", Posterior]:
+        """The cheapest settings, found by pilots, that estimate expectations of the network.
+
+        Levels are added until the bias that the last increments betray is at most error / sqrt(2);
+        particles are allocated for a variance of error^2 / 2. The posterior's own network is the
+        finest that is tried. A pilot has this method's settings, with 4 runs at least.
+
+        Args:
+            error: root mean square, in units of the network's predictions, over x, of one run.
+            posterior: with a trace-class prior.
+            x: inputs at which predictions matter.
+        Returns:
+            The method, and the posterior of the finest network that it needs.
+        Raises:
+            InputError: where the posterior's network is too narrow for the error.
+        """
+        require_positive(error=error)
+        levels = self.levels(posterior)
+        factor = _decay(posterior, levels)
+        estimate = np.inf
+        for count in range(2, len(levels) + 1):
+            pilot = replace(self._upto(levels[:count]), num_runs=max(self.num_runs, 4))
+            ensemble = pilot.run(seed, levels[count - 1])
+            estimate = allocation.bias(allocation.increments(ensemble, x), factor)
+            if estimate <= error / 2**0.5:
+                method = pilot.allocated(ensemble, levels[count - 1], x, error**2 / 2)
+                return replace(method, num_runs=self.num_runs), levels[count - 1]
+        raise InputError(
+            f"The widest network, {posterior.model.network}, is still off by about {estimate:.2g}, "
+            f"more than {error / 2**0.5:.2g}: give the posterior a wider network, or accept a "
+            "larger error."
+        )
+
+    def _upto(self, levels: Sequence[Posterior]) -> "MLSMC":
+        """The same method on fewer levels."""
+        networks = tuple(level.model.network for level in levels)
+        counts = self.num_particles
+        few = {"num_particles": counts[: len(levels)]} if isinstance(counts, tuple) else {}
+        if self.coarse:
+            return replace(self, coarse=networks[:-1], **few)
+        return replace(self, widths=tuple(map(_hidden, networks)), **few)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         levels = self.levels(posterior)
@@ -149,157 +185,30 @@ class MLSMC(Method):
         tempering = Tempering(self.mutation, self.num_runs)
         key_prior, key_temper, *keys = jax.random.split(key, 1 + len(levels))
         memory, data, log_anchor = from_prior(key_prior, levels[0], driver, tempering, counts[0])
-        bridge = to_posterior(levels[0].model, levels[0].num_weights)
-        _, memory = tempering.temper("temper", key_temper, driver, bridge, memory, data)
-        members = [Members(memory.cloud.position, memory.weights, 0, 0)]
-        log_evidence = log_anchor + np.asarray(memory.log_evidence)
-        ladder = _Ladder(driver, tempering, data, levels, counts)
-        for level, key in enumerate(keys, 1):
-            bridge, memory, increment = ladder.climb(level, key, bridge, memory)
-            members += increment
-            log_evidence = log_evidence + np.asarray(memory.log_evidence)
-        embedded = [
-            _embedded(part.position, data, coarse=levels[part.level].model, fine=posterior.model)
-            for part in members
-        ]
-        weights = np.concatenate([np.asarray(part.weights) for part in members], axis=1)
-        sizes = [part.weights.shape[1] for part in members]
-        numbers = {
-            "level": np.repeat([float(part.level) for part in members], sizes),
-            "increment": np.repeat([float(part.increment) for part in members], sizes),
-        }
-        return Drawn(
-            np.concatenate(embedded, axis=1),
-            {
-                "log_evidence": np.broadcast_to(log_evidence[:, None], weights.shape),
-                **{name: np.broadcast_to(row, weights.shape) for name, row in numbers.items()},
-            },
-            weights=weights / self.num_runs,
+        ladder = Ladder(driver, tempering, data, levels, counts)
+        coupling = COUPLINGS[self.coupling]
+        ready = compile_ahead(
+            partial(coupling.compile, ladder, level + 1) for level in range(len(keys))
         )
-
-
-class Members(NamedTuple):
-    """Networks of one level, and how they count in the sum over levels."""
-
-    position: Float[Any, "run particle weight"]
-    weights: Float[Any, "run particle"]
-    level: int
-    increment: int
-    """The term of the sum over levels that they belong to."""
-
-
-@dataclass(frozen=True)
-class _Ladder:
-    """Levels, and what moves particles up them."""
-
-    driver: Driver
-    tempering: Tempering
-    data: Data
-    levels: Sequence[Posterior]
-    counts: Sequence[int]
-
-    def climb(
-        self, level: int, key: PRNGKeyArray, bridge: Bridge, memory: Memory
-    ) -> tuple[Bridge, Memory, list[Members]]:
-        """From a cloud that knows the level below to one that knows this level.
-
-        Returns:
-            This level's bridge, its memory at the end, and the members of its increment.
-        """
-        coarse, fine = self.levels[level - 1], self.levels[level]
-        driver, data, tempering = self.driver, self.data, self.tempering
-        key_move, key_new, key_weigh, key_resample, key_temper = jax.random.split(key, 5)
-        (moved, *_), tuned, _ = tempering.move(
-            f"mutate {level}", key_move, driver, bridge, memory, data, self.counts[level]
-        )
-        keys = jax.random.split(key_new, moved.shape[:2])
-        new = prior_draws(keys, data, model=fine.model)
-        positions = _extended(moved, new, data, coarse=coarse.model, fine=fine.model)
-        bridge = to_level(coarse.model, fine.model, coarse.num_weights + fine.num_weights)
-        cloud = tempering.weigh(f"weigh {level}", key_weigh, driver, bridge, positions, data)
-        tuning = first_tuning(fine, tempering.mutation)._replace(log_step_size=tuned.log_step_size)
-        first = tempering.start(key_resample, cloud, tuning)
-        later, memory = tempering.temper(
-            f"temper {level}", key_temper, driver, bridge, first, data, keep_clouds=True
-        )
-        equal = np.full(first.weights.shape, 1 / self.counts[level])
-        members = [
-            Members(positions, first.weights, level, level),
-            Members(moved, -equal, level - 1, level),
-        ]
-        _, *steps = np.diff(memory.temperatures[: int(memory.stage) + 1])  # the first is `first`'s
-        for step, cloud in zip(steps, later, strict=True):
-            weights = step_weights(cloud, step)
-            members.append(Members(cloud.position, weights - equal, level, level))
-        return bridge, memory, members
-
-
-@lru_cache(maxsize=256)
-def to_level(coarse: BayesianModel, fine: BayesianModel, num_weights: int) -> Bridge:
-    """The bridge between the posteriors of two levels, both under the fine prior."""
-
-    def log_start(position: Position, data: Data) -> Float[Any, ""]:
-        return coarse.log_likelihood(_leading(fine.unravel(position, data), coarse, data), data)
-
-    return Bridge(log_prior(fine), log_start, log_likelihood(fine), num_weights)
-
-
-def _leading(params: Params, coarse: BayesianModel, data: Data) -> Params:
-    """The coarse model's parameters inside finer ones."""
-    template = coarse.template(data).network
-    return params._replace(network=nested.leading(params.network, template))
-
-
-@partial(jax.jit, static_argnames=("coarse", "fine"))
-def _extended(
-    coarse_positions: Float[Any, "run particle weight"],
-    fine_draws: Float[Any, "run particle new"],
-    data: Data,
-    *,
-    coarse: BayesianModel,
-    fine: BayesianModel,
-) -> Float[Any, "run particle new"]:
-    """Coarse particles with the entries that are new at the fine level, drawn from its prior."""
-
-    def one(position: Position, draw: Float[Any, " new"]) -> Float[Any, " new"]:
-        params, new = coarse.unravel(position, data), fine.unravel(draw, data)
-        network = nested.extended(params.network, new.network)
-        return ravel_pytree(params._replace(network=network))[0]
-
-    return jax.vmap(jax.vmap(one))(coarse_positions, fine_draws)
-
-
-@partial(jax.jit, static_argnames=("coarse", "fine"))
-def _embedded(
-    positions: Float[Any, "run particle weight"],
-    data: Data,
-    *,
-    coarse: BayesianModel,
-    fine: BayesianModel,
-) -> Float[Any, "run particle new"]:
-    """Coarse networks as fine ones that are the same functions."""
-
-    def one(position: Position) -> Float[Any, " new"]:
-        params = coarse.unravel(position, data)
-        network = nested.embedded(params.network, fine.template(data).network)
-        return ravel_pytree(params._replace(network=network))[0]
-
-    return jax.vmap(jax.vmap(one))(positions)
-
-
-def _require_nested(coarse: Posterior, fine: Posterior) -> None:
-    """Refuse levels of which one is not the leading block of the next, prior included."""
-    prior = fine.model.prior
-    if not isinstance(prior, GaussianPrior):
-        raise InputError(f"Multilevel SMC needs a Gaussian prior, got {prior}: use TraceClass.")
-    small, large = (level.model.template(level.data).network for level in (coarse, fine))
-    if not nested.is_nested(prior, coarse.model.network, small, fine.model.network, large):
-        raise InputError(
-            f"{prior} is not nested: its law of a coarse network's weights changes with the width. "
-            "Use the trace-class prior, models.TraceClass(alpha=2)."
-        )
+        rungs = [ladder.first(key_temper, memory)]
+        for level, (key, program) in enumerate(zip(keys, ready, strict=True), 1):
+            program.result()
+            rungs.append(coupling.climb(ladder, level, key, rungs[-1]))
+        return ladder.telescoped(rungs, log_anchor)
 
 
 def _hidden(network: Any) -> tuple[int, ...]:
     """Hidden widths of an MLP, inside a wrapper or not."""
     return getattr(getattr(network, "network", network), "hidden", ())
+
+
+def _decay(posterior: Posterior, levels: Sequence[Posterior]) -> float:
+    """By how much expected increments fall from one level to the next: ratio^(2 alpha - 1)."""
+    prior = posterior.model.prior
+    if not isinstance(prior, TraceClass):
+        raise InputError(f"Only a TraceClass prior says how fast levels converge, got {prior}.")
+    widths = [_hidden(level.model.network) for level in levels]
+    if len(widths) < 2 or not widths[0]:
+        raise InputError("Levels that differ in width are needed to estimate a bias.")
+    ratio = min(fine / coarse for fine, coarse in zip(widths[-1], widths[-2], strict=True))
+    return ratio ** (2 * prior.alpha - 1)

@@ -28,6 +28,14 @@ STEPS_PER_LOOK = 5
 PLATEAU = 0.05
 """Growth of the distance per look below which particles are as far away as they get."""
 
+STUCK = 0.99
+"""Autocorrelation above which a given number of steps has not moved the particles."""
+
+
+class StuckParticlesWarning(UserWarning):
+    """Particles remember where they came from: evidence and posterior may be off by more than the
+    spread of the runs shows."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mutation:
@@ -59,8 +67,8 @@ class Mutation:
     ess_target: float = 0.5
 
     def __post_init__(self) -> None:
-        _check_name("mutation kernel", self.kernel, _FAMILIES)
-        _check_name("resampling", self.resampling, RESAMPLING)
+        check_name("mutation kernel", self.kernel, _FAMILIES)
+        check_name("resampling", self.resampling, RESAMPLING)
         require_positive(
             max_steps=self.max_steps,
             num_steps=self._steps_per_look,
@@ -78,7 +86,7 @@ class Mutation:
         """For the driver."""
         family = _FAMILIES[self.kernel]
         static = (("build", family.build),)
-        return Recipe(mutation, bridge, static, family.fixed_cost)  # type: ignore[arg-type]
+        return Recipe(mutation, bridge, static, family.fixed_cost)
 
     def first(
         self, reference_mean: Float[Any, " weight"], reference_std: Float[Any, " weight"]
@@ -117,14 +125,24 @@ class Mutation:
             growth=np.asarray(distance / before - 1 if before > 0 else np.inf),
         )
 
-    def has_moved(self, tuning: "Tuning") -> bool:
-        """Whether the particles have moved enough at their temperature."""
+    def is_done(self, tuning: "Tuning") -> bool:
+        """Whether the particles stop at their temperature: moved enough, or out of steps."""
         return (
             self.num_steps is not None
-            or bool(1 - 0.5 * tuning.distance <= self.autocorrelation)
-            or bool(tuning.growth < PLATEAU)
+            or self._have_moved(tuning)
             or int(tuning.steps_taken) >= self.max_steps
         )
+
+    def is_stuck(self, tuning: "Tuning") -> bool:
+        """Whether they stopped before they had moved enough; where num_steps is given, before they
+        had moved at all."""
+        if self.num_steps is not None:
+            return bool(1 - 0.5 * tuning.distance > STUCK)
+        return self.is_done(tuning) and not self._have_moved(tuning)
+
+    def _have_moved(self, tuning: "Tuning") -> bool:
+        has_forgotten = 1 - 0.5 * tuning.distance <= self.autocorrelation
+        return bool(has_forgotten or tuning.growth < PLATEAU)
 
     @property
     def _steps_per_look(self) -> int:
@@ -216,6 +234,7 @@ _FAMILIES = {
 }
 
 
-def _check_name(what: str, name: str, known: Mapping[str, Any]) -> None:
+def check_name(what: str, name: str, known: Mapping[str, Any]) -> None:
+    """Refuse a name that is not among those known."""
     if name not in known:
         raise InputError(f"Unknown {what} {name!r}: choose one of {', '.join(known)}.")

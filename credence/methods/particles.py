@@ -5,6 +5,7 @@ temperature per block; between blocks they are weighed for the next temperature 
 Runs share temperatures and settings but no particles: their spread is the Monte Carlo error.
 """
 
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,18 +16,25 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.errors import InputError, Interrupted
+from credence.errors import InputError, Interrupted, plural
+from credence.kernels.base import Recipe
 from credence.kernels.resampling import RESAMPLING, temperature_step
-from credence.kernels.tempering import Bridge, ParticleState
-from credence.methods.mutation import Mutation, Tuning
+from credence.kernels.tempering import Bridge, ParticleState, weighing
+from credence.methods.mutation import Mutation, StuckParticlesWarning, Tuning
 from credence.posterior import Data
-from credence.run import Adapter, Block, Driver, PhaseResult, fixed
+from credence.run import (
+    Adapter,
+    Block,
+    Driver,
+    PhaseResult,
+    chain_devices,
+    fixed,
+    run_block,
+    spread,
+)
 
 MOST_TEMPERATURES = 500
 """A path that needs more is refused: its ends are too far apart for these particles."""
-
-MOST_BLOCKS = 100 * MOST_TEMPERATURES
-"""Only a bound for the driver: `Mutation.max_steps` ends a temperature long before."""
 
 
 class Cloud(NamedTuple):
@@ -51,6 +59,8 @@ class Memory(NamedTuple):
     """At the temperature, over that at the start, in nats."""
     temperatures: Float[Array, " temperature"]
     """Those visited, from 0, then ones."""
+    num_stuck: Array
+    """Temperatures at which the particles stopped before they had moved enough."""
     tuning: Tuning
 
 
@@ -79,14 +89,22 @@ class Tempering:
         positions: Float[Array, "run particle weight"],
         data: Data,
     ) -> Cloud:
-        """Particles with their likelihoods: a mutation of no steps, so that the work is counted."""
+        """Particles with their likelihoods, in a phase of its own, so that the work is counted."""
         shape = positions.shape
         flat = positions.reshape(-1, shape[-1])
-        zero, one = jnp.zeros(len(flat), flat.dtype), np.ones(shape[-1], flat.dtype)
-        settings = self.mutation.settings(self.mutation.first(0 * one, one), 0.0 * one[0])
-        still = fixed(**{**settings, "num_steps": np.zeros((), np.int32)})
-        states = ParticleState(flat, zero, zero, flat)
-        phase = self._phase(name, key, driver, bridge, states, data, still)
+        zero = jnp.zeros(len(flat), flat.dtype)
+        phase = driver.phase(
+            name,
+            key,
+            Recipe(weighing, bridge),
+            flat,
+            data,
+            fixed(),
+            num_steps=1,
+            states=ParticleState(flat, zero, zero, flat),
+            keep_draws=False,
+            num_weights=bridge.num_weights,
+        )
         leaves = map(np.asarray, phase.states[:3])
         return Cloud(*(leaf.reshape(*shape[:2], *leaf.shape[1:]) for leaf in leaves))
 
@@ -112,6 +130,7 @@ class Tempering:
             jnp.full((runs, particles), 1 / particles, dtype),
             jnp.zeros(runs, dtype),
             ones.at[0].set(0.0),
+            jnp.zeros((), jnp.int32),
             tuning,
         )
         return weighed(blank, target=self.mutation.ess_target)
@@ -138,15 +157,14 @@ class Tempering:
             return [], memory
         states = self.resampled(memory, memory.weights.shape[1] // self.chain_length)
         adapter = Adapter(memory, self._settings, self._update, is_finished, self._rearrange)
-        phase = self._phase(
-            name, key, driver, bridge, states, data, adapter, MOST_BLOCKS, keep_clouds
-        )
+        phase = self._phase(name, key, driver, bridge, states, data, adapter, keep_clouds)
         memory = phase.memory
         if not is_finished(memory):
             raise Interrupted(
                 f"Time ran out in phase '{name}' at temperature {float(memory.temperature):.3g}, "
                 "before the posterior was reached: give more seconds or use fewer particles."
             )
+        self._warn(name, int(memory.num_stuck), int(memory.stage))
         return self._weighed_clouds(phase) if keep_clouds else [], memory
 
     def move(
@@ -169,14 +187,36 @@ class Tempering:
             memory.tuning,
             lambda tuning: self.mutation.settings(tuning, memory.temperature),
             lambda tuning, block: self.mutation.after(tuning, block.info),
-            self.mutation.has_moved,
+            self.mutation.is_done,
         )
-        phase = self._phase(
-            name, key, driver, bridge, states, data, adapter, MOST_BLOCKS, keep_draws=True
-        )
+        phase = self._phase(name, key, driver, bridge, states, data, adapter, keep_draws=True)
+        self._warn(name, int(self.mutation.is_stuck(phase.memory)), 1)
         cloud = jax.tree.map(lambda leaf: leaf[-1], self._clouds(phase.draws, phase.info))
         rates = phase.info["acceptance_rate"][:, -self.chain_length :]
         return cloud, phase.memory, rates.reshape(self.num_runs, -1)
+
+    def compile(self, bridge: Bridge, template: Tuning, num_particles: int, data: Data) -> None:
+        """Compile the program that moves so many particles of every run along a bridge.
+
+        Args:
+            template: of the tuning.
+        """
+        num_chains = self.num_runs * (num_particles // self.chain_length)
+        zero = jnp.zeros((num_chains, len(template.std)), template.std.dtype)
+        nothing = jnp.zeros(num_chains, zero.dtype)
+        settings = self.mutation.settings(template, jnp.zeros((), zero.dtype))
+        devices = chain_devices(num_chains)
+        run_block(
+            jax.random.key(0),
+            spread(ParticleState(zero, nothing, nothing, zero), devices),
+            {**settings, "num_steps": np.zeros((), np.int32)},
+            data,
+            recipe=self.mutation.recipe(bridge),
+            num_draws=self.chain_length,
+            thinning=1,
+            batch_size=None,
+            devices=devices,
+        )
 
     def resampled(self, memory: Memory, num_chains: int) -> ParticleState:
         """Particles of every run, equally weighted, likelihoods with them."""
@@ -191,8 +231,7 @@ class Tempering:
         states: ParticleState,
         data: Data,
         adapter: Adapter,
-        num_blocks: int = 1,
-        keep_draws: bool = False,
+        keep_draws: bool,
     ) -> PhaseResult:
         driver.progress.monitor = None  # particles are no chains: R-hat on the way says nothing
         return driver.phase(
@@ -202,12 +241,23 @@ class Tempering:
             states.position,
             data,
             adapter,
-            num_steps=num_blocks * self.chain_length,
+            num_steps=None,
             block_steps=self.chain_length,
             states=states,
             keep_draws=keep_draws,
             num_weights=bridge.num_weights,
         )
+
+    def _warn(self, name: str, num_stuck: int, num_temperatures: int) -> None:
+        if num_stuck:
+            warnings.warn(
+                f"In phase '{name}' the particles stopped before they had moved enough, at "
+                f"{num_stuck} of {plural(num_temperatures, 'temperature')}: evidence and posterior "
+                "may be off by more than the runs differ. Allow more steps, or use the kernel "
+                "'hmc', or more particles.",
+                StuckParticlesWarning,
+                stacklevel=2,
+            )
 
     def _settings(self, memory: Memory) -> Any:
         return self.mutation.settings(memory.tuning, memory.temperature)
@@ -220,10 +270,12 @@ class Tempering:
             )
         tuning = self.mutation.after(memory.tuning, block.info)
         memory = memory._replace(tuning=tuning)
-        if not self.mutation.has_moved(tuning):
+        if not self.mutation.is_done(tuning):
             return memory
+        num_stuck = memory.num_stuck + self.mutation.is_stuck(tuning)
         cloud = jax.tree.map(lambda leaf: leaf[0], self._clouds(block.draws, block.info))
-        return weighed(memory._replace(cloud=cloud), target=self.mutation.ess_target)
+        memory = memory._replace(cloud=cloud, num_stuck=num_stuck)
+        return weighed(memory, target=self.mutation.ess_target)
 
     def _rearrange(self, memory: Memory, block: Block) -> Any:
         is_new = int(memory.tuning.steps_taken) == 0
@@ -251,6 +303,13 @@ class Tempering:
             return split.reshape(len(split), self.num_runs, -1, *rest)
 
         return Cloud(stages(draws), stages(info["log_start"]), stages(info["log_end"]))
+
+
+def without_start(memory: Memory) -> Memory:
+    """At the end of a bridge the start does not count: the same particles on a bridge to there from
+    the prior."""
+    zero = jnp.zeros_like(memory.cloud.log_start)
+    return memory._replace(cloud=memory.cloud._replace(log_start=zero))
 
 
 def log_ratios(cloud: Cloud) -> Float[Array, "run particle"]:

@@ -7,6 +7,7 @@ particle. Accelerators take all particles at once. `benchmarks/throughput.py` me
 """
 
 from collections.abc import Callable
+from functools import cache
 from math import ceil
 from typing import Any
 
@@ -32,8 +33,9 @@ def chunked(log_density: LogDensity) -> LogDensity:
     Raises:
         NotImplementedError: when differentiated with respect to data.
     """
-    values = _over_particles(log_density, log_density)
-    values_and_gradients = _over_particles(jax.value_and_grad(log_density), log_density)
+    size = _size(log_density)
+    values = _over_particles(log_density, size)
+    values_and_gradients = _over_particles(jax.value_and_grad(log_density), size)
 
     @jax.custom_vjp
     def one(position: Position, data: Any) -> Float[Array, ""]:
@@ -60,13 +62,24 @@ def chunk_size(log_density: LogDensity, position: Any, data: Any) -> int:
     return max(1, CHUNK_BYTES // max(1, bytes_per_particle))
 
 
-def _over_particles(function: Callable, log_density: LogDensity) -> Callable:
-    """function(position, data) mapped over positions (particle, weight), in chunks."""
+def _size(log_density: LogDensity) -> Callable[[Any, Any, int], int]:
+    """size(position, data, num_particles) of a chunk; traces log_density once for each shape."""
+
+    @cache
+    def found(tree: Any, *leaves: jax.ShapeDtypeStruct) -> int:
+        return chunk_size(log_density, *jax.tree.unflatten(tree, leaves))
 
     def size(position: Any, data: Any, num_particles: int) -> int:
         if jax.default_backend() != "cpu":
             return num_particles
-        return chunk_size(log_density, position, data)
+        leaves, tree = jax.tree.flatten((position, data))
+        return found(tree, *(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves))
+
+    return size
+
+
+def _over_particles(function: Callable, size: Callable[[Any, Any, int], int]) -> Callable:
+    """function(position, data) mapped over positions (particle, weight), in chunks."""
 
     def plain(positions: Float[Array, "particle weight"], data: Any) -> Any:
         shared = jax.tree.map(lambda _: False, data)

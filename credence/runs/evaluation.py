@@ -60,10 +60,23 @@ def metrics(model: BNNRegressor | BNNClassifier, found: Arrays, n_train: int) ->
         "num_chains": model.ensemble_.num_chains,
         "num_draws": model.ensemble_.num_draws,
         "stopped": model.ensemble_.provenance.stopped,
+        **_evidence(model, n_train),
         "divergences": int(np.sum(model.ensemble_.scalars.get("is_divergent", np.zeros(1)) > 0)),
         "seconds": {name: round(value, 3) for name, value in cost.seconds.items()},
         "likelihood_evaluations": cost.likelihood_evaluations,
         "gradient_evaluations": cost.gradient_evaluations,
+    }
+
+
+def _evidence(model: BNNRegressor | BNNClassifier, n_train: int) -> dict[str, float | None]:
+    """Of the training targets in their own units, where the method estimates it."""
+    found = model.ensemble_.log_evidence()
+    if found is None:
+        return {}
+    log_scale = np.log(model.target_scaler_.scale).sum() if isinstance(model, BNNRegressor) else 0.0
+    return {
+        "log_evidence": _plain(found.nats - n_train * log_scale),
+        "log_evidence_error": _plain(found.standard_error),
     }
 
 

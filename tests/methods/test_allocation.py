@@ -1,5 +1,7 @@
 """Particles per level: the cheapest way to a variance, and the variances a pilot finds."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from credence import Posterior
 from credence.errors import InputError
 from credence.methods import MLSMC, SMC, Mutation, allocation
 from credence.models import MLP, Normal, TraceClass
+from credence.models.increments import exact_second_moment
 
 VARIANCES = np.array([4.0, 0.5, 0.06, 0.008])
 COSTS = np.array([10.0, 21.0, 44.0, 90.0])
@@ -45,16 +48,15 @@ def test_a_pilot_finds_the_variance_of_every_increment() -> None:
     )
     pilot = method.run(0, posterior)
     assert pilot.weights is not None
-    found = allocation.increment_variances(pilot, x)
+    found, _, costs = allocation.increments(pilot, x)
+    np.testing.assert_allclose(3 * np.dot(costs, (100, 50)), pilot.cost.flops, rtol=1e-6)
     functions = pilot.functions(x)[..., 0]
     for number, count in enumerate((100, 50)):
         part = 3 * pilot.weights * (pilot.scalars["increment"] == number)
         terms = np.sum(part[..., None] * functions, axis=1)
         np.testing.assert_allclose(found[number], count * terms.var(axis=0, ddof=1).mean(), 1e-4)
-    assert found[1] < found[0]
     better = method.allocated(pilot, posterior, x, variance=1e-5)
-    assert isinstance(better.num_particles, tuple)
-    assert better.num_particles[0] > better.num_particles[1] >= 50
+    assert better.num_particles == allocation.for_variance(1e-5, found, costs)
     with pytest.raises(InputError, match="must be > 0"):
         method.allocated(pilot, posterior, x, variance=0.0)
 
@@ -65,3 +67,60 @@ def test_a_pilot_of_another_method_is_refused() -> None:
     pilot = SMC(num_particles=10, num_runs=2, mutation=Mutation(num_steps=1)).run(0, posterior)
     with pytest.raises(InputError, match="ensemble of mlsmc"):
         allocation.increment_variances(pilot, x)
+
+
+def wide(noise_std: float, width: int = 256, num_rows: int = 200) -> Posterior:
+    """The paper's regression."""
+    x = np.random.default_rng(1).normal(2.0, 0.5**0.5, (num_rows, 10))
+    return Posterior(MLP(1, (width,)), TraceClass(2.0), Normal(noise_std), (x, x[:, 0]))
+
+
+def test_nats_between_levels_are_those_of_the_closed_form() -> None:
+    """N E(f_l - f_{l-1})^2 / (2 sigma^2)."""
+    posterior = wide(0.1)
+    levels = MLSMC(base=8).levels(posterior)
+    found = allocation.nats_between(levels, num_draws=4000, num_rows=200)
+    networks = [level.model.network for level in levels]
+    x = np.asarray(posterior.data.x)
+    exact = [
+        np.sum(exact_second_moment(TraceClass(2.0), coarse, fine, x)) / (2 * 0.1**2)
+        for coarse, fine in pairwise(networks)
+    ]
+    print(found, exact)
+    np.testing.assert_allclose(found, exact, rtol=0.15)  # 3 standard errors of 4000 draws
+    wrong = allocation.nats_between(MLSMC(base=8).levels(wide(0.13)), num_draws=4000, num_rows=200)
+    assert not np.allclose(wrong, exact, rtol=0.15)
+
+
+@pytest.mark.parametrize(("noise_std", "width"), [(0.5, 16), (0.1, 32), (0.01, 128)])
+def test_the_coarsest_level_is_one_that_can_be_weighed(noise_std: float, width: int) -> None:
+    levels = MLSMC().levels(wide(noise_std))
+    assert levels[0].model.network.hidden == (width,)  # type: ignore[attr-defined]
+    assert levels[-1].model.network.hidden == (256,)  # type: ignore[attr-defined]
+    assert len(MLSMC(base=8).levels(wide(noise_std))) == 6
+
+
+def test_bias_is_what_a_geometric_series_still_lacks() -> None:
+    """Increments 4^-l sum up to the last over 3 beyond it; a small last one is not trusted."""
+    steps = np.array([7.0, *(4.0 ** -np.arange(4))])
+    found = allocation.Increments(np.ones(5), steps**2, np.ones(5))
+    np.testing.assert_allclose(allocation.bias(found, 4.0), 4.0**-3 / 3)
+    lucky = allocation.Increments(np.ones(5), np.append(steps[:-1], 1e-6) ** 2, np.ones(5))
+    np.testing.assert_allclose(allocation.bias(lucky, 4.0), 4.0**-3 / 3)
+    with pytest.raises(InputError, match="two levels or more"):
+        allocation.bias(allocation.Increments(*np.ones((3, 1))), 4.0)
+
+
+@pytest.mark.slow
+def test_for_error_stops_at_the_level_that_suffices() -> None:
+    posterior = wide(0.5, width=32, num_rows=50)
+    x = np.asarray(posterior.data.x)[:5]
+    method = MLSMC(base=4, num_particles=200, num_runs=4, mutation=Mutation(num_steps=5))
+    found, narrower = method.for_error(0.3, posterior, x)
+    assert isinstance(found.num_particles, tuple)
+    assert len(found.num_particles) == len(found.levels(narrower)) == 2
+    assert narrower.model.network.hidden == (8,)  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="give the posterior a wider network"):
+        method.for_error(1e-7, posterior, x)
+    with pytest.raises(InputError, match="error must be > 0"):
+        method.for_error(0.0, posterior, x)

@@ -1,5 +1,6 @@
 """Sequential Monte Carlo: evidence and posterior against closed forms, over independent runs."""
 
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from credence.ensemble import Ensemble
 from credence.errors import InputError, Interrupted
 from credence.methods import METHODS
 from credence.methods import particles as particles_module
-from credence.methods.mutation import Mutation
+from credence.methods.mutation import Mutation, StuckParticlesWarning
 from credence.methods.smc import SMC
 from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
 from credence.posterior import Posterior
@@ -268,9 +269,36 @@ def test_a_mutation_that_moved_nothing_goes_on_with_smaller_steps() -> None:
     for _ in range(3):
         smaller = mutation.after(tuning, refused)
         assert smaller.log_step_size < tuning.log_step_size
-        assert not mutation.has_moved(smaller)
+        assert not mutation.is_done(smaller)
         tuning = smaller
-    assert mutation.has_moved(mutation.after(tuning, refused))
+    last = mutation.after(tuning, refused)
+    assert mutation.is_done(last)
+    assert mutation.is_stuck(last)
+
+
+@pytest.mark.parametrize(
+    ("num_steps", "distance", "is_stuck"),
+    [(None, 0.5, True), (None, 1.2, False), (3, 0.001, True), (3, 0.5, False)],
+)
+def test_particles_are_stuck_where_they_remember(
+    num_steps: int | None, distance: float, is_stuck: bool
+) -> None:
+    """Correlated by more than one half when their steps are used up; by 0.99 after given steps."""
+    mutation = Mutation(num_steps=num_steps, max_steps=5)
+    moved = {"acceptance_rate": jnp.full(4, 0.8), "distance": jnp.full(4, distance)}
+    tuning = mutation.after(mutation.first(np.zeros(3), np.ones(3)), moved)
+    assert mutation.is_done(tuning)
+    assert mutation.is_stuck(tuning) == is_stuck
+
+
+def test_stuck_particles_are_told_of() -> None:
+    method = SMC(num_particles=20, num_runs=2, mutation=Mutation(kernel="mala", max_steps=1))
+    with pytest.warns(StuckParticlesWarning) as told:
+        method.run(0, PROBLEM.posterior)
+    tempering, sampling = (str(warning.message) for warning in told)
+    assert re.match(r"In phase 'temper' the particles stopped .* \d+ of \d+ temp", tempering)
+    assert "In phase 'sample'" in sampling
+    assert "at 1 of 1 temperature:" in sampling
 
 
 def settings(**changes: Any) -> Any:
