@@ -85,7 +85,7 @@ class Mutation:
     def recipe(self, bridge: Bridge) -> Recipe:
         """For the driver."""
         family = _FAMILIES[self.kernel]
-        static = (("build", family.build),)
+        static = (("build", family.build), ("carries_terms", family.build is pcn))
         return Recipe(mutation, bridge, static, family.fixed_cost)
 
     def first(

@@ -63,11 +63,10 @@ def tempered(temperature: float) -> GaussianTarget:
     return GaussianTarget(f"t={temperature}", np.linalg.solve(precision, pull), cholesky)
 
 
+PCN = pcn, {"step_size": 0.5, "reference_mean": 0.1 * SCALE, "reference_std": 0.7 * SCALE}
 KERNELS: dict[str, tuple[Callable[..., Kernel], dict[str, Any]]] = {
-    "pcn": (
-        pcn,
-        {"step_size": 0.5, "reference_mean": 0.1 * SCALE, "reference_std": 0.7 * SCALE},
-    ),
+    "pcn": PCN,
+    "pcn_terms": PCN,
     "hmc": (
         leapfrogs,
         {"step_size": 0.5, "inverse_mass": 0.3 * SCALE, "num_integration_steps": 3},
@@ -91,6 +90,7 @@ def moved(
         num_steps=num_steps,
         scale=SCALE,
         settings=jax.tree.map(jnp.asarray, settings),
+        carries_terms=kernel == "pcn_terms",
     ).step
     keys = jax.random.split(jax.random.key(0), len(states.position))
     return jax.vmap(lambda key, state: step(key, state, DATA))(keys, states)
@@ -137,7 +137,7 @@ def test_carried_likelihoods_are_those_of_the_position(kernel: str, temperature:
     assert np.all(info.temperature == temperature)
 
 
-@kernels
+@pytest.mark.parametrize("kernel", ["pcn", "hmc", "mala"])
 def test_no_steps_only_evaluate(kernel: str) -> None:
     """Whatever likelihoods the particles came with."""
     starts = exact_starts(0.3)
@@ -160,6 +160,16 @@ def test_a_mutation_says_what_it_cost_and_how_far_it_went() -> None:
         distance = np.mean(((ends.position - starts.position) / SCALE) ** 2, axis=1)
         np.testing.assert_allclose(told.distance, distance, rtol=1e-10)
     assert np.all(moved(starts, 0.3, 5, "pcn")[1].num_evaluations == 6)  # and once at the end
+
+
+@temperatures
+def test_a_kernel_that_carries_terms_saves_one_evaluation(temperature: float) -> None:
+    """And does the same."""
+    starts = exact_starts(temperature)
+    plain, told = moved(starts, temperature, 5, "pcn")
+    states, info = moved(starts, temperature, 5, "pcn_terms")
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-10), states, plain)
+    assert np.all(info.num_evaluations == told.num_evaluations - 1)
 
 
 @kernels
