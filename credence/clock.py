@@ -56,6 +56,12 @@ class _Running(threading.local):
 _running = _Running()
 
 
+def count_compilation(seconds: float) -> None:
+    """Add time that this thread has just spent waiting for another one that compiles."""
+    for clock in _running.clocks:
+        clock.add(seconds)
+
+
 def _listen() -> None:
     """Register with JAX, once per process: it keeps listeners for good."""
     global _is_listening

@@ -164,14 +164,18 @@ class Ensemble:
     def log_evidence(self) -> "LogEvidence | None":
         """Of the data as the posterior has them, from `smc` and `mlsmc`; None from other methods.
 
-        The mean is over the runs' evidences, which are unbiased, not over their logarithms.
+        The mean is over the runs' evidences, which are unbiased (up to the adaptation of their
+        temperatures), not over their logarithms. The standard error is that of this mean or of the
+        mean logarithm, whichever is larger: where one run dominates, the first says nothing.
         """
         if "log_evidence" not in self.scalars:
             return None
         runs = np.asarray(self.scalars["log_evidence"], float)[:, 0]
         ratios = np.exp(runs - runs.max())
         mean, count = ratios.mean(), len(runs)
-        error = ratios.std(ddof=1) / mean / count**0.5 if count > 1 else np.nan
+        if count == 1:
+            return LogEvidence(float(runs[0]), np.nan)
+        error = max(ratios.std(ddof=1) / mean, runs.std(ddof=1)) / count**0.5
         return LogEvidence(float(runs.max() + np.log(mean)), float(error))
 
     def __repr__(self) -> str:

@@ -29,6 +29,10 @@ class Interrupted(CredenceError):
     """The user stopped the run before there was anything to return."""
 
 
+class OutOfTime(Interrupted):
+    """The time budget was spent before there was anything to return."""
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """`" Did you mean 'nearest'?"` (with its leading space), or nothing if no candidate is near.
 

@@ -14,9 +14,9 @@ number of devices draws from the same law; compiled code for other shapes may ro
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from credence.checkpoint import claim_folder, load_tree, save_tree
-from credence.clock import CompileClock
+from credence.clock import CompileClock, count_compilation
 from credence.environment import num_cores
 from credence.errors import Interrupted
 from credence.kernels.base import Recipe, Settings
@@ -148,7 +148,8 @@ class _Phase:
         start = time.perf_counter()
         with CompileClock() as clock:
             block = self.program(*self._arguments())
-            memory = self.adapter.update(self.saved.memory, block)
+            updated = self.adapter.update(self.saved.memory, block)
+            memory = jax.tree.map(_as_restored, updated, self.saved.memory)
             states = self.adapter.rearrange(memory, block)
             self.blocks.append(jax.device_get(_stored(block, self.keep_draws)))
         self.saved = _Saved(
@@ -184,7 +185,8 @@ class Driver(AbstractContextManager["Driver"]):
         folder: where checkpoints go; None keeps none.
         progress: what shows progress; see `credence.progress`.
         max_seconds: wall-clock budget of the whole run, compilation included; every phase runs at
-            least one block. A phase that time ended stays ended when the run is resumed.
+            least one block. A phase that time ended stays ended when the run is resumed, unless it
+            is open-ended: what it has is of no use.
         identity: what makes the run what it is (method, settings, key, data), as JSON values; the
             folder refuses a run with another.
     Raises, on entry:
@@ -197,7 +199,7 @@ class Driver(AbstractContextManager["Driver"]):
     identity: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = field(default=False, init=False)
     stopped: Literal["finished", "time", "interrupt"] = field(default="finished", init=False)
-    """Whether the last phase has all its draws, and if not, why."""
+    """Whether every phase has all its draws, and if not, why."""
     results: dict[str, PhaseResult] = field(default_factory=dict, init=False)
     _entered: float = field(default_factory=time.perf_counter, init=False)
     _earlier_seconds: float = field(default=0.0, init=False)
@@ -273,11 +275,14 @@ class Driver(AbstractContextManager["Driver"]):
                 line.show(*stored)
             while not (phase.saved.done or self.interrupted):
                 phase.advance()
-                if len(phase.blocks) == num_blocks or self._is_late(budget_share):
+                is_late = self._is_late(budget_share)
+                if len(phase.blocks) == num_blocks or (is_late and num_blocks):
                     phase.saved = phase.saved._replace(done=True)
                 phase.save()
                 line.advance(block_draws)
                 line.show(*phase.blocks[-1])
+                if is_late:
+                    break
             if phase.saved.done:
                 line.finish()
 
@@ -287,8 +292,8 @@ class Driver(AbstractContextManager["Driver"]):
                 + ("." if self.folder is None else ": resume to go on where it stopped.")
             )
         is_whole = len(phase.blocks) == num_blocks or adapter.finished(phase.saved.memory)
-        cause = "time" if phase.saved.done else "interrupt"
-        self.stopped = "finished" if is_whole else cause
+        if not is_whole:
+            self.stopped = "interrupt" if self.interrupted else "time"
         num_rows = min(batch_size or len(data.x), len(data.x))
         num_weights = num_weights or positions.shape[-1]
         self.results[name] = _collect(
@@ -328,11 +333,12 @@ class Driver(AbstractContextManager["Driver"]):
         self.progress.say("Stopping after this block; Ctrl-C again stops at once.")
 
 
-def compile_ahead(jobs: Iterable[Callable[[], Any]]) -> list[Future[Any]]:
-    """Start calls that compile programs, in threads; `result()` waits for one.
+@contextmanager
+def compile_ahead(jobs: Iterable[Callable[[], Any]]) -> Iterator[list[Callable[[], None]]]:
+    """Calls that compile programs, in threads while the context is open; yields waits for them.
 
     Compilers use a core each, and one core is enough for tracing, so the next phases' programs are
-    ready when the run gets there.
+    ready when the run gets there. Time spent waiting counts as compilation.
     """
     double = jnp.result_type(float) == jnp.float64  # what `jax.enable_x64` says holds for a thread
 
@@ -340,10 +346,25 @@ def compile_ahead(jobs: Iterable[Callable[[], Any]]) -> list[Future[Any]]:
         with jax.enable_x64(bool(double)):
             return job()
 
+    def wait(future: Future[Any]) -> None:
+        start = time.perf_counter()
+        future.result()
+        count_compilation(time.perf_counter() - start)
+
     pool = ThreadPoolExecutor(num_cores())
-    futures = [pool.submit(call, job) for job in jobs]
-    pool.shutdown(wait=False)
-    return futures
+    try:
+        yield [partial(wait, pool.submit(call, job)) for job in jobs]
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _as_restored(new: Any, old: Any) -> Any:
+    """A leaf of the memory as `load_tree` would give it back: of the type it had at the start, so
+    that a resumed run rounds as one that never stopped."""
+    if not isinstance(old, jax.Array):
+        return np.asarray(new)
+    is_same = isinstance(new, jax.Array) and new.dtype == old.dtype
+    return new if is_same else jnp.asarray(new, old.dtype)
 
 
 def _draws(num_steps: int | None, thinning: int, block_steps: int) -> tuple[int | None, int]:

@@ -64,7 +64,12 @@ def test_log_evidence_averages_evidences_of_runs() -> None:
     found = replace(ensemble, scalars={"log_evidence": runs}).log_evidence()
     assert found is not None
     np.testing.assert_allclose(found.nats, np.log(3e-300))
-    np.testing.assert_allclose(found.standard_error, np.std([2, 4], ddof=1) / 2**0.5 / 3)
+    np.testing.assert_allclose(found.standard_error, np.log(2) / 2)
+    apart = np.array([0.0, 50.0, 100.0, 150.0])[:, None] * np.ones((4, 3))
+    wide = replace(ensemble, scalars={"log_evidence": apart}).log_evidence()
+    assert wide is not None
+    np.testing.assert_allclose(wide.nats, 150 - np.log(4))
+    assert wide.standard_error > 30  # not 1
 
 
 def test_weights_count() -> None:

@@ -66,12 +66,18 @@ def fit(
 
 
 @app.command(epilog="Example: credence resume houses-run")
-def resume(run: options.Run, as_json: options.Json = False) -> None:
+def resume(
+    run: options.Run,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Of the whole run, what it took before included.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
     """Go on where a killed or interrupted run stopped."""
     from credence.runs import workflow
 
     prepare()
-    _conclude(workflow.resume(run, progress=not as_json), as_json)
+    _conclude(workflow.resume(run, max_seconds=max_seconds, progress=not as_json), as_json)
 
 
 @app.command(epilog="Example: credence predict houses-run new.csv --coverage 0.9 --out prices.csv")

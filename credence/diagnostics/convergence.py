@@ -92,7 +92,10 @@ def assess(
             change are left out.
     """
     if functions is None:
-        reason = "Not a Markov chain: R-hat and ESS do not apply to independently trained networks."
+        reason = (
+            "Not a Markov chain: R-hat and ESS do not apply to independently trained networks, nor "
+            "to particles that count with signs."
+        )
         return _unjudged(0, 0, None, reason)
     num_chains, num_draws = functions.shape[:2]
     judged = _evenly_spaced(functions, max_functions)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.ensemble import Ensemble, Inputs
 from credence.errors import InputError
@@ -58,7 +58,7 @@ class Increments(NamedTuple):
     variances: Float[np.ndarray, " level"]
     """V_l: of a run's term, times its particles."""
     mean_squares: Float[np.ndarray, " level"]
-    """Of the expected terms, without what the pilot's Monte Carlo error adds."""
+    """Of the mean terms; the pilot's Monte Carlo error adds to them."""
     costs: Float[np.ndarray, " level"]
     """C_l in FLOPs: of one particle, with its share of all temperatures and mutation steps."""
 
@@ -83,32 +83,32 @@ def increments(pilot: Ensemble, x: Inputs) -> Increments:
         num_particles = np.sum(mine & (level == number - 1)) if number else np.sum(mine)
         terms = np.einsum("rm,rmpt->rpt", weights[:, mine], functions[:, mine])
         variance = np.var(terms, axis=0, ddof=1)
-        mean_square = np.mean(terms.mean(axis=0) ** 2 - variance / len(weights))
-        return num_particles * np.mean(variance), max(mean_square, 0.0), flops[mine][0]
+        mean_square = np.mean(terms.mean(axis=0) ** 2)
+        return num_particles * np.mean(variance), mean_square, flops[mine][0]
 
     columns = zip(*(about(number) for number in range(int(increment.max()) + 1)), strict=True)
     return Increments(*map(np.array, columns))
 
 
-def increment_variances(pilot: Ensemble, x: Inputs) -> Float[np.ndarray, " level"]:
-    """V_l alone; see `increments`."""
-    return increments(pilot, x).variances
+def bias(found: Increments, factors: Sequence[float]) -> float:
+    """Root mean square error of the finest level's expectation, as the increments betray it.
 
+    Giles (2008), section 4: where the bias falls by a known factor from level to level, an
+    increment tells the bias below it. The largest such guess counts, so that one increment that is
+    small by chance does not.
 
-def bias(found: Increments, factor: float) -> float:
-    """Root mean square error of the finest level's expectation, from the last two increments.
-
-    Giles (2008), section 4: where expected increments fall by `factor` per level, the levels that
-    are missing add up to the last increment over factor - 1; the one before guards against a last
-    one that is small by chance.
-
+    Args:
+        factors: by which the bias falls at every step from one level to the next, > 1.
     Raises:
         InputError: for a single level, whose bias nobody can tell.
     """
     if len(found.mean_squares) < 2:
-        raise InputError("A bias is estimated from increments: use two levels or more.")
-    sizes = found.mean_squares[1:] ** 0.5
-    return float(max(sizes[-1], *(sizes[-2:-1] / factor), 0.0) / (factor - 1))
+        raise InputError(
+            "The bias of a level is estimated from increments: use two levels or more."
+        )
+    steps = np.asarray(factors)
+    left = 1 / np.append(np.cumprod(steps[:0:-1])[::-1], 1.0)  # of the bias above each step
+    return float(np.max(found.mean_squares[1:] ** 0.5 / (steps - 1) * left))
 
 
 def nats_between(
@@ -116,10 +116,10 @@ def nats_between(
 ) -> Float[np.ndarray, " step"]:
     """How much the step from one level to the next changes the log likelihood, under the prior.
 
-    Half the curvature of the log likelihood in the outputs, times the squares of the outputs'
-    increments, summed over all rows; for normal noise N E(f_l - f_{l-1})^2 / (2 sigma^2). A learnt
-    noise counts as where it starts. Particles weighed across a step that costs more than
-    `MOST_NATS` degenerate.
+    Half the Fisher information in the outputs, times the squares of the outputs' increments, summed
+    over all rows; for normal noise N E(f_l - f_{l-1})^2 / (2 sigma^2). The information is that of
+    outputs 0, from targets drawn there; a learnt noise counts as where it starts. Particles weighed
+    across a step that costs more than `MOST_NATS` degenerate.
 
     Args:
         levels: from coarse to fine.
@@ -127,19 +127,23 @@ def nats_between(
     """
     model, data = levels[-1].model, levels[-1].data
     chosen = np.random.default_rng(0).permutation(len(data.x))[:num_rows]
-    x, y, weight = (leaf[chosen] for leaf in (data.x, data.y, data.weight))
+    x, weight = data.x[chosen], data.weight[chosen]
     networks = tuple(level.model.network for level in levels)
     key = jax.random.key(0)
     steps = prior_increments(key, model.prior, networks, x, num_draws=num_draws)  # type: ignore[arg-type]
     noise = model.likelihood.init(num_targets(data))
 
-    def change(step: Float[Array, "point output"]) -> Float[Array, ""]:
-        def along(share: Float[Array, ""]) -> Float[Array, ""]:
-            return jnp.sum(weight * model.likelihood.log_prob(noise, share * step, y))
+    def change(key: PRNGKeyArray, step: Float[Array, "point output"]) -> Float[Array, ""]:
+        y = model.likelihood.sample(key, noise, jnp.zeros_like(step))
 
-        return -0.5 * jax.grad(jax.grad(along))(jnp.zeros((), step.dtype))
+        def along(share: Float[Array, ""]) -> Float[Array, " point"]:
+            return model.likelihood.log_prob(noise, share * step, y)
 
-    changes = jnp.mean(jax.vmap(jax.vmap(change))(steps), axis=0)
+        score = jax.jacfwd(along)(jnp.zeros((), step.dtype))
+        return 0.5 * jnp.sum(weight * score**2)
+
+    keys = jax.random.split(jax.random.key(1), steps.shape[:2])
+    changes = jnp.mean(jax.vmap(jax.vmap(change))(keys, steps), axis=0)
     return np.asarray(changes, float) * len(data.x) / len(x)
 
 

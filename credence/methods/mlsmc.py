@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import jax
@@ -81,8 +82,14 @@ class MLSMC(Method):
     def __post_init__(self) -> None:
         check_name("coupling", self.coupling, COUPLINGS)
         require_positive(num_runs=self.num_runs)
-        for count in np.atleast_1d(self.num_particles):
-            check_particles(int(count))
+        counts = self.num_particles
+        for count in counts if isinstance(counts, tuple) else (counts,):
+            check_particles(count)
+        if self.widths is not None and not all(isinstance(level, tuple) for level in self.widths):
+            raise InputError(
+                "widths are one tuple of hidden widths per level, as ((4,), (8,)), got "
+                f"{self.widths}."
+            )
 
     def levels(self, posterior: Posterior) -> list[Posterior]:
         """The posterior of every level, from coarse to fine.
@@ -112,7 +119,7 @@ class MLSMC(Method):
         Raises:
             InputError: where there are more or fewer numbers than levels.
         """
-        if isinstance(self.num_particles, int):
+        if not isinstance(self.num_particles, tuple):
             return allocation.usual(self.num_particles, [level.num_weights for level in levels])
         if len(self.num_particles) != len(levels):
             raise InputError(
@@ -121,13 +128,11 @@ class MLSMC(Method):
             )
         return self.num_particles
 
-    def allocated(
-        self, pilot: Ensemble, posterior: Posterior, x: Inputs, variance: float
-    ) -> "MLSMC":
+    def allocated(self, pilot: Ensemble, x: Inputs, variance: float) -> "MLSMC":
         """The same method with as many particles per level as a variance of predictions needs.
 
         Args:
-            pilot: what this method returned for the posterior, with num_runs >= 2.
+            pilot: what this method returned, with num_runs >= 2.
             x: inputs at which predictions matter.
             variance: to reach, of one run, in squared units of the network's predictions.
         """
@@ -140,9 +145,11 @@ class MLSMC(Method):
     ) -> tuple["MLSMC", Posterior]:
         """The cheapest settings, found by pilots, that estimate expectations of the network.
 
-        Levels are added until the bias that the last increments betray is at most error / sqrt(2);
+        Levels are added until the bias that the increments betray is at most error / sqrt(2);
         particles are allocated for a variance of error^2 / 2. The posterior's own network is the
-        finest that is tried. A pilot has this method's settings, with 4 runs at least.
+        finest that is tried. A pilot has this method's settings, with 4 runs at least; where it
+        shows too much bias it is repeated with the particles that the error asks for, since its
+        noise counts as bias.
 
         Args:
             error: root mean square, in units of the network's predictions, over x, of one run.
@@ -155,18 +162,20 @@ class MLSMC(Method):
         """
         require_positive(error=error)
         levels = self.levels(posterior)
-        factor = _decay(posterior, levels)
-        estimate = np.inf
+        self.counts(levels)  # may refuse them
+        tolerance, estimate = error / 2**0.5, np.inf
         for count in range(2, len(levels) + 1):
+            target, factors = levels[count - 1], _decay(posterior, levels[:count])
             pilot = replace(self._upto(levels[:count]), num_runs=max(self.num_runs, 4))
-            ensemble = pilot.run(seed, levels[count - 1])
-            estimate = allocation.bias(allocation.increments(ensemble, x), factor)
-            if estimate <= error / 2**0.5:
-                method = pilot.allocated(ensemble, levels[count - 1], x, error**2 / 2)
-                return replace(method, num_runs=self.num_runs), levels[count - 1]
+            for attempt in range(2):  # the second with as little noise as the error asks for
+                ensemble = pilot.run(seed + attempt, target)
+                pilot = pilot.allocated(ensemble, x, error**2 / 2)
+                estimate = allocation.bias(allocation.increments(ensemble, x), factors)
+                if estimate <= tolerance:
+                    return replace(pilot, num_runs=self.num_runs), target
         raise InputError(
             f"The widest network, {posterior.model.network}, is still off by about {estimate:.2g}, "
-            f"more than {error / 2**0.5:.2g}: give the posterior a wider network, or accept a "
+            f"more than {tolerance:.2g}: give the posterior a wider network, or accept a "
             "larger error."
         )
 
@@ -187,13 +196,12 @@ class MLSMC(Method):
         memory, data, log_anchor = from_prior(key_prior, levels[0], driver, tempering, counts[0])
         ladder = Ladder(driver, tempering, data, levels, counts)
         coupling = COUPLINGS[self.coupling]
-        ready = compile_ahead(
-            partial(coupling.compile, ladder, level + 1) for level in range(len(keys))
-        )
-        rungs = [ladder.first(key_temper, memory)]
-        for level, (key, program) in enumerate(zip(keys, ready, strict=True), 1):
-            program.result()
-            rungs.append(coupling.climb(ladder, level, key, rungs[-1]))
+        above = range(1, len(levels))
+        with compile_ahead(partial(coupling.compile, ladder, level) for level in above) as ready:
+            rungs = [ladder.first(key_temper, memory)]
+            for level, key, wait in zip(above, keys, ready, strict=True):
+                wait()
+                rungs.append(coupling.climb(ladder, level, key, rungs[-1]))
         return ladder.telescoped(rungs, log_anchor)
 
 
@@ -202,13 +210,18 @@ def _hidden(network: Any) -> tuple[int, ...]:
     return getattr(getattr(network, "network", network), "hidden", ())
 
 
-def _decay(posterior: Posterior, levels: Sequence[Posterior]) -> float:
-    """By how much expected increments fall from one level to the next: ratio^(2 alpha - 1)."""
+def _decay(posterior: Posterior, levels: Sequence[Posterior]) -> list[float]:
+    """By how much the bias falls from each level to the next: ratio of widths^(2 alpha - 1)."""
     prior = posterior.model.prior
     if not isinstance(prior, TraceClass):
         raise InputError(f"Only a TraceClass prior says how fast levels converge, got {prior}.")
     widths = [_hidden(level.model.network) for level in levels]
-    if len(widths) < 2 or not widths[0]:
-        raise InputError("Levels that differ in width are needed to estimate a bias.")
-    ratio = min(fine / coarse for fine, coarse in zip(widths[-1], widths[-2], strict=True))
-    return ratio ** (2 * prior.alpha - 1)
+    ratios = [
+        min((m / n for n, m in zip(coarse, fine, strict=True)), default=1.0)
+        for coarse, fine in pairwise(widths)
+    ]
+    if not ratios or min(ratios) <= 1:
+        raise InputError(
+            f"To estimate a bias every layer must get wider at every level, got {widths}."
+        )
+    return [ratio ** (2 * prior.alpha - 1) for ratio in ratios]

@@ -16,7 +16,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.errors import InputError, Interrupted, plural
+from credence.errors import InputError, OutOfTime, plural
 from credence.kernels.base import Recipe
 from credence.kernels.resampling import RESAMPLING, temperature_step
 from credence.kernels.tempering import Bridge, ParticleState, weighing
@@ -151,7 +151,7 @@ class Tempering:
         Returns:
             With keep_clouds, those that were weighed after the first; and the memory at the end.
         Raises:
-            Interrupted: where time ran out on the way.
+            OutOfTime: where time ran out on the way.
         """
         if is_finished(memory):
             return [], memory
@@ -160,9 +160,10 @@ class Tempering:
         phase = self._phase(name, key, driver, bridge, states, data, adapter, keep_clouds)
         memory = phase.memory
         if not is_finished(memory):
-            raise Interrupted(
+            raise OutOfTime(
                 f"Time ran out in phase '{name}' at temperature {float(memory.temperature):.3g}, "
-                "before the posterior was reached: give more seconds or use fewer particles."
+                "before the posterior was reached: resume with more seconds, or use fewer "
+                "particles."
             )
         self._warn(name, int(memory.num_stuck), int(memory.stage))
         return self._weighed_clouds(phase) if keep_clouds else [], memory
@@ -263,19 +264,21 @@ class Tempering:
         return self.mutation.settings(memory.tuning, memory.temperature)
 
     def _update(self, memory: Memory, block: Block) -> Memory:
-        if int(memory.stage) > MOST_TEMPERATURES:
-            raise InputError(
-                f"{MOST_TEMPERATURES} temperatures did not suffice: use more particles, a smaller "
-                "ess_target, or a prior nearer to the data."
-            )
         tuning = self.mutation.after(memory.tuning, block.info)
         memory = memory._replace(tuning=tuning)
         if not self.mutation.is_done(tuning):
             return memory
         num_stuck = memory.num_stuck + self.mutation.is_stuck(tuning)
         cloud = jax.tree.map(lambda leaf: leaf[0], self._clouds(block.draws, block.info))
+        before = memory.temperature
         memory = memory._replace(cloud=cloud, num_stuck=num_stuck)
-        return weighed(memory, target=self.mutation.ess_target)
+        memory = weighed(memory, target=self.mutation.ess_target)
+        if int(memory.stage) > MOST_TEMPERATURES or not memory.temperature > before:
+            raise InputError(
+                f"The particles cannot follow: {int(memory.stage)} temperatures did not suffice. "
+                "Use more particles, a smaller ess_target, or a prior nearer to the data."
+            )
+        return memory
 
     def _rearrange(self, memory: Memory, block: Block) -> Any:
         is_new = int(memory.tuning.steps_taken) == 0

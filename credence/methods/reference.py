@@ -33,7 +33,7 @@ def prior_reference(
     if not isinstance(model.prior, GaussianPrior):
         raise InputError(
             f"pCN with the prior as reference needs a Gaussian prior, got {model.prior}: use "
-            "prior='fan_in', or reference='posterior'."
+            "prior='fan_in', or another reference (reference='posterior', or kernel='pcn_cloud')."
         )
     stds = network_stds(posterior)
     noise, _ = ravel_pytree(model.likelihood.init(num_targets(posterior.data)))

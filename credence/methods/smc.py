@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from numbers import Integral
 from typing import Any, ClassVar
 
 import jax
@@ -120,8 +121,10 @@ def first_tuning(posterior: Posterior, mutation: Mutation) -> Tuning:
     return mutation.first(zero, zero + 1)
 
 
-def check_particles(num_particles: int) -> None:
-    """Refuse a cloud that has no spread."""
+def check_particles(num_particles: Any) -> None:
+    """Refuse a cloud that has no spread, or part of a particle."""
+    if not isinstance(num_particles, Integral):
+        raise InputError(f"Numbers of particles must be whole, got {num_particles!r}.")
     if num_particles < 2:
         raise InputError(f"A cloud needs at least 2 particles, got {num_particles}; 250 are usual.")
 

@@ -53,12 +53,21 @@ def chunked(log_density: LogDensity) -> LogDensity:
 
 
 def chunk_size(log_density: LogDensity, position: Any, data: Any) -> int:
-    """How many particles fit a chunk, from the bytes that one keeps for its backward pass.
+    """How many particles fit a chunk, from the bytes that one more keeps for its backward pass.
 
-    Position and data may be arrays or their `jax.ShapeDtypeStruct`s.
+    What particles share, data or parts of them, does not count. Position and data may be arrays or
+    their `jax.ShapeDtypeStruct`s.
     """
-    kept = jax.eval_shape(lambda p, d: jax.vjp(lambda p: log_density(p, d), p)[1], position, data)
-    bytes_per_particle = _num_bytes(kept) - _num_bytes(data)  # data are shared
+
+    def num_bytes_kept(count: int) -> int:
+        positions = jax.ShapeDtypeStruct((count, *position.shape), position.dtype)
+
+        def backward(positions: Any, data: Any) -> Any:
+            return jax.vjp(lambda p: jax.vmap(log_density, (0, None))(p, data), positions)[1]
+
+        return _num_bytes(jax.eval_shape(backward, positions, data))
+
+    bytes_per_particle = num_bytes_kept(2) - num_bytes_kept(1)
     return max(1, CHUNK_BYTES // max(1, bytes_per_particle))
 
 

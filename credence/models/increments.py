@@ -44,7 +44,7 @@ def prior_increments(
     key: PRNGKeyArray,
     prior: GaussianPrior,
     networks: tuple[Network, ...],
-    x: Float[Array, "point feature"],
+    x: Float[Array, "point *feature"],
     *,
     num_draws: int,
 ) -> Float[Array, "draw level point output"]:

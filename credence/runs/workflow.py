@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,20 +70,24 @@ def fit(settings: FitSettings, folder: Path, *, progress: bool = False) -> Fitte
     return _finish(folder, settings, rows, progress)
 
 
-def resume(folder: Path, *, progress: bool = False) -> Fitted:
+def resume(folder: Path, *, max_seconds: float | None = None, progress: bool = False) -> Fitted:
     """Go on with a run where it stopped; a finished one is only read.
 
+    Args:
+        max_seconds: of the whole run, what it took before included; by default what it was given.
     Raises:
         InputError: where the folder is not a run.
         StorageError: where its table has changed.
     """
+    check_seed_and_time(0, max_seconds)
     manifest = read_manifest(folder)
     if manifest.status == "done":
         about = read_json(folder / "evaluation.json")
         return Fitted(folder, read_json(folder / "metrics.json"), about["notes"])
     frame, table = read(manifest.settings)
     require_same_table(manifest, table_fingerprint(frame))
-    return _finish(folder, manifest.settings, split(manifest.settings, table), progress)
+    settings = replace(manifest.settings, max_seconds=max_seconds or manifest.settings.max_seconds)
+    return _finish(folder, settings, split(settings, table), progress)
 
 
 def predict(folder: Path, table: str, *, coverage: float = 0.95) -> tuple[pd.DataFrame, list[str]]:

@@ -632,6 +632,9 @@ def with_network(network: Any, prior: Any = None, **settings: Any) -> Callable[[
             "num_particles has 3 numbers for 2 levels",
         ),
         (with_network(MLP(1, (8,)), num_runs=0), "num_runs must be > 0"),
+        (with_network(MLP(1, (8,)), num_particles=60.5), "must be whole, got 60.5"),
+        (with_network(MLP(1, (8,)), widths=(4, 8)), "one tuple of hidden widths per level"),
+        (with_network(MLP(1, (8,)), coupling="none"), "Unknown coupling 'none'"),
         (with_network(MLP(1, (8,)), ratio=1.0), "ratio > 1"),
     ],
 )

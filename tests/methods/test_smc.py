@@ -1,6 +1,7 @@
 """Sequential Monte Carlo: evidence and posterior against closed forms, over independent runs."""
 
 import re
+import warnings
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -233,6 +234,29 @@ def test_a_stopped_run_goes_on_bit_for_bit(chain_length: int, tmp_path: Any) -> 
     again = method.run(5, PROBLEM.posterior, folder=tmp_path)
     assert_same(again, whole)
     assert_same(method.run(5, PROBLEM.posterior, folder=tmp_path), whole)  # all read
+
+
+def test_a_run_stopped_after_every_block_goes_on_bit_for_bit(tmp_path: Any) -> None:
+    """In single precision, and with steps that are tuned at every look."""
+    mutation = Mutation(kernel="mala", autocorrelation=0.05, max_steps=20)
+    method = SMC(num_particles=20, num_runs=2, mutation=mutation)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StuckParticlesWarning)
+        whole = method.run(5, PROBLEM.posterior)
+        for _ in range(12):
+            with pytest.raises(Stop):
+                method.run(5, PROBLEM.posterior, folder=tmp_path, progress=AfterBlocks(1))
+        assert_same(method.run(5, PROBLEM.posterior, folder=tmp_path), whole)
+
+
+def test_a_run_out_of_time_goes_on_with_more(tmp_path: Any) -> None:
+    method = SMC(num_particles=50, num_runs=2)
+    whole = method.run(5, PROBLEM.posterior)
+    with pytest.raises(Interrupted, match="resume with more seconds"):
+        method.run(5, PROBLEM.posterior, folder=tmp_path, max_seconds=1e-6)
+    again = method.run(5, PROBLEM.posterior, folder=tmp_path, max_seconds=1000.0)
+    assert_same(again, whole)
+    assert again.provenance.stopped == "finished"
 
 
 def assert_same(found: Ensemble, expected: Ensemble) -> None:
