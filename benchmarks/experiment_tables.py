@@ -26,12 +26,10 @@ def page(summary: dict[str, Any], note: str) -> list[str]:
         f"# {summary['description']}",
         "",
         f"{summary['source']}. `credence experiment run {summary['experiment']} --size "
-        f"{summary['size']} --seed {summary['seed']} --jobs {summary['n_jobs']}`; "
+        f"{summary['size']} --seed {summary['seed']}{seeds(summary)} --jobs {summary['n_jobs']}`; "
         f"{versions(summary['versions'])}.",
         "",
-        "Published / ours. ESS (min ; median ; max) is of predictions at the test rows, of all "
-        f"chains together; speed-up over {summary['baseline']} is in ESS per second of all phases, "
-        "between converged chains.",
+        legend(summary),
         *(["", note] if note else []),
     ]
     for problem in summary["problems"]:
@@ -44,6 +42,26 @@ def page(summary: dict[str, Any], note: str) -> list[str]:
         *(f"- {reason}" for reason in summary["reasons"]),
     ]
     return [*lines, ""]
+
+
+def seeds(summary: dict[str, Any]) -> str:
+    """The option that repeats cells."""
+    most = summary.get("num_seeds", 1)
+    return "" if most == 1 else f" --seeds {most}"
+
+
+def legend(summary: dict[str, Any]) -> str:
+    """What the numbers are."""
+    if all(row["converged"] is None for each in summary["problems"] for row in each["rows"]):
+        return (
+            "Published / ours, with standard errors over the seeds. Entropies are in nats; the "
+            "epistemic one is what the networks of an ensemble disagree by."
+        )
+    return (
+        "Published / ours. ESS (min ; median ; max) is of predictions at the test rows, of all "
+        f"chains together; speed-up over {summary['baseline']} is in ESS per second of all phases, "
+        "between converged chains."
+    )
 
 
 def versions(found: Any) -> str:
@@ -60,8 +78,57 @@ def sizes(problem: dict[str, Any]) -> str:
     )
 
 
+COLUMNS = {
+    "accuracy": "accuracy",
+    "nll": "NLL",
+    "nll_floor": "NLL, p >= 0.001",
+    "ece": "ECE",
+    "auroc": "AUROC",
+    "ood_auroc": "AUROC of strangers, total entropy",
+    "ood_auroc_epistemic": "epistemic",
+    "epistemic_id": "epistemic entropy",
+    "epistemic_correct": "right answers",
+    "epistemic_wrong": "wrong answers",
+    "epistemic_others": "strangers",
+    "ess_share": "ESS / particles",
+    "total_seconds": "seconds",
+}
+"""Of methods that are no chains."""
+
+
 def table(problem: dict[str, Any]) -> list[str]:
     """One row per method."""
+    done = [row for row in problem["rows"] if row["status"] == "done"]
+    if all(row["converged"] is None for row in done):
+        return table_without_chains(problem, done)
+    return table_of_chains(problem)
+
+
+def table_without_chains(problem: dict[str, Any], done: list[dict[str, Any]]) -> list[str]:
+    """Published / ours, with standard errors where there are several seeds."""
+    names = [name for name in COLUMNS if any(row.get(name) is not None for row in done)]
+    if all(row["nll"] is not None for row in done) and "nll_floor" in names:
+        names.remove("nll_floor")
+    header = ["method", *(COLUMNS[name] for name in names)]
+    rows = [header, ["---"] * len(header)]
+    for row in problem["rows"]:
+        cells = [with_error(row, name) for name in names]
+        if row["status"] != "done":
+            cells = [f"failed: {row['error']}", *[""] * (len(names) - 1)]
+        rows.append([row["label"], *cells])
+    return ["| " + " | ".join(cells) + " |" for cells in rows]
+
+
+def with_error(row: dict[str, Any], name: str) -> str:
+    """'published / ours ± standard error', as far as there are such numbers."""
+    published, error = row["published"].get(name), row.get("standard_errors", {}).get(name)
+    own = number(row.get(name), 4 if name in ("accuracy", "auroc", "ood_auroc") else 3)
+    own += f" ± {number(error, 1)}" if error is not None else ""
+    return own if published is None else f"{number(published, 4)} / {own}"
+
+
+def table_of_chains(problem: dict[str, Any]) -> list[str]:
+    """ESS and speed-ups beside two scores."""
     regression = problem["task"] == "regression"
     first, second = ("mse", "coverage_95") if regression else ("accuracy", "ece")
     header = [

@@ -131,13 +131,16 @@ class Predictive:
         return _entropy(_simplex(self.mean()))
 
     def entropy_aleatoric(self) -> Float[Array, " point"]:
-        """Expected entropy of a member's probabilities, in nats (classification)."""
-        self._classification()
-        return jnp.einsum("m,mp->p", self.weights, _entropy(self.member_means()))
+        """Expected entropy of a member's probabilities, in nats (classification).
+
+        Between 0 and the total, as it must be: signed weights may lead beyond.
+        """
+        expected = jnp.einsum("m,mp->p", self.weights, _entropy(self.member_means()))
+        return jnp.clip(expected, 0.0, self.entropy_total())
 
     def entropy_epistemic(self) -> Float[Array, " point"]:
         """Mutual information between label and member: total minus aleatoric, in nats."""
-        return jnp.maximum(self.entropy_total() - self.entropy_aleatoric(), 0.0)
+        return self.entropy_total() - self.entropy_aleatoric()
 
     def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
         """Targets drawn from the mixture: (sample, point[, target]).

@@ -165,11 +165,21 @@ def test_classification_mixture(weights: np.ndarray) -> None:
 
     projected = np.maximum(mean, 0) / np.maximum(mean, 0).sum(axis=-1, keepdims=True)
     total = stats.entropy(projected, axis=-1)
-    aleatoric = mix(weights, stats.entropy(members, axis=-1))
+    aleatoric = np.clip(mix(weights, stats.entropy(members, axis=-1)), 0, total)
     np.testing.assert_allclose(mixture.entropy_total(), total, rtol=1e-10)
     np.testing.assert_allclose(mixture.entropy_aleatoric(), aleatoric, rtol=1e-10)
-    information = np.maximum(total - aleatoric, 0)
-    np.testing.assert_allclose(mixture.entropy_epistemic(), information, rtol=1e-9)
+    np.testing.assert_allclose(mixture.entropy_epistemic(), total - aleatoric, rtol=1e-9)
+
+
+def test_entropies_of_signed_weights_stay_possible() -> None:
+    """Two certain members and a doubtful one that counts -1: the plain sum would be -log 2."""
+    members = np.array([[[20.0, -20.0]], [[20.0, -20.0]], [[0.0, 0.0]]])
+    mixture = predictive(Categorical(), members, (), [1.0, 1.0, -1.0])
+    np.testing.assert_allclose(mixture.mean(), [[1.5, -0.5]], atol=1e-6)
+    for entropy in (mixture.entropy_total(), mixture.entropy_epistemic()):
+        np.testing.assert_allclose(entropy, 0.0, atol=1e-12)
+    doubtful = predictive(Categorical(), members, (), [0.5, -0.5, 1.0])
+    np.testing.assert_allclose(doubtful.entropy_aleatoric(), np.log(2), rtol=1e-6)
 
 
 def test_entropy_of_certainty_is_zero() -> None:

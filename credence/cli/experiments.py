@@ -71,18 +71,27 @@ def compare(
 @published.command("list", epilog="Example: credence experiment list")
 def experiment_list(as_json: options.Json = False) -> None:
     """List the published experiments."""
-    from credence.experiments import EXPERIMENTS, show
+    from rich.console import Group
 
-    descriptions = {name: each.description for name, each in EXPERIMENTS.items()}
-    talk.show(show.experiment_list(EXPERIMENTS), descriptions, as_json)
+    from credence.experiments import EXPERIMENTS, show, study_show
+    from credence.experiments.studies import STUDIES
+
+    known = {**EXPERIMENTS, **STUDIES}
+    descriptions = {name: each.description for name, each in known.items()}
+    tables = Group(show.experiment_list(EXPERIMENTS), study_show.listing(STUDIES))
+    talk.show(tables, descriptions, as_json)
 
 
 @published.command("show", epilog="Example: credence experiment show fbnn")
 def experiment_show(name: ExperimentName, as_json: options.Json = False) -> None:
     """Show an experiment: problems, methods, settings, published numbers."""
-    from credence.experiments import find, show
+    from credence.experiments import find, show, study_show
     from credence.experiments.specs import to_json
+    from credence.experiments.studies import STUDIES
 
+    if study := STUDIES.get(name):
+        talk.show(study_show.details(study), {"description": study.description}, as_json)
+        return
     experiment = find(name)
     talk.show(show.experiment_details(experiment), to_json(experiment), as_json)
 
@@ -97,6 +106,7 @@ def experiment_run(
     methods: Annotated[str, typer.Option(help="Only these, and the baseline.")] = "",
     max_seconds: options.CellSeconds = None,
     seed: options.Seed = 0,
+    seeds: options.Seeds = None,
     jobs: options.Jobs = 1,
     backend: options.Backend = "loky",
     out: options.ExperimentOut = Path("credence-experiment"),
@@ -107,10 +117,15 @@ def experiment_run(
     Status 3 where a method failed or a chain did not converge.
     """
     from credence.experiments import find
+    from credence.experiments.studies import STUDIES
 
+    if name in STUDIES:
+        refused = {"methods": methods, "max-seconds": max_seconds, "seeds": seeds}
+        _run_study(name, out, as_json, options.words(problems), size, seed, refused)
+        return
     experiment = find(name).only(options.words(problems), options.words(methods))
     settings = {"seed": seed, "n_jobs": jobs, "backend": backend, "max_seconds": max_seconds}
-    _run(experiment, out, as_json, settings | {"size": size})
+    _run(experiment, out, as_json, settings | {"size": size, "num_seeds": seeds})
 
 
 def _run(experiment: Any, out: Path, as_json: bool, settings: dict[str, Any]) -> None:
@@ -126,3 +141,36 @@ def _run(experiment: Any, out: Path, as_json: bool, settings: dict[str, Any]) ->
     talk.console.print(show.results(summary))
     talk.say(f"Page: [bold]{out / 'report.html'}[/bold]")
     talk.finish(summary | {"out": str(out)}, as_json)
+
+
+def _run_study(
+    name: str,
+    out: Path,
+    as_json: bool,
+    problems: tuple[str, ...],
+    size: str,
+    seed: int,
+    refused: dict[str, Any],
+) -> None:
+    """Run a study of error against cost or of prior rates; its methods and budgets are its own."""
+    from credence.errors import InputError
+    from credence.experiments import show, study_show
+    from credence.experiments.studies import STUDIES
+
+    given = [option for option, value in refused.items() if value]
+    if given:
+        raise InputError(
+            f"'{name}' compares SMC with multilevel SMC at sizes of its own: leave out "
+            f"--{given[0]}, or choose among its problems and sizes."
+        )
+    study, settings = STUDIES[name], {"size": size, "seed": seed, "problems": problems}
+    try:
+        with show.RichWatch(talk.console) as watch:
+            told = study_show.StudyWatch(watch)
+            summary = study_show.run(study, out, watch=told, **settings)
+    except KeyboardInterrupt:
+        talk.say(f"Stopped. What is finished is kept in {out}: the same command goes on.")
+        raise typer.Exit(talk.INTERRUPTED) from None
+    talk.console.print(study_show.results(summary))
+    talk.say(f"Page: [bold]{out / 'report.html'}[/bold]")
+    talk.finish({"converged": True} | summary | {"out": str(out)}, as_json)

@@ -25,6 +25,10 @@ NumDraws = Annotated[int, typer.Option(help="Draws per chain.")]
 NumChains = Annotated[int, typer.Option(help="Independent chains.")]
 TestFraction = Annotated[float, typer.Option(help="Share of rows held out for testing.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
+Seeds = Annotated[
+    int | None,
+    typer.Option(help="Repetitions with seeds that follow; by default the experiment's own."),
+]
 
 Jobs = Annotated[int, typer.Option(help="Cells at a time; 1 gives comparable times.")]
 Backend = Annotated[str, typer.Option(help="Of joblib: loky, or dask or ray on a cluster.")]

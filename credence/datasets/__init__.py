@@ -1,11 +1,12 @@
 """Tables in, and named data sets: `read_table`, `check_table`, `load`, `list_datasets`.
 
 Arrays for published experiments besides: decisions (`halfcheetah`, `mountain_car`), `spiral`,
-`principal_digits`.
+`principal_digits`, `imdb_embeddings`.
 """
 
 from credence.datasets.checks import CheckedTable, check_table, infer_task
 from credence.datasets.digits import Digits, principal_digits
+from credence.datasets.embeddings import Embeddings, imdb_embeddings
 from credence.datasets.inverse_rl import Decisions, halfcheetah, mountain_car
 from credence.datasets.registry import (
     DATASETS,
@@ -27,11 +28,13 @@ __all__ = [
     "DatasetSpec",
     "Decisions",
     "Digits",
+    "Embeddings",
     "Listed",
     "Split",
     "check_table",
     "find",
     "halfcheetah",
+    "imdb_embeddings",
     "infer_task",
     "list_datasets",
     "load",

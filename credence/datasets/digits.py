@@ -16,12 +16,15 @@ class Digits(NamedTuple):
     y_train: Int[np.ndarray, " train"]
     x_test: Float[np.ndarray, "test component"]
     y_test: Int[np.ndarray, " test"]
+    x_others: Float[np.ndarray, "other component"]
+    """Test images of digits that no label stands for."""
 
 
 def principal_digits(
     num_components: int = 100,
     *,
     digits: tuple[int, ...] = (0, 1),
+    others: tuple[int, ...] = (),
     num_train: int | None = 400,
     seed: int = 0,
 ) -> Digits:
@@ -33,13 +36,17 @@ def principal_digits(
     Args:
         num_components: at most 784.
         digits: which; the label is the place in this tuple.
+        others: digits that are no label, for tests of what a network says of strange images.
         num_train: training images drawn at random, without replacement; None keeps all.
         seed: of that draw.
     Raises:
         InputError: for other numbers, or where MNIST is not to be had; see `load`.
     """
-    if not (digits and set(digits) <= set(range(10)) and len(set(digits)) == len(digits)):
-        raise InputError(f"digits must be different numbers from 0 to 9, got {digits}.")
+    both = (*digits, *others)
+    if not (digits and set(both) <= set(range(10)) and len(set(both)) == len(both)):
+        raise InputError(
+            f"digits and others must be different numbers from 0 to 9, got {digits} and {others}."
+        )
     if not 1 <= num_components <= 784:
         raise InputError(f"num_components must be from 1 to 784, got {num_components}.")
     data = load("mnist")
@@ -48,6 +55,7 @@ def principal_digits(
     assert data.test is not None
     images, labels = data.arrays["x"], data.arrays["y"]
     train, test = (rows[np.isin(labels[rows], digits)] for rows in (data.train, data.test))
+    strange = data.test[np.isin(labels[data.test], others)]
     mean, directions = principal_components(_flat(images[train]), num_components)
     if num_train is not None:
         if not 1 <= num_train <= len(train):
@@ -55,8 +63,10 @@ def principal_digits(
         train = np.random.default_rng(seed).permutation(train)[:num_train]
     place = np.zeros(10, np.int64)
     place[list(digits)] = np.arange(len(digits))
-    x_train, x_test = ((_flat(images[rows]) - mean) @ directions for rows in (train, test))
-    return Digits(x_train, place[labels[train]], x_test, place[labels[test]])
+    x_train, x_test, x_others = (
+        (_flat(images[rows]) - mean) @ directions for rows in (train, test, strange)
+    )
+    return Digits(x_train, place[labels[train]], x_test, place[labels[test]], x_others)
 
 
 def principal_components(
@@ -71,4 +81,4 @@ def principal_components(
 
 
 def _flat(images: np.ndarray) -> Float[np.ndarray, "point pixel"]:
-    return images.reshape(len(images), -1) / 255.0
+    return images.reshape(len(images), int(np.prod(images.shape[1:]))) / 255.0

@@ -11,10 +11,11 @@ import shutil
 import sys
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from credence.errors import CredenceError, InputError, Interrupted, did_you_mean
+from credence.errors import CredenceError, InputError, Interrupted, OutOfTime, did_you_mean
 from credence.experiments.specs import CellSpec, cell_from_json
 
 if TYPE_CHECKING:
@@ -36,8 +37,10 @@ def main(spec_path: Path, out_path: Path, num_devices: int) -> int:
     checkpoints = out_path.with_suffix(".checkpoint")
     try:
         result = compute(cell, checkpoints)
-    except (Interrupted, KeyboardInterrupt):
-        return INTERRUPTED
+    except (Interrupted, KeyboardInterrupt) as stop:
+        if not isinstance(stop, OutOfTime):
+            return INTERRUPTED
+        result = failed(stop)
     except Exception as error:
         result = failed(error)
     write_text(out_path, json.dumps(result, allow_nan=False))
@@ -111,14 +114,16 @@ def build_method(cell: CellSpec) -> "Method":
     Raises:
         InputError: for an unknown method or setting.
     """
+    from credence.experiments.two_levels import TWO_LEVELS
     from credence.methods import METHODS
 
-    if cell.method not in METHODS:
+    methods = METHODS | TWO_LEVELS
+    if cell.method not in methods:
         raise InputError(
-            f"Unknown method '{cell.method}': this version has {', '.join(METHODS)}."
-            + did_you_mean(cell.method, METHODS)
+            f"Unknown method '{cell.method}': this version has {', '.join(methods)}."
+            + did_you_mean(cell.method, methods)
         )
-    chosen = METHODS[cell.method]
+    chosen = methods[cell.method]
     known = chosen.__dataclass_fields__
     for name in cell.settings:
         if name not in known:
@@ -147,6 +152,7 @@ def build_posterior(cell: CellSpec, arrays: "Arrays") -> "Posterior":
     outputs = likelihood.num_outputs(len(arrays.labels) or 1)
     network = MLP(outputs, tuple(cell.model.hidden), cell.model.activation)
     prior = named("prior", cell.model.prior, PRIORS)
+    prior = replace(prior, **cell.model.prior_settings)
     return Posterior(network, prior, likelihood, (arrays.x_train, arrays.y_train))
 
 

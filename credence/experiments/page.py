@@ -6,7 +6,7 @@ from typing import Any
 from credence.checkpoint import write_text
 from credence.diagnostics.cost import PHASES
 from credence.experiments import charts, verdict
-from credence.experiments.results import COLUMNS
+from credence.experiments.results import COLUMNS, DOUBT
 from credence.report.markup import Html, element, join
 from credence.report.page import WORDS, document
 from credence.report.parts import columns, figure, key, section, settings, table
@@ -20,6 +20,7 @@ TITLES = {
     "rmse": "RMSE",
     "mse": "MSE",
     "nll": "NLL",
+    "nll_floor": "NLL, p ≥ 0.001",
     "crps": "CRPS",
     "coverage_95": "Coverage, 95 % predictive",
     "coverage_95_credible": "Coverage, 95 % credible",
@@ -29,11 +30,23 @@ TITLES = {
     "ece": "ECE, top label",
     "ece_equal_mass": "ECE, equal mass",
     "ece_all_classes": "ECE, all classes",
+    "epistemic_id": "All",
+    "epistemic_correct": "Right",
+    "epistemic_wrong": "Wrong",
+    "epistemic_others": "Strangers",
+    "ood_auroc": "AUROC, total",
+    "ood_auroc_epistemic": "AUROC, epistemic",
+    "ess_share": "ESS / particles",
 }
 SHARES = frozenset({"coverage_95", "coverage_95_credible", "accuracy"})
 PUBLISHED = {
     "mse": "MSE",
     "accuracy": "Accuracy",
+    "nll": "NLL",
+    "auroc": "AUROC",
+    "ood_auroc": "AUROC of strangers",
+    "epistemic_id": "Epistemic entropy",
+    "epistemic_others": "of strangers",
     "coverage_95": "Coverage",
     "ece": "ECE",
     "total_seconds": "Seconds",
@@ -69,13 +82,18 @@ def render(summary: dict[str, Any]) -> str:
 def _header(summary: dict[str, Any]) -> Html:
     facts = (
         f"Credence · {count(len(summary['problems']), 'problem')} · size {summary['size']} · "
-        f"seed {summary['seed']}"
+        f"{_seed_range(summary)}"
     )
     return element(
         "header",
         element("div", element("h1", summary["description"]), element("p", facts, class_="small")),
         element("button", "Dark", id="theme", type="button", hidden=""),
     )
+
+
+def _seed_range(summary: dict[str, Any]) -> str:
+    first, most = summary["seed"], summary.get("num_seeds", 1)
+    return f"seed {first}" if most == 1 else f"seeds {first} to {first + most - 1}"
 
 
 def _verdict(summary: dict[str, Any]) -> Html:
@@ -110,8 +128,10 @@ def _problem(problem: Problem, index: int, summary: dict[str, Any]) -> Html:
     done = [row for row in problem["rows"] if row["status"] == "done"]
     parts: list[Html] = [element("p", _facts(problem))]
     if done:
-        parts += [*_figures(problem, done, f"p{index}"), _scores(problem, done)]
-        parts += [_convergence(done, summary["baseline"]), _costs(done)]
+        parts += [*_figures(problem, done, f"p{index}"), _scores(problem, done), *_doubt(done)]
+        if any(row["converged"] is not None for row in done):
+            parts.append(_convergence(done, summary["baseline"]))
+        parts.append(_costs(done))
     parts += _published(problem)
     parts += _list("Failed", [f"{r['label']}: {r['error']}" for r in problem["rows"]
                               if r["status"] == "failed"])  # fmt: skip
@@ -127,8 +147,15 @@ def _facts(problem: Problem) -> str:
     return (
         f"{problem['description']} {count(problem['n_train'], 'training row')}, "
         f"{count(problem['n_test'], 'test row')}, {count(problem['n_features'], 'input')}, "
-        f"{count(weights, 'unknown weight')}; prior {problem['model']['prior']}."
+        f"{count(weights, 'unknown weight')}; prior {_prior(problem['model'])}."
     )
+
+
+def _prior(model: dict[str, Any]) -> str:
+    """Its name, and in brackets what is different in it."""
+    settings = model.get("prior_settings", {}).items()
+    changed = ", ".join(f"{name} {number(value)}" for name, value in settings)
+    return f"{model['prior']} ({changed})" if changed else model["prior"]
 
 
 def _figures(problem: Problem, done: list[Row], name: str) -> list[Html]:
@@ -166,9 +193,45 @@ def _calibration(problem: Problem, done: list[Row], name: str, is_regression: bo
 
 
 def _scores(problem: Problem, done: list[Row]) -> Html:
-    names = COLUMNS[problem["task"]]
-    rows = [[row["label"], *(_score(row[name], name) for name in names)] for row in done]
-    return _titled("Scores on the test rows", ["Method", *(TITLES[n] for n in names)], rows)
+    names = list(COLUMNS[problem["task"]])
+    if any(row["nll"] is None and row.get("nll_floor") for row in done):
+        names.insert(names.index("nll") + 1, "nll_floor")
+    rows = [[row["label"], *(_own(row, name) for name in names)] for row in done]
+    head = ["Method", *(TITLES[name] for name in names)]
+    return _titled("Scores on the test rows", head, rows, _seeds(done))
+
+
+def _doubt(done: list[Row]) -> list[Html]:
+    """How far members disagree, where they could and on what; nothing where nobody knows."""
+    names = [name for name in DOUBT if any(row.get(name) for row in done)]
+    if not names:
+        return []
+    rows = [[row["label"], *(_own(row, name) for name in names)] for row in done]
+    note = (
+        "Mean epistemic entropy in nats, which is what the networks of an ensemble disagree by: of "
+        "all test rows, of those labelled rightly and wrongly, and of strangers, inputs of classes "
+        "that no label stands for. The AUROC says how well the total (the epistemic) entropy tells "
+        "strangers from test rows; it proves little without the calibration above."
+    )
+    if "ess_share" in names:
+        note += " ESS / particles: of the weights between two levels."
+    return [_titled("Doubt", ["Method", *(TITLES[name] for name in names)], rows, note)]
+
+
+def _seeds(done: list[Row]) -> str:
+    """What the numbers behind ± are."""
+    most = max(row.get("num_seeds", 1) for row in done)
+    if most == 1:
+        return ""
+    return f"Means of {most} seeds on the same data, and their standard errors."
+
+
+def _own(row: Row, name: str) -> str:
+    """A score, with its standard error where there are several seeds."""
+    shown, error = _score(row.get(name), name), row.get("standard_errors", {}).get(name)
+    if error is None:
+        return shown
+    return f"{shown} ± {_score(error, name) if name in SHARES else f'{error:.1g}'}"
 
 
 def _convergence(done: list[Row], baseline: str) -> Html:
@@ -257,8 +320,8 @@ def _beside(published: Any, row: Row, name: str) -> str:
         return f"{theirs} | –"
     if name == "speed_up":
         return f"{theirs} | {row['speed_up_text']}"
-    own = row.get(name)
-    return f"{theirs} | {_triple(own) if name == 'ess_weights' else _score(own, name)}"
+    own = _triple(row.get(name)) if name == "ess_weights" else _own(row, name)
+    return f"{theirs} | {own}"
 
 
 def _about(summary: dict[str, Any]) -> Html:

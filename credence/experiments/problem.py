@@ -11,11 +11,15 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from credence.datasets.digits import principal_digits
+from credence.datasets.embeddings import imdb_embeddings
 from credence.datasets.registry import load as load_dataset
 from credence.errors import InputError
 from credence.experiments.specs import (
     CellSpec,
+    DigitsSource,
     ImageSource,
+    ReviewsSource,
     Rows,
     SimulatedSource,
     Source,
@@ -38,6 +42,7 @@ class Arrays:
         y_train, y_test: standardised targets, or labels from 0 (point,).
         scaler: back to the target's unit; None for labels.
         labels: names of the labels; () for numbers.
+        x_others: strangers, inputs of classes that no label stands for; None where there are none.
         notes: what was done to the data, in sentences.
     """
 
@@ -48,6 +53,7 @@ class Arrays:
     scaler: TargetScaler | None
     labels: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    x_others: Features | None = None
 
     @property
     def task(self) -> str:
@@ -77,6 +83,7 @@ class _Raw:
     x_test: Any
     y_test: np.ndarray
     notes: tuple[str, ...] = ()
+    x_others: np.ndarray | None = None
 
 
 def load(source: Source, rows: Rows) -> Arrays:
@@ -89,6 +96,8 @@ def load(source: Source, rows: Rows) -> Arrays:
     encode = {
         "images": _grey_levels,
         "simulated": _one_hot,
+        "digits": _as_they_are,
+        "reviews": _as_they_are,
         "table": _ordinal if getattr(source, "encoding", "") == "ordinal" else _one_hot,
     }[source.kind]
     x_train, x_test = encode(raw.x_train, raw.x_test)
@@ -105,6 +114,10 @@ def _read(source: Source) -> _Raw:
         return _read_table(source)
     if isinstance(source, ImageSource):
         return _read_images(source)
+    if isinstance(source, DigitsSource):
+        return _read_digits(source)
+    if isinstance(source, ReviewsSource):
+        return _read_reviews(source)
     return _simulate(source)
 
 
@@ -145,6 +158,20 @@ def _read_images(source: ImageSource) -> _Raw:
                 y[dataset.test])  # fmt: skip
 
 
+def _read_digits(source: DigitsSource) -> _Raw:
+    found = principal_digits(
+        source.num_components, digits=source.digits, others=source.others, num_train=None
+    )
+    x_train, y_train, x_test, y_test, x_others = found
+    strange = x_others if source.others else None
+    return _Raw("classification", x_train, y_train, x_test, y_test, (), strange)
+
+
+def _read_reviews(source: ReviewsSource) -> _Raw:
+    x_train, y_train, x_test, y_test, about = imdb_embeddings(source.embedder)
+    return _Raw("classification", x_train, y_train, x_test, y_test, (about,))
+
+
 def _simulate(source: SimulatedSource) -> _Raw:
     from sklearn import datasets
     from sklearn.model_selection import train_test_split
@@ -162,11 +189,14 @@ def _limited(raw: _Raw, rows: Rows, seed: int) -> _Raw:
     rng = np.random.default_rng(seed)
     train = _some(rng, len(raw.y_train), rows.train)
     test = _some(rng, len(raw.y_test), rows.test)
+    strange = raw.x_others
+    others = _some(rng, 0 if strange is None else len(strange), rows.others)
     cut = [
         f"{len(kept):,} of {total:,} {name} rows, drawn at random"
         for name, kept, total in (
             ("training", train, len(raw.y_train)),
             ("test", test, len(raw.y_test)),
+            ("strange", others, 0 if strange is None else len(strange)),
         )
         if len(kept) < total
     ]
@@ -179,6 +209,7 @@ def _limited(raw: _Raw, rows: Rows, seed: int) -> _Raw:
         take(raw.x_test, test),
         raw.y_test[test],
         (*raw.notes, *notes),
+        None if strange is None else strange[others],
     )
 
 
@@ -215,6 +246,11 @@ def _numbered(known: pd.Series, values: pd.Series) -> Float[np.ndarray, " row"]:
     return values.astype(object).map(lambda value: codes.get(str(value), -1)).to_numpy(float)
 
 
+def _as_they_are(train: np.ndarray, test: np.ndarray) -> tuple[Features, Features]:
+    """Vectors whose scale means something."""
+    return train.astype(float), test.astype(float)
+
+
 def _grey_levels(train: np.ndarray, test: np.ndarray) -> tuple[Features, Features]:
     """Pixels as a vector, centred, all divided by one standard deviation."""
     x_train, x_test = (x.reshape(len(x), -1).astype(float) for x in (train, test))
@@ -235,4 +271,4 @@ def _with_targets(raw: _Raw, x_train: Features, x_test: Features) -> Arrays:
         raise InputError(f"Too few training rows: {missing}. Take more rows.")
     y_train = labels.get_indexer(pd.Index(raw.y_train)).astype(np.int32)
     return Arrays(x_train, y_train, x_test, codes.astype(np.int32), None,
-                  tuple(map(str, labels)), raw.notes)  # fmt: skip
+                  tuple(map(str, labels)), raw.notes, raw.x_others)  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 
 from credence.diagnostics.convergence import Convergence
 from credence.diagnostics.cost import Cost, ess_per_second, format_speed_up, speed_up
+from credence.experiments.seeds import merged
 from credence.experiments.specs import Experiment, Outcome, Problem, to_json
 
 COLUMNS = {
@@ -17,6 +18,12 @@ COLUMNS = {
     ),
 }  # fmt: skip
 """Scores of a task, in the order of the table."""
+
+DOUBT = (
+    "epistemic_id", "epistemic_correct", "epistemic_wrong", "epistemic_others", "ood_auroc",
+    "ood_auroc_epistemic", "ess_share",
+)  # fmt: skip
+"""Scores of a classification's doubt, where there are any."""
 
 NUM_ERRORS = 2.0
 """Two methods whose mean scores differ by less than so many paired standard errors are a draw."""
@@ -34,7 +41,7 @@ def summarise(
     """
     problems = [
         _summarise_problem(
-            experiment, problem, [o for o in outcomes if o.cell.problem == problem.name]
+            experiment, problem, [o for o in outcomes if o.cell.problem == problem.name], size
         )
         for problem in experiment.problems
     ]
@@ -47,6 +54,7 @@ def summarise(
         "source": experiment.source,
         "size": size,
         "seed": seed,
+        "num_seeds": max((row.get("num_seeds", 1) for row in rows), default=1),
         "n_jobs": n_jobs,
         "baseline": experiment.baseline,
         "converged": False if failed else (all(verdicts) if verdicts else None),
@@ -59,8 +67,10 @@ def summarise(
 
 
 def _summarise_problem(
-    experiment: Experiment, problem: Problem, outcomes: Sequence[Outcome]
+    experiment: Experiment, problem: Problem, outcomes: Sequence[Outcome], size: str
 ) -> dict[str, Any]:
+    labels = dict.fromkeys(outcome.cell.label for outcome in outcomes)
+    outcomes = [merged([o for o in outcomes if o.cell.label == label]) for label in labels]
     done = [outcome for outcome in outcomes if outcome.is_done]
     baseline = next((o for o in done if o.cell.label == experiment.baseline), None)
     published = {entry.label: dict(entry.values) for entry in problem.published}
@@ -73,8 +83,8 @@ def _summarise_problem(
         "name": problem.name,
         "description": problem.description,
         **about,
-        "model": to_json(problem.model),
-        "num_weights": weights[0] if weights else None,
+        "model": to_json(problem.model_at(size)),
+        "num_weights": max(weights, default=None),
         "rows": rows,
         "published_only": {
             label: values
@@ -103,6 +113,8 @@ def _row(outcome: Outcome, baseline: Outcome | None) -> Row:
     value = None if baseline is None else _speed_up(outcome, baseline)
     return row | {
         **result["scores"],
+        "num_seeds": result.get("num_seeds", 1),
+        "standard_errors": result.get("standard_errors", {}),
         "converged": judged.converged,
         "reason": judged.reason,
         "max_rhat_function": judged.max_rhat_function,

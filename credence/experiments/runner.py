@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from credence.checkpoint import write_text
 from credence.environment import num_cores
 from credence.errors import InputError, StorageError
 from credence.experiments import problem
-from credence.experiments.specs import CellSpec, Experiment, Outcome, Problem, Rows, to_json
+from credence.experiments.specs import CellSpec, Experiment, Outcome, Rows, to_json
 from credence.runs.folder import require_usable
 from credence.runs.workflow import check_seed_and_time
 
@@ -52,6 +53,7 @@ def run(
     n_jobs: int = 1,
     backend: str = "loky",
     max_seconds: float | None = None,
+    num_seeds: int | None = None,
     watch: NoWatch | None = None,
 ) -> dict[str, Any]:
     """Run what is not finished yet; write and return the table (see `results.summarise`).
@@ -63,6 +65,8 @@ def run(
         backend: of joblib: loky on this machine; dask and ray, set up by the caller, on a cluster
             whose machines share `out`.
         max_seconds: time budget of every method.
+        num_seeds: how often every cell is repeated with another seed; None takes the experiment's
+            own number.
     Raises:
         InputError: for a setting out of range, data that are not to be had, an unusable folder.
         StorageError: where the folder cannot be written.
@@ -72,11 +76,12 @@ def run(
     from credence.experiments.page import write_page
 
     watch = watch or NoWatch()
-    _check(n_jobs, backend, max_seconds, seed)
-    cells = experiment.cells(size, seed, max_seconds)
+    _check(n_jobs, backend, max_seconds, seed, num_seeds)
+    experiment.cells(size)  # refuses an unknown size
     folder = Path(out)
     require_usable(folder, ABOUT)
-    _check_data(experiment.problems, size, watch)
+    experiment = _to_be_had(experiment, size, watch)
+    cells = experiment.cells(size, seed, max_seconds, num_seeds)
     claim(folder, experiment)
     outcomes = {cell.name: found for cell in cells if (found := read(folder, cell))}
     watch.start(len(cells), len(outcomes))
@@ -161,11 +166,15 @@ def claim(folder: Path, experiment: Experiment) -> None:
         raise InputError(f"{folder} cannot be written ({error}): give another --out.") from error
 
 
-def _check(n_jobs: int, backend: str, max_seconds: float | None, seed: int) -> None:
+def _check(
+    n_jobs: int, backend: str, max_seconds: float | None, seed: int, num_seeds: int | None
+) -> None:
     if n_jobs < 1:
         raise InputError(f"--jobs must be >= 1, got {n_jobs}; 1 gives comparable times.")
     if backend not in BACKENDS:
         raise InputError(f"Unknown backend '{backend}': choose one of {', '.join(BACKENDS)}.")
+    if num_seeds is not None and num_seeds < 1:
+        raise InputError(f"--seeds must be >= 1, got {num_seeds}; 5 show the spread.")
     check_seed_and_time(seed, max_seconds)
     if backend == "dask":
         _require("distributed", "dask")
@@ -186,15 +195,21 @@ def _require(module: str, extra: str) -> None:
         )
 
 
-def _check_data(problems: tuple[Problem, ...], size: str, watch: NoWatch) -> None:
-    """Load every problem once: what cannot be had is said at once; refused if nothing can."""
-    errors = []
+def _to_be_had(experiment: Experiment, size: str, watch: NoWatch) -> Experiment:
+    """The experiment without optional problems whose data are not to be had.
+
+    Every problem is loaded once: what cannot be had is said at once; refused if nothing can.
+    """
+    problems, errors = experiment.problems, {}
     for each in problems:
         try:
             problem.load(each.source, each.rows.get(size, Rows()))
         except InputError as error:
-            errors.append(f"{each.name}: {error}")
+            errors[each.name] = str(error)
     if len(errors) == len(problems):
-        raise InputError(errors[0].split(": ", 1)[1] if len(problems) == 1 else " ".join(errors))
-    for error in errors:
-        watch.say(f"Left out {error}")
+        named = [f"{name}: {error}" for name, error in errors.items()]
+        raise InputError(" ".join(named if len(named) > 1 else errors.values()))
+    for name, error in errors.items():
+        watch.say(f"Left out {name}: {error}")
+    kept = tuple(p for p in problems if p.name not in errors or not p.is_optional)
+    return replace(experiment, problems=kept)

@@ -4,6 +4,8 @@ Names of the numbers, here and in every table:
 
     mse, rmse               of the predictive mean, in the target's unit
     nll                     minus log predictive density (probability) of the truth, nats per row
+    nll_floor               the same of labels, none of which counts as less probable than
+                            NLL_FLOOR: signed weights may leave a true label without probability
     crps                    continuous ranked probability score, in the target's unit
     coverage_95             share of truths in the 95 % predictive interval, noise included
     coverage_95_credible    share in the 95 % interval of the noise-free prediction; papers that
@@ -12,6 +14,13 @@ Names of the numbers, here and in every table:
     ece                     expected calibration error of the top label, 15 bins of equal width
     ece_equal_mass          the same with bins of equal mass
     ece_all_classes         over all point x class probabilities: much smaller with many classes
+    epistemic_id            mean epistemic entropy, nats, of the test rows: what the members of the
+                            ensemble disagree by; 0 for one network
+    epistemic_correct, epistemic_wrong    the same over rows that are labelled rightly or not
+    epistemic_others        the same over strangers: inputs of classes that no label stands for
+    ood_auroc               how well the total entropy tells strangers from test rows
+    ood_auroc_epistemic     how well the epistemic entropy does
+    ess_share               effective sample size of the weights between two levels, as a share
     ess_function            (min, median, max) bulk ESS of predictions at held-out rows
     ess_weights             (min, median, max) bulk ESS of single weights, as papers report it
 """
@@ -32,6 +41,10 @@ MAX_FUNCTIONS = 200
 MAX_WEIGHTS = 1000
 """Weights whose ESS is computed; of more, so many at random."""
 TAILS = (0.025, 0.975)
+NLL_FLOOR = 1e-3
+"""Probability below which `nll_floor` does not look."""
+SMALLEST_ENTROPY = 1e-5
+"""In nats, in single precision; what is below counts as none."""
 
 Numbers = dict[str, Any]
 
@@ -92,21 +105,62 @@ def _score_regression(ensemble: Ensemble, arrays: Arrays) -> tuple[Numbers, dict
 
 
 def _score_classification(ensemble: Ensemble, arrays: Arrays) -> tuple[Numbers, dict[str, Any]]:
-    found = ensemble.over_batches(arrays.x_test, lambda predictive, _: {"p": predictive.mean()})
+    found = ensemble.over_batches(arrays.x_test, _labels_and_doubt)
     p = np.maximum(found["p"].astype(float), 0.0)  # signed weights may leave negative ones
     p, y = p / p.sum(axis=1, keepdims=True), arrays.y_test
+    is_wrong = np.argmax(p, axis=1) != y
     with np.errstate(divide="ignore"):
         nll = -np.log(p[np.arange(len(p)), y])
     numbers = {
         "accuracy": classification.accuracy(p, y),
         "nll": float(nll.mean()),
+        "nll_floor": classification.log_loss(p, y, clip=NLL_FLOOR),
         "brier": classification.brier(p, y),
         "auroc": classification.auroc(p, y),
         "ece": calibration.ece(p, y),
         "ece_equal_mass": calibration.ece(p, y, bins="equal_mass"),
         "ece_all_classes": calibration.ece(p, y, over="all_classes"),
+        "epistemic_id": float(found["epistemic"].mean()),
+        "epistemic_correct": _mean_or_none(found["epistemic"][~is_wrong]),
+        "epistemic_wrong": _mean_or_none(found["epistemic"][is_wrong]),
     }
-    return numbers, {"nll": np.minimum(nll, 1e3), "error": np.argmax(p, axis=1) != y}
+    if arrays.x_others is not None:
+        numbers |= _strangers(ensemble, arrays.x_others, found)
+    if "ess_share" in ensemble.scalars:
+        numbers["ess_share"] = float(np.mean(ensemble.scalars["ess_share"]))
+    return numbers, {"nll": np.minimum(nll, 1e3), "error": is_wrong}
+
+
+def _labels_and_doubt(predictive: Predictive, rows: slice) -> dict[str, Any]:
+    """Class probabilities and entropies; below SMALLEST_ENTROPY there is only rounding."""
+    epistemic = np.asarray(predictive.entropy_epistemic())
+    return {
+        "p": predictive.mean(),
+        "total": predictive.entropy_total(),
+        "epistemic": np.where(epistemic < SMALLEST_ENTROPY, 0.0, epistemic),
+    }
+
+
+def _strangers(ensemble: Ensemble, x: Float[np.ndarray, "point feature"], known: Any) -> Numbers:
+    """Whether doubt tells strangers from test rows."""
+    strange = ensemble.over_batches(x, _labels_and_doubt)
+    return {
+        "epistemic_others": float(strange["epistemic"].mean()),
+        "ood_auroc": separation(known["total"], strange["total"]),
+        "ood_auroc_epistemic": separation(known["epistemic"], strange["epistemic"]),
+    }
+
+
+def separation(lower: Float[np.ndarray, " lower"], higher: Float[np.ndarray, " higher"]) -> float:
+    """Chance that one of `higher` is above one of `lower`, ties half: the area under the ROC."""
+    from sklearn.metrics import roc_auc_score
+
+    is_higher = np.repeat([0, 1], [len(lower), len(higher)])
+    return float(roc_auc_score(is_higher, np.concatenate([lower, higher])))
+
+
+def _mean_or_none(values: Float[np.ndarray, " point"]) -> float | None:
+    return float(values.mean()) if len(values) else None
 
 
 def judge(ensemble: Ensemble, x_test: Float[np.ndarray, "point feature"]) -> Numbers:

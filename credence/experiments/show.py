@@ -7,6 +7,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
+from credence.experiments.results import DOUBT
 from credence.experiments.runner import NoWatch
 from credence.experiments.specs import SIZES, Experiment, Outcome, Rows
 
@@ -54,7 +55,8 @@ class RichWatch(NoWatch):
 
 def cell_line(outcome: Outcome) -> str:
     """One finished cell in a line."""
-    name = f"{outcome.cell.problem}, {outcome.cell.label}:"
+    cell = outcome.cell
+    name = f"{cell.problem}, {cell.label}{f', seed {cell.seed}' if cell.seed else ''}:"
     if not outcome.is_done:
         return f"{name} failed. {outcome.result['error']}"
     scores = outcome.result["scores"]
@@ -93,36 +95,46 @@ def results(summary: dict[str, Any]) -> Group:
 
 
 def _problem(problem: dict[str, Any], baseline: str) -> Table:
-    scores = SHOWN.get(problem["task"], ())
+    scores = _shown(problem)
+    has_chains = any(row["converged"] is not None for row in problem["rows"])
+    about_chains = ("R-hat", "ESS f", "speed-up") if has_chains else ()
     listing = Table(
-        Column("method", no_wrap=True),
-        *(Column(score, justify="right") for score in scores),
-        Column("R-hat", justify="right"),
-        Column("ESS f", justify="right"),
-        Column("seconds", justify="right"),
-        "speed-up",
-        title=f"{problem['name']}, speed-up over {baseline}",
+        "method",
+        *(Column(name, justify="right") for name in (*scores, "seconds", *about_chains)),
+        title=problem["name"] + (f", speed-up over {baseline}" if has_chains else ""),
     )
     for row in problem["rows"]:
         if row["status"] == "failed":
-            listing.add_row(row["label"], *[""] * (len(scores) + 3), f"failed: {row['error']}")
+            empty = [""] * (len(listing.columns) - 2)
+            listing.add_row(row["label"], *empty, f"failed: {row['error']}")
             continue
         ess = row["ess_function"]
+        of_chain = (
+            number(row["max_rhat_function"]),
+            "-" if ess is None else f"{ess[0]:.0f}",
+            row["speed_up_text"],
+        )
         listing.add_row(
             row["label"],
             *(with_published(row, score) for score in scores),
-            number(row["max_rhat_function"]),
-            "-" if ess is None else f"{ess[0]:.0f}",
             f"{row['total_seconds']:.1f}",
-            row["speed_up_text"],
+            *(of_chain if has_chains else ()),
         )
     return listing
 
 
+def _shown(problem: dict[str, Any]) -> list[str]:
+    """The usual scores of the task, and those that the paper has and we have."""
+    usual = SHOWN.get(problem["task"], ())
+    printed = {score for row in problem["rows"] for score in row["published"]}
+    return [*usual, *(s for s in ("auroc", *DOUBT) if s in printed and s not in usual)]
+
+
 def with_published(row: dict[str, Any], score: str) -> str:
-    """Our number, and the published one in brackets."""
-    published = row["published"].get(score)
-    return number(row[score]) + (f" ({number(published)})" if published is not None else "")
+    """Our number with its standard error, and the published one in brackets."""
+    published, error = row["published"].get(score), row.get("standard_errors", {}).get(score)
+    own = number(row.get(score)) + (f" ± {error:.1g}" if error is not None else "")
+    return own + (f" ({number(published)})" if published is not None else "")
 
 
 def number(value: float | None) -> str:

@@ -72,9 +72,41 @@ class SimulatedSource:
     split_seed: int = 0
 
 
-Source = TableSource | ImageSource | SimulatedSource
+@dataclass(frozen=True, kw_only=True)
+class DigitsSource:
+    """MNIST digits as principal components; see `credence.datasets.principal_digits`.
+
+    Args:
+        digits: those to tell apart.
+        others: those that no label stands for: strangers, to be met with doubt.
+    """
+
+    kind: ClassVar[str] = "digits"
+
+    digits: tuple[int, ...]
+    others: tuple[int, ...] = ()
+    num_components: int = 100
+    split_seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewsSource:
+    """IMDb reviews as vectors; see `credence.datasets.imdb_embeddings`.
+
+    Args:
+        embedder: "tfidf", "file" or the name of a sentence model.
+    """
+
+    kind: ClassVar[str] = "reviews"
+
+    embedder: str
+    split_seed: int = 0
+
+
+Source = TableSource | ImageSource | SimulatedSource | DigitsSource | ReviewsSource
 SOURCES: dict[str, type[Any]] = {
-    cls.kind: cls for cls in (TableSource, ImageSource, SimulatedSource)
+    cls.kind: cls
+    for cls in (TableSource, ImageSource, SimulatedSource, DigitsSource, ReviewsSource)
 }
 
 
@@ -85,6 +117,7 @@ class ModelSpec:
     Args:
         hidden, activation: see `credence.models.MLP`.
         prior: one of `credence.models.PRIORS`.
+        prior_settings: what is different in it, e.g. {"alpha": 4.0}.
         likelihood: auto, normal, student_t, heteroscedastic, bernoulli or categorical.
     """
 
@@ -92,14 +125,20 @@ class ModelSpec:
     activation: str = "tanh"
     prior: str = "fan_in"
     likelihood: str = "auto"
+    prior_settings: Settings = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """At most so many rows, drawn at random from the split; None takes all."""
+    """At most so many rows, drawn at random from the split; None takes all.
+
+    Args:
+        others: strangers, where the source has them.
+    """
 
     train: int | None = None
     test: int | None = None
+    others: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,9 +154,12 @@ class Problem:
     """Data and model that all methods share.
 
     Args:
+        model: at all sizes that `models` does not name.
         rows: limits by size; a size that is not named takes all rows.
+        models: smaller models by size.
         published: the paper's numbers.
         reasons: why ours may differ from them, one sentence each.
+        is_optional: left out, and said so, where the data are not to be had; others fail.
     """
 
     name: str
@@ -127,6 +169,12 @@ class Problem:
     rows: Mapping[str, Rows] = field(default_factory=dict)
     published: tuple[Published, ...] = ()
     reasons: tuple[str, ...] = ()
+    is_optional: bool = False
+    models: Mapping[str, ModelSpec] = field(default_factory=dict)
+
+    def model_at(self, size: str) -> ModelSpec:
+        """The model at a size."""
+        return self.models.get(size, self.model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +205,8 @@ class Experiment:
         baseline: label of the method that speed-ups are relative to.
         source: the paper, if there is one.
         reasons: why our numbers may differ from published ones, on all problems.
+        num_seeds: by size, how often every cell is repeated with another seed; a size that is not
+            named has one.
     Raises:
         InputError: for no problem or method, a label given twice, or an unknown baseline.
     """
@@ -168,6 +218,7 @@ class Experiment:
     baseline: str
     source: str = ""
     reasons: tuple[str, ...] = ()
+    num_seeds: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         labels = [method.label for method in self.methods]
@@ -204,9 +255,18 @@ class Experiment:
             ),
         )
 
-    def cells(self, size: str, seed: int = 0, max_seconds: float | None = None) -> list["CellSpec"]:
+    def cells(
+        self,
+        size: str,
+        seed: int = 0,
+        max_seconds: float | None = None,
+        num_seeds: int | None = None,
+    ) -> list["CellSpec"]:
         """Every method on every problem, problem by problem.
 
+        Args:
+            seed: the first; repetitions have those that follow.
+            num_seeds: None takes the experiment's own number.
         Raises:
             InputError: for an unknown size.
         """
@@ -219,16 +279,17 @@ class Experiment:
             CellSpec(
                 problem=problem.name,
                 source=problem.source,
-                model=problem.model,
+                model=problem.model_at(size),
                 rows=problem.rows.get(size, Rows()),
                 label=method.label,
                 method=method.method,
                 settings=method.at(size),
-                seed=seed,
+                seed=each,
                 max_seconds=max_seconds,
             )
             for problem in self.problems
             for method in self.methods
+            for each in range(seed, seed + (num_seeds or self.num_seeds.get(size, 1)))
         ]
 
 
@@ -282,6 +343,7 @@ def to_json(spec: Any) -> Any:
     fields = {name: to_json(getattr(spec, name)) for name in spec.__dataclass_fields__}
     if isinstance(spec, Problem):
         fields["rows"] = {size: asdict(rows) for size, rows in spec.rows.items()}
+        fields["models"] = {size: to_json(model) for size, model in spec.models.items()}
     return {"kind": spec.kind, **fields} if isinstance(spec, Source) else fields
 
 
@@ -330,6 +392,7 @@ def _problem_from_json(content: Mapping[str, Any]) -> Problem:
             "source": _source_from_json(content["source"]),
             "model": _model_from_json(content["model"]),
             "rows": {size: Rows(**rows) for size, rows in content["rows"].items()},
+            "models": {s: _model_from_json(model) for s, model in content["models"].items()},
             "published": tuple(Published(**entry) for entry in content["published"]),
             "reasons": tuple(content["reasons"]),
         }

@@ -111,6 +111,10 @@ def test_digits_by_their_principal_components():
     np.testing.assert_allclose(fewer.x_train, digits.x_train[:, :5], atol=1e-9)
     assert np.all(np.diff(digits.x_test.var(axis=0)[:3]) < 0)
     assert np.any(principal_digits(5, num_train=50, seed=1).x_train != fewer.x_train)
+    assert fewer.x_others.shape == (0, 5)
+    strangers = principal_digits(5, num_train=50, others=(8, 9))
+    np.testing.assert_array_equal(strangers.x_train, fewer.x_train)
+    assert strangers.x_others.shape == (974 + 1009, 5)
     every = principal_digits(3, digits=(4, 7, 1), num_train=None)
     assert np.bincount(every.y_train).tolist() == [5842, 6265, 6742]
     assert np.bincount(every.y_test).tolist() == [982, 1028, 1135]
@@ -141,6 +145,7 @@ def test_principal_components_of_a_known_covariance():
         (lambda: principal_digits(0), "num_components must be from 1 to 784, got 0"),
         (lambda: principal_digits(digits=(1, 1)), "different numbers from 0 to 9"),
         (lambda: principal_digits(digits=(10,)), "different numbers from 0 to 9"),
+        (lambda: principal_digits(digits=(0, 1), others=(1,)), "different numbers from 0 to 9"),
     ],
 )
 def test_bad_settings_are_refused(make, sentence):

@@ -55,7 +55,7 @@ def test_networks_have_the_published_number_of_weights(name: str) -> None:
 
 def test_published_rows() -> None:
     """Every table has its 14 (first version: 7) rows, and every own row stands among them."""
-    for experiment in EXPERIMENTS.values():
+    for experiment in (find("fbnn"), find("fbnn_first_version")):
         expected = 14 if experiment.name == "fbnn" else 7
         own = {m.label for m in experiment.methods if "reference" not in m.label}
         for problem in experiment.problems:
@@ -83,6 +83,24 @@ def test_cell_names_tell_cells_apart() -> None:
     assert replace(first, settings={"x": 1}).name != first.name
     assert replace(first, version="0").name != first.name
     assert "/" not in replace(first, problem="../../x").name
+
+
+def test_seeds_follow_one_another() -> None:
+    experiment = replace(samples.experiment("a", "b"), num_seeds={"laptop": 3})
+    assert [cell.seed for cell in experiment.cells("smoke", 7)] == [7, 7]
+    assert [cell.seed for cell in experiment.cells("laptop", 7)] == [7, 8, 9] * 2
+    assert [cell.seed for cell in experiment.cells("laptop", num_seeds=2)] == [0, 1] * 2
+
+
+def test_models_may_differ_by_size() -> None:
+    (each,) = samples.experiment("a").problems
+    small = replace(each.model, hidden=(3,), prior_settings={"alpha": 3.0})
+    experiment = replace(
+        samples.experiment("a"), problems=(replace(each, models={"smoke": small}),)
+    )
+    assert experiment.cells("smoke")[0].model == small
+    assert experiment.cells("paper")[0].model == each.model
+    assert experiment_from_json(json.loads(json.dumps(to_json(experiment)))) == experiment
 
 
 def test_only_keeps_the_baseline() -> None:

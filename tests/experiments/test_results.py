@@ -1,17 +1,20 @@
 """Speed-ups are given between converged chains only; draws are called draws."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import samples
 
 from credence.experiments.results import best, summarise
+from credence.experiments.specs import Outcome
 from credence.experiments.verdict import findings, overall
 from credence.report.verdict import Level
 
 
 def table(*outcomes, baseline: str | None = None) -> dict:
     labels = [outcome.cell.label for outcome in outcomes]
-    experiment = samples.experiment(*labels, baseline=baseline)
+    experiment = samples.experiment(*dict.fromkeys(labels), baseline=baseline)
     return summarise(experiment, outcomes, size="smoke", seed=0, n_jobs=1)
 
 
@@ -64,6 +67,34 @@ def test_published_numbers_stand_beside_ours() -> None:
     assert problem["rows"][0]["published"]["mse"] == 1.5
     assert problem["rows"][1]["published"] == {}
     assert set(problem["published_only"]) == {"Emulator"}
+
+
+def seeded(label: str, seed: int, **about):
+    """A finished cell of a seed."""
+    outcome = samples.done(label, **about)
+    return Outcome(replace(outcome.cell, seed=seed), outcome.result)
+
+
+def test_seeds_become_means_with_standard_errors() -> None:
+    outcomes = [seeded("a", s, seconds=10 + s, converged=s != 1) for s in range(3)]
+    for outcome, mse in zip(outcomes, (1.0, 2.0, 6.0), strict=True):
+        outcome.result["scores"]["mse"] = mse
+    outcomes[2].result["scores"]["crps"] = None
+    (row,) = table(*outcomes)["problems"][0]["rows"]
+    assert row["num_seeds"] == 3
+    assert row["mse"] == pytest.approx(3.0)
+    assert row["standard_errors"]["mse"] == pytest.approx((7 / 3) ** 0.5)  # variance 7, three
+    assert row["crps"] is None
+    assert row["standard_errors"]["crps"] is None
+    assert row["total_seconds"] == pytest.approx(11.0)
+    assert row["converged"] is False  # the worst seed
+
+
+def test_a_seed_that_failed_is_a_failure() -> None:
+    failed = samples.failed("a")
+    failed = Outcome(replace(failed.cell, seed=1), failed.result)
+    summary = table(seeded("a", 0), failed)
+    assert summary["failed"] == ["line: a"]
 
 
 def test_nothing_to_converge_is_neither() -> None:

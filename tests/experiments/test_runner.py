@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,36 @@ def test_finished_cells_are_read_and_failed_ones_tried_again(calls, tmp_path: Pa
     assert (tmp_path / "report.html").exists()
     runner.run(experiment, tmp_path, size="smoke", seed=1)
     assert calls[4:] == ["a", "bad", "b"]
+
+
+def test_seeds_are_cells_of_their_own(calls, tmp_path: Path) -> None:
+    experiment = replace(samples.experiment("a"), num_seeds={"laptop": 3})
+    runner.run(experiment, tmp_path)
+    assert calls == ["a"] * 3
+    summary = runner.run(experiment, tmp_path, num_seeds=4)  # three are there
+    assert len(calls) == 4
+    assert summary["num_seeds"] == 4
+    assert "±" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match="--seeds must be >= 1"):
+        runner.run(experiment, tmp_path, num_seeds=0)
+
+
+def test_optional_problems_are_left_out(calls, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("CREDENCE_DATA", str(tmp_path / "none"))
+    (line,) = samples.experiment("a").problems
+    missing = replace(
+        line, name="gone", source=TableSource(table="celeba_attributes", target="Blond_Hair")
+    )
+    said = []
+    watch = runner.NoWatch()
+    watch.say = said.append
+    for is_optional, expected in ((True, ["line"]), (False, ["line", "gone"])):
+        problems = (line, replace(missing, is_optional=is_optional))
+        experiment = replace(samples.experiment("a"), problems=problems)
+        summary = runner.run(experiment, tmp_path / str(is_optional), watch=watch)
+        assert [each["name"] for each in summary["problems"]] == expected
+    assert all(sentence.startswith("Left out gone: ") for sentence in said)
+    assert len(said) == 2
 
 
 def test_interrupt_keeps_finished_cells(calls, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from credence.diagnostics.cost import Cost
+from credence.diagnostics.entropy import decompose_entropy
 from credence.ensemble import Ensemble, Provenance
 from credence.experiments import scoring
 from credence.experiments.problem import Arrays
@@ -73,10 +74,49 @@ def test_classification_scores() -> None:
     truth = np.where(y == 1, p, 1 - p)
     assert numbers["accuracy"] == np.mean((p > 0.5) == y)
     assert numbers["nll"] == pytest.approx(-np.log(truth).mean(), rel=1e-4)
+    floor = -np.log(np.maximum(truth, scoring.NLL_FLOOR)).mean()
+    assert numbers["nll_floor"] == pytest.approx(floor, rel=1e-4)
     assert numbers["brier"] == pytest.approx(2 * np.mean((p - y) ** 2), rel=1e-4)
     assert rows["error"] == [float(wrong) for wrong in (p > 0.5) != y]
     # With two classes of mirrored probabilities all classes count every error twice, halved.
     assert numbers["ece_all_classes"] <= numbers["ece"] + 0.2
+
+
+def test_doubt_about_strangers() -> None:
+    """Entropies by the other module's formulas; strangers lie where members disagree."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50).astype(np.int32)
+    others = 5 * rng.normal(size=(30, 2))
+    posterior = Posterior(MLP(1, ()), Gaussian(), Bernoulli(), (x, y))
+    positions = rng.normal(size=(1, 6, 3))
+    found = ensemble(posterior, positions, is_chain=False)
+    arrays = Arrays(x, y, x, y, None, ("no", "yes"), (), others)
+    numbers, _ = scoring.scores(found, arrays)
+
+    def parts(inputs: np.ndarray):
+        logits = inputs @ positions[0, :, :2].T + positions[0, :, 2]
+        p = 1 / (1 + np.exp(-logits.T))
+        return p.mean(axis=0), decompose_entropy(np.stack([1 - p, p], axis=-1))
+
+    (p, known), (_, strange) = parts(x), parts(others)
+    right = (p > 0.5) == y
+    above = strange.total[:, None] > known.total
+    assert numbers["epistemic_id"] == pytest.approx(known.epistemic.mean(), rel=1e-3)
+    assert numbers["epistemic_correct"] == pytest.approx(known.epistemic[right].mean(), rel=1e-3)
+    assert numbers["epistemic_wrong"] == pytest.approx(known.epistemic[~right].mean(), rel=1e-3)
+    assert numbers["epistemic_others"] == pytest.approx(strange.epistemic.mean(), rel=1e-3)
+    assert numbers["ood_auroc"] == pytest.approx(above.mean(), abs=0.01)
+    assert "ess_share" not in numbers
+    one = ensemble(posterior, positions[:, :1], is_chain=False)
+    alone, _ = scoring.scores(one, arrays)
+    assert (alone["epistemic_id"], alone["epistemic_others"]) == (0.0, 0.0)
+    assert alone["ood_auroc_epistemic"] == 0.5
+
+
+def test_separation_counts_ties_half() -> None:
+    low, high = np.array([0.0, 1.0]), np.array([1.0, 2.0])
+    assert scoring.separation(low, high) == (1 + 1 + 1 + 0.5) / 4
+    assert scoring.separation(high, low) == 0.5 / 4
 
 
 def test_ess_of_autoregressive_weights() -> None:

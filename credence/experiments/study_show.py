@@ -1,0 +1,72 @@
+"""Studies of error against cost, and of prior rates, on a terminal."""
+
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from credence.experiments import error_cost, prior_rates
+from credence.experiments.contenders import Study
+from credence.experiments.error_cost_page import interval, sentence
+from credence.experiments.prior_rates import RateStudy
+from credence.experiments.show import RichWatch
+
+
+class StudyWatch(error_cost.Watch):
+    """A line per finished program, through a watch that has a terminal."""
+
+    def __init__(self, watch: RichWatch) -> None:
+        self.watch = watch
+
+    def say(self, message: str) -> None:
+        self.watch.say(message)
+
+
+def run(study: Study | RateStudy, out: Any, **settings: Any) -> dict[str, Any]:
+    """Run either kind; see `error_cost.run` and `prior_rates.run`."""
+    if isinstance(study, RateStudy):
+        return prior_rates.run(study, out, **settings)
+    return error_cost.run(study, out, **settings)
+
+
+def listing(studies: dict[str, Study | RateStudy]) -> Table:
+    """What there is to run."""
+    table = Table("name", "problems", "description")
+    for name, study in studies.items():
+        table.add_row(name, ", ".join(_problems(study)), study.description)
+    return table
+
+
+def details(study: Study | RateStudy) -> Group:
+    """Problems, sizes and source of one study."""
+    table = Table("problem", "what it is")
+    for name, text in _problems(study).items():
+        table.add_row(name, text)
+    sizes = study.efforts if isinstance(study, Study) else study.draws
+    lines = "\n".join(f"{size}: {effort}" for size, effort in sizes.items())
+    return Group(Text(f"{study.description}\n{study.source}"), table, Text(lines))
+
+
+def results(summary: dict[str, Any]) -> Group:
+    """Slopes, and what the study says of every problem."""
+    if "curves" in summary:
+        table = Table("prior and network", "slope", "theory")
+        for row in summary["curves"]:
+            slope = f"{row['slope']:.2f} ± {row['slope_error']:.2f}"
+            table.add_row(f"{row['panel']}, {row['name']}", slope, f"{row['theory']:.2f}")
+        return Group(table)
+    table = Table("problem", "slope, one level", "slope, several", "theory")
+    for problem in summary["problems"]:
+        slopes = problem["fits"].get("flops", {}).get("slopes", {})
+        found = [interval(slopes[method]) for method in slopes] or ["–", "–"]
+        theory = "{smc:.2f}, {mlsmc:.2f}".format(**problem["theory"])
+        table.add_row(problem["name"], *found, theory)
+    lines = [f"{problem['name']}: {sentence(problem)}" for problem in summary["problems"]]
+    return Group(table, Text("\n".join(lines)))
+
+
+def _problems(study: Study | RateStudy) -> dict[str, str]:
+    if isinstance(study, RateStudy):
+        return {curve.panel: "second moments of increments" for curve in study.curves}
+    return {problem.name: problem.description for problem in study.problems}
