@@ -195,6 +195,9 @@ class MLSMC(Method):
         key_prior, key_temper, *keys = jax.random.split(key, 1 + len(levels))
         memory, data, log_anchor = from_prior(key_prior, levels[0], driver, tempering, counts[0])
         ladder = Ladder(driver, tempering, data, levels, counts)
+        shown = zip(levels, counts, strict=True)
+        words = (f"{count} on {level.num_weights:,} weights" for level, count in shown)
+        driver.progress.say(f"Particles of a run, level by level: {', '.join(words)}.")
         coupling = COUPLINGS[self.coupling]
         above = range(1, len(levels))
         with compile_ahead(partial(coupling.compile, ladder, level) for level in above) as ready:
