@@ -88,7 +88,7 @@ def test_fit_writes_the_run_folder_and_json_alone_on_standard_output(run, tmp_pa
     assert "report.html" in err
 
 
-@pytest.mark.parametrize("method", ["smc", "mlsmc"])
+@pytest.mark.parametrize("method", ["smc", pytest.param("mlsmc", marks=pytest.mark.slow)])
 def test_evidence_is_in_units_of_the_target(run, tmp_path: Path, method: str) -> None:
     """Prices in other units have the same fit and another density."""
     found = []

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -76,7 +76,7 @@ class MLSMC(Method):
     coarse: tuple[Network, ...] = ()
     num_particles: int | tuple[int, ...] = 500
     num_runs: int = 4
-    coupling: Literal["sequential", "independent"] = "sequential"
+    coupling: str = "sequential"
     mutation: Mutation = field(default=Mutation())
 
     def __post_init__(self) -> None:

@@ -164,7 +164,11 @@ def surrogate() -> Ensemble:
 INDEPENDENT = replace(SURROGATE, coupling="independent")
 
 
-@pytest.mark.parametrize("method", [SURROGATE, INDEPENDENT], ids=lambda each: each.coupling)
+@pytest.mark.parametrize(
+    "method",
+    [SURROGATE, pytest.param(INDEPENDENT, marks=pytest.mark.slow)],
+    ids=lambda each: each.coupling,
+)
 @pytest.mark.usefixtures("float64")
 def test_every_level_and_the_evidence(method: MLSMC) -> None:
     ensemble = surrogate() if method is SURROGATE else method.run(1, posterior())
@@ -423,6 +427,7 @@ class Louder(Normal):
         return super().log_prob(params, outputs, y) + 10.0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("float64")
 def test_a_constant_in_the_log_likelihood_changes_only_the_evidence() -> None:
     short = method((4, 8), num_particles=(100, 60), num_runs=2, mutation=Mutation(kernel="pcn"))
@@ -465,12 +470,9 @@ def short(problem: Callable[[], Posterior]) -> Ensemble:
 problems = pytest.mark.parametrize("problem", [curve, three_classes])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("coupling", "num_particles"),
-    [
-        ("sequential", (62, 42, 32)),
-        pytest.param("independent", (64, 44, 34), marks=pytest.mark.slow),
-    ],
+    ("coupling", "num_particles"), [("sequential", (62, 42, 32)), ("independent", (64, 44, 34))]
 )
 def test_programs_compiled_ahead_are_those_that_run(coupling: Any, num_particles: Any) -> None:
     """Two at the base, weighing and tempering; three at every level."""
@@ -632,8 +634,6 @@ def with_network(network: Any, prior: Any = None, **settings: Any) -> Callable[[
             "num_particles has 3 numbers for 2 levels",
         ),
         (with_network(MLP(1, (8,)), num_runs=0), "num_runs must be > 0"),
-        (with_network(MLP(1, (8,)), num_particles=60.5), "must be whole, got 60.5"),
-        (with_network(MLP(1, (8,)), widths=(4, 8)), "one tuple of hidden widths per level"),
         (with_network(MLP(1, (8,)), coupling="none"), "Unknown coupling 'none'"),
         (with_network(MLP(1, (8,)), ratio=1.0), "ratio > 1"),
     ],

@@ -18,7 +18,7 @@ from credence.errors import InputError, Interrupted
 from credence.methods import METHODS
 from credence.methods import particles as particles_module
 from credence.methods.mutation import Mutation, StuckParticlesWarning
-from credence.methods.smc import SMC
+from credence.methods.smc import SMC, check_particles
 from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
 from credence.posterior import Posterior
 from credence.progress import Line, NoProgress
@@ -313,6 +313,11 @@ def test_particles_are_stuck_where_they_remember(
     tuning = mutation.after(mutation.first(np.zeros(3), np.ones(3)), moved)
     assert mutation.is_done(tuning)
     assert mutation.is_stuck(tuning) == is_stuck
+
+
+def test_a_part_of_a_particle_is_refused() -> None:
+    with pytest.raises(InputError, match=r"must be whole, got 60\.5"):
+        check_particles(60.5)
 
 
 def test_stuck_particles_are_told_of() -> None:
