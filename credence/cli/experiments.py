@@ -1,5 +1,6 @@
 """`credence compare` and `credence experiment`: methods on equal terms, side by side."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -132,15 +133,8 @@ def _run(experiment: Any, out: Path, as_json: bool, settings: dict[str, Any]) ->
     """Run, show the table, end with the status."""
     from credence.experiments import run, show
 
-    try:
-        with show.RichWatch(talk.console) as watch:
-            summary = run(experiment, out, watch=watch, **settings)
-    except KeyboardInterrupt:
-        talk.say(f"Stopped. Finished cells are kept in {out}: the same command goes on.")
-        raise typer.Exit(talk.INTERRUPTED) from None
-    talk.console.print(show.results(summary))
-    talk.say(f"Page: [bold]{out / 'report.html'}[/bold]")
-    talk.finish(summary | {"out": str(out)}, as_json)
+    summary = _watched(lambda watch: run(experiment, out, watch=watch, **settings), out)
+    _conclude(summary, show.results(summary), out, as_json)
 
 
 def _run_study(
@@ -154,7 +148,7 @@ def _run_study(
 ) -> None:
     """Run a study of error against cost or of prior rates; its methods and budgets are its own."""
     from credence.errors import InputError
-    from credence.experiments import show, study_show
+    from credence.experiments import study_show
     from credence.experiments.studies import STUDIES
 
     given = [option for option, value in refused.items() if value]
@@ -164,13 +158,24 @@ def _run_study(
             f"--{given[0]}, or choose among its problems and sizes."
         )
     study, settings = STUDIES[name], {"size": size, "seed": seed, "problems": problems}
+    summary = _watched(lambda watch: study_show.run(study, out, watch=watch, **settings), out)
+    _conclude({"converged": True} | summary, study_show.results(summary), out, as_json)
+
+
+def _watched(run: Callable[[Any], dict[str, Any]], out: Path) -> dict[str, Any]:
+    """The summary of a run that a person sees; Ctrl-C ends the command."""
+    from credence.experiments.show import RichWatch
+
     try:
-        with show.RichWatch(talk.console) as watch:
-            told = study_show.StudyWatch(watch)
-            summary = study_show.run(study, out, watch=told, **settings)
+        with RichWatch(talk.console) as watch:
+            return run(watch)
     except KeyboardInterrupt:
         talk.say(f"Stopped. What is finished is kept in {out}: the same command goes on.")
         raise typer.Exit(talk.INTERRUPTED) from None
-    talk.console.print(study_show.results(summary))
+
+
+def _conclude(summary: dict[str, Any], table: Any, out: Path, as_json: bool) -> None:
+    """Show the table, end with the status."""
+    talk.console.print(table)
     talk.say(f"Page: [bold]{out / 'report.html'}[/bold]")
-    talk.finish({"converged": True} | summary | {"out": str(out)}, as_json)
+    talk.finish(summary | {"out": str(out)}, as_json)

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import credence
-from credence.errors import InputError, did_you_mean
-from credence.experiments.specs import SIZES
+from credence.experiments.specs import check_size, chosen
 from credence.experiments.width_problems import WidthProblem
 
 NOMINAL_EXPONENT = 2.0
@@ -139,11 +138,7 @@ class Study:
         Raises:
             InputError: for an unknown size.
         """
-        if size not in self.efforts:
-            raise InputError(
-                f"Unknown size '{size}': choose one of {', '.join(SIZES)}."
-                + did_you_mean(size, SIZES)
-            )
+        check_size(size)
         return self.efforts[size]
 
     def only(self, names: tuple[str, ...]) -> tuple[WidthProblem, ...]:
@@ -153,12 +148,7 @@ class Study:
             InputError: for a name that is not in the study.
         """
         known = {problem.name: problem for problem in self.problems}
-        for name in names:
-            if name not in known:
-                raise InputError(
-                    f"The experiment has no problem '{name}': choose from {', '.join(known)}."
-                    + did_you_mean(name, known)
-                )
+        chosen("problem", names, known)
         return tuple(known[name] for name in names or known)
 
 

@@ -25,22 +25,13 @@ from credence.checkpoint import write_text
 from credence.errors import InputError
 from credence.experiments.contenders import Contender, Effort, Job, Study
 from credence.experiments.programs import execute
+from credence.experiments.runner import NoWatch
 from credence.experiments.width_problems import WidthProblem
 from credence.runs.folder import require_usable
 
 ABOUT = "study.json"
 FEWEST = 20
 """Particles at a level."""
-
-
-class Watch:
-    """Hears of every finished program; this one says nothing."""
-
-    def start(self, total: int, done: int) -> None:
-        """So many programs, of which so many were read."""
-
-    def say(self, message: str) -> None:
-        """One more program, or a sentence for the person who watches."""
 
 
 def run(
@@ -50,7 +41,7 @@ def run(
     size: str = "laptop",
     seed: int = 0,
     problems: tuple[str, ...] = (),
-    watch: Watch | None = None,
+    watch: NoWatch | None = None,
 ) -> dict[str, Any]:
     """Run what is not finished yet; write and return the summary.
 
@@ -65,7 +56,7 @@ def run(
     from credence.experiments.error_cost_page import write_page
     from credence.experiments.error_cost_results import summarise
 
-    watch, effort, folder = watch or Watch(), study.effort(size), Path(out)
+    watch, effort, folder = watch or NoWatch(), study.effort(size), Path(out)
     chosen = [replace(problem, **effort.problem) for problem in study.only(problems)]
     require_usable(folder, ABOUT)
     about = {"name": study.name, "size": size, "seed": seed, "effort": asdict(effort)}
@@ -81,7 +72,7 @@ def run(
 
 
 def _problem(
-    problem: WidthProblem, effort: Effort, seed: int, folder: Path, watch: Watch
+    problem: WidthProblem, effort: Effort, seed: int, folder: Path, watch: NoWatch
 ) -> list[tuple[Job, dict[str, Any]]]:
     """All programs of a problem with their results."""
     import jax
@@ -150,7 +141,7 @@ def allotted(pilot: Job, result: dict[str, Any], effort: Effort) -> list[Contend
     ]
 
 
-def finished(job: Job, folder: Path, watch: Watch) -> dict[str, Any]:
+def finished(job: Job, folder: Path, watch: NoWatch) -> dict[str, Any]:
     """The result of a program: read, or run and written. One that cannot be run says why."""
     path = folder / "jobs" / f"{job.kind}-{job.digest}.json"
     with contextlib.suppress(OSError, ValueError):

@@ -7,7 +7,7 @@ from credence.checkpoint import write_text
 from credence.experiments.error_cost_charts import cost_chart
 from credence.report.markup import Html, element
 from credence.report.page import document
-from credence.report.parts import columns, figure, key, section, table
+from credence.report.parts import columns, figure, key, masthead, section, table
 from credence.report.wording import count, duration, number
 
 LEGEND = {"accent": "one level (SMC)", "second": "several levels (MLSMC)", "muted": "theory"}
@@ -41,11 +41,7 @@ def render(summary: dict[str, Any]) -> str:
         f"Credence · {count(len(summary['problems']), 'problem')} · size {summary['size']} · "
         f"{count(summary['replicates'], 'replicate')} of every setting · seed {summary['seed']}"
     )
-    head = element(
-        "header",
-        element("div", element("h1", summary["description"]), element("p", facts, class_="small")),
-        element("button", "Dark", id="theme", type="button", hidden=""),
-    )
+    head = masthead(summary["description"], facts)
     parts = [_problem(problem, f"p{i}") for i, problem in enumerate(summary["problems"])]
     source = [element("p", summary["source"], class_="small")] if summary["source"] else []
     main = element("main", head, _overview(summary), *parts, *source)

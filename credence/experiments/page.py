@@ -9,7 +9,7 @@ from credence.experiments import charts, verdict
 from credence.experiments.results import COLUMNS, DOUBT
 from credence.report.markup import Html, element, join
 from credence.report.page import WORDS, document
-from credence.report.parts import columns, figure, key, section, settings, table
+from credence.report.parts import columns, figure, key, masthead, section, settings, table
 from credence.report.verdict import Level
 from credence.report.wording import count, duration, number, percent
 
@@ -84,11 +84,7 @@ def _header(summary: dict[str, Any]) -> Html:
         f"Credence · {count(len(summary['problems']), 'problem')} · size {summary['size']} · "
         f"{_seed_range(summary)}"
     )
-    return element(
-        "header",
-        element("div", element("h1", summary["description"]), element("p", facts, class_="small")),
-        element("button", "Dark", id="theme", type="button", hidden=""),
-    )
+    return masthead(summary["description"], facts)
 
 
 def _seed_range(summary: dict[str, Any]) -> str:

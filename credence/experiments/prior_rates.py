@@ -24,9 +24,8 @@ import numpy as np
 
 import credence
 from credence.checkpoint import write_text
-from credence.errors import InputError, did_you_mean
-from credence.experiments.error_cost import Watch
-from credence.experiments.specs import SIZES
+from credence.experiments.runner import NoWatch
+from credence.experiments.specs import check_size, chosen
 from credence.models import MLP, Gaussian, TraceClass
 from credence.models.increments import exact_second_moment, prior_increments, second_moment
 from credence.models.networks import Network
@@ -93,7 +92,7 @@ def run(
     size: str = "laptop",
     seed: int = 0,
     problems: tuple[str, ...] = (),
-    watch: Watch | None = None,
+    watch: NoWatch | None = None,
 ) -> dict[str, Any]:
     """Draw what is not there yet; write and return the summary.
 
@@ -104,21 +103,14 @@ def run(
     """
     from credence.experiments.prior_rates_page import write_page
 
-    watch, folder = watch or Watch(), Path(out)
-    if size not in study.draws:
-        raise InputError(f"Unknown size '{size}': choose one of {', '.join(SIZES)}.")
-    panels = list(dict.fromkeys(curve.panel for curve in study.curves))
-    for name in problems:
-        if name not in panels:
-            raise InputError(
-                f"The experiment has no problem '{name}': choose from {', '.join(panels)}."
-                + did_you_mean(name, panels)
-            )
+    watch, folder = watch or NoWatch(), Path(out)
+    check_size(size)
+    panels = chosen("problem", problems, dict.fromkeys(curve.panel for curve in study.curves))
     require_usable(folder, ABOUT)
     write_text(folder / ABOUT, json.dumps({"name": study.name, "size": size, "seed": seed}))
     rows = []
     for curve in study.curves:
-        if not problems or curve.panel in problems:
+        if curve.panel in panels:
             rows.append(resolved(_kept(study, curve, folder, size, seed)))
             watch.say(f"{curve.panel}, {curve.name}: slope {rows[-1]['slope']:.2f}")
     summary = {

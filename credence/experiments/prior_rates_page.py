@@ -8,7 +8,7 @@ from credence.checkpoint import write_text
 from credence.experiments.error_cost_charts import rate_chart
 from credence.report.markup import Html, element
 from credence.report.page import document
-from credence.report.parts import columns, figure, key, section, table
+from credence.report.parts import columns, figure, key, masthead, section, table
 from credence.report.wording import number
 
 COLOURS = ("accent", "second", "third", "fourth")
@@ -34,11 +34,7 @@ def render(summary: dict[str, Any]) -> str:
         f"Credence · {number(summary['draws'])} draws · size {summary['size']} · "
         f"seed {summary['seed']}"
     )
-    head = element(
-        "header",
-        element("div", element("h1", summary["description"]), element("p", facts, class_="small")),
-        element("button", "Dark", id="theme", type="button", hidden=""),
-    )
+    head = masthead(summary["description"], facts)
     drawn = [_panel(rows, name, f"r{i}") for i, (name, rows) in enumerate(panels(summary).items())]
     pairs = [columns(drawn[i : i + 1], drawn[i + 1 : i + 2]) for i in range(0, len(drawn), 2)]
     source = element("p", summary["source"], class_="small")

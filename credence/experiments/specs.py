@@ -7,7 +7,7 @@ size and with one seed. Nothing here computes or imports anything heavy.
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -242,11 +242,11 @@ class Experiment:
         Raises:
             InputError: for a name that is not in the experiment.
         """
-        kept_problems = _chosen("problem", problems, {p.name: p.name for p in self.problems})
+        kept_problems = chosen("problem", problems, {p.name: p.name for p in self.problems})
         names = {m.method: m.method for m in self.methods} | {
             m.label: m.label for m in self.methods
         }
-        kept = _chosen("method", methods, names)
+        kept = chosen("method", methods, names)
         return replace(
             self,
             problems=tuple(p for p in self.problems if p.name in kept_problems),
@@ -270,11 +270,7 @@ class Experiment:
         Raises:
             InputError: for an unknown size.
         """
-        if size not in SIZES:
-            raise InputError(
-                f"Unknown size '{size}': choose one of {', '.join(SIZES)}."
-                + did_you_mean(size, SIZES)
-            )
+        check_size(size)
         return [
             CellSpec(
                 problem=problem.name,
@@ -408,7 +404,15 @@ def _model_from_json(content: Mapping[str, Any]) -> ModelSpec:
     return ModelSpec(**{**content, "hidden": tuple(content["hidden"])})
 
 
-def _chosen(what: str, wanted: tuple[str, ...], known: Mapping[str, str]) -> set[str]:
+def check_size(size: str) -> None:
+    """Refuse a size that is not one of `SIZES`."""
+    if size not in SIZES:
+        raise InputError(
+            f"Unknown size '{size}': choose one of {', '.join(SIZES)}." + did_you_mean(size, SIZES)
+        )
+
+
+def chosen(what: str, wanted: tuple[str, ...], known: Iterable[str]) -> set[str]:
     """The wanted names, or all; refused where one is unknown."""
     for name in wanted:
         if name not in known:

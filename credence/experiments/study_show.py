@@ -10,17 +10,6 @@ from credence.experiments import error_cost, prior_rates
 from credence.experiments.contenders import Study
 from credence.experiments.error_cost_page import interval, sentence
 from credence.experiments.prior_rates import RateStudy
-from credence.experiments.show import RichWatch
-
-
-class StudyWatch(error_cost.Watch):
-    """A line per finished program, through a watch that has a terminal."""
-
-    def __init__(self, watch: RichWatch) -> None:
-        self.watch = watch
-
-    def say(self, message: str) -> None:
-        self.watch.say(message)
 
 
 def run(study: Study | RateStudy, out: Any, **settings: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Posteriors of nested networks, from coarse to fine, and the bridges between them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,7 @@ from credence.methods.smc import log_likelihood, log_prior
 from credence.models import nested
 from credence.models.networks import Network
 from credence.models.priors import GaussianPrior
-from credence.posterior import BayesianModel, Data, LogDensity, Params, Position, Posterior
+from credence.posterior import BayesianModel, Data, LogDensity, Position, Posterior
 
 
 def with_networks(posterior: Posterior, networks: Sequence[Network]) -> list[Posterior]:
@@ -75,7 +75,8 @@ def _coarse_likelihood(coarse: BayesianModel, fine: BayesianModel) -> LogDensity
 
     def log_density(position: Position, data: Data) -> Float[Any, ""]:
         params = fine.unravel(position, data)
-        return coarse.log_likelihood(_leading(params, coarse, data), data)
+        network = nested.leading(params.network, coarse.template(data).network)
+        return coarse.log_likelihood(params._replace(network=network), data)
 
     return log_density
 
@@ -89,16 +90,8 @@ def leading(
     fine: BayesianModel,
 ) -> Float[Any, "run particle old"]:
     """The coarse networks inside fine ones."""
-    one = lambda position: ravel_pytree(  # noqa: E731
-        _leading(fine.unravel(position, data), coarse, data)
-    )[0]
-    return jax.vmap(jax.vmap(one))(positions)
-
-
-def _leading(params: Params, coarse: BayesianModel, data: Data) -> Params:
-    """The coarse model's parameters inside finer ones."""
     template = coarse.template(data).network
-    return params._replace(network=nested.leading(params.network, template))
+    return _resized(lambda network: nested.leading(network, template), positions, data, fine)
 
 
 @partial(jax.jit, static_argnames=("coarse", "fine"))
@@ -129,10 +122,20 @@ def embedded(
     fine: BayesianModel,
 ) -> Float[Any, "run particle new"]:
     """Coarse networks as fine ones that are the same functions."""
+    template = fine.template(data).network
+    return _resized(lambda network: nested.embedded(network, template), positions, data, coarse)
 
-    def one(position: Position) -> Float[Any, " new"]:
-        params = coarse.unravel(position, data)
-        network = nested.embedded(params.network, fine.template(data).network)
-        return ravel_pytree(params._replace(network=network))[0]
+
+def _resized(
+    change: Callable[[Any], Any],
+    positions: Float[Any, "run particle weight"],
+    data: Data,
+    model: BayesianModel,
+) -> Float[Any, "run particle other"]:
+    """Particles of a model with their networks changed; a likelihood's parameters stay."""
+
+    def one(position: Position) -> Float[Any, " other"]:
+        params = model.unravel(position, data)
+        return ravel_pytree(params._replace(network=change(params.network)))[0]
 
     return jax.vmap(jax.vmap(one))(positions)

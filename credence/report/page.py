@@ -10,6 +10,7 @@ from credence.report import sections_classification, sections_regression
 from credence.report.data import ClassificationTarget, RegressionTarget, ReportData
 from credence.report.evidence import collect_evidence
 from credence.report.markup import Html, element, join
+from credence.report.parts import masthead
 from credence.report.sections_run import convergence_section, run_section
 from credence.report.verdict import Level, Verdict, verdict
 from credence.report.wording import count
@@ -87,11 +88,7 @@ def _header(report: ReportData) -> Html:
         f"Credence report · {report.task} · {report.method} · "
         f"{count(report.n_train, 'training row')}, {count(report.n_test, 'test row')}"
     )
-    return element(
-        "header",
-        element("div", element("h1", report.title), element("p", facts, class_="small")),
-        element("button", "Dark", id="theme", type="button", hidden=""),
-    )
+    return masthead(report.title, facts)
 
 
 def _verdict_block(judged: Verdict, report: ReportData) -> Html:

@@ -30,6 +30,15 @@ class Column(NamedTuple):
     cells: Sequence[str]
 
 
+def masthead(title: str, facts: str) -> Html:
+    """The head of a page: what it is, and the button that `theme.js` makes work."""
+    return element(
+        "header",
+        element("div", element("h1", title), element("p", facts, class_="small")),
+        element("button", "Dark", id="theme", type="button", hidden=""),
+    )
+
+
 def section(title: str, *children: str, is_converged: bool) -> Html:
     """A titled section; one whose run did not converge says so."""
     warning = () if is_converged else (element("p", NOT_CONVERGED, class_="warning"),)
