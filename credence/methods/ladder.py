@@ -49,12 +49,21 @@ class Ladder:
     counts: Sequence[int]
 
     def first(self, key: PRNGKeyArray, memory: Memory) -> Rung:
-        """From prior to posterior of the coarsest network."""
-        bridge = self._posterior(0)
-        _, memory = self.tempering.temper("temper", key, self.driver, bridge, memory, self.data)
-        return Rung(
-            memory, memory.log_evidence, [Members(memory.cloud.position, memory.weights, 0)]
+        """From prior to posterior of the coarsest network, and once more moved there, since the
+        base carries the variance of the sum."""
+        key_temper, key_move, key_resample = jax.random.split(key, 3)
+        bridge, driver, data = self._posterior(0), self.driver, self.data
+        _, memory = self.tempering.temper("temper", key_temper, driver, bridge, memory, data)
+        cloud, tuning, _ = self.tempering.move(
+            "sample", key_move, driver, bridge, memory, data, self.counts[0]
         )
+        memory = memory._replace(
+            key=jax.random.key_data(key_resample),
+            cloud=jax.tree.map(jnp.asarray, cloud),
+            weights=jnp.full_like(memory.weights, 1 / self.counts[0]),
+            tuning=tuning,
+        )
+        return Rung(memory, memory.log_evidence, [Members(cloud.position, memory.weights, 0)])
 
     def sequential(self, level: int, key: PRNGKeyArray, below: Rung) -> Rung:
         """From the level below to this one, with the particles that know the level below."""

@@ -25,7 +25,7 @@ from credence.methods import particles as particles_module
 from credence.methods.levels import to_level
 from credence.methods.mlsmc import MLSMC
 from credence.methods.mutation import Mutation, StuckParticlesWarning
-from credence.methods.particles import Tempering
+from credence.methods.particles import Cloud, Tempering
 from credence.models import (
     MLP,
     Categorical,
@@ -391,8 +391,13 @@ def test_without_mutation_two_levels_are_importance_sampling(monkeypatch) -> Non
 @stuck_on_purpose
 @pytest.mark.usefixtures("float64")
 def test_without_mutation_every_term_is_as_written(monkeypatch) -> None:
-    """Equation (3.5) by hand: prior draws weighed by L_1, copies of them weighed by L_2 / L_1."""
+    """Equation (3.5) by hand: prior draws resampled by L_1, copies of them weighed by L_2 / L_1."""
     without_mutation(monkeypatch)
+    weighed: list[Cloud] = []
+    weigh = Tempering.weigh
+    monkeypatch.setattr(
+        Tempering, "weigh", lambda *args: weighed.append(weigh(*args)) or weighed[-1]
+    )
     two = method(
         (4, 8),
         num_particles=(300, 100),
@@ -409,9 +414,14 @@ def test_without_mutation_every_term_is_as_written(monkeypatch) -> None:
     assert np.all(np.isin(positions[0, coarse, 0], positions[0, base, 0]))
 
     outputs = ensemble.functions(X)[..., 0]
-    first = log_likelihood(outputs[:, base])
+    draws = weighed[0].position
+    first = log_likelihood(draws @ np.asarray(Features(4).basis(X)).T)
+    expected = 300 * normalised(first)
+    copies = (positions[:, None, base, 0] == draws[..., :1]).sum(axis=2)
+    assert np.all(copies.sum(axis=1) == 300)
+    assert np.all((copies >= np.floor(expected)) & (copies <= np.ceil(expected)))  # systematic
     ratio = log_likelihood(outputs[:, fine]) - log_likelihood(outputs[:, coarse])
-    np.testing.assert_allclose(weights[:, base], normalised(first), rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(weights[:, base], 1 / 300, rtol=1e-12)
     np.testing.assert_allclose(weights[:, fine], normalised(ratio), rtol=1e-9, atol=1e-14)
     np.testing.assert_allclose(weights[:, coarse], -1 / 100, rtol=1e-12)
     evidence = np.log(np.mean(np.exp(first + 60), axis=1)) - 60
