@@ -199,13 +199,12 @@ def curves(alphas: tuple[float, ...] = (1.1, 1.4, 2.0, 3.0)) -> tuple[Curve, ...
     """Both activations and depths under trace-class and independent priors."""
     found = []
     for depth, activation in ((1, "relu"), (1, "tanh"), (2, "relu"), (2, "tanh")):
-        layers = "one hidden layer" if depth == 1 else "two hidden layers"
+        layers = f"one {activation} layer" if depth == 1 else f"two {activation} layers"
         shared = {"depth": depth, "activation": activation}
-        panel = f"{activation}, {layers}"
         found += [
             Curve(
                 name=f"alpha = {alpha:g}",
-                panel=f"Trace-class prior, {panel}",
+                panel=f"Trace-class prior: {layers}",
                 prior=TraceClass(alpha),
                 slope=1 - 2 * alpha,
                 **shared,
@@ -217,7 +216,7 @@ def curves(alphas: tuple[float, ...] = (1.1, 1.4, 2.0, 3.0)) -> tuple[Curve, ...
             ("variance 1 / fan-in", Gaussian(scaling="fan_in"), 0.0),
         )
         found += [
-            Curve(name=name, panel=f"Independent weights, {panel}", prior=prior, slope=s, **shared)
+            Curve(name=name, panel=f"Independent weights: {layers}", prior=prior, slope=s, **shared)
             for name, prior, s in independent
         ]
     return tuple(found)

@@ -2,7 +2,7 @@
 
 Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural Networks",
 sections 4 and 5. At laptop size the data are fewer and the networks narrower, so that one core does
-a problem in some minutes; the page says so.
+a problem in about ten minutes; the page says so.
 """
 
 from dataclasses import replace
@@ -48,9 +48,9 @@ def efforts(finest: int = 32, problem: dict[str, Any] | None = None) -> dict[str
     )
     laptop = Effort(
         widths=(8, 16, finest),
-        particles=(60, 480),
+        particles=(40, 320, 2560),
         ladders=((finest // 4, finest),),
-        base_particles=(120, 960),
+        base_particles=(80, 640, 5120),
         replicates=16,
         reference={"num_draws": 2000, "num_chains": 4, "num_warmup": 500},
         pilot_particles=60,
@@ -116,8 +116,8 @@ NOISE = Study(
         **_NOISY,
         "laptop": replace(
             _NOISY["laptop"],
-            particles=(100, 1000),
-            base_particles=(400, 4000),
+            particles=(40, 400, 4000),
+            base_particles=(160, 1600, 16_000),
             pilot_particles=200,
         ),
     },

@@ -302,7 +302,7 @@ class TestPriorRates:
         assert 0 < error < 0.02
 
     def test_measured_moments_are_the_exact_ones(self, tmp_path: Path) -> None:
-        panel = "Trace-class prior, relu, one hidden layer"
+        panel = "Trace-class prior: one relu layer"
         study = replace(
             PRIOR_RATES, curves=tuple(c for c in PRIOR_RATES.curves if c.name == "alpha = 2")
         )
