@@ -87,6 +87,8 @@ class PhaseResult:
     """Data rows each step saw: a minibatch, or all."""
     num_weights: int
     """Weights of the networks that one evaluation ran."""
+    surrogate_flops: float
+    """Of one evaluation of a surrogate."""
     seconds: float
     """Wall time without compilation."""
     compile_seconds: float
@@ -95,6 +97,13 @@ class PhaseResult:
     def positions(self) -> Float[Array, "chain weight"]:
         """Where the chains are."""
         return self.states.position
+
+
+class _Part(NamedTuple):
+    """Where in a run phases belong."""
+
+    prefix: str
+    budget_share: float
 
 
 class _Saved(NamedTuple):
@@ -203,6 +212,21 @@ class Driver(AbstractContextManager["Driver"]):
     results: dict[str, PhaseResult] = field(default_factory=dict, init=False)
     _entered: float = field(default_factory=time.perf_counter, init=False)
     _earlier_seconds: float = field(default=0.0, init=False)
+    _part: "_Part" = field(default_factory=lambda: _Part("", 1.0), init=False)
+
+    @contextmanager
+    def part(self, name: str, *, budget_share: float = 1.0) -> Iterator[None]:
+        """A method within a method: its phases are called "name ..." and count together.
+
+        Args:
+            budget_share: share of max_seconds used up when the part must end.
+        """
+        outer = self._part
+        self._part = _Part(f"{outer.prefix}{name} ", outer.budget_share * budget_share)
+        try:
+            yield
+        finally:
+            self._part = outer
 
     def phase(
         self,
@@ -222,6 +246,7 @@ class Driver(AbstractContextManager["Driver"]):
         may_stop_early: bool = False,
         states: Any = None,
         num_weights: int | None = None,
+        surrogate_flops: float = 0.0,
     ) -> PhaseResult:
         """Run one phase, or read it from the folder as far as it got.
 
@@ -238,10 +263,12 @@ class Driver(AbstractContextManager["Driver"]):
             may_stop_early: True where an interrupted phase leaves a usable result.
             states: of this kernel, left by an earlier phase, to go on from, in place of positions.
             num_weights: of the networks that one evaluation runs; by default those of a position.
+            surrogate_flops: of one evaluation of the surrogate, if the kernel counts any.
         Raises:
             Interrupted: on Ctrl-C where there is nothing usable yet.
             StorageError: where a checkpoint cannot be written or read.
         """
+        name, budget_share = self._part.prefix + name, self._part.budget_share * budget_share
         num_draws, block_draws = _draws(num_steps, thinning, block_steps)
         devices = chain_devices(len(positions))
         settings = adapter.settings(adapter.memory)
@@ -296,9 +323,8 @@ class Driver(AbstractContextManager["Driver"]):
             self.stopped = "interrupt" if self.interrupted else "time"
         num_rows = min(batch_size or len(data.x), len(data.x))
         num_weights = num_weights or positions.shape[-1]
-        self.results[name] = _collect(
-            phase.saved, phase.blocks, num_draws, thinning, num_rows, num_weights
-        )
+        costs = num_rows, num_weights, surrogate_flops
+        self.results[name] = _collect(phase.saved, phase.blocks, num_draws, thinning, costs)
         return self.results[name]
 
     def _is_late(self, budget_share: float) -> bool:
@@ -531,8 +557,7 @@ def _collect(
     blocks: list[tuple[np.ndarray, dict[str, np.ndarray]]],
     num_draws: int | None,
     thinning: int,
-    num_rows: int,
-    num_weights: int,
+    costs: tuple[int, int, float],
 ) -> PhaseResult:
     """Blocks joined along the draws; surplus draws of the last block dropped."""
     draws = np.concatenate([draws for draws, _ in blocks], axis=1)[:, :num_draws]
@@ -547,8 +572,7 @@ def _collect(
         info,
         saved.memory,
         done * thinning,
-        num_rows,
-        num_weights,
+        *costs,
         float(saved.seconds),
         float(saved.compile_seconds),
     )

@@ -1,4 +1,4 @@
-"""A kernel that stays where it is and says what the log density and its gradient are there."""
+"""Kernels that stay where they are and say what the log density, or its gradient, is there."""
 
 from typing import NamedTuple
 
@@ -42,5 +42,33 @@ def evaluation(log_density: LogDensity) -> Kernel:
         is_finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
         new = EvaluationState(state.position, value, gradient)
         return new, EvaluationInfo(is_finite, jnp.ones((), jnp.int32))
+
+    return Kernel(init, step)
+
+
+class ValueState(NamedTuple):
+    """Position, and after a step its log density."""
+
+    position: Position
+    log_density: Float[Array, ""]
+
+
+class ValueInfo(NamedTuple):
+    """What a step did."""
+
+    is_finite: Bool[Array, ""]
+    num_evaluations: Int[Array, ""]
+
+
+def value(log_density: LogDensity) -> Kernel:
+    """`evaluation` without the gradient."""
+
+    def init(position: Position, data: Data) -> ValueState:
+        return ValueState(position, jnp.zeros((), position.dtype))
+
+    def step(key: PRNGKeyArray, state: ValueState, data: Data) -> tuple[ValueState, ValueInfo]:
+        found = log_density(state.position, data)
+        info = ValueInfo(jnp.isfinite(found), jnp.ones((), jnp.int32))
+        return ValueState(state.position, found), info
 
     return Kernel(init, step)

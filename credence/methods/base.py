@@ -238,9 +238,12 @@ def measured_cost(
 
 
 def flops(result: PhaseResult) -> float:
-    """Of a phase: two per weight and data point for a value, four more for its gradient."""
+    """Of a phase: two per weight and data point for a value, four more for its gradient; and what
+    its surrogate took."""
     values, gradients = (_evaluated(result, name) for name in ("num_evaluations", "num_gradients"))
-    return result.num_weights * (2.0 * values + 6.0 * gradients)
+    surrogates = result.info.get("num_surrogate_evaluations", np.zeros(())).sum(dtype=float)
+    exact = result.num_weights * (2.0 * values + 6.0 * gradients)
+    return exact + result.surrogate_flops * float(surrogates)
 
 
 def _evaluated(result: PhaseResult, count: str) -> int:

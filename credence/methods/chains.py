@@ -75,6 +75,7 @@ class Chains(Method):
         thinning: int = 1,
         batch_size: int | None = None,
         budget_share: float = 0.5,
+        states: Any = None,
     ) -> PhaseResult:
         """Phase "warmup": the adapter finds the settings."""
         return driver.phase(
@@ -90,6 +91,7 @@ class Chains(Method):
             batch_size=batch_size,
             keep_draws=False,
             budget_share=budget_share,
+            states=states,
         )
 
     def _sample(

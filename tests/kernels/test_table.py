@@ -21,6 +21,7 @@ from credence.errors import InputError
 from credence.kernels.base import Kernel
 from credence.kernels.blackjax_kernels import hmc, nuts
 from credence.kernels.cyclical import cyclical
+from credence.kernels.delayed_acceptance import delayed_acceptance
 from credence.kernels.mala import mala
 from credence.kernels.microcanonical import adjusted_mclmc, mclmc
 from credence.kernels.pcn import pcn
@@ -121,7 +122,29 @@ def surrogate_gradient(
     return precision * (mean - position)
 
 
+def gaussian_surrogate(
+    position: Float[Array, " weight"], surrogate: Float[Array, "2 weight"]
+) -> Float[Array, ""]:
+    mean, precision = surrogate
+    return -0.5 * jnp.sum(precision * (position - mean) ** 2)
+
+
 rns_hmc = partial(surrogate_hmc, gradient=surrogate_gradient, num_integration_steps=3)
+
+
+def delayed(
+    log_density: LogDensity, *, surrogate: Float[Array, "2 weight"], **settings: Any
+) -> Kernel:
+    """One step of HMC on a surrogate."""
+    return delayed_acceptance(
+        log_density,
+        surrogate=gaussian_surrogate,
+        surrogates=surrogate[None],
+        build=hmc,
+        settings=settings,
+        num_steps=1,
+    )
+
 
 TABLE = [
     Row("hmc", hmc, hmc_settings),
@@ -130,6 +153,7 @@ TABLE = [
     Row("mala", mala, langevin_settings, num_steps=40),
     Row("pcn", pcn, pcn_settings, num_steps=20),
     Row("surrogate_hmc", rns_hmc, surrogate_settings, num_steps=40),
+    Row("delayed_acceptance", delayed, surrogate_settings, num_steps=30),
     Row("mclmc", mclmc, unadjusted_settings, is_exact=False),
     Row("ula", ula, langevin_settings, is_exact=False),
     Row("rms_sgld", rms_sgld, rms_settings, is_exact=False),

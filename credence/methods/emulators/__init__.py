@@ -1,0 +1,31 @@
+"""Emulators of a log likelihood, for calibrate-emulate-sample."""
+
+from credence.methods.emulators.base import (
+    Arrays,
+    Emulated,
+    Emulator,
+    Error,
+    Points,
+    SurrogateDensity,
+    arrays_of,
+    emulate,
+    error_of,
+)
+from credence.methods.emulators.taylor import Taylor
+
+__all__ = [
+    "EMULATORS",
+    "Arrays",
+    "Emulated",
+    "Emulator",
+    "Error",
+    "Points",
+    "SurrogateDensity",
+    "Taylor",
+    "arrays_of",
+    "emulate",
+    "error_of",
+]
+
+EMULATORS: dict[str, type[Emulator]] = {"taylor": Taylor}
+"""All emulators by name."""

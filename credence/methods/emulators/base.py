@@ -1,0 +1,126 @@
+"""What an emulator is: a cheap log likelihood of positions, fitted to a few true ones."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from credence.kernels.delayed_acceptance import Surrogate
+from credence.posterior import BayesianModel, Data, Position, Posterior
+from credence.run import Driver
+
+HELD_OUT = 5
+"""One in so many points, the last of every chain, is kept from the fit."""
+
+
+class Points(NamedTuple):
+    """Where a log likelihood was evaluated, and what it was there, by chain."""
+
+    positions: Float[np.ndarray, "chain draw weight"]
+    log_likelihoods: Float[np.ndarray, "chain draw"]
+    """In nats, from the anchor of the data."""
+    log_densities: Float[np.ndarray, "chain draw"]
+    """With the prior."""
+
+    def split(self) -> "tuple[Points, Points]":
+        """Those to fit, and those held out."""
+        num_held_out = max(1, self.positions.shape[1] // HELD_OUT)
+        fit = Points(*(part[:, :-num_held_out] for part in self))
+        return fit, Points(*(part[:, -num_held_out:] for part in self))
+
+
+class Emulated(NamedTuple):
+    """A fitted emulator."""
+
+    log_likelihood: Surrogate
+    """(position, arrays of a member) -> nats up to a constant; hashable, so that programs are
+    found again."""
+    arrays: Any
+    """Leaves (member, ...): chain i follows the i-th, or the only one."""
+    flops: float
+    """Of one evaluation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emulator:
+    """Base of all emulators; a subclass is a frozen dataclass of settings with `fit`."""
+
+    name: str = field(default="", init=False)
+
+    def fit(
+        self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
+    ) -> Emulated:
+        """The emulator of the posterior's log likelihood.
+
+        Args:
+            points: to fit; none of those held out.
+            data: the posterior's, anchored as the points were.
+            driver: runs what sees the data, or takes long, as phases.
+        """
+        raise NotImplementedError
+
+
+class Arrays(NamedTuple):
+    """Of a surrogate log density."""
+
+    rows: Data
+    """One row, for the shapes of the parameters."""
+    emulator: Any
+
+
+@dataclass(frozen=True)
+class SurrogateDensity:
+    """The model's log prior, and an emulator's log likelihood."""
+
+    model: BayesianModel
+    log_likelihood: Surrogate
+
+    def __call__(self, position: Position, arrays: Arrays) -> Float[Array, ""]:
+        log_prior = self.model.log_prior(self.model.unravel(position, arrays.rows))
+        return log_prior + self.log_likelihood(position, arrays.emulator)
+
+
+def arrays_of(emulated: Emulated, data: Data) -> Arrays:
+    """Of the surrogate log density, leaves (member, ...)."""
+    num_members = len(jax.tree.leaves(emulated.arrays)[0])
+    first = jax.tree.map(lambda leaf: jnp.stack([leaf[:1]] * num_members), data)
+    return Arrays(first, jax.tree.map(jnp.asarray, emulated.arrays))
+
+
+def emulate(
+    emulated: Emulated, positions: Float[np.ndarray, "chain draw weight"]
+) -> Float[np.ndarray, "chain draw"]:
+    """Emulated log likelihoods in nats, up to a constant, each chain by its own member."""
+    num_members = len(jax.tree.leaves(emulated.arrays)[0])
+    member = np.minimum(np.arange(len(positions)), num_members - 1)
+    arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf)[member], emulated.arrays)
+    at = jax.vmap(emulated.log_likelihood, (0, None))
+
+    @jax.jit
+    def by_chain(positions: Any, arrays: Any) -> Any:
+        return jax.lax.map(lambda chain: at(*chain), (positions, arrays))
+
+    return np.asarray(by_chain(jnp.asarray(positions), arrays), float)
+
+
+class Error(NamedTuple):
+    """How far an emulator is off at points that it has not seen."""
+
+    nats: float
+    """Root mean square of emulated minus true log likelihood, each chain's mean taken off."""
+    share: float
+    """Its square, over the variance of the true ones: 1 for an emulator that says nothing."""
+
+
+def error_of(emulated: Emulated, held_out: Points) -> Error:
+    """The error at held-out points."""
+
+    def centred(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, "chain draw"]:
+        return values - values.mean(axis=1, keepdims=True)
+
+    true = np.asarray(held_out.log_likelihoods, float)
+    missed = np.mean(centred(emulate(emulated, held_out.positions) - true) ** 2)
+    return Error(float(missed**0.5), float(missed / max(np.mean(centred(true) ** 2), 1e-12)))
