@@ -9,6 +9,7 @@ Pure functions of numpy arrays that know nothing of networks; shapes are in the 
     regression      RMSE, MAE, NLL, coverage and width of intervals, PIT
     crps            of a Normal, of a sample, of a mixture of Normals
     entropy         predictive entropy and variance, split into aleatoric and epistemic
+    importance      Pareto-smoothed weights and their tail index, Hellinger distance
     discrepancy     unbiased MMD² between two samples
     cost            evaluations, FLOPs and seconds by phase; ESS per second and speed-up
 
@@ -38,6 +39,7 @@ from credence.diagnostics.cost import PHASES, Cost, ess_per_second, format_speed
 from credence.diagnostics.crps import crps_normal, crps_normal_mixture, crps_sample
 from credence.diagnostics.discrepancy import gaussian_kernel, inverse_multiquadric_kernel, mmd2
 from credence.diagnostics.entropy import Decomposition, decompose_entropy, decompose_variance
+from credence.diagnostics.importance import hellinger, pareto_smoothed
 from credence.diagnostics.regression import (
     PITSummary,
     interval_coverage,
@@ -71,6 +73,7 @@ __all__ = [
     "ess_tail",
     "format_speed_up",
     "gaussian_kernel",
+    "hellinger",
     "interval_coverage",
     "inverse_multiquadric_kernel",
     "log_loss",
@@ -80,6 +83,7 @@ __all__ = [
     "mean_interval_width",
     "mmd2",
     "nll",
+    "pareto_smoothed",
     "pit_summary",
     "precision_recall",
     "reliability_diagram",

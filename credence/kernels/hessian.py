@@ -15,7 +15,7 @@ class HessianState(NamedTuple):
 
     position: Position
     centre: Position
-    index: Int[Array, ""]
+    next_column: Int[Array, ""]
 
 
 class HessianInfo(NamedTuple):
@@ -41,9 +41,9 @@ def hessian_columns(log_density: LogDensity) -> Kernel:
         key: PRNGKeyArray, state: HessianState, data: Data
     ) -> tuple[HessianState, HessianInfo]:
         gradient = jax.grad(lambda position: log_density(position, data))
-        unit = jnp.zeros_like(state.centre).at[state.index].set(1)
+        unit = jnp.zeros_like(state.centre).at[state.next_column].set(1)
         _, column = jax.jvp(gradient, (state.centre,), (unit,))
-        new = HessianState(column, state.centre, state.index + 1)
+        new = HessianState(column, state.centre, state.next_column + 1)
         return new, HessianInfo(jnp.all(jnp.isfinite(column)), jnp.full((), 2, jnp.int32))
 
     return Kernel(init, step)

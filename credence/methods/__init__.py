@@ -7,6 +7,7 @@ from typing import Any
 
 from credence.errors import InputError, did_you_mean
 from credence.methods.base import Method
+from credence.methods.ces import CES
 from credence.methods.deep_ensemble import MAP, DeepEnsemble, Training
 from credence.methods.hamiltonian import HMC, NUTS
 from credence.methods.langevin import MALA
@@ -24,6 +25,7 @@ from credence.methods.variational import Variational
 from credence.posterior import Posterior
 
 __all__ = [
+    "CES",
     "HMC",
     "MALA",
     "MAP",
@@ -66,6 +68,7 @@ METHODS: dict[str, type[Method]] = {
         SGHMC,
         PCN,
         RNSHMC,
+        CES,
         SMC,
         MLSMC,
     )

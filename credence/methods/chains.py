@@ -76,6 +76,8 @@ class Chains(Method):
         batch_size: int | None = None,
         budget_share: float = 0.5,
         states: Any = None,
+        surrogate_flops: float = 0.0,
+        keep_draws: bool = False,
     ) -> PhaseResult:
         """Phase "warmup": the adapter finds the settings."""
         return driver.phase(
@@ -89,9 +91,10 @@ class Chains(Method):
             thinning=thinning,
             block_steps=self.round_draws * thinning,
             batch_size=batch_size,
-            keep_draws=False,
+            keep_draws=keep_draws,
             budget_share=budget_share,
             states=states,
+            surrogate_flops=surrogate_flops,
         )
 
     def _sample(
@@ -106,6 +109,7 @@ class Chains(Method):
         thinning: int,
         batch_size: int | None = None,
         states: Any = None,
+        surrogate_flops: float = 0.0,
     ) -> Drawn:
         """Phase "sample": draws, with the settings that the warm-up found."""
         sample = driver.phase(
@@ -121,5 +125,6 @@ class Chains(Method):
             batch_size=batch_size,
             may_stop_early=True,
             states=states,
+            surrogate_flops=surrogate_flops,
         )
         return Drawn(sample.draws, sample.info)

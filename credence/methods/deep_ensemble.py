@@ -194,7 +194,7 @@ def split(key: PRNGKeyArray, data: Data, num_validation: int) -> tuple[Data, Dat
 
 @partial(jax.jit, static_argnums=1)
 def _random_bits(key: PRNGKeyArray, size: int) -> UInt32[Array, " point"]:
-    return jax.random.bits(key, (size,))
+    return jax.random.bits(key, (size,), jnp.uint32)
 
 
 @partial(jax.jit, static_argnames=("model", "with_prior"))

@@ -5,7 +5,7 @@ remark 5.1: the cloud's moments precondition the kernel, its acceptance sets the
 what the particles forget sets how many steps they take.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -234,7 +234,7 @@ _FAMILIES = {
 }
 
 
-def check_name(what: str, name: str, known: Mapping[str, Any]) -> None:
+def check_name(what: str, name: str, known: Collection[str]) -> None:
     """Refuse a name that is not among those known."""
     if name not in known:
         raise InputError(f"Unknown {what} {name!r}: choose one of {', '.join(known)}.")

@@ -11,11 +11,13 @@ from credence.methods.emulators.base import (
     emulate,
     error_of,
 )
+from credence.methods.emulators.coreset import Coreset
 from credence.methods.emulators.taylor import Taylor
 
 __all__ = [
     "EMULATORS",
     "Arrays",
+    "Coreset",
     "Emulated",
     "Emulator",
     "Error",
@@ -27,5 +29,5 @@ __all__ = [
     "error_of",
 ]
 
-EMULATORS: dict[str, type[Emulator]] = {"taylor": Taylor}
+EMULATORS: dict[str, type[Emulator]] = {"coreset": Coreset, "taylor": Taylor}
 """All emulators by name."""

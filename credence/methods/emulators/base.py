@@ -1,6 +1,7 @@
 """What an emulator is: a cheap log likelihood of positions, fitted to a few true ones."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -63,6 +64,16 @@ class Emulator:
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
+class RowsLikelihood:
+    """Log likelihood of rows."""
+
+    model: BayesianModel
+
+    def __call__(self, position: Position, rows: Data) -> Float[Array, ""]:
+        return self.model.log_likelihood(self.model.unravel(position, rows), rows)
+
+
 class Arrays(NamedTuple):
     """Of a surrogate log density."""
 
@@ -97,13 +108,16 @@ def emulate(
     num_members = len(jax.tree.leaves(emulated.arrays)[0])
     member = np.minimum(np.arange(len(positions)), num_members - 1)
     arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf)[member], emulated.arrays)
-    at = jax.vmap(emulated.log_likelihood, (0, None))
+    found = _by_chain(jnp.asarray(positions), arrays, log_likelihood=emulated.log_likelihood)
+    return np.asarray(found, float)
 
-    @jax.jit
-    def by_chain(positions: Any, arrays: Any) -> Any:
-        return jax.lax.map(lambda chain: at(*chain), (positions, arrays))
 
-    return np.asarray(by_chain(jnp.asarray(positions), arrays), float)
+@partial(jax.jit, static_argnames="log_likelihood")
+def _by_chain(
+    positions: Float[Array, "chain draw weight"], arrays: Any, *, log_likelihood: Surrogate
+) -> Float[Array, "chain draw"]:
+    at = jax.vmap(log_likelihood, (0, None))
+    return jax.lax.map(lambda chain: at(*chain), (positions, arrays))
 
 
 class Error(NamedTuple):

@@ -2,18 +2,18 @@
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation import evaluation
 from credence.kernels.hessian import hessian_columns
-from credence.methods.emulators.base import Emulated, Emulator, Points
+from credence.methods.emulators.base import Emulated, Emulator, Points, RowsLikelihood
 from credence.models.priors import require_positive
 from credence.posterior import BayesianModel, Data, Position, Posterior
 from credence.run import Driver, fixed
@@ -60,24 +60,30 @@ class Taylor(Emulator):
     ) -> Emulated:
         num_rows, order = self._num_rows(posterior), self._order(posterior)
         key_rows, key_gradient, key_hessian = jax.random.split(key, 3)
-        rows = some_rows(key_rows, data, num_rows)
+        chosen = some_rows(key_rows, data, num_rows)
+        rows = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[chosen]), data)
+        rows = rows._replace(weight=rows.weight * (len(data.x) / max(num_rows, 1)))
+        left_out = data.weight.at[chosen].add(-rows.weight) if num_rows else data.weight
         best = np.argmax(points.log_densities, axis=1)
         centres = jnp.asarray(points.positions[np.arange(len(best)), best])
-        left_out = LeftOut(posterior.model, num_rows > 0)
-        both = Rows(data, rows)
+        likelihood = RowsLikelihood(posterior.model)
         phase = partial(
-            driver.phase, positions=centres, data=both, adapter=fixed(), keep_draws=False
+            driver.phase,
+            positions=centres,
+            data=data._replace(weight=left_out),
+            adapter=fixed(),
+            keep_draws=False,
         )
         zero = jnp.zeros_like(centres)
         gradient, hessian = zero, zero[..., :0]
         if order > 0:
-            found = phase("gradient", key_gradient, Recipe(evaluation, left_out), num_steps=1)
+            found = phase("gradient", key_gradient, Recipe(evaluation, likelihood), num_steps=1)
             gradient = found.states.gradient
         if order > 1:
             found = phase(
                 "hessian",
                 key_hessian,
-                Recipe(hessian_columns, left_out),
+                Recipe(hessian_columns, likelihood),
                 num_steps=posterior.num_weights,
                 keep_draws=True,
             )
@@ -104,18 +110,6 @@ class Taylor(Emulator):
         return 2 if posterior.num_weights <= MOST_QUADRATIC or self.num_rows == 0 else 1
 
 
-class Rows(NamedTuple):
-    """All the rows, and those that stay."""
-
-    data: Data
-    kept: Data
-
-    @property
-    def x(self) -> Any:
-        """Inputs of all rows: what an evaluation costs."""
-        return self.data.x
-
-
 class Series(NamedTuple):
     """Of the log likelihood around a centre; leaves (member, ...)."""
 
@@ -123,19 +117,6 @@ class Series(NamedTuple):
     centre: Position
     gradient: Position
     hessian: Float[Array, "weight weight"]
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """Log likelihood of all rows, less that of those kept."""
-
-    model: BayesianModel
-    has_rows: bool
-
-    def __call__(self, position: Position, both: Rows) -> Float[Array, ""]:
-        params = self.model.unravel(position, both.data)
-        whole = self.model.log_likelihood(params, both.data)
-        return whole - self.model.log_likelihood(params, both.kept) if self.has_rows else whole
 
 
 @dataclass(frozen=True)
@@ -150,8 +131,7 @@ class TaylorLikelihood:
         away = position - series.centre
         total = jnp.zeros((), position.dtype)
         if self.has_rows:
-            params = self.model.unravel(position, series.rows)
-            total = total + self.model.log_likelihood(params, series.rows)
+            total = total + RowsLikelihood(self.model)(position, series.rows)
         if self.order > 0:
             total = total + jnp.dot(series.gradient, away, precision="highest")
         if self.order > 1:
@@ -160,9 +140,7 @@ class TaylorLikelihood:
         return total
 
 
-def some_rows(key: PRNGKeyArray, data: Data, num_rows: int) -> Data:
-    """Rows at random, without repetition, weighted so that they stand for all; one for none."""
-    num_points = len(data.x)
-    chosen = np.sort(np.asarray(jax.random.permutation(key, num_points))[: max(num_rows, 1)])
-    rows = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[chosen]), data)
-    return rows._replace(weight=rows.weight * (num_points / max(num_rows, 1)))
+def some_rows(key: PRNGKeyArray, data: Data, num_rows: int) -> Int[np.ndarray, " row"]:
+    """Indices of rows at random, without repetition; of one where none is wanted."""
+    order = jax.random.permutation(key, len(data.x))
+    return np.sort(np.asarray(order)[: max(num_rows, 1)])

@@ -1,0 +1,386 @@
+"""Calibrate, emulate, sample: chains that follow an emulator of the likelihood."""
+
+import warnings
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from credence.diagnostics.importance import MOST_PARETO_K, pareto_smoothed
+from credence.errors import InputError
+from credence.kernels.base import Recipe
+from credence.kernels.delayed_acceptance import (
+    DelayedState,
+    UncorrectedState,
+    delayed_acceptance,
+    uncorrected,
+)
+from credence.kernels.evaluation import value
+from credence.methods.base import Drawn, Method
+from credence.methods.chains import Chains
+from credence.methods.emulators import (
+    EMULATORS,
+    Coreset,
+    Emulated,
+    Emulator,
+    Error,
+    Points,
+    SurrogateDensity,
+    arrays_of,
+    emulate,
+    error_of,
+)
+from credence.methods.mutation import check_name
+from credence.methods.pcn import PCN
+from credence.methods.stochastic_gradient import SGHMC
+from credence.methods.surrogate_chains import (
+    MOST_STEPS,
+    SAMPLERS,
+    Warmup,
+    check_sampler,
+    frozen,
+    steps_adaptation,
+)
+from credence.models.priors import require_positive
+from credence.posterior import BayesianModel, Data, Posterior
+from credence.run import Driver, PhaseResult, fixed
+
+CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
+"""Samplers that calibrate."""
+CORRECTIONS = ("delayed_acceptance", "psis", "none")
+MIN_CALIBRATION = 10
+"""Draws per chain that leave some to fit and some to hold out."""
+
+
+class HopelessEmulator(InputError):
+    """An emulator that does not know the likelihood."""
+
+
+class UnreliableWeights(UserWarning):
+    """Importance weights whose tail is too heavy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CES(Chains):
+    """Calibrate, emulate, sample (Moslemi, Meng, Lan & Shahbaba, "Scaling up Bayesian neural
+    networks with neural networks", 2024, algorithm 3, there FBNN), and what makes it exact.
+
+    A sampler calibrates: its draws, with the likelihood there, train an emulator of the likelihood.
+    Chains then move by the emulator, which sees no data, or few. With delayed acceptance the true
+    likelihood decides after every `surrogate_steps` whether they stay there: exact, however poor
+    the emulator, which costs acceptance alone.
+
+    Args beyond those of `Chains`, whose acceptance rate is that of the emulator's chain and whose
+    num_warmup and thinning count evaluations of the likelihood:
+        calibration: "sghmc", as published, or "pcn".
+        num_calibration: draws per chain for the emulator to learn from; a fifth is held out.
+        num_refinements: rounds in which the emulator's chain leads to as many more draws, and the
+            emulator learns from them too; 0 as published.
+        emulator: an emulator, or the name of one of `emulators.EMULATORS`.
+        sampler: of the emulator's chain: "hmc" or "nuts" along its gradient, "pcn", or, without
+            correction, "sghmc". NUTS goes far, where an emulator is rarely right.
+        correction: "delayed_acceptance" (see `kernels.delayed_acceptance`); "psis", importance
+            weights of the draws, which the tail index k-hat may refute; or "none", as published.
+        surrogate_steps: of the emulator's chain from one evaluation of the likelihood to the next;
+            None tunes them in the warm-up.
+        reference: of pCN: "posterior", the calibration's moments; or "prior", as published.
+        max_error: nats by which the emulator may be off at held-out draws (root mean square).
+
+    Scalars: acceptance_rate (of the likelihood), first_acceptance_rate (of the emulator's chain),
+    log_density and log_surrogate (nats, means over a draw's steps), emulator_error (nats),
+    emulator_error_share (of the variance), and pareto_k with "psis".
+    """
+
+    name: ClassVar[str] = "ces"
+    summary: ClassVar[str] = "calibrate, emulate, sample (FBNN): exact by delayed acceptance"
+
+    num_warmup: int = 5000
+    thinning: int = 20
+    target_acceptance_rate: float = 0.7
+    calibration: str = "sghmc"
+    num_calibration: int = 100
+    num_refinements: int = 1
+    emulator: Emulator | str = field(default=Coreset())
+    sampler: str = "hmc"
+    correction: str = "delayed_acceptance"
+    surrogate_steps: int | None = None
+    reference: str = "posterior"
+    max_error: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_sampler(self.sampler, self.correction != "none")
+        check_name("calibration", self.calibration, CALIBRATIONS)
+        check_name("correction", self.correction, CORRECTIONS)
+        check_name("reference", self.reference, ("posterior", "prior"))
+        if isinstance(self.emulator, str):
+            check_name("emulator", self.emulator, EMULATORS)
+            object.__setattr__(self, "emulator", EMULATORS[self.emulator]())
+        require_positive(
+            max_error=self.max_error,
+            surrogate_steps=1 if self.surrogate_steps is None else self.surrogate_steps,
+        )
+        if self.num_refinements < 0:
+            raise InputError(f"num_refinements must be >= 0, got {self.num_refinements}.")
+        if self.num_calibration < MIN_CALIBRATION:
+            raise InputError(
+                f"num_calibration must be at least {MIN_CALIBRATION}, got {self.num_calibration}: "
+                "the emulator learns from these draws; 100 are usual."
+            )
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Method:
+        """See `Method.from_settings`; the emulator is found by its name."""
+        found = dict(settings["emulator"])
+        emulator = EMULATORS[found.pop("name")](**found)
+        others = {name: value for name, value in settings.items() if name != "emulator"}
+        return replace(super().from_settings(others), emulator=emulator)
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        key_calibrate, key_rounds, key_emulate, key_move, key_reweigh = jax.random.split(key, 5)
+        points, target = self._calibrate(key_calibrate, posterior, driver)
+        for number in range(1, self.num_refinements + 1):
+            key_fit, key_explore = jax.random.split(jax.random.fold_in(key_rounds, number))
+            emulated, _ = self._emulate(f"emulate {number}", key_fit, points, target)
+            points = self._explore(f"calibrate {number}", key_explore, emulated, points, target)
+        emulated, error = self._emulate("emulate", key_emulate, points, target)
+        drawn = self._move(key_move, emulated, points, target)
+        if self.correction == "psis":
+            drawn = reweighed(key_reweigh, drawn, emulated, target)
+        shape = drawn.positions.shape[:2]
+        errors = {"emulator_error": error.nats, "emulator_error_share": error.share}
+        scalars = {name: np.full(shape, number) for name, number in errors.items()}
+        return drawn._replace(scalars=drawn.scalars | scalars)
+
+    def _calibrate(
+        self, key: PRNGKeyArray, posterior: Posterior, driver: Driver
+    ) -> tuple[Points, "Target"]:
+        """Draws of a sampler that need not have converged, and the likelihood there."""
+        key_draw, key_evaluate = jax.random.split(key)
+        method = CALIBRATIONS[self.calibration](
+            num_draws=self.num_calibration, num_chains=self.num_chains, training=self.training
+        )
+        with driver.part("calibrate", budget_share=0.3):
+            positions = np.asarray(method._run(key_draw, posterior, driver).positions)
+            target = Target(posterior, posterior.anchored(jnp.asarray(positions[0, -1])), driver)
+            points = points_at("evaluate", key_evaluate, positions, target)
+        check_points(points)
+        return points, target
+
+    def _emulate(
+        self, name: str, key: PRNGKeyArray, points: Points, target: "Target"
+    ) -> tuple[Emulated, Error]:
+        """The emulator that the points teach, and its error at those held out."""
+        to_fit, held_out = points.split()
+        with target.driver.part(name, budget_share=0.5):
+            emulated = self._emulator.fit(key, to_fit, *target)
+        return emulated, self._checked(error_of(emulated, held_out), target.driver)
+
+    def _explore(
+        self, name: str, key: PRNGKeyArray, emulated: Emulated, points: Points, target: "Target"
+    ) -> Points:
+        """More points: where the emulator's chain leads, kept by the likelihood near the posterior.
+
+        An uncorrected chain finds the emulator's errors faster, but hundreds of nats away, where
+        there is no end of them.
+        """
+        key_move, key_evaluate = jax.random.split(key)
+        with target.driver.part(name, budget_share=0.5):
+            found = self._warmed_up(
+                key_move, emulated, points, target, is_exact=True, keep_draws=True
+            )
+            newest = found.draws[:, -self.num_calibration :]
+            more = points_at("evaluate", key_evaluate, newest, target)
+        return Points(*(np.concatenate(parts, axis=1) for parts in zip(points, more, strict=True)))
+
+    def _checked(self, error: Error, driver: Driver) -> Error:
+        """The emulator's error at held-out points, said.
+
+        Raises:
+            HopelessEmulator: where it is too large.
+        """
+        found = (
+            f"The emulator is off by {error.nats:.2g} nats at draws that it has not seen "
+            f"({error.share:.0%} of the variance there)"
+        )
+        driver.progress.say(f"{found}.")
+        if not error.nats <= self.max_error:
+            raise HopelessEmulator(
+                f"{found}, more than max_error={self.max_error:g}: its chain would lead nowhere. "
+                "Use more pseudo-observations (emulator=Coreset(num_inputs=...)), more draws "
+                f"to learn from (num_calibration={self.num_calibration} per chain), or fewer "
+                "weights; max_error=inf samples all the same."
+            )
+        return error
+
+    def _move(
+        self, key: PRNGKeyArray, emulated: Emulated, points: Points, target: "Target"
+    ) -> Drawn:
+        """Warm up and sample by the emulator, from where the calibration ended."""
+        key_warmup, key_sample = jax.random.split(key)
+        warmup = self._warmed_up(key_warmup, emulated, points, target, is_exact=self._is_exact)
+        sampler = SAMPLERS[self.sampler]
+        return self._sample(
+            key_sample,
+            target.driver,
+            self._recipe(sampler.build, emulated, target.posterior, self._is_exact),
+            warmup.positions,
+            target.data,
+            frozen(sampler, {"surrogates": arrays_of(emulated, target.data)}, warmup.memory),
+            thinning=self.thinning,
+            states=warmup.states,
+            surrogate_flops=emulated.flops,
+        )
+
+    def _warmed_up(
+        self,
+        key: PRNGKeyArray,
+        emulated: Emulated,
+        points: Points,
+        target: "Target",
+        *,
+        is_exact: bool,
+        keep_draws: bool = False,
+    ) -> PhaseResult:
+        """From the last points on, with what tunes the emulator's chain."""
+        sampler, states = SAMPLERS[self.sampler], first_states(points, is_exact)
+        start = Warmup(
+            points,
+            target.posterior,
+            self._num_rounds(self.thinning),
+            self.target_acceptance_rate,
+            self.reference,
+        )
+        steps = self.surrogate_steps if is_exact else self.surrogate_steps or sampler.steps
+        return self._warm_up(
+            key,
+            target.driver,
+            self._recipe(sampler.warms_up or sampler.build, emulated, target.posterior, is_exact),
+            states.position,
+            target.data,
+            steps_adaptation(
+                sampler.adapter(start),
+                {"surrogates": arrays_of(emulated, target.data)},
+                num_steps=steps,
+                most=affordable(target.posterior, emulated.flops * sampler.evaluations),
+            ),
+            thinning=self.thinning,
+            states=states,
+            surrogate_flops=emulated.flops,
+            keep_draws=keep_draws,
+            budget_share=0.7,
+        )
+
+    def _recipe(
+        self, build: Any, emulated: Emulated, posterior: Posterior, is_exact: bool
+    ) -> Recipe:
+        """Of the chain that moves by an emulator."""
+        surrogate = SurrogateDensity(posterior.model, emulated.log_likelihood)
+        moves = delayed_acceptance if is_exact else uncorrected
+        static = (("build", build), ("surrogate", surrogate))
+        fixed_cost = SAMPLERS[self.sampler].fixed_cost
+        return Recipe(moves, posterior.log_density, static, fixed_cost)
+
+    @property
+    def _is_exact(self) -> bool:
+        return self.correction == "delayed_acceptance"
+
+    @property
+    def _emulator(self) -> Emulator:
+        assert isinstance(self.emulator, Emulator)  # since __post_init__
+        return self.emulator
+
+
+class Target(NamedTuple):
+    """What is sampled, and what runs the phases."""
+
+    posterior: Posterior
+    data: Data
+    """Anchored at a draw of the calibration."""
+    driver: Driver
+
+
+def first_states(points: Points, is_exact: bool) -> DelayedState | UncorrectedState:
+    """Where the calibration ended."""
+    positions = jnp.asarray(points.positions[:, -1])
+    members = jnp.arange(len(positions), dtype=jnp.int32)
+    if not is_exact:
+        return UncorrectedState(positions, members)
+    log_densities = jnp.asarray(points.log_densities[:, -1], positions.dtype)
+    return DelayedState(positions, log_densities, members)
+
+
+def points_at(
+    name: str, key: PRNGKeyArray, positions: Float[np.ndarray, "chain draw weight"], target: Target
+) -> Points:
+    """What an emulator can learn at positions, evaluated as a phase of the driver."""
+    posterior, data = target.posterior, target.data
+    flat = jnp.asarray(positions.reshape(-1, positions.shape[-1]))
+    recipe = Recipe(value, posterior.log_density)
+    found = target.driver.phase(
+        name, key, recipe, flat, data, fixed(), num_steps=1, keep_draws=False
+    )
+    log_priors = np.asarray(_log_priors(flat, data, model=posterior.model), float)
+    log_densities = np.asarray(found.states.log_density, float)
+    values = (log_densities - log_priors, log_densities)
+    return Points(positions, *(value.reshape(positions.shape[:2]) for value in values))
+
+
+def check_points(points: Points) -> None:
+    """Refuse what nothing can be learnt from.
+
+    Raises:
+        InputError: where the log likelihood is not finite, or the same everywhere.
+    """
+    if not np.all(np.isfinite(points.log_likelihoods)):
+        raise InputError(
+            "The log likelihood is not finite at some draws of the calibration, so that no "
+            "emulator can learn it: check the likelihood, or calibrate for longer."
+        )
+    if np.ptp(points.log_likelihoods) < 1e-6:
+        raise InputError(
+            "The log likelihood is the same at all draws of the calibration: either its chains do "
+            "not move (smaller steps, or calibration='pcn'), or the data say nothing about the "
+            "weights, and draws of the prior would do."
+        )
+
+
+def affordable(posterior: Posterior, flops_per_step: float) -> int:
+    """Steps of the emulator's chain that cost as much as one likelihood."""
+    exact = 2.0 * posterior.num_points * posterior.num_weights
+    return int(np.clip(exact / max(flops_per_step, 1.0), 1, MOST_STEPS))
+
+
+def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Target) -> Drawn:
+    """Each chain's draws with Pareto-smoothed importance weights, chains counting the same."""
+    positions = np.asarray(drawn.positions)
+    points = points_at("reweigh", key, positions, target)
+    log_ratios = points.log_likelihoods - emulate(emulated, positions)
+    smoothed = [pareto_smoothed(chain) for chain in log_ratios]
+    worst = max(found.pareto_k for found in smoothed)
+    if worst > MOST_PARETO_K:
+        warnings.warn(
+            f"Importance weights are not to be trusted: Pareto k-hat {worst:.2f} is above "
+            f"{MOST_PARETO_K}. The emulator's draws miss part of the posterior; use "
+            "correction='delayed_acceptance'.",
+            UnreliableWeights,
+            stacklevel=2,
+        )
+    shape = log_ratios.shape
+    scalars = {
+        "log_density": points.log_densities,
+        "pareto_k": np.broadcast_to([[found.pareto_k] for found in smoothed], shape),
+    }
+    weights = np.stack([found.weights for found in smoothed]) / shape[0]
+    return drawn._replace(scalars=drawn.scalars | scalars, weights=weights)
+
+
+@partial(jax.jit, static_argnames="model")
+def _log_priors(
+    positions: Float[Array, "point weight"], data: Data, *, model: BayesianModel
+) -> Float[Array, " point"]:
+    return jax.vmap(lambda position: model.log_prior(model.unravel(position, data)))(positions)

@@ -1,0 +1,417 @@
+"""Calibrate, emulate, sample: exact with delayed acceptance, whatever the emulator."""
+
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from exact import linear_regression
+from jaxtyping import PRNGKeyArray
+
+from credence.clock import CompileClock
+from credence.diagnostics.importance import hellinger, pareto_smoothed
+from credence.ensemble import Ensemble
+from credence.errors import InputError
+from credence.kernels.delayed_acceptance import uncorrected
+from credence.kernels.pcn import pcn
+from credence.methods import METHODS, NUTS
+from credence.methods.ces import CES, HopelessEmulator, UnreliableWeights, check_points
+from credence.methods.deep_ensemble import Training
+from credence.methods.emulators import (
+    Coreset,
+    Emulated,
+    Emulator,
+    Points,
+    Taylor,
+    coreset,
+    error_of,
+    taylor,
+)
+from credence.models import MLP, Bernoulli, Categorical, Gaussian, Normal
+from credence.posterior import Data, Posterior
+from credence.run import Driver
+
+from .test_hamiltonian import chain_z, moment_z, weights
+
+PROBLEM = linear_regression()
+SETTINGS: dict[str, Any] = {
+    "num_chains": 64,
+    "num_draws": 200,
+    "num_calibration": 40,
+    "num_refinements": 0,
+    "num_warmup": 400,
+    "thinning": 5,
+    "max_error": 1e6,
+    "training": Training(max_epochs=300),
+}
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """Log likelihood of another data set: wrong on purpose."""
+
+    model: Any
+    shift: float
+
+    def __call__(self, position: Any, rows: Data) -> Any:
+        moved = rows._replace(y=rows.y + self.shift)
+        return 0.8 * self.model.log_likelihood(self.model.unravel(position, moved), moved)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wrong(Emulator):
+    """Deliberately."""
+
+    name: str = field(default="wrong", init=False)
+    shift: float = 0.3
+
+    def fit(
+        self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
+    ) -> Emulated:
+        return Emulated(
+            Shifted(posterior.model, self.shift), jax.tree.map(lambda leaf: leaf[None], data), 1.0
+        )
+
+
+GOOD, POOR, WRONG = Coreset(num_inputs=12, num_draws=50), Taylor(num_rows=6, order=1), Wrong()
+
+
+@lru_cache
+def exact(emulator: Emulator, sampler: str = "hmc", correction: str = "delayed_acceptance") -> Any:
+    """A run on linear regression."""
+    method = CES(emulator=emulator, sampler=sampler, correction=correction, **SETTINGS)
+    return method.run(1, PROBLEM.posterior)
+
+
+class TestExactness:
+    @pytest.mark.parametrize(
+        ("emulator", "sampler"),
+        [(GOOD, "hmc"), (POOR, "hmc"), (WRONG, "hmc"), (WRONG, "pcn"), (POOR, "nuts")],
+        ids=str,
+    )
+    def test_delayed_acceptance_gives_the_posterior(self, emulator: Any, sampler: str) -> None:
+        ensemble = exact(emulator, sampler)
+        z = moment_z(weights(ensemble), PROBLEM)
+        rate = np.mean(ensemble.scalars["acceptance_rate"])
+        print(f"{emulator.name}, {sampler}: z {z:.1f}, accepted {rate:.2f}")
+        assert z < 4.5
+        assert rate < 0.95 or emulator is GOOD
+
+    def test_uncorrected_draws_of_a_wrong_emulator_are_caught(self) -> None:
+        assert moment_z(weights(exact(WRONG, correction="none")), PROBLEM) > 10
+
+    def test_planted_wrong_noise_is_caught(self) -> None:
+        wrong = PROBLEM._replace(noise_std=1.1 * PROBLEM.noise_std)
+        assert moment_z(weights(exact(GOOD)), wrong) > 8
+
+    def test_importance_weights_mend_what_is_near(self) -> None:
+        settings = SETTINGS | {"num_chains": 8, "num_draws": 2000}
+        method = CES(emulator=Wrong(shift=0.1), correction="psis", **settings)
+        ensemble = method.run(1, PROBLEM.posterior)
+        assert np.max(ensemble.scalars["pareto_k"]) < 0.7
+        np.testing.assert_allclose(np.sum(ensemble.weights, axis=1), 1 / 8)
+        mean, _ = PROBLEM.solve()
+        by_chain = 8 * np.einsum("cd,cdw->cw", ensemble.weights, weights(ensemble))
+        plain = weights(ensemble).mean(axis=1)
+        error = plain.std(axis=0, ddof=1) / 8**0.5
+        off, plain_off = (abs(each.mean(axis=0) - mean) / error for each in (by_chain, plain))
+        assert np.max(plain_off) > 8
+        assert np.max(off) < 0.2 * np.max(plain_off)
+
+    def test_a_quadratic_series_is_all_of_a_linear_network(self) -> None:
+        """Its Hessian is exact, so that the likelihood accepts every step."""
+        ensemble = exact(Taylor(num_rows=0))
+        assert np.mean(ensemble.scalars["acceptance_rate"]) > 0.999
+        assert np.max(ensemble.scalars["emulator_error"]) < 1e-3
+
+    def test_a_coreset_is_nearly_all_of_a_linear_network(self) -> None:
+        assert np.max(exact(GOOD).scalars["emulator_error"]) < 0.1
+
+    def test_scalars_and_cost_say_what_was_done(self) -> None:
+        ensemble = exact(GOOD)
+        shape = SETTINGS["num_chains"], SETTINGS["num_draws"]
+        assert all(np.shape(scalar) == shape for scalar in ensemble.scalars.values())
+        assert np.all(ensemble.scalars["num_evaluations"] == SETTINGS["thinning"])
+        phases = {"compile", "calibrate", "emulate", "warmup", "sample", "other"}
+        assert set(ensemble.cost.seconds) == phases
+        assert METHODS["ces"] is CES
+
+
+def test_an_emulator_of_few_projections_leaves_the_others_to_the_prior() -> None:
+    """Its first layer sees r directions: the emulated posterior equals the prior in the others."""
+
+    def seen(position: Any, direction: Any) -> Any:
+        return -0.5 * (direction @ position - 2.0) ** 2 / 0.01 - 0.5 * jnp.sum(position**2)
+
+    directions = jnp.eye(4)[:1][None, 0]
+    prior = {"step_size": 0.5, "reference_mean": jnp.zeros(4), "reference_std": jnp.ones(4)}
+    kernel = uncorrected(
+        seen, surrogate=seen, surrogates=directions, build=pcn, settings=prior, num_steps=50
+    )
+    nothing = Data(jnp.zeros((1, 1)), jnp.zeros((1, 1)), jnp.ones(1))
+
+    def chain(key: Any) -> Any:
+        start = kernel.init(jnp.zeros(4).at[0].set(2.0), nothing)
+        step = lambda state, key: (kernel.step(key, state, nothing)[0], None)  # noqa: E731
+        return jax.lax.scan(step, start, jax.random.split(key, 8))[0].position
+
+    ends = np.asarray(jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(0), 4000)))
+    assert abs(ends[:, 0].mean() - 2) < 0.1
+    unseen = ends[:, 1:]
+    assert np.max(abs(unseen.mean(axis=0))) * 4000**0.5 < 4.5
+    assert np.max(abs(unseen.var(axis=0) - 1)) * 2000**0.5 < 4.5
+
+
+class TestImportance:
+    @pytest.mark.parametrize(
+        ("variance", "expected", "spread"), [(0.25, 0.71, 0.07), (0.8, 0.2, 0.05)]
+    )
+    def test_tail_index_of_a_narrow_proposal(
+        self, variance: float, expected: float, spread: float
+    ) -> None:
+        """Target N(0, 1), proposal N(0, s^2): 1 - s^2, measured .71 and .20 with 20,000 draws."""
+        found = []
+        for seed in range(5):
+            z = variance**0.5 * np.random.default_rng(seed).normal(size=20_000)
+            found.append(pareto_smoothed(0.5 * z**2 / variance - 0.5 * z**2).pareto_k)
+        assert abs(np.mean(found) - expected) < 4.5 * spread / 5**0.5
+
+    def test_hellinger_distance_of_two_gaussians(self) -> None:
+        """d^2 = 1 - sqrt(2 s / (1 + s^2)) for N(0, 1) and N(0, s^2)."""
+        z = np.random.default_rng(0).normal(size=100_000)
+        log_ratios = -0.5 * z**2 / 0.49 + 0.5 * z**2 + 3.0
+        exact = (1 - (2 * 0.7 / (1 + 0.49)) ** 0.5) ** 0.5
+        assert hellinger(log_ratios) == pytest.approx(exact, rel=0.02)
+        assert hellinger(np.full(10, 2.0)) == pytest.approx(0)
+
+    def test_too_few_draws_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="at least 25 draws"):
+            pareto_smoothed(np.zeros(20))
+
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(200, 2))
+Y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.3 * RNG.normal(size=200)
+SMALL = MLP(1, hidden=(6,))
+"""25 weights with the noise."""
+
+
+def regression() -> Posterior:
+    return Posterior(SMALL, Gaussian(scaling="fan_in"), Normal(), (X, Y))
+
+
+def near(posterior: Posterior, num_draws: int = 60) -> tuple[Points, Data]:
+    """Draws of a short run, and the log likelihood there."""
+    ensemble = NUTS(num_draws=num_draws, num_chains=2, num_warmup=200).run(0, posterior)
+    ravel = jax.vmap(jax.vmap(posterior.ravel))
+    positions = np.asarray(ravel(jax.tree.map(jnp.asarray, ensemble.params)))
+    data, model = posterior.anchored(jnp.asarray(positions[0, -1])), posterior.model
+
+    def both(position: Any) -> Any:
+        params = model.unravel(position, data)
+        return model.log_likelihood(params, data), model.log_density(params, data)
+
+    values = jax.jit(jax.vmap(jax.vmap(both)))(jnp.asarray(positions))
+    return Points(positions, *(np.asarray(value, float) for value in values)), data
+
+
+@pytest.mark.usefixtures("float64")
+class TestEmulators:
+    def test_series_has_value_gradient_and_curvature_of_all_rows(self) -> None:
+        posterior = regression()
+        points, data = near(posterior)
+        with Driver() as driver:
+            emulated = Taylor(num_rows=40).fit(jax.random.key(1), points, posterior, data, driver)
+        series = jax.tree.map(lambda leaf: leaf[0], emulated.arrays)
+        rough = lambda w: emulated.log_likelihood(w, series)  # noqa: E731
+        true = lambda w: posterior.model.log_likelihood(posterior.model.unravel(w, data), data)  # noqa: E731
+        at = series.centre
+        assert np.any(np.all(points.positions[0] == np.asarray(at), axis=1))
+        np.testing.assert_allclose(jax.grad(rough)(at), jax.grad(true)(at), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(jax.hessian(rough)(at), jax.hessian(true)(at), atol=1e-6)
+
+    def test_all_rows_are_the_likelihood_itself(self) -> None:
+        posterior = regression()
+        points, data = near(posterior)
+        with Driver() as driver:
+            whole = Taylor(num_rows=200, order=0)
+            emulated = whole.fit(jax.random.key(1), points, posterior, data, driver)
+        assert error_of(emulated, points).nats < 1e-8
+
+    @pytest.mark.parametrize("kind", ["regression", "bernoulli", "categorical"])
+    def test_a_coreset_knows_more_than_as_many_rows(self, kind: str) -> None:
+        posterior = regression()
+        if kind != "regression":
+            labels = (Y > 0).astype(int) + (Y > 1) * (kind == "categorical")
+            outputs, likelihood = (1, Bernoulli()) if kind == "bernoulli" else (3, Categorical())
+            prior = Gaussian(scaling="fan_in")
+            posterior = Posterior(MLP(outputs, hidden=(6,)), prior, likelihood, (X, labels))
+        points, data = near(posterior)
+        to_fit, held_out = points.split()
+        errors = {}
+        for emulator in (Coreset(num_inputs=40), Taylor(num_rows=40, order=0)):
+            with Driver() as driver:
+                emulated = emulator.fit(jax.random.key(1), to_fit, posterior, data, driver)
+            errors[emulator.name] = error_of(emulated, held_out)
+            if emulator.name == "coreset":
+                assert np.all(np.asarray(emulated.arrays.weight) > 0)
+        print(kind, errors)
+        assert errors["coreset"].nats < 0.5 * errors["taylor"].nats
+        assert errors["coreset"].share < 0.3
+
+    def test_weights_are_the_least_squares_ones(self) -> None:
+        rng = np.random.default_rng(0)
+        design, usual = rng.normal(size=(30, 8)), np.full(8, 0.5)
+        target = design @ np.maximum(rng.normal(size=8), 0) + 0.1 * rng.normal(size=30)
+        equations = coreset.Equations(design.T @ design, design.T @ target, target @ target)
+        (found,) = coreset.nonnegative(equations, usual, np.array([0.1]))
+        slope = equations.gram @ found - equations.moment + 0.1 * (found - usual)
+        assert np.all(found >= 0)
+        assert np.all(slope > -1e-8)
+        np.testing.assert_allclose(slope * found, 0, atol=1e-8)
+        assert 0 < np.sum(found == 0) < 8
+
+    def test_rows_are_chosen_without_repetition(self) -> None:
+        chosen = taylor.some_rows(jax.random.key(0), regression().data, 50)
+        assert len(np.unique(chosen)) == 50
+
+
+@pytest.mark.slow
+def test_small_network_against_long_nuts() -> None:
+    """Predictions within .3 of their standard deviation; by 6 rows, uncorrected, they are not."""
+    posterior = regression()
+    x_new = np.random.default_rng(7).normal(size=(20, 2))
+    reference = NUTS(num_chains=8, num_draws=2000).run(0, posterior).functions(x_new)[..., 0]
+    std = reference.std(axis=(0, 1))
+
+    def off(ensemble: Ensemble) -> float:
+        found = ensemble.functions(x_new)[..., 0]
+        return float(np.max(abs(found.mean(axis=(0, 1)) - reference.mean(axis=(0, 1))) / std))
+
+    settings = {"num_draws": 2000, "num_chains": 4, "max_error": np.inf}
+    assert off(CES(emulator=Coreset(num_inputs=60), **settings).run(1, posterior)) < 0.3
+    rough = Taylor(num_rows=6, order=0)
+    assert off(CES(emulator=rough, correction="none", **settings).run(1, posterior)) > 3
+    with pytest.warns(UnreliableWeights):
+        CES(emulator=rough, correction="psis", **settings).run(1, posterior)
+
+
+def small(
+    key: int = 0, posterior: Posterior = PROBLEM.posterior, folder: Any = None, **settings: Any
+) -> Ensemble:
+    """A short run."""
+    defaults: dict[str, Any] = {
+        "num_chains": 2,
+        "num_draws": 50,
+        "num_calibration": 20,
+        "num_refinements": 1,
+        "num_warmup": 60,
+        "thinning": 1,
+        "max_error": 1e6,
+        "emulator": Coreset(num_inputs=8, num_draws=20),
+        "training": Training(max_epochs=50),
+    }
+    return CES(**(defaults | settings)).run(key, posterior, folder=folder)
+
+
+def test_resumed_run_gives_the_same_draws(tmp_path, monkeypatch) -> None:
+    """Stopped before some of the phases."""
+    whole, phase, names = weights(small(3)), Driver.phase, []
+
+    def noting(self: Driver, name: str, *args: Any, **kwargs: Any) -> Any:
+        names.append(name)
+        return phase(self, name, *args, **kwargs)
+
+    monkeypatch.setattr(Driver, "phase", noting)
+    small(3)
+    for last in range(2, len(names), 3):
+        seen: list[str] = []
+
+        def stopping(
+            self: Driver, name: str, *args: Any, seen=seen, last=last, **kwargs: Any
+        ) -> Any:
+            seen.append(name)
+            if len(seen) > last:
+                raise KeyboardInterrupt
+            return phase(self, name, *args, **kwargs)
+
+        monkeypatch.setattr(Driver, "phase", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            small(3, folder=tmp_path)
+    monkeypatch.setattr(Driver, "phase", phase)
+    np.testing.assert_array_equal(weights(small(3, folder=tmp_path)), whole)
+
+
+def test_second_run_of_the_same_shapes_compiles_nothing() -> None:
+    settings = {"emulator": Taylor(num_rows=8), "calibration": "pcn"}
+    small(key=0, **settings)
+    with CompileClock() as clock:
+        small(key=1, **settings)
+    assert clock.num_traces == 0
+
+
+def test_settings_of_a_saved_ensemble_make_the_method_again() -> None:
+    method = CES(emulator=Taylor(num_rows=7, order=2), sampler="pcn")
+    assert CES.from_settings(asdict(method)) == method
+    assert CES(emulator="taylor") == CES(emulator=Taylor())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_calibration": 5}, "num_calibration must be at least 10, got 5"),
+        ({"emulator": "oracle"}, "Unknown emulator 'oracle': choose one of coreset, taylor"),
+        ({"sampler": "walk"}, "Unknown sampler 'walk'"),
+        ({"sampler": "sghmc"}, "nothing can correct it"),
+        ({"correction": "hope"}, "Unknown correction 'hope'"),
+        ({"calibration": "nuts"}, "Unknown calibration 'nuts'"),
+        ({"reference": "x"}, "Unknown reference 'x'"),
+        ({"surrogate_steps": 0}, "surrogate_steps must be > 0"),
+        ({"max_error": 0.0}, "max_error must be > 0"),
+        ({"num_refinements": -1}, "num_refinements must be >= 0"),
+    ],
+)
+def test_bad_settings_are_refused(settings: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        CES(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"order": 3}, "order must be 0, 1 or 2"),
+        ({"num_rows": 0, "order": 1}, "Without rows the series needs order=2"),
+        ({"num_rows": -1}, "num_rows must be > 0"),
+    ],
+)
+def test_bad_series_are_refused(settings: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Taylor(**settings)
+
+
+def test_a_hopeless_emulator_is_refused_with_advice() -> None:
+    with pytest.raises(HopelessEmulator, match=r"more than max_error=1e-06.*Use more"):
+        small(max_error=1e-6, emulator=Taylor(num_rows=2, order=0))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [(np.zeros((2, 9)), "is the same at all draws"), (np.full((2, 9), np.nan), "is not finite")],
+)
+def test_points_that_teach_nothing_are_refused(values: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_points(Points(np.zeros((2, 9, 3)), values, values))
+
+
+def test_pcn_calibrates_with_the_prior_as_reference() -> None:
+    found = weights(small(calibration="pcn", sampler="pcn", reference="prior", num_draws=200))
+    assert chain_z(found, PROBLEM.solve()[0]).max() < 10
+
+
+def test_as_published_with_sghmc() -> None:
+    ensemble = small(sampler="sghmc", correction="none", num_refinements=0)
+    assert "acceptance_rate" not in ensemble.scalars
+    assert np.all(ensemble.scalars["is_finite"] == 1)
