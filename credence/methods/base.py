@@ -114,15 +114,7 @@ class Method:
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> "Method":
         """The method that `dataclasses.asdict` described."""
-        fields = {field.name: field for field in dataclasses.fields(cls)}
-        return cls(
-            **{
-                name: type(fields[name].default)(**value)
-                if isinstance(value, dict)
-                else _frozen(value)
-                for name, value in settings.items()
-            }
-        )
+        return from_fields(cls, settings)
 
     @classmethod
     def known(cls, **settings: Any) -> dict[str, Any]:
@@ -144,6 +136,19 @@ class Method:
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         raise NotImplementedError
+
+
+def from_fields(cls: type[Any], values: Mapping[str, Any]) -> Any:
+    """A dataclass from what `dataclasses.asdict` made of it; nested ones are those of defaults."""
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    return cls(
+        **{
+            name: from_fields(type(fields[name].default), value)
+            if isinstance(value, dict)
+            else _frozen(value)
+            for name, value in values.items()
+        }
+    )
 
 
 def _frozen(value: Any) -> Any:

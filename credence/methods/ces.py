@@ -20,7 +20,7 @@ from credence.kernels.delayed_acceptance import (
     uncorrected,
 )
 from credence.kernels.evaluation import value
-from credence.methods.base import Drawn, Method
+from credence.methods.base import Drawn, Method, from_fields
 from credence.methods.chains import Chains
 from credence.methods.emulators import (
     EMULATORS,
@@ -136,7 +136,7 @@ class CES(Chains):
     def from_settings(cls, settings: dict[str, Any]) -> Method:
         """See `Method.from_settings`; the emulator is found by its name."""
         found = dict(settings["emulator"])
-        emulator = EMULATORS[found.pop("name")](**found)
+        emulator = from_fields(EMULATORS[found.pop("name")], found)
         others = {name: value for name, value in settings.items() if name != "emulator"}
         return replace(super().from_settings(others), emulator=emulator)
 

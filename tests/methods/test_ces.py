@@ -1,5 +1,6 @@
 """Calibrate, emulate, sample: exact with delayed acceptance, whatever the emulator."""
 
+import json
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -24,10 +25,12 @@ from credence.methods.emulators import (
     Coreset,
     Emulated,
     Emulator,
+    Network,
     Points,
     Taylor,
     coreset,
     error_of,
+    network,
     taylor,
 )
 from credence.models import MLP, Bernoulli, Categorical, Gaussian, Normal
@@ -262,6 +265,46 @@ class TestEmulators:
         assert errors["coreset"].nats < 0.5 * errors["taylor"].nats
         assert errors["coreset"].share < 0.3
 
+    @pytest.mark.parametrize("target", ["outputs", "log_likelihood"])
+    def test_a_network_learns_what_few_draws_can_teach(self, target: str) -> None:
+        """Its training error is small; of draws that it has not seen it knows some."""
+        posterior = regression()
+        points, data = near(posterior, num_draws=200)
+        to_fit, held_out = points.split()
+        emulator = Network(target=target, training=Training(validation_fraction=0.2, patience=20))
+        with Driver() as driver:
+            emulated = emulator.fit(jax.random.key(1), to_fit, posterior, data, driver)
+        seen, unseen = error_of(emulated, to_fit), error_of(emulated, held_out)
+        print(target, seen, unseen)
+        assert seen.share < 0.9
+        assert seen.nats < unseen.nats
+
+    def test_perfect_outputs_make_the_likelihood(self) -> None:
+        """With the true outputs in place of the network's, the arithmetic is exact."""
+        posterior = regression()
+        points, data = near(posterior, num_draws=20)
+        position = jnp.asarray(points.positions[0, 3])
+        params = posterior.model.unravel(position, data)
+        outputs = posterior.model.network.apply(params.network, data.x).ravel()
+        zero = MLP(1, ())
+        weights = jax.tree.map(jnp.zeros_like, zero.init(jax.random.key(0), position[None]))
+        parts = network.Parts(
+            weights, 0 * position, 1 + 0 * position, jnp.ones(()), outputs,
+            jnp.zeros((1, len(outputs))), data,
+        )  # fmt: skip
+        likelihood = network.NetworkLikelihood(posterior.model, zero, "outputs")
+        assert float(likelihood(position, parts)) == pytest.approx(points.log_likelihoods[0, 3])
+
+    def test_too_many_outputs_are_refused_with_advice(self, monkeypatch) -> None:
+        posterior = regression()
+        points, data = near(posterior, num_draws=20)
+        monkeypatch.setattr(network, "MOST_OUTPUTS", 100)
+        with (
+            pytest.raises(InputError, match="too many to emulate: use Network"),
+            Driver() as driver,
+        ):
+            Network().fit(jax.random.key(0), points, posterior, data, driver)
+
     def test_weights_are_the_least_squares_ones(self) -> None:
         rng = np.random.default_rng(0)
         design, usual = rng.normal(size=(30, 8)), np.full(8, 0.5)
@@ -357,13 +400,18 @@ def test_settings_of_a_saved_ensemble_make_the_method_again() -> None:
     method = CES(emulator=Taylor(num_rows=7, order=2), sampler="pcn")
     assert CES.from_settings(asdict(method)) == method
     assert CES(emulator="taylor") == CES(emulator=Taylor())
+    method = CES(emulator=Network(hidden=(8,), training=Training(max_epochs=7)))
+    assert CES.from_settings(json.loads(json.dumps(asdict(method)))) == method
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"num_calibration": 5}, "num_calibration must be at least 10, got 5"),
-        ({"emulator": "oracle"}, "Unknown emulator 'oracle': choose one of coreset, taylor"),
+        (
+            {"emulator": "oracle"},
+            "Unknown emulator 'oracle': choose one of coreset",
+        ),
         ({"sampler": "walk"}, "Unknown sampler 'walk'"),
         ({"sampler": "sghmc"}, "nothing can correct it"),
         ({"correction": "hope"}, "Unknown correction 'hope'"),
@@ -390,6 +438,11 @@ def test_bad_settings_are_refused(settings: Any, message: str) -> None:
 def test_bad_series_are_refused(settings: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Taylor(**settings)
+
+
+def test_bad_networks_are_refused() -> None:
+    with pytest.raises(InputError, match="Unknown target 'all'"):
+        Network(target="all")
 
 
 def test_a_hopeless_emulator_is_refused_with_advice() -> None:

@@ -12,6 +12,7 @@ from credence.methods.emulators.base import (
     error_of,
 )
 from credence.methods.emulators.coreset import Coreset
+from credence.methods.emulators.network import Network
 from credence.methods.emulators.taylor import Taylor
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Emulated",
     "Emulator",
     "Error",
+    "Network",
     "Points",
     "SurrogateDensity",
     "Taylor",
@@ -29,5 +31,9 @@ __all__ = [
     "error_of",
 ]
 
-EMULATORS: dict[str, type[Emulator]] = {"coreset": Coreset, "taylor": Taylor}
+EMULATORS: dict[str, type[Emulator]] = {
+    "coreset": Coreset,
+    "taylor": Taylor,
+    "network": Network,
+}
 """All emulators by name."""
