@@ -360,6 +360,14 @@ def test_bad_settings_are_a_sentence(make: Any, sentence: str) -> None:
         make()
 
 
+def test_weights_that_only_one_particle_has_are_a_sentence() -> None:
+    """At noise 1e-6 the weights of every affordable temperature have an ESS of 1."""
+    posterior = Posterior(MLP(1, hidden=()), PROBLEM.prior, Normal(1e-6), (PROBLEM.x, PROBLEM.y))
+    method = SMC(num_particles=4, num_runs=2, mutation=Mutation(num_steps=1))
+    with pytest.raises(InputError, match="The particles cannot follow: 501 temperatures"):
+        method.run(0, posterior)
+
+
 def test_data_no_particle_explains_are_a_sentence() -> None:
     """Squares of residuals over the noise overflow single precision: the likelihood is zero."""
     posterior = Posterior(MLP(1, hidden=()), PROBLEM.prior, Normal(1e-25), (PROBLEM.x, PROBLEM.y))
