@@ -205,6 +205,7 @@ class Posterior:
         The log density changes by a constant only, but its sum over N rows no longer grows with N:
         differences between positions, on which a Metropolis test decides, then survive float32.
         """
+        position = jnp.asarray(np.asarray(position))  # on no device in particular, as the data
         return self.data._replace(anchor=_pointwise(position, self.data, model=self.model))
 
     def init(self, key: PRNGKeyArray, num_members: int) -> Float[Array, "member weight"]:

@@ -134,11 +134,12 @@ class CES(Chains):
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Method:
-        """See `Method.from_settings`; the emulator is found by its name."""
-        found = dict(settings["emulator"])
-        emulator = from_fields(EMULATORS[found.pop("name")], found)
-        others = {name: value for name, value in settings.items() if name != "emulator"}
-        return replace(super().from_settings(others), emulator=emulator)
+        """See `Method.from_settings`; the emulator may be given by its name."""
+        settings = dict(settings)
+        if isinstance(found := settings.pop("emulator", cls.emulator), dict):
+            fields = dict(found)
+            found = from_fields(EMULATORS[fields.pop("name")], fields)
+        return replace(super().from_settings(settings), emulator=found)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_calibrate, key_rounds, key_emulate, key_move, key_reweigh = jax.random.split(key, 5)

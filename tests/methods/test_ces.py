@@ -400,6 +400,8 @@ def test_settings_of_a_saved_ensemble_make_the_method_again() -> None:
     method = CES(emulator=Taylor(num_rows=7, order=2), sampler="pcn")
     assert CES.from_settings(asdict(method)) == method
     assert CES(emulator="taylor") == CES(emulator=Taylor())
+    assert CES.from_settings({"emulator": "taylor", "num_draws": 7}).emulator == Taylor()
+    assert CES.from_settings({"num_draws": 7}) == CES(num_draws=7)
     method = CES(emulator=Network(hidden=(8,), training=Training(max_epochs=7)))
     assert CES.from_settings(json.loads(json.dumps(asdict(method)))) == method
 
