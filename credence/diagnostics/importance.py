@@ -23,7 +23,8 @@ def pareto_smoothed(log_ratios: Float[np.ndarray, " draw"]) -> Smoothed:
 
     Vehtari, Simpson, Gelman, Yao & Gabry, "Pareto smoothed importance sampling" (2024): the largest
     weights are replaced by quantiles of the generalised Pareto law fitted to them, whose shape k
-    tells how many moments the weights have: above .7 do not trust them.
+    tells how many moments the weights have: above .7 do not trust them. Weights so far apart that
+    the fit breaks down have k infinite.
 
     Args:
         log_ratios: log density of the target less that of the law drawn from, in nats.
@@ -35,7 +36,11 @@ def pareto_smoothed(log_ratios: Float[np.ndarray, " draw"]) -> Smoothed:
     finite("log_ratios", log_ratios)
     if len(log_ratios) < 25:
         raise ValueError(f"Pareto smoothing needs at least 25 draws, got {len(log_ratios)}.")
-    log_weights, pareto_k = array_stats.psislw(-np.asarray(log_ratios, float))
+    log_ratios = np.asarray(log_ratios, float)
+    with np.errstate(all="ignore"):
+        log_weights, pareto_k = array_stats.psislw(-log_ratios)
+    if not (np.all(np.isfinite(log_weights)) and np.isfinite(pareto_k)):
+        log_weights, pareto_k = log_ratios, np.inf
     weights = np.exp(log_weights - np.max(log_weights))
     return Smoothed(weights / weights.sum(), float(pareto_k))
 

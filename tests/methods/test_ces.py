@@ -190,6 +190,11 @@ class TestImportance:
         assert hellinger(log_ratios) == pytest.approx(exact, rel=0.02)
         assert hellinger(np.full(10, 2.0)) == pytest.approx(0)
 
+    def test_weights_that_break_the_fit_have_no_moments(self) -> None:
+        found = pareto_smoothed(np.append(1e5 * np.ones(3), -1e5 * np.arange(97.0)))
+        assert found.pareto_k > 0.7
+        assert found.weights.sum() == pytest.approx(1)
+
     def test_too_few_draws_are_refused(self) -> None:
         with pytest.raises(ValueError, match="at least 25 draws"):
             pareto_smoothed(np.zeros(20))
