@@ -144,6 +144,25 @@ def flat_log_density(model: BayesianModel) -> LogDensity:
     return chunked(log_density)
 
 
+@lru_cache(maxsize=256)
+def flat_log_prior(model: BayesianModel) -> LogDensity:
+    """log_prior(position, data) of a model; data gives the shapes only.
+
+    A part of other densities, hence not in chunks: whoever maps their sum over many particles
+    wraps the sum in `chunked`. The same model gives the same function.
+    """
+    return lambda position, data: model.log_prior(model.unravel(position, data))
+
+
+@lru_cache(maxsize=256)
+def flat_log_likelihood(model: BayesianModel) -> LogDensity:
+    """log_likelihood(position, data) of a model, a part of other densities as `flat_log_prior`.
+
+    Without chunks it may also be differentiated twice.
+    """
+    return lambda position, data: model.log_likelihood(model.unravel(position, data), data)
+
+
 def minibatch(data: Data, index: Int[Array, " batch"], is_real: Float[Array, " batch"]) -> Data:
     """Rows `index` with weights scaled so that sums estimate, without bias, sums over all rows.
 

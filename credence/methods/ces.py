@@ -46,7 +46,7 @@ from credence.methods.surrogate_chains import (
     steps_adaptation,
 )
 from credence.models.priors import require_positive
-from credence.posterior import BayesianModel, Data, Posterior
+from credence.posterior import BayesianModel, Data, Posterior, flat_log_prior
 from credence.run import Driver, PhaseResult, fixed
 
 CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
@@ -384,4 +384,4 @@ def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Targe
 def _log_priors(
     positions: Float[Array, "point weight"], data: Data, *, model: BayesianModel
 ) -> Float[Array, " point"]:
-    return jax.vmap(lambda position: model.log_prior(model.unravel(position, data)))(positions)
+    return jax.vmap(flat_log_prior(model), (0, None))(positions, data)

@@ -12,11 +12,18 @@ from jaxtyping import Float
 
 from credence.errors import InputError
 from credence.kernels.tempering import Bridge
-from credence.methods.smc import log_likelihood, log_prior
 from credence.models import nested
 from credence.models.networks import Network
 from credence.models.priors import GaussianPrior
-from credence.posterior import BayesianModel, Data, LogDensity, Position, Posterior
+from credence.posterior import (
+    BayesianModel,
+    Data,
+    LogDensity,
+    Position,
+    Posterior,
+    flat_log_likelihood,
+    flat_log_prior,
+)
 
 
 def with_networks(posterior: Posterior, networks: Sequence[Network]) -> list[Posterior]:
@@ -51,15 +58,14 @@ def _require_nested(coarse: Posterior, fine: Posterior) -> None:
 @lru_cache(maxsize=256)
 def to_level(coarse: BayesianModel, fine: BayesianModel, num_weights: int) -> Bridge:
     """The bridge between the posteriors of two levels, both under the fine prior."""
-    return Bridge(
-        log_prior(fine), _coarse_likelihood(coarse, fine), log_likelihood(fine), num_weights
-    )
+    coarse_likelihood, fine_likelihood = _coarse_likelihood(coarse, fine), flat_log_likelihood(fine)
+    return Bridge(flat_log_prior(fine), coarse_likelihood, fine_likelihood, num_weights)
 
 
 @lru_cache(maxsize=256)
 def to_either(coarse: BayesianModel, fine: BayesianModel, num_weights: int) -> Bridge:
     """The bridge from the fine prior to prior(w) max(L_coarse(w), L_fine(w))."""
-    coarse_likelihood, fine_likelihood = _coarse_likelihood(coarse, fine), log_likelihood(fine)
+    coarse_likelihood, fine_likelihood = _coarse_likelihood(coarse, fine), flat_log_likelihood(fine)
 
     def nothing(position: Position, data: Data) -> Float[Any, ""]:
         return jnp.zeros((), position.dtype)
@@ -67,7 +73,7 @@ def to_either(coarse: BayesianModel, fine: BayesianModel, num_weights: int) -> B
     def larger(position: Position, data: Data) -> Float[Any, ""]:
         return jnp.maximum(coarse_likelihood(position, data), fine_likelihood(position, data))
 
-    return Bridge(log_prior(fine), nothing, larger, num_weights)
+    return Bridge(flat_log_prior(fine), nothing, larger, num_weights)
 
 
 def _coarse_likelihood(coarse: BayesianModel, fine: BayesianModel) -> LogDensity:

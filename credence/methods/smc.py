@@ -19,7 +19,13 @@ from credence.methods.mutation import Mutation, Tuning
 from credence.methods.particles import Memory, Tempering
 from credence.methods.reference import prior_reference
 from credence.models.priors import require_positive
-from credence.posterior import BayesianModel, Data, LogDensity, Posterior
+from credence.posterior import (
+    BayesianModel,
+    Data,
+    Posterior,
+    flat_log_likelihood,
+    flat_log_prior,
+)
 from credence.run import Driver
 
 PARTICLES_AND_RUNS = {"num_draws": "num_particles", "num_chains": "num_runs"}
@@ -133,17 +139,7 @@ def check_particles(num_particles: Any) -> None:
 def to_posterior(model: BayesianModel, num_weights: int) -> Bridge:
     """The bridge from a model's prior to its posterior."""
     nothing: Callable[..., Any] = lambda position, data: jnp.zeros((), position.dtype)  # noqa: E731
-    return Bridge(log_prior(model), nothing, log_likelihood(model), num_weights)
-
-
-def log_prior(model: BayesianModel) -> LogDensity:
-    """A model's log prior of a flat position."""
-    return lambda position, data: model.log_prior(model.unravel(position, data))
-
-
-def log_likelihood(model: BayesianModel) -> LogDensity:
-    """A model's log likelihood of a flat position."""
-    return lambda position, data: model.log_likelihood(model.unravel(position, data), data)
+    return Bridge(flat_log_prior(model), nothing, flat_log_likelihood(model), num_weights)
 
 
 @partial(jax.jit, static_argnames="model")

@@ -25,7 +25,7 @@ from credence.kernels.optimizer import sgd
 from credence.methods.base import Drawn, Method
 from credence.methods.deep_ensemble import Training, train
 from credence.models.priors import require_positive
-from credence.posterior import BayesianModel, Data, Position, Posterior
+from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_likelihood
 from credence.run import Driver, fixed
 
 ROUND = 5
@@ -217,7 +217,7 @@ def matched_learning_rate(
 
     def score(row: Data) -> Float[Array, " weight"]:
         one = jax.tree.map(lambda leaf: leaf[None], row._replace(weight=jnp.ones(())))
-        return jax.grad(lambda w: model.log_likelihood(model.unravel(w, one), one))(position)
+        return jax.grad(flat_log_likelihood(model))(position, one)
 
     scores = jax.lax.map(score, simulated, batch_size=16)
     gram = scores @ scores.T / len(scores)

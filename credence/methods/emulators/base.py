@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.kernels.delayed_acceptance import Surrogate
-from credence.posterior import BayesianModel, Data, Position, Posterior
+from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_prior
 from credence.run import Driver
 
 HELD_OUT = 5
@@ -64,16 +64,6 @@ class Emulator:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class RowsLikelihood:
-    """Log likelihood of rows."""
-
-    model: BayesianModel
-
-    def __call__(self, position: Position, rows: Data) -> Float[Array, ""]:
-        return self.model.log_likelihood(self.model.unravel(position, rows), rows)
-
-
 class Arrays(NamedTuple):
     """Of a surrogate log density."""
 
@@ -90,7 +80,7 @@ class SurrogateDensity:
     log_likelihood: Surrogate
 
     def __call__(self, position: Position, arrays: Arrays) -> Float[Array, ""]:
-        log_prior = self.model.log_prior(self.model.unravel(position, arrays.rows))
+        log_prior = flat_log_prior(self.model)(position, arrays.rows)
         return log_prior + self.log_likelihood(position, arrays.emulator)
 
 

@@ -12,10 +12,17 @@ from scipy.optimize import nnls
 
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation import evaluation
-from credence.methods.emulators.base import Emulated, Emulator, Points, RowsLikelihood
+from credence.methods.emulators.base import Emulated, Emulator, Points
 from credence.models.likelihoods import LocationScale
 from credence.models.priors import require_positive
-from credence.posterior import BayesianModel, Data, Position, Posterior
+from credence.posterior import (
+    BayesianModel,
+    Data,
+    Position,
+    Posterior,
+    flat_log_likelihood,
+    flat_log_prior,
+)
 from credence.run import Adapter, Block, Driver
 
 SPREAD = 1.7
@@ -91,7 +98,7 @@ class Coreset(Emulator):
         rows = jax.tree.map(lambda leaf: jnp.asarray(leaf)[kept], rows._replace(weight=weights))
         arrays = jax.tree.map(lambda leaf: leaf[None], rows)
         flops = 2.0 * len(kept) * posterior.num_weights
-        return Emulated(RowsLikelihood(posterior.model), arrays, flops)
+        return Emulated(flat_log_likelihood(posterior.model), arrays, flops)
 
     def _candidates(
         self, key: PRNGKeyArray, positions: Any, posterior: Posterior, data: Data
@@ -154,8 +161,8 @@ def without_prior(
     state: Any, data: Data, *, model: BayesianModel
 ) -> tuple[Float[Array, " draw"], Float[Array, "draw weight"]]:
     """Log likelihoods and their gradients, from those of the log density."""
-    prior = jax.value_and_grad(lambda position: model.log_prior(model.unravel(position, data)))
-    values, gradients = jax.lax.map(prior, state.position)
+    prior = jax.value_and_grad(flat_log_prior(model))
+    values, gradients = jax.lax.map(lambda position: prior(position, data), state.position)
     return state.log_density - values, state.gradient - gradients
 
 
@@ -167,7 +174,7 @@ def row_terms(
 
     def one(position: Position, row: Data) -> Float[Array, ""]:
         alone = jax.tree.map(lambda leaf: leaf[None], row)
-        return model.log_likelihood(model.unravel(position, alone), alone)
+        return flat_log_likelihood(model)(position, alone)
 
     return jax.vmap(jax.value_and_grad(one), (None, 0))(position, rows)
 

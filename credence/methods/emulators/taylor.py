@@ -13,9 +13,9 @@ from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation import evaluation
 from credence.kernels.hessian import hessian_columns
-from credence.methods.emulators.base import Emulated, Emulator, Points, RowsLikelihood
+from credence.methods.emulators.base import Emulated, Emulator, Points
 from credence.models.priors import require_positive
-from credence.posterior import BayesianModel, Data, Position, Posterior
+from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_likelihood
 from credence.run import Driver, fixed
 
 MOST_QUADRATIC = 5000
@@ -66,7 +66,7 @@ class Taylor(Emulator):
         left_out = data.weight.at[chosen].add(-rows.weight) if num_rows else data.weight
         best = np.argmax(points.log_densities, axis=1)
         centres = jnp.asarray(points.positions[np.arange(len(best)), best])
-        likelihood = RowsLikelihood(posterior.model)
+        likelihood = flat_log_likelihood(posterior.model)
         phase = partial(
             driver.phase,
             positions=centres,
@@ -131,7 +131,7 @@ class TaylorLikelihood:
         away = position - series.centre
         total = jnp.zeros((), position.dtype)
         if self.has_rows:
-            total = total + RowsLikelihood(self.model)(position, series.rows)
+            total = total + flat_log_likelihood(self.model)(position, series.rows)
         if self.order > 0:
             total = total + jnp.dot(series.gradient, away, precision="highest")
         if self.order > 1:
