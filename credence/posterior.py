@@ -225,7 +225,7 @@ class Posterior:
         differences between positions, on which a Metropolis test decides, then survive float32.
         """
         position = jnp.asarray(np.asarray(position))  # on no device in particular, as the data
-        return self.data._replace(anchor=_pointwise(position, self.data, model=self.model))
+        return self.data._replace(anchor=pointwise(position, self.data, model=self.model))
 
     def init(self, key: PRNGKeyArray, num_members: int) -> Float[Array, "member weight"]:
         """Flat starting vectors for optimisation."""
@@ -255,7 +255,8 @@ def _init(
 
 
 @partial(jax.jit, static_argnames="model")
-def _pointwise(position: Position, data: Data, *, model: BayesianModel) -> Float[Array, " point"]:
+def pointwise(position: Position, data: Data, *, model: BayesianModel) -> Float[Array, " point"]:
+    """Log likelihood of each row at a flat position, in nats."""
     return model.pointwise_log_likelihood(model.unravel(position, data), data.x, data.y)
 
 

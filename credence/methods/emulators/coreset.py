@@ -22,6 +22,7 @@ from credence.posterior import (
     Posterior,
     flat_log_likelihood,
     flat_log_prior,
+    pointwise,
 )
 from credence.run import Adapter, Block, Driver
 
@@ -148,12 +149,6 @@ def around_the_mean(positions: Any, x: Any, data: Data, *, model: BayesianModel)
     sides = SPREAD * jnp.concatenate([0 * unit[:1], unit, -unit])
     y = location[:, None] + scale[:, None] * sides
     return jnp.repeat(x, len(sides), axis=0), y.reshape(-1, location.shape[1])
-
-
-@partial(jax.jit, static_argnames="model")
-def pointwise(position: Position, rows: Data, *, model: BayesianModel) -> Float[Array, " row"]:
-    """Log likelihood of every row."""
-    return model.pointwise_log_likelihood(model.unravel(position, rows), rows.x, rows.y)
 
 
 @partial(jax.jit, static_argnames="model")
