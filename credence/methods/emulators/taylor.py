@@ -15,7 +15,14 @@ from credence.kernels.evaluation import evaluation
 from credence.kernels.hessian import hessian_columns
 from credence.methods.emulators.base import Emulated, Emulator, Points
 from credence.models.priors import require_positive
-from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_likelihood
+from credence.posterior import (
+    BayesianModel,
+    Data,
+    Position,
+    Posterior,
+    flat_log_likelihood,
+    minibatch,
+)
 from credence.run import Driver, fixed
 
 MOST_QUADRATIC = 5000
@@ -61,8 +68,7 @@ class Taylor(Emulator):
         num_rows, order = self._num_rows(posterior), self._order(posterior)
         key_rows, key_gradient, key_hessian = jax.random.split(key, 3)
         chosen = some_rows(key_rows, data, num_rows)
-        rows = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[chosen]), data)
-        rows = rows._replace(weight=rows.weight * (len(data.x) / max(num_rows, 1)))
+        rows = minibatch(data, jnp.asarray(chosen), jnp.ones(len(chosen)))
         left_out = data.weight.at[chosen].add(-rows.weight) if num_rows else data.weight
         best = np.argmax(points.log_densities, axis=1)
         centres = jnp.asarray(points.positions[np.arange(len(best)), best])
