@@ -34,6 +34,7 @@ from credence.methods.emulators import (
     emulate,
     error_of,
 )
+from credence.methods.fitting import split
 from credence.methods.mutation import check_name
 from credence.methods.pcn import PCN
 from credence.methods.stochastic_gradient import SGHMC
@@ -176,7 +177,7 @@ class CES(Chains):
         self, name: str, key: PRNGKeyArray, points: Points, target: "Target"
     ) -> tuple[Emulated, Error]:
         """The emulator that the points teach, and its error at those held out."""
-        to_fit, held_out = points.split()
+        to_fit, held_out = split(points)
         with target.driver.part(name, budget_share=0.5):
             emulated = self._emulator.fit(key, to_fit, *target)
         return emulated, self._checked(error_of(emulated, held_out), target.driver)

@@ -24,12 +24,10 @@ from jaxtyping import Float, PRNGKeyArray
 from scipy.linalg import solve
 
 from credence.errors import InputError
+from credence.methods.fitting import Equations, split
 from credence.posterior import Position
 
 FITS = ("gradients", "values")
-
-HELD_OUT = 5
-"""One in so many points (the last of every chain) chooses the ridge penalty."""
 
 PENALTIES = 10.0 ** np.arange(-10.0, 4.0)
 """Ridge penalties tried, in units of the Gram matrix's trace, a bound on its eigenvalues."""
@@ -124,9 +122,7 @@ def fit_random_network(
             "be fitted: check the model, or train longer before sampling."
         )
     mean, whitening, x = whiten(points, is_full=network.whitening.ndim == 2)
-    num_held_out = max(1, x.positions.shape[1] // HELD_OUT)
-    train = Points(*(part[:, :-num_held_out] for part in x))
-    held_out = Points(*(part[:, -num_held_out:] for part in x))
+    train, held_out = split(x)
     equations = {"gradients": gradient_equations, "values": value_equations}[fit]
     coefficients = ridge(equations(network, train), equations(network, held_out))
     error = gradient_equations(network, held_out).squared_error(coefficients)
@@ -156,20 +152,6 @@ def whiten(
         whitening = 1 / std
         x, whitened_gradients = (positions - mean) * whitening, gradients * std
     return mean, whitening, Points(x, points.log_densities.astype(float), whitened_gradients)
-
-
-class Equations(NamedTuple):
-    """Normal equations of least squares in the coefficients v: gram v = moment."""
-
-    gram: Float[np.ndarray, "feature feature"]
-    moment: Float[np.ndarray, " feature"]
-    total: float
-    """Sum of squares to explain."""
-
-    def squared_error(self, coefficients: Float[np.ndarray, " feature"]) -> float:
-        """Sum of squares that coefficients leave."""
-        fitted = self.gram @ coefficients - 2 * self.moment
-        return float(self.total + coefficients @ fitted)
 
 
 def gradient_equations(network: RandomNetwork, points: Points) -> Equations:

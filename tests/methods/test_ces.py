@@ -33,6 +33,7 @@ from credence.methods.emulators import (
     network,
     taylor,
 )
+from credence.methods.fitting import Equations, split
 from credence.models import MLP, Bernoulli, Categorical, Gaussian, Normal
 from credence.posterior import Data, Posterior
 from credence.run import Driver
@@ -258,7 +259,7 @@ class TestEmulators:
             prior = Gaussian(scaling="fan_in")
             posterior = Posterior(MLP(outputs, hidden=(6,)), prior, likelihood, (X, labels))
         points, data = near(posterior)
-        to_fit, held_out = points.split()
+        to_fit, held_out = split(points)
         errors = {}
         for emulator in (Coreset(num_inputs=40), Taylor(num_rows=40, order=0)):
             with Driver() as driver:
@@ -275,7 +276,7 @@ class TestEmulators:
         """Its training error is small; of draws that it has not seen it knows some."""
         posterior = regression()
         points, data = near(posterior, num_draws=200)
-        to_fit, held_out = points.split()
+        to_fit, held_out = split(points)
         emulator = Network(target=target, training=Training(validation_fraction=0.2, patience=20))
         with Driver() as driver:
             emulated = emulator.fit(jax.random.key(1), to_fit, posterior, data, driver)
@@ -314,7 +315,7 @@ class TestEmulators:
         rng = np.random.default_rng(0)
         design, usual = rng.normal(size=(30, 8)), np.full(8, 0.5)
         target = design @ np.maximum(rng.normal(size=8), 0) + 0.1 * rng.normal(size=30)
-        equations = coreset.Equations(design.T @ design, design.T @ target, target @ target)
+        equations = Equations(design.T @ design, design.T @ target, target @ target)
         (found,) = coreset.nonnegative(equations, usual, np.array([0.1]))
         slope = equations.gram @ found - equations.moment + 0.1 * (found - usual)
         assert np.all(found >= 0)

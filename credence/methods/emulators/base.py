@@ -13,9 +13,6 @@ from credence.kernels.delayed_acceptance import Surrogate
 from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_prior
 from credence.run import Driver
 
-HELD_OUT = 5
-"""One in so many points, the last of every chain, is kept from the fit."""
-
 
 class Points(NamedTuple):
     """Where a log likelihood was evaluated, and what it was there, by chain."""
@@ -25,12 +22,6 @@ class Points(NamedTuple):
     """In nats, from the anchor of the data."""
     log_densities: Float[np.ndarray, "chain draw"]
     """With the prior."""
-
-    def split(self) -> "tuple[Points, Points]":
-        """Those to fit, and those held out."""
-        num_held_out = max(1, self.positions.shape[1] // HELD_OUT)
-        fit = Points(*(part[:, :-num_held_out] for part in self))
-        return fit, Points(*(part[:, -num_held_out:] for part in self))
 
 
 class Emulated(NamedTuple):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from scipy.optimize import nnls
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation import evaluation
 from credence.methods.emulators.base import Emulated, Emulator, Points
+from credence.methods.fitting import Equations, num_held_out
 from credence.models.likelihoods import LocationScale
 from credence.models.priors import require_positive
 from credence.posterior import (
@@ -29,8 +30,6 @@ from credence.run import Adapter, Block, Driver
 SPREAD = 1.7
 """Of a pseudo-target from the mean prediction, in standard deviations of the noise. More than one,
 so that three of them can have the noise's variance with positive weights."""
-HELD_OUT = 5
-"""One in so many draws chooses the penalty."""
 PENALTIES = np.array([1e-6, 1e-5, 1e-4, 1e-3])
 """Ridge penalties tried, in units of the Gram matrix's mean diagonal."""
 
@@ -174,18 +173,6 @@ def row_terms(
     return jax.vmap(jax.value_and_grad(one), (None, 0))(position, rows)
 
 
-class Equations(NamedTuple):
-    """Normal equations of least squares: gram v = moment."""
-
-    gram: Float[np.ndarray, "row row"]
-    moment: Float[np.ndarray, " row"]
-    total: Any
-
-    def misfit(self, weights: Float[np.ndarray, " row"]) -> float:
-        """Squared error that weights leave."""
-        return float(self.total + weights @ (self.gram @ weights - 2 * self.moment))
-
-
 def solved(
     positions: Float[Array, "draw weight"],
     rows: Data,
@@ -202,17 +189,17 @@ def solved(
         values, gradients: to match, the latter times std.
         usual: weights that the penalty draws to.
     """
-    num_held_out = max(1, len(positions) // HELD_OUT)
+    count = num_held_out(len(positions))
     targets = np.concatenate([gradients, (values - values.mean())[:, None]], axis=1)
     targets = jnp.asarray(targets, std.dtype)
     means = row_means(positions, rows, model=model)
     sums = partial(row_products, rows=rows, std=jnp.asarray(std), means=means, model=model)
     held_out, fit = (
         Equations(*(np.asarray(each, float) for each in sums(positions[part], targets[part])))
-        for part in (slice(num_held_out), slice(num_held_out, None))
+        for part in (slice(count), slice(count, None))
     )
     unit = float(np.mean(np.diag(fit.gram)))
-    return min(nonnegative(fit, usual, unit * PENALTIES), key=held_out.misfit)
+    return min(nonnegative(fit, usual, unit * PENALTIES), key=held_out.squared_error)
 
 
 @partial(jax.jit, static_argnames="model")
