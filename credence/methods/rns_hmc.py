@@ -16,6 +16,7 @@ from credence.kernels.evaluation import evaluation
 from credence.kernels.surrogate_hmc import surrogate_hmc
 from credence.methods.base import Drawn
 from credence.methods.hamiltonian import Hamiltonian
+from credence.methods.mutation import check_name
 from credence.methods.random_network import (
     FITS,
     Points,
@@ -85,8 +86,7 @@ class RNSHMC(Hamiltonian):
                 f"num_calibration must be at least {MIN_CALIBRATION}, got {self.num_calibration}: "
                 "the surrogate is trained on these steps; 500 is usual."
             )
-        if self.fit not in FITS:
-            raise InputError(f"Unknown fit {self.fit!r}: choose one of {', '.join(FITS)}.")
+        check_name("fit", self.fit, FITS)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_train, key_calibrate, key_emulate, key_warmup, key_sample = jax.random.split(key, 5)

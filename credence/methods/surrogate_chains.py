@@ -14,6 +14,7 @@ from credence.kernels.sghmc import sghmc
 from credence.methods import pcn as pcn_tuning
 from credence.methods import tuning
 from credence.methods.emulators import Points
+from credence.methods.mutation import check_name
 from credence.methods.reference import prior_reference
 from credence.posterior import Posterior
 from credence.run import Adapter, Block, fixed
@@ -147,8 +148,7 @@ SAMPLERS = {
 
 def check_sampler(name: str, is_corrected: bool) -> None:
     """Refuse an unknown chain, or one that nothing can correct."""
-    if name not in SAMPLERS:
-        raise InputError(f"Unknown sampler {name!r}: choose one of {', '.join(SAMPLERS)}.")
+    check_name("sampler", name, SAMPLERS)
     if name == "sghmc" and is_corrected:
         raise InputError(
             "SGHMC leaves no density exactly invariant, so that nothing can correct it: use "

@@ -32,8 +32,6 @@ __all__ = [
 ]
 
 EMULATORS: dict[str, type[Emulator]] = {
-    "coreset": Coreset,
-    "taylor": Taylor,
-    "network": Network,
+    emulator.name: emulator for emulator in (Coreset, Taylor, Network)
 }
 """All emulators by name."""

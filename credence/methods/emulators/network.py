@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.errors import InputError
 from credence.methods.deep_ensemble import Training, train
 from credence.methods.emulators.base import Emulated, Emulator, Points
+from credence.methods.mutation import check_name
 from credence.models.likelihoods import Normal
 from credence.models.networks import MLP
 from credence.models.priors import Gaussian, require_positive
@@ -51,8 +52,7 @@ class Network(Emulator):
     training: Training = field(default=Training(validation_fraction=0.2))
 
     def __post_init__(self) -> None:
-        if self.target not in TARGETS:
-            raise InputError(f"Unknown target {self.target!r}: choose one of {', '.join(TARGETS)}.")
+        check_name("target", self.target, TARGETS)
         require_positive(num_components=self.num_components)
 
     def fit(
