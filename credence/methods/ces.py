@@ -249,7 +249,7 @@ class CES(Chains):
         keep_draws: bool = False,
     ) -> PhaseResult:
         """From the last points on, with what tunes the emulator's chain."""
-        sampler, states = SAMPLERS[self.sampler], first_states(points, is_exact)
+        sampler, states = SAMPLERS[self.sampler], first_states(emulated, points, is_exact)
         start = Warmup(
             points,
             target.posterior,
@@ -306,10 +306,12 @@ class Target(NamedTuple):
     driver: Driver
 
 
-def first_states(points: Points, is_exact: bool) -> DelayedState | UncorrectedState:
-    """Where the calibration ended."""
+def first_states(
+    emulated: Emulated, points: Points, is_exact: bool
+) -> DelayedState | UncorrectedState:
+    """Where the calibration ended, each chain with its emulator."""
     positions = jnp.asarray(points.positions[:, -1])
-    members = jnp.arange(len(positions), dtype=jnp.int32)
+    members = jnp.asarray(emulated.members(len(positions)))
     if not is_exact:
         return UncorrectedState(positions, members)
     log_densities = jnp.asarray(points.log_densities[:, -1], positions.dtype)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.kernels.delayed_acceptance import Surrogate
 from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_prior
@@ -31,9 +31,18 @@ class Emulated(NamedTuple):
     """(position, arrays of a member) -> nats up to a constant; hashable, so that programs are
     found again."""
     arrays: Any
-    """Leaves (member, ...): chain i follows the i-th, or the only one."""
+    """Leaves (member, ...): as many as chains, or one; see `members`."""
     flops: float
     """Of one evaluation."""
+
+    @property
+    def num_members(self) -> int:
+        """How many emulators these are."""
+        return len(jax.tree.leaves(self.arrays)[0])
+
+    def members(self, num_chains: int) -> Int[np.ndarray, " chain"]:
+        """Which member each chain follows: its own, or the only one."""
+        return np.broadcast_to(np.arange(self.num_members, dtype=np.int32), num_chains)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +86,7 @@ class SurrogateDensity:
 
 def arrays_of(emulated: Emulated, data: Data) -> Arrays:
     """Of the surrogate log density, leaves (member, ...)."""
-    num_members = len(jax.tree.leaves(emulated.arrays)[0])
-    first = jax.tree.map(lambda leaf: jnp.stack([leaf[:1]] * num_members), data)
+    first = jax.tree.map(lambda leaf: jnp.stack([leaf[:1]] * emulated.num_members), data)
     return Arrays(first, jax.tree.map(jnp.asarray, emulated.arrays))
 
 
@@ -86,9 +94,8 @@ def emulate(
     emulated: Emulated, positions: Float[np.ndarray, "chain draw weight"]
 ) -> Float[np.ndarray, "chain draw"]:
     """Emulated log likelihoods in nats, up to a constant, each chain by its own member."""
-    num_members = len(jax.tree.leaves(emulated.arrays)[0])
-    member = np.minimum(np.arange(len(positions)), num_members - 1)
-    arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf)[member], emulated.arrays)
+    members = emulated.members(len(positions))
+    arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf)[members], emulated.arrays)
     found = _by_chain(jnp.asarray(positions), arrays, log_likelihood=emulated.log_likelihood)
     return np.asarray(found, float)
 
