@@ -28,10 +28,10 @@ def speed() -> None:
     import jax
 
     from credence import Posterior
+    from credence.blocks import init_states, run_block, spread
     from credence.kernels.base import Recipe
     from credence.kernels.sghmc import sghmc
     from credence.models import MLP, Bernoulli, Gaussian
-    from credence.run import init_states, run_block, spread
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(ROWS, FEATURES)).astype(np.float32)

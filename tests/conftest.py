@@ -7,8 +7,8 @@ import jaxtyping
 import pytest
 
 CHECKED = (
-    "models posterior predictive ensemble diagnostics kernels methods run checkpoint datasets "
-    "preprocessing report"
+    "models posterior predictive ensemble diagnostics kernels methods blocks run checkpoint "
+    "datasets preprocessing report"
 )
 """Not the faces people see (estimators, cli): they take anything and check it themselves."""
 jaxtyping.install_import_hook(

@@ -21,13 +21,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from credence.blocks import chain_devices
 from credence.clock import CompileClock
 from credence.errors import Interrupted, StorageError
 from credence.kernels.base import Kernel, Recipe
 from credence.minibatches import epochs, permutation
 from credence.posterior import Data
 from credence.progress import Line, NoProgress
-from credence.run import Adapter, Driver, PhaseResult, chain_devices, fixed
+from credence.run import Adapter, Driver, PhaseResult, fixed
 
 NUM_CHAINS, NUM_WEIGHTS, NUM_POINTS = 4, 3, 10
 

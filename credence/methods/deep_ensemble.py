@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 
+from credence.blocks import Block
 from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.optimizer import adam
@@ -21,7 +22,7 @@ from credence.methods.base import Drawn, Method
 from credence.methods.schedules import rows_per_step
 from credence.models.priors import require_positive
 from credence.posterior import BayesianModel, Data, Posterior
-from credence.run import Adapter, Block, Driver
+from credence.run import Adapter, Driver
 
 
 @dataclass(frozen=True, kw_only=True)

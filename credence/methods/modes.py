@@ -15,11 +15,12 @@ import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
+from credence.blocks import Block
 from credence.kernels.base import Recipe
 from credence.kernels.lbfgs import lbfgs
 from credence.methods.curvature import Spectrum, prior_stds
 from credence.posterior import Data, Position, Posterior
-from credence.run import Adapter, Block, Driver
+from credence.run import Adapter, Driver
 
 MOST_DECREMENT = 0.05
 """Newton decrement, in nats, up to which a point counts as a mode. It is the Kullback-Leibler

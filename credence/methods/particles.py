@@ -16,22 +16,14 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from credence.blocks import Block, chain_devices, run_block, spread
 from credence.errors import InputError, OutOfTime, plural
 from credence.kernels.base import Recipe
 from credence.kernels.resampling import RESAMPLING, temperature_step
 from credence.kernels.tempering import Bridge, ParticleState, weighing
 from credence.methods.mutation import Mutation, StuckParticlesWarning, Tuning
 from credence.posterior import Data
-from credence.run import (
-    Adapter,
-    Block,
-    Driver,
-    PhaseResult,
-    chain_devices,
-    fixed,
-    run_block,
-    spread,
-)
+from credence.run import Adapter, Driver, PhaseResult, fixed
 
 MOST_TEMPERATURES = 500
 """A path that needs more is refused: its ends are too far apart for these particles."""

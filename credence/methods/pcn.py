@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from credence.blocks import Block
 from credence.errors import InputError
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.pcn import pcn
@@ -16,7 +17,7 @@ from credence.methods.chains import Chains
 from credence.methods.reference import prior_reference
 from credence.methods.tuning import metric_ends, move_step_size
 from credence.posterior import Posterior
-from credence.run import Adapter, Block, Driver, fixed
+from credence.run import Adapter, Driver, fixed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from credence.blocks import Block
 from credence.kernels.base import Settings
 from credence.methods.tuning import (
     metric_ends,
@@ -27,7 +28,7 @@ from credence.methods.tuning import (
     trial_acceptance,
 )
 from credence.posterior import Data, LogDensity, Posterior, minibatch
-from credence.run import Adapter, Block
+from credence.run import Adapter
 
 TRIALS, TRIAL_STEPS = 2, 5
 """Trajectories per chain, and their leapfrogs."""

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from credence.blocks import Block
 from credence.errors import InputError
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.blackjax_kernels import hmc
@@ -29,7 +30,7 @@ from credence.methods.random_network import (
 from credence.methods.tuning import first_window_adaptation, move_step_size, tuned
 from credence.models.priors import require_positive
 from credence.posterior import Data, Posterior
-from credence.run import Adapter, Block, Driver, PhaseResult
+from credence.run import Adapter, Driver, PhaseResult
 
 MIN_CALIBRATION = 20
 """Steps of HMC that leave enough points to fit and to hold out."""

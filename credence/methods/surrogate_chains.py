@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from credence.blocks import Block
 from credence.errors import InputError
 from credence.kernels.base import Kernel, Settings
 from credence.kernels.blackjax_kernels import hmc, nuts
@@ -17,7 +18,7 @@ from credence.methods.emulators import Points
 from credence.methods.mutation import check_name
 from credence.methods.reference import prior_reference
 from credence.posterior import Posterior
-from credence.run import Adapter, Block, fixed
+from credence.run import Adapter, fixed
 
 SECOND_STAGE = 0.6
 """Acceptance rate of the target that the number of the surrogate's steps is tuned to."""

@@ -16,9 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from scipy.special import ndtri
 
+from credence.blocks import Block
 from credence.kernels.base import Settings
 from credence.posterior import Data, LogDensity
-from credence.run import Adapter, Block
+from credence.run import Adapter
 
 
 class Memory(NamedTuple):

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from credence.blocks import run_block
 from credence.ensemble import Ensemble
 from credence.errors import InputError
 from credence.methods import METHODS, ladder
@@ -37,7 +38,6 @@ from credence.models import (
 )
 from credence.models.priors import GaussianPrior
 from credence.posterior import Posterior
-from credence.run import run_block
 
 from .test_hamiltonian import chain_z
 from .test_smc import AfterBlocks, Stop, assert_same

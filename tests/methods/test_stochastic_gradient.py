@@ -13,6 +13,7 @@ import pytest
 from exact import linear_regression
 from scipy.linalg import solve_discrete_lyapunov
 
+from credence.blocks import Block
 from credence.clock import CompileClock
 from credence.errors import InputError
 from credence.kernels.ula import LangevinState
@@ -21,7 +22,6 @@ from credence.methods.preconditioning import gradient_metric, gradient_moments
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA, StochasticGradient
 from credence.models import MLP, HierarchicalGamma, Normal
 from credence.posterior import Posterior
-from credence.run import Block
 
 from .test_hamiltonian import chain_z, weights
 

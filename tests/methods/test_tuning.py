@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from kernels.targets import GaussianTarget, gaussian_log_density, standard
 
+from credence.blocks import Block
 from credence.kernels.base import Recipe
 from credence.kernels.blackjax_kernels import hmc
 from credence.methods.tuning import (
@@ -15,7 +16,7 @@ from credence.methods.tuning import (
     tuned,
     window_adaptation,
 )
-from credence.run import Block, Driver, PhaseResult, fixed
+from credence.run import Driver, PhaseResult, fixed
 
 NUM_CHAINS, NUM_ROUNDS, ROUND = 8, 20, 25
 STDS = np.geomspace(0.05, 20.0, 6)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from scipy.optimize import nnls
 
+from credence.blocks import Block
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation import evaluation
 from credence.methods.emulators.base import Emulated, Emulator, Points
@@ -25,7 +26,7 @@ from credence.posterior import (
     flat_log_prior,
     pointwise,
 )
-from credence.run import Adapter, Block, Driver
+from credence.run import Adapter, Driver
 
 SPREAD = 1.7
 """Of a pseudo-target from the mean prediction, in standard deviations of the noise. More than one,
