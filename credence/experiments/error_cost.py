@@ -25,7 +25,7 @@ from credence.checkpoint import write_text
 from credence.errors import InputError
 from credence.experiments.contenders import Contender, Effort, Job, Study
 from credence.experiments.programs import execute
-from credence.experiments.runner import NoWatch
+from credence.experiments.runner import NoWatch, write_results
 from credence.experiments.width_problems import WidthProblem
 from credence.runs.folder import require_usable
 
@@ -53,7 +53,7 @@ def run(
         InputError: for an unknown size or problem, an unusable folder, data that are not to be had.
         KeyboardInterrupt: on Ctrl-C; finished programs are kept.
     """
-    from credence.experiments.error_cost_page import write_page
+    from credence.experiments.error_cost_page import render
     from credence.experiments.error_cost_results import summarise
 
     watch, effort, folder = watch or NoWatch(), study.effort(size), Path(out)
@@ -66,8 +66,7 @@ def run(
         limited = effort.within(study.limits.get(problem.name))
         found[problem.name] = _problem(problem, limited, seed, folder, watch)
     summary = summarise(study, effort, found, size=size, seed=seed)
-    write_text(folder / "results.json", json.dumps(summary, indent=2, allow_nan=False))
-    write_page(summary, folder / "report.html")
+    write_results(folder, summary, render)
     return summary
 
 

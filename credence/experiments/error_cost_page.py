@@ -1,9 +1,7 @@
 """The page of an error-cost study: one HTML file, findings first."""
 
-from pathlib import Path
 from typing import Any
 
-from credence.checkpoint import write_text
 from credence.experiments.error_cost_charts import cost_chart
 from credence.report.markup import Html, element
 from credence.report.page import document
@@ -24,15 +22,6 @@ CAVEAT = (
     "The squared error of the reference is taken off. A minimum over noisy points is a little too "
     "low, for both methods alike."
 )
-
-
-def write_page(summary: dict[str, Any], path: Path) -> None:
-    """Write the page, whole or not at all.
-
-    Raises:
-        StorageError: where it cannot be written.
-    """
-    write_text(path, render(summary))
 
 
 def render(summary: dict[str, Any]) -> str:

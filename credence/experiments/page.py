@@ -1,9 +1,7 @@
 """The page of an experiment: one HTML file that needs nothing else, verdict first."""
 
-from pathlib import Path
 from typing import Any
 
-from credence.checkpoint import write_text
 from credence.diagnostics.cost import PHASES
 from credence.experiments import charts, verdict
 from credence.experiments.results import COLUMNS, DOUBT
@@ -55,15 +53,6 @@ PUBLISHED = {
     "speed_up": "Speed-up",
 }
 """What the papers print, in the order of the page; our number stands beside each."""
-
-
-def write_page(summary: dict[str, Any], path: Path) -> None:
-    """Write the page, whole or not at all.
-
-    Raises:
-        StorageError: where it cannot be written.
-    """
-    write_text(path, render(summary))
 
 
 def render(summary: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 
 import credence
 from credence.checkpoint import write_text
-from credence.experiments.runner import NoWatch
+from credence.experiments.runner import NoWatch, write_results
 from credence.experiments.specs import check_size, chosen
 from credence.models import MLP, Gaussian, TraceClass
 from credence.models.increments import exact_second_moment, prior_increments, second_moment
@@ -101,7 +101,7 @@ def run(
     Raises:
         InputError: for an unknown size or panel, or an unusable folder.
     """
-    from credence.experiments.prior_rates_page import write_page
+    from credence.experiments.prior_rates_page import render
 
     watch, folder = watch or NoWatch(), Path(out)
     check_size(size)
@@ -122,8 +122,7 @@ def run(
         "draws": study.draws[size],
         "curves": rows,
     }
-    write_text(folder / "results.json", json.dumps(summary, indent=2, allow_nan=False))
-    write_page(summary, folder / "report.html")
+    write_results(folder, summary, render)
     return summary
 
 

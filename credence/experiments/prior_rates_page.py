@@ -1,10 +1,8 @@
 """The page of the prior-rate figures: one HTML file."""
 
 from math import log2
-from pathlib import Path
 from typing import Any
 
-from credence.checkpoint import write_text
 from credence.experiments.error_cost_charts import rate_chart
 from credence.report.markup import Html, element
 from credence.report.page import document
@@ -17,15 +15,6 @@ READING = (
     "with two standard errors; lines: exact where known, else through the dots; dashes: theory for "
     "wide networks."
 )
-
-
-def write_page(summary: dict[str, Any], path: Path) -> None:
-    """Write the page, whole or not at all.
-
-    Raises:
-        StorageError: where it cannot be written.
-    """
-    write_text(path, render(summary))
 
 
 def render(summary: dict[str, Any]) -> str:

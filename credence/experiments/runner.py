@@ -14,7 +14,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ def run(
         KeyboardInterrupt: on Ctrl-C.
     """
     from credence.experiments import results
-    from credence.experiments.page import write_page
+    from credence.experiments.page import render
 
     watch = watch or NoWatch()
     _check(n_jobs, backend, max_seconds, seed, num_seeds)
@@ -91,9 +91,20 @@ def run(
         watch.finished(outcome)
     ordered = [outcomes[cell.name] for cell in cells]
     summary = results.summarise(experiment, ordered, size=size, seed=seed, n_jobs=n_jobs)
-    write_text(folder / "results.json", json.dumps(summary, indent=2, allow_nan=False))
-    write_page(summary, folder / "report.html")
+    write_results(folder, summary, render)
     return summary
+
+
+def write_results(
+    folder: Path, summary: dict[str, Any], render: Callable[[dict[str, Any]], str]
+) -> None:
+    """Write the table and its page, each whole or not at all.
+
+    Raises:
+        StorageError: where they cannot be written.
+    """
+    write_text(folder / "results.json", json.dumps(summary, indent=2, allow_nan=False))
+    write_text(folder / "report.html", render(summary))
 
 
 def read(folder: Path, cell: CellSpec) -> Outcome | None:
