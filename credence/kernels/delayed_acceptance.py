@@ -147,7 +147,7 @@ def uncorrected(
         is_finite = jnp.isfinite(log_surrogate)
         position = jnp.where(is_finite, moved.end.position, state.position)
         return UncorrectedState(position, state.member), UncorrectedInfo(
-            moved.acceptance_rate, is_finite, log_surrogate, moved.num_evaluations
+            moved.acceptance_rate, is_finite, log_surrogate, moved.num_evaluations + 1
         )
 
     return Kernel(init, step)
@@ -188,7 +188,9 @@ class _Chain(NamedTuple):
             return inner, sums.after(info)
 
         start = kernel.init(state.position, data)
-        nothing = _Sums(jnp.zeros((), state.position.dtype), jnp.ones((), jnp.int32))
+        # What the first state holds was evaluated there.
+        evaluations = 3 if hasattr(start, "gradient") else int(hasattr(start, "log_density"))
+        nothing = _Sums(jnp.zeros((), state.position.dtype), jnp.asarray(evaluations, jnp.int32))
         end, sums = jax.lax.fori_loop(0, self.num_steps, move, (start, nothing))
         rate = sums.acceptance / jnp.maximum(self.num_steps, 1)
         return _Moved(start, end, log_density, rate, sums.evaluations)

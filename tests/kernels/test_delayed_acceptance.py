@@ -11,9 +11,10 @@ from jaxtyping import Array, Float
 
 from credence.kernels import delayed_acceptance as module
 from credence.kernels.base import Kernel
-from credence.kernels.blackjax_kernels import hmc
+from credence.kernels.blackjax_kernels import hmc, leapfrogs
 from credence.kernels.delayed_acceptance import DelayedState, delayed_acceptance, uncorrected
 from credence.kernels.pcn import pcn
+from credence.kernels.sghmc import sghmc
 from credence.posterior import Data
 
 from .targets import z_scores
@@ -199,6 +200,30 @@ def test_uncorrected_chains_draw_from_the_surrogate() -> None:
     noise = np.random.default_rng(1).normal(size=(NUM_CHAINS, 3))
     ends, _ = _ends(kernel(2, build=uncorrected), 30, mean + noise @ cholesky.T, 0)
     assert max(z_scores(np.linalg.solve(cholesky, (np.asarray(ends) - mean).T).T).values()) < 4.5
+
+
+HAMILTONIAN = {"step_size": 0.3, "inverse_mass": jnp.ones(3)}
+
+
+@pytest.mark.parametrize(
+    ("inner", "settings", "expected"),
+    [
+        (pcn, PRIOR, 1 + 5),
+        (leapfrogs, HAMILTONIAN | {"num_integration_steps": 4}, 3 + 5 * 4 * 3),
+        (sghmc, HAMILTONIAN | {"friction": 0.1}, 5 * 3),
+    ],
+    ids=["pcn", "hmc", "sghmc"],
+)
+def test_evaluations_of_the_surrogate_are_counted(inner: Any, settings: Any, expected: int) -> None:
+    """Where the chain starts, in its steps, and, where nothing corrects it, where it ends."""
+
+    def counted(build: Any) -> int:
+        built = kernel(5, build=build, inner=inner, settings=settings)
+        start = built.init(jnp.asarray(MEAN), NOTHING)
+        return int(built.step(jax.random.key(0), start, NOTHING)[1].num_surrogate_evaluations)
+
+    assert counted(uncorrected) == expected + 1
+    assert inner is sghmc or counted(delayed_acceptance) == expected
 
 
 def test_state_depends_on_no_setting() -> None:
