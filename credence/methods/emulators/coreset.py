@@ -71,10 +71,10 @@ class Coreset(Emulator):
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
-        key_inputs, key_phase = jax.random.split(key)
+        key_inputs, key_order, key_phase = jax.random.split(key, 3)
         flat = points.positions.reshape(-1, posterior.num_weights)
         chosen = np.linspace(0, len(flat) - 1, min(self.num_draws, len(flat))).astype(int)
-        positions = jnp.asarray(np.random.default_rng(0).permutation(flat[chosen]))
+        positions = jax.random.permutation(key_order, jnp.asarray(flat[chosen]))
         std = points.positions.std(axis=1).mean(axis=0)
         rows, usual = self._candidates(key_inputs, positions, posterior, data)
 
