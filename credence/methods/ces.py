@@ -35,6 +35,7 @@ from credence.methods.emulators import (
     error_of,
 )
 from credence.methods.fitting import split
+from credence.methods.modes import summits
 from credence.methods.mutation import check_name
 from credence.methods.pcn import PCN
 from credence.methods.stochastic_gradient import SGHMC
@@ -53,6 +54,8 @@ from credence.run import Driver, PhaseResult, fixed
 CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
 """Samplers that calibrate."""
 CORRECTIONS = ("delayed_acceptance", "psis", "none")
+MOST_CLIMB = 1000
+"""Steps of L-BFGS towards a mode."""
 MIN_CALIBRATION = 10
 """Draws per chain that leave some to fit and some to hold out."""
 
@@ -70,20 +73,20 @@ class CES(Chains):
     """Calibrate, emulate, sample (Moslemi, Meng, Lan & Shahbaba, "Scaling up Bayesian neural
     networks with neural networks", 2024, algorithm 3, there FBNN), and what makes it exact.
 
-    A sampler calibrates: its draws, with the likelihood there, train an emulator of the likelihood.
+    Modes or a sampler's draws calibrate: with the likelihood there, they train an emulator of it.
     Chains then move by the emulator, which sees no data, or few. With delayed acceptance the true
     likelihood decides after every `surrogate_steps` whether they stay there: exact, however poor
     the emulator, which costs acceptance alone.
 
     Args beyond those of `Chains`, whose acceptance rate is that of the emulator's chain and whose
     num_warmup and thinning count evaluations of the likelihood:
-        calibration: "sghmc", as published, or "pcn".
+        calibration: "mode", every chain's own; or the draws of "sghmc", as published, or "pcn".
         num_calibration: draws per chain for the emulator to learn from; a fifth is held out.
         num_refinements: rounds in which the emulator's chain leads to as many more draws, and the
             emulator learns from them too; 0 as published.
         emulator: an emulator, or the name of one of `emulators.EMULATORS`.
         sampler: of the emulator's chain: "hmc" or "nuts" along its gradient, "pcn", or, without
-            correction, "sghmc". NUTS goes far, where an emulator is rarely right.
+            correction, "sghmc".
         correction: "delayed_acceptance" (see `kernels.delayed_acceptance`); "psis", importance
             weights of the draws, which the tail index k-hat may refute; or "none", as published.
         surrogate_steps: of the emulator's chain from one evaluation of the likelihood to the next;
@@ -99,14 +102,12 @@ class CES(Chains):
     name: ClassVar[str] = "ces"
     summary: ClassVar[str] = "calibrate, emulate, sample (FBNN): exact by delayed acceptance"
 
-    num_warmup: int = 5000
-    thinning: int = 20
-    target_acceptance_rate: float = 0.7
-    calibration: str = "sghmc"
+    thinning: int = 1
+    calibration: str = "mode"
     num_calibration: int = 100
-    num_refinements: int = 1
+    num_refinements: int = 2
     emulator: Emulator | str = field(default=Coreset())
-    sampler: str = "hmc"
+    sampler: str = "nuts"
     correction: str = "delayed_acceptance"
     surrogate_steps: int | None = None
     reference: str = "posterior"
@@ -115,7 +116,7 @@ class CES(Chains):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_sampler(self.sampler, self.correction != "none")
-        check_name("calibration", self.calibration, CALIBRATIONS)
+        check_name("calibration", self.calibration, ("mode", *CALIBRATIONS))
         check_name("correction", self.correction, CORRECTIONS)
         check_name("reference", self.reference, ("posterior", "prior"))
         if isinstance(self.emulator, str):
@@ -127,6 +128,11 @@ class CES(Chains):
         )
         if self.num_refinements < 0:
             raise InputError(f"num_refinements must be >= 0, got {self.num_refinements}.")
+        if self.calibration == "mode" and (self.num_refinements == 0 or self._emulator.needs_draws):
+            raise InputError(
+                "A mode per chain is too little to teach an emulator: calibrate by draws "
+                "(calibration='sghmc'), or use emulator='coreset' with num_refinements >= 1."
+            )
         if self.num_calibration < MIN_CALIBRATION:
             raise InputError(
                 f"num_calibration must be at least {MIN_CALIBRATION}, got {self.num_calibration}: "
@@ -154,6 +160,7 @@ class CES(Chains):
         if self.correction == "psis":
             drawn = reweighed(key_reweigh, drawn, emulated, target)
         shape = drawn.positions.shape[:2]
+        assert error is not None  # draws were held out
         errors = {"emulator_error": error.nats, "emulator_error_share": error.share}
         scalars = {name: np.full(shape, number) for name, number in errors.items()}
         return drawn._replace(scalars=drawn.scalars | scalars)
@@ -161,13 +168,21 @@ class CES(Chains):
     def _calibrate(
         self, key: PRNGKeyArray, posterior: Posterior, driver: Driver
     ) -> tuple[Points, "Target"]:
-        """Draws of a sampler that need not have converged, and the likelihood there."""
+        """Modes, or draws of a sampler that need not have converged, and the likelihood there."""
         key_draw, key_evaluate = jax.random.split(key)
-        method = CALIBRATIONS[self.calibration](
-            num_draws=self.num_calibration, num_chains=self.num_chains, training=self.training
-        )
         with driver.part("calibrate", budget_share=0.3):
-            positions = np.asarray(method._run(key_draw, posterior, driver).positions)
+            if self.calibration == "mode":
+                key_train, key_climb = jax.random.split(key_draw)
+                start = self._start(key_train, posterior, driver, budget_share=0.5)
+                modes = summits(key_climb, posterior, driver, start, MOST_CLIMB)
+                positions = np.asarray(modes)[:, None]
+            else:
+                method = CALIBRATIONS[self.calibration](
+                    num_draws=self.num_calibration,
+                    num_chains=self.num_chains,
+                    training=self.training,
+                )
+                positions = np.asarray(method._run(key_draw, posterior, driver).positions)
             target = Target(posterior, posterior.anchored(jnp.asarray(positions[0, -1])), driver)
             points = points_at("evaluate", key_evaluate, positions, target)
         check_points(points)
@@ -175,11 +190,13 @@ class CES(Chains):
 
     def _emulate(
         self, name: str, key: PRNGKeyArray, points: Points, target: "Target"
-    ) -> tuple[Emulated, Error]:
-        """The emulator that the points teach, and its error at those held out."""
-        to_fit, held_out = split(points)
+    ) -> tuple[Emulated, Error | None]:
+        """The emulator that the points teach, and its error at those held out, if there are any."""
+        to_fit, held_out = split(points) if points.positions.shape[1] > 1 else (points, None)
         with target.driver.part(name, budget_share=0.5):
             emulated = self._emulator.fit(key, to_fit, *target)
+        if held_out is None:
+            return emulated, None
         return emulated, self._checked(error_of(emulated, held_out), target.driver)
 
     def _explore(
@@ -249,24 +266,29 @@ class CES(Chains):
         keep_draws: bool = False,
     ) -> PhaseResult:
         """From the last points on, with what tunes the emulator's chain."""
+        key_tune, key_move = jax.random.split(key)
         sampler, states = SAMPLERS[self.sampler], first_states(emulated, points, is_exact)
+        arrays = arrays_of(emulated, target.data)
         start = Warmup(
+            key_tune,
             points,
             target.posterior,
+            SurrogateDensity(target.posterior.model, emulated.log_likelihood),
+            jax.tree.map(lambda leaf: leaf[0], arrays),
             self._num_rounds(self.thinning),
             self.target_acceptance_rate,
             self.reference,
         )
         steps = self.surrogate_steps if is_exact else self.surrogate_steps or sampler.steps
         return self._warm_up(
-            key,
+            key_move,
             target.driver,
             self._recipe(sampler.warms_up or sampler.build, emulated, target.posterior, is_exact),
             states.position,
             target.data,
             steps_adaptation(
                 sampler.adapter(start),
-                {"surrogates": arrays_of(emulated, target.data)},
+                {"surrogates": arrays},
                 num_steps=steps,
                 most=affordable(target.posterior, emulated.flops * sampler.evaluations),
             ),
@@ -345,7 +367,7 @@ def check_points(points: Points) -> None:
             "The log likelihood is not finite at some draws of the calibration, so that no "
             "emulator can learn it: check the likelihood, or calibrate for longer."
         )
-    if np.ptp(points.log_likelihoods) < 1e-6:
+    if points.log_likelihoods.shape[1] > 1 and np.ptp(points.log_likelihoods) < 1e-6:
         raise InputError(
             "The log likelihood is the same at all draws of the calibration: either its chains do "
             "not move (smaller steps, or calibration='pcn'), or the data say nothing about the "

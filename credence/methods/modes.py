@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.blocks import Block
 from credence.kernels.base import Recipe
@@ -28,6 +28,8 @@ divergence between Gaussians of the same covariance around the point and around 
 Pinsker's inequality no probability is off by more than sqrt(0.05 / 2) = 16 %."""
 ROUND = 50
 """Steps of L-BFGS between checkpoints."""
+ALMOST_LEVEL = 1.0
+"""Nats that a round of L-BFGS must still win to go on, where no mode is wanted."""
 POLISH_STEPS = 100 * ROUND
 """Most steps of L-BFGS in the coordinates of the curvature."""
 NOISE_STEPS = 200
@@ -152,3 +154,41 @@ class _Climb(NamedTuple):
     is_done: np.ndarray
     scale: np.ndarray
     """Coordinates of the next round."""
+
+
+def summits(
+    key: PRNGKeyArray,
+    posterior: Posterior,
+    driver: Driver,
+    positions: Float[Array, "chain weight"],
+    num_steps: int,
+) -> Float[Array, "chain weight"]:
+    """Every chain up towards its mode by L-BFGS on all rows, phase "climb".
+
+    Ends where a round raises no log density by more than `ALMOST_LEVEL`: near a mode, and not at
+    it, which is all that a chain needs to start from.
+    """
+
+    def update(memory: _Climb, block: Block) -> _Climb:
+        heights = np.asarray(block.info["log_density"], float)[:, -1]
+        is_done = np.all(heights - memory.height < ALMOST_LEVEL)
+        return _Climb(heights, np.asarray(float(is_done)), memory.scale)
+
+    scale = np.ones(positions.shape[1], positions.dtype)
+    return driver.phase(
+        "climb",
+        key,
+        Recipe(lbfgs, posterior.log_density),
+        positions,
+        posterior.anchored(positions[0]),
+        Adapter(
+            _Climb(np.full(len(positions), -np.inf), np.asarray(0.0), scale),
+            settings=lambda memory: {"scale": memory.scale},
+            update=update,
+            finished=lambda memory: bool(memory.is_done),
+        ),
+        num_steps=num_steps,
+        block_steps=ROUND,
+        keep_draws=False,
+        may_stop_early=True,
+    ).positions

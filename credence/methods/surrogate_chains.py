@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PRNGKeyArray
 
 from credence.blocks import Block
 from credence.errors import InputError
@@ -33,9 +34,14 @@ SHORTER = 0.3
 class Warmup(NamedTuple):
     """What the adapter of a surrogate's chain starts from."""
 
+    key: PRNGKeyArray
     points: Points
     """Of the calibration."""
     posterior: Posterior
+    surrogate: Any
+    """Log density of (position, arrays)."""
+    arrays: Any
+    """Of a member of the surrogate."""
     num_rounds: int
     target_acceptance_rate: float
     reference: str
@@ -103,8 +109,17 @@ def all_settings(settings: Settings, memory: Memory, shared: Settings) -> Settin
 
 
 def _metric(start: Warmup) -> Adapter:
-    """Step size and metric, from the calibration's variances within chains."""
+    """Step size and metric, from the calibration's variances within chains, if there are any."""
     positions = start.points.positions
+    if positions.shape[1] == 1:
+        return tuning.first_window_adaptation(
+            start.key,
+            jnp.asarray(positions[:, 0]),
+            start.arrays,
+            log_density=start.surrogate,
+            num_rounds=start.num_rounds,
+            target_acceptance_rate=start.target_acceptance_rate,
+        )
     variance = positions.var(axis=1, ddof=1).mean(axis=0)
     return tuning.window_adaptation(
         positions.shape[-1] ** -0.25,
@@ -117,10 +132,11 @@ def _metric(start: Warmup) -> Adapter:
 def _reference(start: Warmup) -> Adapter:
     """Step size and reference, the calibration's moments or the prior's."""
     positions = start.points.positions
-    flat = positions.reshape(-1, positions.shape[-1])
-    mean, std = flat.mean(axis=0), flat.std(axis=0)
-    if start.reference == "prior":
+    if start.reference == "prior" or positions.shape[1] == 1:
         mean, std = map(np.asarray, prior_reference(start.posterior))
+    else:
+        flat = positions.reshape(-1, positions.shape[-1])
+        mean, std = flat.mean(axis=0), flat.std(axis=0)
     return pcn_tuning.reference_adaptation(
         mean,
         std,

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from credence.blocks import Block
 from credence.kernels.base import Settings
-from credence.posterior import Data, LogDensity
+from credence.posterior import LogDensity
 from credence.run import Adapter
 
 
@@ -84,7 +84,7 @@ def window_adaptation(
 def first_window_adaptation(
     key: PRNGKeyArray,
     positions: Float[Array, "chain weight"],
-    data: Data,
+    data: Any,
     *,
     log_density: LogDensity,
     num_rounds: int,
@@ -191,7 +191,7 @@ def reasonable_step_size(
     key: PRNGKeyArray,
     positions: Float[Array, "chain weight"],
     inverse_mass: Float[Array, " weight"],
-    data: Data,
+    data: Any,
     *,
     log_density: LogDensity,
     num_steps: int = 1,
@@ -223,7 +223,7 @@ def trial_acceptance(
     positions: Float[Array, "chain weight"],
     step_size: Float[Array, ""],
     inverse_mass: Float[Array, " weight"],
-    data: Data,
+    data: Any,
     *,
     log_density: LogDensity,
     num_steps: int,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,6 +48,9 @@ class Emulated(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Emulator:
     """Base of all emulators; a subclass is a frozen dataclass of settings with `fit`."""
+
+    needs_draws: ClassVar[bool] = False
+    """Whether one point per chain teaches it nothing."""
 
     name: str = field(default="", init=False)
 

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.optimize import nnls
+from sklearn.cluster import kmeans_plusplus
+from sklearn.metrics import pairwise_distances_argmin
 
 from credence.blocks import Block
 from credence.kernels.base import Recipe
@@ -17,53 +19,50 @@ from credence.methods.emulators.base import Emulated, Emulator, Points
 from credence.methods.fitting import Equations, num_held_out
 from credence.models.likelihoods import LocationScale
 from credence.models.priors import require_positive
-from credence.posterior import (
-    BayesianModel,
-    Data,
-    Position,
-    Posterior,
-    flat_log_likelihood,
-    flat_log_prior,
-    pointwise,
-)
+from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_prior
 from credence.run import Adapter, Driver
 
-SPREAD = 1.7
-"""Of a pseudo-target from the mean prediction, in standard deviations of the noise. More than one,
-so that three of them can have the noise's variance with positive weights."""
-PENALTIES = np.array([1e-6, 1e-5, 1e-4, 1e-3])
+PENALTIES = 10.0 ** np.arange(-5.0, 0.0)
 """Ridge penalties tried, in units of the Gram matrix's mean diagonal."""
+CANDIDATES = 50
+"""Rows per input among which the inputs are chosen."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Coreset(Emulator):
     """A few pseudo-observations that say about as much as all rows:
 
-        l(w) ~ sum_k v_k log p(y_k | x_k, w),    v_k >= 0.
+        l(w) ~ sum_kt v_kt log p(y_kt | x_k, w),    v_kt >= 0.
 
-    Inputs x_k are rows at random, each with every label, or with three targets around the mean
-    prediction there; the v_k make values and gradients those of all rows at the draws w_j of the
-    calibration,
+    The inputs x_k are rows far from each other (k-means++), and count as many rows as they are the
+    nearest of. Each has every label, or a target at either side of a prediction in all dimensions;
+    these stand for what the likeliest known weights expect. So far
 
-        sum_j |S (grad l(w_j) - sum_k v_k grad l_k(w_j))|^2 + (l(w_j) - sum_k v_k l_k(w_j))^2,
+        l(w) = - sum_k n_k KL(p(. | x_k, w*) | p(. | x_k, w))
 
-    S the standard deviations of the weights, plus a ridge towards equal weights that held-out draws
-    choose. The sparse regression of log likelihoods of Campbell & Broderick, "Automated scalable
-    Bayesian inference via Hilbert coresets" (2019), in the norm of their section 4 without its
-    random projection, on targets that need not be data, as in Manousakis, Masegosa & Broderick's
-    "Bayesian pseudocoresets" (2020). It inherits the network's symmetries: what holds at one mode
-    holds at its copies. The error is one of quadrature over the inputs, the same for any number of
-    rows.
+    up to a constant, a divergence from w* by quadrature over the inputs. Draws of the calibration
+    then move the v_kt, such that values and gradients are those of all rows at the draws w_j,
+
+        sum_j |S (grad l(w_j) - sum v_kt grad l_kt(w_j))|^2 + (l(w_j) - sum v_kt l_kt(w_j))^2,
+
+    S the standard deviations of the weights, plus a ridge towards the weights before that held-out
+    draws choose. The sparse regression of log likelihoods of Campbell & Broderick, "Automated
+    scalable Bayesian inference via Hilbert coresets" (2019), in the norm of their section 4 without
+    its random projection, on targets that need not be data, as in Manousakis, Masegosa &
+    Broderick's "Bayesian pseudocoresets" (2020). It inherits the network's symmetries: what holds
+    at one mode holds at its copies. The error is one of quadrature over the inputs, the same for
+    any number of rows.
 
     Args:
-        num_inputs: candidates for x_k.
-        num_draws: of the calibration, whose gradients on all rows are computed.
+        num_inputs: of pseudo-observations.
+        num_draws: of the calibration, the last of all chains, whose gradients on all rows are
+            computed.
     """
 
     name: str = field(default="coreset", init=False)
 
-    num_inputs: int = 200
-    num_draws: int = 200
+    num_inputs: int = 300
+    num_draws: int = 400
 
     def __post_init__(self) -> None:
         require_positive(num_inputs=self.num_inputs, num_draws=self.num_draws)
@@ -72,83 +71,146 @@ class Coreset(Emulator):
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
         key_inputs, key_order, key_phase = jax.random.split(key, 3)
+        rows = self._before(key_inputs, points, posterior, data)
+        if points.positions.shape[1] > 1:
+            weights = self._fitted(key_order, key_phase, rows, points, posterior, data, driver)
+            rows = rows._replace(weight=jnp.asarray(weights, rows.weight.dtype))
+        arrays = jax.tree.map(lambda leaf: leaf[None], rows)
+        return Emulated(
+            CoresetLikelihood(posterior.model), arrays, 2.0 * len(rows.x) * posterior.num_weights
+        )
+
+    def _before(
+        self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data
+    ) -> "PseudoObservations":
+        """What the likeliest weights expect at inputs that stand for all rows."""
         flat = points.positions.reshape(-1, posterior.num_weights)
-        chosen = np.linspace(0, len(flat) - 1, min(self.num_draws, len(flat))).astype(int)
-        positions = jax.random.permutation(key_order, jnp.asarray(flat[chosen]))
-        std = points.positions.std(axis=1).mean(axis=0)
-        rows, usual = self._candidates(key_inputs, positions, posterior, data)
+        likeliest = jnp.asarray(flat[np.argmax(points.log_densities)])
+        chosen, counts = spread_out(
+            key, np.asarray(data.x), np.asarray(data.weight), self.num_inputs
+        )
+        x = jnp.asarray(np.asarray(data.x)[chosen])
+        expected = every_label if data.y.ndim == 1 else to_both_sides
+        y, shares = expected(likeliest, x, data, model=posterior.model)
+        rows = PseudoObservations(
+            x, y, jnp.asarray(counts, x.dtype)[:, None] * shares, jnp.zeros_like(shares)
+        )
+        return rows._replace(anchor=jitted_terms(likeliest, rows, model=posterior.model))
+
+    def _fitted(
+        self,
+        key_order: PRNGKeyArray,
+        key_phase: PRNGKeyArray,
+        rows: "PseudoObservations",
+        points: Points,
+        posterior: Posterior,
+        data: Data,
+        driver: Driver,
+    ) -> Float[np.ndarray, "input target"]:
+        """Weights that give values and gradients of all rows at the last draws."""
+        newest = points.positions[:, -max(2, self.num_draws // len(points.positions)) :]
+        std = newest.std(axis=1).mean(axis=0)
+        flat = newest.reshape(-1, posterior.num_weights)
+        positions = jax.random.permutation(key_order, jnp.asarray(flat))
 
         def update(weights: Any, block: Block) -> np.ndarray:
             state = block.states
             values, gradients = without_prior(state, data, model=posterior.model)
             parts = np.asarray(values, float), np.asarray(gradients * std, float)
-            found = solved(positions, rows, std, *parts, usual, model=posterior.model)
-            return found.astype(std.dtype)
+            return solved(positions, rows, std, *parts, model=posterior.model).astype(std.dtype)
 
-        weights = driver.phase(
+        return driver.phase(
             "gradients",
             key_phase,
             Recipe(evaluation, posterior.log_density),
             positions,
             data,
-            Adapter(usual.astype(std.dtype), lambda weights: {}, update),
+            Adapter(np.zeros(rows.weight.shape, std.dtype), lambda weights: {}, update),
             num_steps=1,
             keep_draws=False,
         ).memory
-        kept = np.flatnonzero(np.asarray(weights) > 0)
-        rows = jax.tree.map(lambda leaf: jnp.asarray(leaf)[kept], rows._replace(weight=weights))
-        arrays = jax.tree.map(lambda leaf: leaf[None], rows)
-        flops = 2.0 * len(kept) * posterior.num_weights
-        return Emulated(flat_log_likelihood(posterior.model), arrays, flops)
 
-    def _candidates(
-        self, key: PRNGKeyArray, positions: Any, posterior: Posterior, data: Data
-    ) -> tuple[Data, Float[np.ndarray, " row"]]:
-        """Pseudo-observations, anchored as the data are, and their equal weights."""
-        num_inputs, model = min(self.num_inputs, len(data.x)), posterior.model
-        chosen = np.asarray(jax.random.permutation(key, len(data.x)))[:num_inputs]
-        x = jnp.asarray(np.asarray(data.x)[np.sort(chosen)])
-        if data.y.ndim == 1:
-            x, y, shares = every_label(positions, x, data, model=model)
-        else:
-            x, y = around_the_mean(positions, x, data, model=model)
-            shares = jnp.full(len(x), num_inputs / len(x))
-        rows = Data(x, y, jnp.ones(len(x), data.weight.dtype))
-        anchor = pointwise(positions[0], rows, model=model)
-        usual = np.asarray(shares, float) * float(np.sum(np.asarray(data.weight))) / num_inputs
-        return rows._replace(anchor=anchor), usual
+
+class PseudoObservations(NamedTuple):
+    """Inputs, each with several targets."""
+
+    x: Float[Array, "input *feature"]
+    y: Array
+    """(input, target, dimension), or labels (input, target)."""
+    weight: Float[Array, "input target"]
+    """How many rows each stands for."""
+    anchor: Float[Array, "input target"]
+    """Log likelihood at a typical parameter, subtracted."""
+
+
+@dataclass(frozen=True)
+class CoresetLikelihood:
+    """Log likelihood of pseudo-observations."""
+
+    model: BayesianModel
+
+    def __call__(self, position: Position, rows: PseudoObservations) -> Float[Array, ""]:
+        return jnp.vdot(rows.weight, terms(position, rows, self.model), precision="highest")
+
+
+def terms(
+    position: Position, rows: PseudoObservations, model: BayesianModel
+) -> Float[Array, "input target"]:
+    """Log likelihood of every pseudo-observation, from its anchor."""
+    params = model.unravel(position, Data(rows.x, rows.y[:, 0], rows.weight[:, 0]))
+    outputs = model.network.apply(params.network, rows.x)
+    log_prob = lambda y: model.likelihood.log_prob(params.likelihood, outputs, y)  # noqa: E731
+    return jax.vmap(log_prob, 1, 1)(rows.y) - rows.anchor
+
+
+jitted_terms = jax.jit(terms, static_argnames="model")
+
+
+def spread_out(
+    key: PRNGKeyArray,
+    x: Float[np.ndarray, "row *feature"],
+    weight: Float[np.ndarray, " row"],
+    num_inputs: int,
+) -> tuple[Int[np.ndarray, " input"], Float[np.ndarray, " input"]]:
+    """Rows far from each other, and the weight of all rows that are nearest to each.
+
+    Seeds of Arthur & Vassilvitskii, "k-means++: the advantages of careful seeding" (2007): rare
+    rows, about which rows at random say nothing, get inputs of their own.
+    """
+    flat, num_inputs = x.reshape(len(x), -1), min(num_inputs, len(x))
+    key_some, key_seed = jax.random.split(key)
+    some = np.asarray(jax.random.permutation(key_some, len(x)))[: CANDIDATES * num_inputs]
+    seed = int(jax.random.randint(key_seed, (), 0, 2**31 - 1))
+    _, index = kmeans_plusplus(flat[some], num_inputs, random_state=seed, n_local_trials=1)
+    chosen = some[np.unique(index)]
+    counts = np.bincount(pairwise_distances_argmin(flat, flat[chosen]), weight, len(chosen))
+    return chosen[counts > 0], counts[counts > 0]
 
 
 @partial(jax.jit, static_argnames="model")
-def every_label(positions: Any, x: Any, data: Data, *, model: BayesianModel) -> Any:
-    """Every input with every label, and the mean probability of each."""
-    one = lambda position: model.network.apply(model.unravel(position, data).network, x)  # noqa: E731
-    num_labels = max(2, jax.eval_shape(one, positions[0]).shape[-1])
-    x_all = jnp.repeat(x, num_labels, axis=0)
-    y_all = jnp.tile(jnp.arange(num_labels, dtype=data.y.dtype), len(x))
-
-    def probabilities(position: Position) -> Float[Array, " row"]:
-        return jnp.exp(model.pointwise_log_likelihood(model.unravel(position, data), x_all, y_all))
-
-    return x_all, y_all, jnp.mean(jax.lax.map(probabilities, positions), axis=0)
+def every_label(position: Position, x: Any, data: Data, *, model: BayesianModel) -> Any:
+    """Labels (input, label), and their probabilities."""
+    params = model.unravel(position, data)
+    outputs = model.network.apply(params.network, x)
+    num_labels = max(2, outputs.shape[-1])
+    labels = jnp.broadcast_to(jnp.arange(num_labels, dtype=data.y.dtype), (len(x), num_labels))
+    log_prob = lambda y: model.likelihood.log_prob(params.likelihood, outputs, y)  # noqa: E731
+    return labels, jnp.exp(jax.vmap(log_prob, 1, 1)(labels))
 
 
 @partial(jax.jit, static_argnames="model")
-def around_the_mean(positions: Any, x: Any, data: Data, *, model: BayesianModel) -> Any:
-    """Every input with its mean prediction, and with targets to both sides in each dimension."""
+def to_both_sides(position: Position, x: Any, data: Data, *, model: BayesianModel) -> Any:
+    """Targets (input, 1 + 2 d, d) at the prediction and at sqrt(3 d) scales to its sides, with
+    shares that have the noise's variance: weights of Gauss-Hermite quadrature where d = 1."""
+    params = model.unravel(position, data)
+    outputs = model.network.apply(params.network, x)
     likelihood = cast(LocationScale, model.likelihood)
-
-    def location_scale(position: Position) -> Any:
-        params = model.unravel(position, data)
-        outputs = model.network.apply(params.network, x)
-        location, scale = likelihood.location_scale(params.likelihood, outputs)
-        return location, jnp.broadcast_to(scale, location.shape)
-
-    location, scale = (part.mean(axis=0) for part in jax.lax.map(location_scale, positions))
-    unit = jnp.eye(location.shape[1], dtype=location.dtype)
-    sides = SPREAD * jnp.concatenate([0 * unit[:1], unit, -unit])
-    y = location[:, None] + scale[:, None] * sides
-    return jnp.repeat(x, len(sides), axis=0), y.reshape(-1, location.shape[1])
+    location, scale = likelihood.location_scale(params.likelihood, outputs)
+    num_dims = location.shape[1]
+    unit = jnp.eye(num_dims, dtype=location.dtype)
+    sides = (3 * num_dims) ** 0.5 * jnp.concatenate([0 * unit[:1], unit, -unit])
+    share = jnp.full(1 + 2 * num_dims, 1 / (6 * num_dims), x.dtype).at[0].set(2 / 3)
+    return location[:, None] + scale[:, None] * sides, jnp.broadcast_to(share, (len(x), len(sides)))
 
 
 @partial(jax.jit, static_argnames="model")
@@ -161,75 +223,82 @@ def without_prior(
     return state.log_density - values, state.gradient - gradients
 
 
-@partial(jax.jit, static_argnames="model")
 def row_terms(
-    position: Position, rows: Data, *, model: BayesianModel
-) -> tuple[Float[Array, " row"], Float[Array, "row weight"]]:
-    """Log likelihood of every row from the anchor, and its gradient."""
+    position: Position, rows: PseudoObservations, *, model: BayesianModel
+) -> tuple[Float[Array, " term"], Float[Array, "term weight"]]:
+    """Log likelihood of every pseudo-observation from its anchor, and its gradient."""
 
-    def one(position: Position, row: Data) -> Float[Array, ""]:
-        alone = jax.tree.map(lambda leaf: leaf[None], row)
-        return flat_log_likelihood(model)(position, alone)
+    def one(position: Position, row: PseudoObservations) -> Float[Array, " target"]:
+        return terms(position, jax.tree.map(lambda leaf: leaf[None], row), model)[0]
 
-    return jax.vmap(jax.value_and_grad(one), (None, 0))(position, rows)
+    gradients = jax.vmap(jax.jacrev(one), (None, 0))(position, rows)
+    return terms(position, rows, model).ravel(), gradients.reshape(-1, len(position))
 
 
 def solved(
     positions: Float[Array, "draw weight"],
-    rows: Data,
+    rows: PseudoObservations,
     std: Float[np.ndarray, " weight"],
     values: Float[np.ndarray, " draw"],
     gradients: Float[np.ndarray, "draw weight"],
-    usual: Float[np.ndarray, " row"],
     *,
     model: BayesianModel,
-) -> Float[np.ndarray, " row"]:
-    """Weights >= 0 of the rows, by the penalty that leaves least at held-out draws.
+) -> Float[np.ndarray, "input target"]:
+    """Weights >= 0 of the pseudo-observations, by the penalty that leaves least at held-out draws.
+
+    The penalty on a change is in proportion to 1 / weight before: what stands for many rows moves.
 
     Args:
+        rows: with the weights before.
         values, gradients: to match, the latter times std.
-        usual: weights that the penalty draws to.
     """
+    before = np.asarray(rows.weight, float).ravel()
+    scale = np.sqrt(np.maximum(before / before.mean(), 1e-3))
     count = num_held_out(len(positions))
     targets = np.concatenate([gradients, (values - values.mean())[:, None]], axis=1)
     targets = jnp.asarray(targets, std.dtype)
     means = row_means(positions, rows, model=model)
     sums = partial(row_products, rows=rows, std=jnp.asarray(std), means=means, model=model)
-    held_out, fit = (
-        Equations(*(np.asarray(each, float) for each in sums(positions[part], targets[part])))
-        for part in (slice(count), slice(count, None))
-    )
-    unit = float(np.mean(np.diag(fit.gram)))
-    return min(nonnegative(fit, usual, unit * PENALTIES), key=held_out.squared_error)
+
+    def equations(part: slice) -> Equations:
+        gram, moment, total = (
+            np.asarray(each, float) for each in sums(positions[part], targets[part])
+        )
+        return Equations(scale[:, None] * gram * scale, scale * moment, total)
+
+    held_out, fit = equations(slice(count)), equations(slice(count, None))
+    penalties = float(np.mean(np.diag(fit.gram))) * PENALTIES
+    best = min(nonnegative(fit, before / scale, penalties), key=held_out.squared_error)
+    return (scale * best).reshape(rows.weight.shape)
 
 
 @partial(jax.jit, static_argnames="model")
 def row_means(
-    positions: Float[Array, "draw weight"], rows: Data, *, model: BayesianModel
-) -> Float[Array, " row"]:
-    """Log likelihood of every row, mean over draws."""
+    positions: Float[Array, "draw weight"], rows: PseudoObservations, *, model: BayesianModel
+) -> Float[Array, " term"]:
+    """Log likelihood of every pseudo-observation, mean over draws."""
     return jnp.mean(
-        jax.lax.map(lambda position: row_terms(position, rows, model=model)[0], positions), axis=0
+        jax.lax.map(lambda position: terms(position, rows, model).ravel(), positions), axis=0
     )
 
 
 @partial(jax.jit, static_argnames="model")
 def row_products(
     positions: Float[Array, "draw weight"],
-    targets: Float[Array, "draw term"],
+    targets: Float[Array, "draw equation"],
     *,
-    rows: Data,
+    rows: PseudoObservations,
     std: Float[Array, " weight"],
-    means: Float[Array, " row"],
+    means: Float[Array, " term"],
     model: BayesianModel,
-) -> tuple[Float[Array, "row row"], Float[Array, " row"], Float[Array, ""]]:
-    """Of `Equations`: sums over draws, one draw's gradients of the rows in memory at a time."""
+) -> tuple[Float[Array, "term term"], Float[Array, " term"], Float[Array, ""]]:
+    """Of `Equations`: sums over draws, one draw's gradients in memory at a time."""
 
     def add(sums: Any, draw: Any) -> tuple[Any, None]:
         position, target = draw
         values, gradients = row_terms(position, rows, model=model)
-        terms = jnp.concatenate([gradients * std, (values - means)[:, None]], axis=1)
-        return (sums[0] + terms @ terms.T, sums[1] + terms @ target), None
+        found = jnp.concatenate([gradients * std, (values - means)[:, None]], axis=1)
+        return (sums[0] + found @ found.T, sums[1] + found @ target), None
 
     zeros = jnp.zeros((len(means), len(means)), means.dtype), jnp.zeros_like(means)
     (gram, moment), _ = jax.lax.scan(add, zeros, (positions, targets))
@@ -237,13 +306,15 @@ def row_products(
 
 
 def nonnegative(
-    equations: Equations, usual: Float[np.ndarray, " row"], penalties: Float[np.ndarray, " penalty"]
-) -> list[Float[np.ndarray, " row"]]:
-    """Least squares with weights >= 0, for ridge penalties towards the usual weights."""
+    equations: Equations,
+    before: Float[np.ndarray, " term"],
+    penalties: Float[np.ndarray, " penalty"],
+) -> list[Float[np.ndarray, " term"]]:
+    """Least squares with weights >= 0, for ridge penalties towards the weights before."""
     values, vectors = np.linalg.eigh(equations.gram)
     found = []
     for penalty in penalties:
         roots = np.sqrt(np.maximum(values, 0) + penalty)
-        moment = vectors.T @ (equations.moment + penalty * usual)
+        moment = vectors.T @ (equations.moment + penalty * before)
         found.append(nnls(roots[:, None] * vectors.T, moment / roots)[0])
     return found

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +43,8 @@ class Network(Emulator):
         num_components: of the outputs, at most; what they leave out is said.
         training: of the emulator, early stopping on held-out draws.
     """
+
+    needs_draws: ClassVar[bool] = True
 
     name: str = field(default="network", init=False)
 
