@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
@@ -130,7 +129,7 @@ def prior(model: BayesianModel) -> Auxiliary:
     )
 
 
-def _weight_stds(position: Position, posterior: Posterior) -> Float[np.ndarray, " weight"]:
+def _weight_stds(position: Position, posterior: Posterior) -> Float[np.ndarray, " active"]:
     """Of every weight of the network alone, the others fixed."""
     values = spectrum(position, posterior, "diagonal", "all").values
     return prior_stds(posterior, "all") / np.sqrt(values + 1)

@@ -33,8 +33,9 @@ LEAST_ESS = 2.0
 """Effective auxiliary particles below which one has nearly all the weight."""
 LEAST_SHARE = 0.05
 """The same as a share of all."""
-LARGEST_K = 0.7
-"""Tail index of the potentials above which their mean has no use: Vehtari et al. (2024)."""
+LARGEST_K = 0.5
+"""Tail index of the potentials above which they have no variance; it is 1 - s^2 where target and
+auxiliary are Gaussians with standard deviations 1 and s < 1."""
 FEWEST_FOR_K = 100
 """Auxiliary particles needed to tell a tail."""
 PROBABILITIES = (0.01, 0.5)
@@ -423,7 +424,7 @@ def _warn_where_degenerate(sample: PhaseResult, method: Interacting) -> None:
     tail = pareto_smoothed(log_potential).pareto_k if has_tail else 0.0
     if ess >= max(LEAST_ESS if num > 2 else 1.05, LEAST_SHARE * num) and tail <= LARGEST_K:
         return
-    heavy = f", Pareto k {tail:.2f} (above .7 they have no bound)" if has_tail else ""
+    heavy = f", Pareto k {tail:.2f} (above .5 they have no variance)" if has_tail else ""
     refused = f"; {100 * rate:.1f} % of jumps would be accepted" if method.jump == "ar" else ""
     warnings.warn(
         f"The potentials of the auxiliary density '{method.auxiliary}' are worth {ess:.1f} of "

@@ -357,10 +357,13 @@ def rings(position: Any, data: Any) -> Any:
 
 @pytest.mark.parametrize("jump", ["bg", "ar"])
 def test_rings_far_from_the_start(jump: str) -> None:
-    """N5: 2/3 of the mass is on the outer ring, where plain MALA leaves nearly all."""
+    """N5: 2/3 of the mass is on the outer ring, where plain MALA leaves nearly all.
+
+    Partners start in equilibrium: from (5, 5) they would need more than 1500 steps to get there.
+    """
     step = {"step_size": 0.006, "inverse_mass": jnp.ones(2)}
     rng = np.random.default_rng(6)
-    starts, partners = (5 + rng.normal(size=(8, 400, 2)) for _ in range(2))
+    starts, partners = 5 + rng.normal(size=(8, 400, 2)), 2 * rng.normal(size=(8, 400, 2))
 
     def outer_z(probability: float) -> tuple[float, float]:
         built = interacting(
