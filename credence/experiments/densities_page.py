@@ -22,6 +22,13 @@ READING = (
     "below which nothing can be told; a curve that is lost there or below zero stops at its floor."
 )
 
+COLUMNS = (
+    "Gradients of the target per iteration; mean over the last tenth of the way, with the standard "
+    "error over the seeds; the mean half way; at the end with the inverse multiquadric kernel "
+    "(1 + d²)^(-1/2), which sees far points too; the standard deviation for as many exact draws; "
+    "seconds of a run, compilation of the first included."
+)
+
 
 def write_page(summary: dict[str, Any], path: Path) -> None:
     """Write the page, whole or not at all.
@@ -42,7 +49,10 @@ def render(summary: dict[str, Any]) -> str:
     panels = [_panels(summary, target) for target in summary["targets"]]
     body = section("Distance from the exact law", element("p", READING), *panels, is_converged=True)
     source = element("p", summary["source"], class_="small")
-    rows = section("At the end", _table(summary), _published(summary), source, is_converged=True)
+    said = element("p", COLUMNS)
+    rows = section(
+        "At the end", said, _table(summary), _published(summary), source, is_converged=True
+    )
     return document(f"Densities: {summary['experiment']}", element("main", head, body, rows))
 
 
@@ -75,7 +85,8 @@ def chart(summary: dict[str, Any], target: dict[str, Any], *, per: str, name: st
         low, high = np.maximum(mean - std, floor), np.maximum(mean + std, floor)
         axes.fill_between(x[kept], low, high, color=colour, alpha=0.2, linewidth=0)
         axes.plot(x[kept], np.maximum(mean, floor), color=colour, linewidth=1.5)
-    label(axes, "MMD²", f"{per.capitalize()}s of the target per particle")
+    x_label = "Iterations" if per == "iteration" else "Gradients of the target, per particle"
+    label(axes, "MMD²", x_label)
     axes.axhspan(floor, 2 * target["noise"], color=BAND, linewidth=0)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_locator(NullLocator())
@@ -114,11 +125,11 @@ def _table(summary: dict[str, Any]) -> Html:
     head = [
         "Density",
         "Sampler",
-        "Gradients per iteration",
-        "MMD² × 1000, last tenth",
-        "At half the iterations",
-        "Inverse multiquadric, end",
-        "Noise of exact draws",
+        "Gradients",
+        "1000 MMD²",
+        "Half way",
+        "1000 IMQ",
+        "Noise",
         "Seconds",
     ]
     return table(head, rows)

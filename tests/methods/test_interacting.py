@@ -3,6 +3,9 @@
 Particles of a run share their partners, so that standard errors come from independent runs.
 """
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -220,3 +223,33 @@ def test_a_network_with_learnt_noise() -> None:
         else:
             with pytest.warns(DegenerateAuxiliaryWarning):
                 method.run(0, posterior)
+
+
+ON_DEVICES = """
+import sys
+import jax, numpy as np
+from exact import linear_regression
+from credence.methods.deep_ensemble import Training
+from credence.methods.interacting import Interacting
+assert jax.local_device_count() == int(sys.argv[1])
+method = Interacting(num_particles=6, num_draws=25, num_warmup=50, selection=sys.argv[2],
+                     jump=sys.argv[3], jump_probability=0.5, training=Training(max_epochs=50))
+ensemble = method.run(0, linear_regression().posterior)
+(layer,) = ensemble.params.network
+np.save(sys.argv[4], np.concatenate([layer.kernel[..., 0], layer.bias], axis=-1))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("selection", "jump"), [("systematic", "bg"), ("multinomial", "ar")])
+def test_particles_on_two_devices_draw_the_same(tmp_path: Any, selection: str, jump: str) -> None:
+    """Up to rounding: the gathered cloud is the same, whatever the layout."""
+    draws = []
+    for devices in ("1", "2"):
+        out = tmp_path / f"{devices}.npy"
+        path = os.pathsep.join([*sys.path])
+        environment = {**os.environ, "JAX_NUM_CPU_DEVICES": devices, "PYTHONPATH": path}
+        command = [sys.executable, "-c", ON_DEVICES, devices, selection, jump, str(out)]
+        subprocess.run(command, env=environment, check=True)
+        draws.append(np.load(out))
+    assert np.mean(np.isclose(*draws, rtol=1e-3, atol=1e-3).all(axis=-1)) > 0.95
