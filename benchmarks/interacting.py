@@ -67,7 +67,8 @@ def figures(summary: dict[str, Any]) -> None:
         drawn = chart(summary, target, per="gradient", name=name)
         write(Path("docs/figures"), name, drawn)
     for row in summary["densities"]:
-        found = [f"{1000 * row[key]:.2f}".replace("-", "−") for key in ("mmd2", "half", "imq")]
+        found = [f"{1000 * row[key] + 0.0:.2f}" for key in ("mmd2", "half", "imq")]
+        found = [each.replace("-0.00", "0.00").replace("-", "−") for each in found]
         errors = [f"{1000 * row[key]:.2f}" for key in ("mmd2_error", "imq_error")]
         print(
             f"| {row['target']} | {row['sampler']} | {row['gradients']} | {found[0]} ± {errors[0]}"
