@@ -47,6 +47,8 @@ def spread(states: Any, devices: int) -> Any:
 
 
 _CHAIN = PartitionSpec("chain")
+_ABREAST = "abreast"
+"""Axis of the chains that share a device."""
 
 
 def _mesh(devices: int) -> Mesh:
@@ -77,7 +79,9 @@ def run_block(
     step_keys = jax.vmap(lambda chain_key: jax.random.split(chain_key, num_steps))(
         jax.random.split(key_chains, num_chains)
     )
-    kernel_map = jax.vmap if recipe.fixed_cost or jax.default_backend() != "cpu" else _one_by_one
+    is_abreast = recipe.fixed_cost or jax.default_backend() != "cpu"
+    kernel_map = partial(jax.vmap, axis_name=_ABREAST) if is_abreast else _one_by_one
+    axes = ("chain", _ABREAST) if devices > 1 else (_ABREAST,)
 
     def on_device(
         step_keys: Key[Array, "chain step"],
@@ -86,7 +90,7 @@ def run_block(
         data: Data,
         key: PRNGKeyArray,
     ) -> Block:
-        kernel = recipe(settings)
+        kernel = recipe(settings, axes)
 
         @jax.jit  # traced once, for its shapes and for the loop
         def step_all(keys: Key[Array, " chain"], states: Any, batch: Data) -> tuple[Any, Any]:

@@ -146,7 +146,7 @@ def _run_study(
     seed: int,
     refused: dict[str, Any],
 ) -> None:
-    """Run a study of error against cost or of prior rates; its methods and budgets are its own."""
+    """Run a study, whose methods and budgets are its own."""
     from credence.errors import InputError
     from credence.experiments import study_show
     from credence.experiments.studies import STUDIES
@@ -154,7 +154,7 @@ def _run_study(
     given = [option for option, value in refused.items() if value]
     if given:
         raise InputError(
-            f"'{name}' compares SMC with multilevel SMC at sizes of its own: leave out "
+            f"'{name}' has methods and sizes of its own: leave out "
             f"--{given[0]}, or choose among its problems and sizes."
         )
     study, settings = STUDIES[name], {"size": size, "seed": seed, "problems": problems}

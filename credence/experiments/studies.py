@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from credence.experiments.contenders import Effort, Study
+from credence.experiments.densities import DENSITIES, DensityStudy
 from credence.experiments.prior_rates import RateStudy, curves
 from credence.experiments.width_problems import WidthProblem
 
@@ -238,7 +239,7 @@ PRIOR_RATES = RateStudy(
     source=SOURCE + ", Figures 1 and 2",
 )
 
-STUDIES: dict[str, Study | RateStudy] = {
+STUDIES: dict[str, Study | RateStudy | DensityStudy] = {
     each.name: each
-    for each in (PRIOR_RATES, REGRESSION, NOISE, DEEP, SPIRAL, MNIST, IRL, SENSITIVITY)
+    for each in (PRIOR_RATES, REGRESSION, NOISE, DEEP, SPIRAL, MNIST, IRL, SENSITIVITY, DENSITIES)
 }

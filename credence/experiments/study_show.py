@@ -1,4 +1,4 @@
-"""Studies of error against cost, and of prior rates, on a terminal."""
+"""Studies of error against cost, of prior rates and of densities, on a terminal."""
 
 from typing import Any
 
@@ -6,20 +6,25 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from credence.experiments import error_cost, prior_rates
+from credence.experiments import densities, error_cost, prior_rates
 from credence.experiments.contenders import Study
+from credence.experiments.densities import DensityStudy
 from credence.experiments.error_cost_page import interval, sentence
 from credence.experiments.prior_rates import RateStudy
 
+AnyStudy = Study | RateStudy | DensityStudy
 
-def run(study: Study | RateStudy, out: Any, **settings: Any) -> dict[str, Any]:
-    """Run either kind; see `error_cost.run` and `prior_rates.run`."""
+
+def run(study: AnyStudy, out: Any, **settings: Any) -> dict[str, Any]:
+    """Run any kind; see `error_cost.run`, `prior_rates.run` and `densities.run`."""
+    if isinstance(study, DensityStudy):
+        return densities.run(study, out, **settings)
     if isinstance(study, RateStudy):
         return prior_rates.run(study, out, **settings)
     return error_cost.run(study, out, **settings)
 
 
-def listing(studies: dict[str, Study | RateStudy]) -> Table:
+def listing(studies: dict[str, AnyStudy]) -> Table:
     """What there is to run."""
     table = Table("name", "problems", "description")
     for name, study in studies.items():
@@ -27,18 +32,24 @@ def listing(studies: dict[str, Study | RateStudy]) -> Table:
     return table
 
 
-def details(study: Study | RateStudy) -> Group:
+def details(study: AnyStudy) -> Group:
     """Problems, sizes and source of one study."""
     table = Table("problem", "what it is")
     for name, text in _problems(study).items():
         table.add_row(name, text)
-    sizes = study.efforts if isinstance(study, Study) else study.draws
+    sizes = study.draws if isinstance(study, RateStudy) else study.efforts
     lines = "\n".join(f"{size}: {effort}" for size, effort in sizes.items())
     return Group(Text(f"{study.description}\n{study.source}"), table, Text(lines))
 
 
 def results(summary: dict[str, Any]) -> Group:
     """Slopes, and what the study says of every problem."""
+    if "densities" in summary:
+        table = Table("density", "sampler", "MMD² × 1000", "gradients")
+        for row in summary["densities"]:
+            found = f"{1000 * row['mmd2']:.2f} ± {1000 * row['mmd2_error']:.2f}"
+            table.add_row(row["target"], row["sampler"], found, str(row["gradients"]))
+        return Group(table)
     if "curves" in summary:
         table = Table("prior and network", "slope", "theory")
         for row in summary["curves"]:
@@ -55,7 +66,9 @@ def results(summary: dict[str, Any]) -> Group:
     return Group(table, Text("\n".join(lines)))
 
 
-def _problems(study: Study | RateStudy) -> dict[str, str]:
+def _problems(study: AnyStudy) -> dict[str, str]:
+    if isinstance(study, DensityStudy):
+        return {target.name: target.description for target in study.targets}
     if isinstance(study, RateStudy):
         return {curve.panel: "second moments of increments" for curve in study.curves}
     return {problem.name: problem.description for problem in study.problems}

@@ -57,15 +57,19 @@ class Recipe:
         static: settings that change the program itself, as sorted (name, value) pairs.
         fixed_cost: True if all chains cost the same per step, so that they run abreast; False
             (NUTS) lets each CPU device run its chains one after another.
+        interacts: whether chains meet in a step. build then gets `axes` too, the names of the
+            mapped axes along which they lie, outermost first.
     """
 
     build: Callable[..., Kernel]
     log_density: Callable[[Position, Any], Float[Array, ""]]
     static: tuple[tuple[str, Any], ...] = ()
     fixed_cost: bool = True
+    interacts: bool = False
 
-    def __call__(self, settings: Settings) -> Kernel:
-        return self.build(self.log_density, **settings, **dict(self.static))
+    def __call__(self, settings: Settings, axes: tuple[str, ...] = ()) -> Kernel:
+        meeting = {"axes": axes} if self.interacts else {}
+        return self.build(self.log_density, **settings, **dict(self.static), **meeting)
 
 
 def check_step_size(step_size: float | Float[Array, ""]) -> None:

@@ -18,17 +18,17 @@ Ancestors = Int[Array, " chosen"]
 
 def systematic(key: PRNGKeyArray, weights: Weights, num: int) -> Ancestors:
     """One uniform number for all: the least variance in most cases, the usual choice."""
-    return _inverse(weights, (jnp.arange(num) + jax.random.uniform(key)) / num)
+    return at_levels(weights, (jnp.arange(num) + jax.random.uniform(key)) / num)
 
 
 def stratified(key: PRNGKeyArray, weights: Weights, num: int) -> Ancestors:
     """One uniform number in each of num strata: never more variance than multinomial."""
-    return _inverse(weights, (jnp.arange(num) + jax.random.uniform(key, (num,))) / num)
+    return at_levels(weights, (jnp.arange(num) + jax.random.uniform(key, (num,))) / num)
 
 
 def multinomial(key: PRNGKeyArray, weights: Weights, num: int) -> Ancestors:
     """Independent draws, as theorems assume."""
-    return _inverse(weights, jnp.sort(jax.random.uniform(key, (num,))))
+    return at_levels(weights, jnp.sort(jax.random.uniform(key, (num,))))
 
 
 def residual(key: PRNGKeyArray, weights: Weights, num: int) -> Ancestors:
@@ -38,7 +38,7 @@ def residual(key: PRNGKeyArray, weights: Weights, num: int) -> Ancestors:
     expected = num * weights / jnp.sum(weights)
     copies = jnp.floor(expected)
     certain = jnp.repeat(jnp.arange(len(weights)), copies.astype(int), total_repeat_length=num)
-    rest = _inverse(expected - copies, jax.random.uniform(key, (num,)))
+    rest = at_levels(expected - copies, jax.random.uniform(key, (num,)))
     return jnp.where(jnp.arange(num) < jnp.sum(copies), certain, rest)
 
 
@@ -51,8 +51,8 @@ RESAMPLING: dict[str, Callable[[PRNGKeyArray, Weights, int], Ancestors]] = {
 """By name."""
 
 
-def _inverse(weights: Weights, uniform: Float[Array, " chosen"]) -> Ancestors:
-    """Particles at the given levels of the cumulative weights; never one of weight zero."""
+def at_levels(weights: Weights, uniform: Float[Array, "*chosen"]) -> Int[Array, "*chosen"]:
+    """Particles at levels in [0, 1) of the cumulative weights; never one of weight zero."""
     total = jax.lax.cummax(jnp.cumsum(weights))  # a parallel sum may fall, and rise at weight zero
     ancestors = jnp.searchsorted(total, uniform * total[-1], side="right")
     has_weight = weights > 0

@@ -10,6 +10,7 @@ from credence.methods.base import Method
 from credence.methods.ces import CES
 from credence.methods.deep_ensemble import MAP, DeepEnsemble, Training
 from credence.methods.hamiltonian import HMC, NUTS
+from credence.methods.interacting import Interacting
 from credence.methods.langevin import MALA
 from credence.methods.laplace import Laplace
 from credence.methods.mc_dropout import MCDropout
@@ -41,6 +42,7 @@ __all__ = [
     "SWAG",
     "ULA",
     "DeepEnsemble",
+    "Interacting",
     "Laplace",
     "MCDropout",
     "Method",
@@ -71,6 +73,7 @@ METHODS: dict[str, type[Method]] = {
         CES,
         SMC,
         MLSMC,
+        Interacting,
     )
 }
 """All methods by name."""

@@ -1,0 +1,403 @@
+"""Interacting particles: nonlinear MCMC with Boltzmann-Gibbs or accept-reject jumps.
+
+A step is written for one particle, like every kernel, and mapped over all of them along named axes;
+where particles meet, their states are gathered along these axes (`jax.lax.all_gather`). On one
+device that is free; on several it is the only communication. The cost is O(N), O(N log N) with
+stratified selection.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from credence.errors import InputError
+from credence.kernels.auxiliary import Auxiliary
+from credence.kernels.base import Kernel, Scalar, Settings
+from credence.kernels.resampling import at_levels, effective_sample_size
+from credence.posterior import Data, LogDensity, Position
+
+JUMPS = ("bg", "ar")
+"""Boltzmann-Gibbs, accept-reject."""
+SELECTIONS = ("multinomial", "stratified", "systematic")
+"""How Boltzmann-Gibbs jumps choose."""
+
+
+class Past(NamedTuple):
+    """A particle's latest auxiliary states as the target sees them; leaves (slot, ...)."""
+
+    state: Any
+    """Of the target's kernel, there."""
+    log_potential: Float[Array, " slot"]
+    """log G, up to a constant, in nats; -inf in slots not yet filled."""
+
+
+class InteractingState(NamedTuple):
+    """A particle X of the target, its partner Y of the auxiliary density, and what Y has seen."""
+
+    target: Any
+    """Of the kernel K."""
+    auxiliary: Any
+    """Of the kernel Q."""
+    past: Past
+    num_steps: Int[Array, ""]
+
+    @property
+    def position(self) -> Float[Array, "*chain weight"]:
+        """Of X."""
+        return self.target.position
+
+
+class InteractingInfo(NamedTuple):
+    """What a step did."""
+
+    acceptance_rate: Float[Array, ""]
+    """Of K, jump or no jump."""
+    auxiliary_acceptance_rate: Float[Array, ""]
+    """Of Q."""
+    jump_acceptance_rate: Float[Array, ""]
+    """Of a jump, made or not; 1 for Boltzmann-Gibbs."""
+    is_jump: Bool[Array, ""]
+    """Whether X tried one."""
+    is_accepted_jump: Bool[Array, ""]
+    potential_ess: Float[Array, ""]
+    """Effective number of the auxiliary states that Boltzmann-Gibbs chooses from, by potential."""
+    is_finite: Bool[Array, ""]
+    num_evaluations: Int[Array, ""]
+    num_gradients: Int[Array, ""]
+
+
+def interacting(
+    log_density: LogDensity,
+    *,
+    auxiliary: Auxiliary,
+    arrays: Any,
+    kernel: Callable[..., Kernel],
+    settings: Settings,
+    auxiliary_kernel: Callable[..., Kernel] | None,
+    auxiliary_settings: Settings,
+    jump_probability: Scalar,
+    jump: str = "bg",
+    selection: str = "multinomial",
+    composed: bool = False,
+    num_past: int = 1,
+    axes: tuple[str, ...] = (),
+) -> Kernel:
+    """Nonlinear MCMC: Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), eqs (1)-(6);
+    first Andrieu, Jasra, Doucet & Del Moral, "On nonlinear Markov chain Monte Carlo" (2011).
+
+        Y' ~ Q(Y, .)                                for all particles, on the auxiliary density eta;
+        log G = log pi - log eta                    at the NEW Y';
+        X' ~ K(X, .), or with probability eps a jump J(X, .):
+            "bg"  X' = Y'^j,  j with probability G(Y'^j) / sum G;
+            "ar"  X' = Y'^j,  j uniform, accepted with probability min(1, G(Y'^j) / G(X)).
+
+    With pi K = pi and eta Q = eta, pi is invariant as N -> inf. "bg" has a bias of O(1/N) for any
+    Q; "ar" has none where the Y are fresh and independent, otherwise O(1/N) from their memory.
+    G must be bounded: one particle has all the weight where eta has lighter tails than pi, and
+    `potential_ess` shows it.
+
+    Args:
+        log_density: of pi, (position, data) -> nats, up to a constant.
+        auxiliary, arrays: eta; see `credence.kernels.auxiliary`.
+        kernel, settings: K. What its State holds must follow from the position (MALA, HMC, pCN,
+            ULA: no momentum, no running mean), because jumps overwrite it.
+        auxiliary_kernel, auxiliary_settings: Q, any kernel; None draws afresh from eta.
+        jump_probability: eps in (0, 1); 1 only jumps.
+        jump: "bg" or "ar".
+        selection: of "bg": "multinomial", as analysed; "stratified" or "systematic", with strata
+            dealt out to the particles at random, which keep each particle's law and lower the
+            variance of the cloud.
+        composed: True moves by K first and then jumps (the authors' code); False is eq. (1), either
+            or. Both leave pi invariant.
+        num_past: how many of each particle's latest Y are jumped to (Andrieu et al., 2011, take
+            all).
+        axes: names of the mapped axes along which the particles lie, outermost first.
+    Raises:
+        InputError: for fewer than 2 particles, a probability outside (0, 1], an unknown name.
+    A Y of non-finite potential is never jumped to, and is_finite is False.
+    """
+    _check(jump_probability, jump, selection, num_past)
+    system = _system(
+        log_density, auxiliary, arrays, kernel, settings, auxiliary_kernel, auxiliary_settings
+    )
+
+    def init(position: Position, data: Data) -> InteractingState:
+        return system.start(position, position, data, num_past)
+
+    def step(
+        key: PRNGKeyArray, state: InteractingState, data: Data
+    ) -> tuple[InteractingState, InteractingInfo]:
+        key_auxiliary, key_move, key_jump = jax.random.split(key, 3)
+        uniform = jax.random.uniform(key_jump, (4,))
+        partner, partner_info = system.auxiliary.step(key_auxiliary, state.auxiliary, data)
+        past = system.remembered(state, partner.position, data)
+        moved, info = system.target.step(key_move, state.target, data)
+
+        origin = moved if composed else state.target
+        cloud = _everyone(past, axes)
+        if jump == "bg":
+            level = _level(uniform[1:3], selection, axes)
+            jumped, jump_acceptance_rate, is_accepted = boltzmann_gibbs(level, cloud, origin)
+        else:
+            num_filled = jnp.minimum(state.num_steps + 1, num_past)
+            log_potential = system.log_potential(origin, data)
+            jumped, jump_acceptance_rate, is_accepted = accept_reject(
+                uniform[1:], cloud, origin, log_potential, num_filled
+            )
+        is_jump = uniform[0] < jump_probability
+        target = _either(is_jump, jumped, moved)
+
+        newest = past.log_potential[state.num_steps % num_past]
+        values, gradients = system.work(moved, info, partner_info, compares=jump == "ar")
+        return InteractingState(target, partner, past, state.num_steps + 1), InteractingInfo(
+            _rate(info),
+            _rate(partner_info),
+            jump_acceptance_rate,
+            is_jump,
+            is_jump & is_accepted,
+            effective_sample_size(cloud.log_potential.ravel()),
+            info.is_finite & partner_info.is_finite & jnp.isfinite(newest),
+            values,
+            gradients,
+        )
+
+    return Kernel(init, step)
+
+
+def start(
+    log_density: LogDensity,
+    position: Position,
+    partner: Position,
+    data: Data,
+    *,
+    auxiliary: Auxiliary,
+    arrays: Any,
+    kernel: Callable[..., Kernel],
+    settings: Settings,
+    auxiliary_kernel: Callable[..., Kernel] | None,
+    auxiliary_settings: Settings,
+    num_past: int = 1,
+    **_: Any,
+) -> InteractingState:
+    """First state of a particle at a position whose partner Y is elsewhere; as `interacting`."""
+    system = _system(
+        log_density, auxiliary, arrays, kernel, settings, auxiliary_kernel, auxiliary_settings
+    )
+    return system.start(position, partner, data, num_past)
+
+
+def boltzmann_gibbs(
+    level: Float[Array, ""], cloud: Past, origin: Any
+) -> tuple[Any, Float[Array, ""], Bool[Array, ""]]:
+    """Eq. (5): the auxiliary state at a level in (0, 1) of the cumulated potentials.
+
+    Args:
+        cloud: of all particles, leaves (particle, slot, ...).
+        origin: where X stays if no potential is finite.
+    Returns where X is then, the acceptance rate, and whether it jumped.
+    """
+    log_potential = cloud.log_potential.ravel()
+    most = jnp.max(log_potential)
+    is_possible = jnp.isfinite(most)
+    weights = jnp.exp(log_potential - jnp.where(is_possible, most, 0.0))
+    jumped = _at(cloud.state, at_levels(weights, level))
+    rate = is_possible.astype(log_potential.dtype)
+    return _either(is_possible, jumped, origin), rate, is_possible
+
+
+def accept_reject(
+    uniform: Float[Array, "3"],
+    cloud: Past,
+    origin: Any,
+    log_potential: Float[Array, ""],
+    num_filled: Int[Array, ""],
+) -> tuple[Any, Float[Array, ""], Bool[Array, ""]]:
+    """Eq. (6): a uniform auxiliary state, accepted with probability min(1, G(y) / G(x)).
+
+    Args:
+        uniform: three random numbers in [0, 1): which particle, which slot, whether.
+        cloud: of all particles, leaves (particle, slot, ...).
+        origin, log_potential: X, and log G there.
+        num_filled: slots that hold a state.
+    Returns where X is then, the acceptance rate, and whether it jumped.
+    """
+    num_particles, num_slots = cloud.log_potential.shape
+    particle, slot = _one_of(num_particles, uniform[0]), _one_of(num_filled, uniform[1])
+    index = particle * num_slots + slot
+    log_ratio = cloud.log_potential.ravel()[index] - log_potential
+    rate = jnp.where(jnp.isnan(log_ratio), 0.0, jnp.exp(jnp.minimum(log_ratio, 0.0)))
+    is_accepted = uniform[2] < rate
+    return _either(is_accepted, _at(cloud.state, index), origin), rate, is_accepted
+
+
+class _System(NamedTuple):
+    """K, Q and the potential."""
+
+    log_density: LogDensity
+    density: Auxiliary
+    arrays: Any
+    target: Kernel
+    auxiliary: Kernel
+
+    def start(
+        self, position: Position, partner: Position, data: Data, num_past: int
+    ) -> InteractingState:
+        """X and Y, and a past that is empty."""
+        target = self.target.init(position, data)
+        slots = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_past, *leaf.shape)), target)
+        nowhere = jnp.full(num_past, -jnp.inf, position.dtype)
+        auxiliary, zero = self.auxiliary.init(partner, data), jnp.zeros((), jnp.int32)
+        return InteractingState(target, auxiliary, Past(slots, nowhere), zero)
+
+    def remembered(self, state: InteractingState, partner: Position, data: Data) -> Past:
+        """The past with the newest Y in place of the oldest."""
+        new = self.target.init(partner, data)
+        log_potential = self.log_potential(new, data)
+        newest = Past(new, jnp.where(jnp.isnan(log_potential), -jnp.inf, log_potential))
+        slot = state.num_steps % state.past.log_potential.shape[0]
+        return jax.tree.map(lambda ring, leaf: ring.at[slot].set(leaf), state.past, newest)
+
+    def log_potential(self, state: Any, data: Data) -> Float[Array, ""]:
+        """log G where a state of K is."""
+        known = getattr(state, "log_density", None)
+        log_target = self.log_density(state.position, data) if known is None else known
+        return self.density.log_potential(log_target, state.position, data, self.arrays)
+
+    def work(
+        self, state: Any, info: Any, partner_info: Any, *, compares: bool
+    ) -> tuple[Int[Array, ""], Int[Array, ""]]:
+        """Log densities of the data, without and with gradient: of K, of Q where eta needs the
+        data, and of the potentials.
+
+        A first state of K at Y costs what it holds; where that is no log density, the potential at
+        Y, and for a jump that compares at X, costs one more.
+        """
+        moves = [info, partner_info] if self.density.uses_data else [info]
+        values = sum(getattr(each, "num_evaluations", 0) for each in moves)
+        gradients = sum(getattr(each, "num_gradients", 0) for each in moves)
+        if hasattr(state, "gradient"):
+            gradients += 1
+        elif hasattr(state, "log_density"):
+            values += 1
+        else:
+            values += 2 if compares else 1
+        return jnp.asarray(values, jnp.int32), jnp.asarray(gradients, jnp.int32)
+
+
+def _system(
+    log_density: LogDensity,
+    auxiliary: Auxiliary,
+    arrays: Any,
+    kernel: Callable[..., Kernel],
+    settings: Settings,
+    auxiliary_kernel: Callable[..., Kernel] | None,
+    auxiliary_settings: Settings,
+) -> _System:
+    """Kernels of both densities."""
+
+    def log_auxiliary(position: Position, data: Data) -> Float[Array, ""]:
+        return auxiliary.log_density(position, data, arrays)
+
+    if auxiliary_kernel is None:
+        mover = _afresh(auxiliary, arrays)
+    else:
+        mover = auxiliary_kernel(log_auxiliary, **auxiliary_settings)
+    return _System(log_density, auxiliary, arrays, kernel(log_density, **settings), mover)
+
+
+class _Place(NamedTuple):
+    """A position alone."""
+
+    position: Position
+
+
+class _Drawn(NamedTuple):
+    """A draw is always good."""
+
+    is_finite: Bool[Array, ""]
+
+
+def _afresh(auxiliary: Auxiliary, arrays: Any) -> Kernel:
+    """Independent exact draws of the auxiliary density."""
+    sample = auxiliary.sample
+    if sample is None:
+        raise InputError(
+            "This auxiliary density cannot be drawn from afresh: give auxiliary_kernel one that "
+            "moves on it, such as mala."
+        )
+
+    def step(key: PRNGKeyArray, state: _Place, data: Data) -> tuple[_Place, _Drawn]:
+        return _Place(sample(key, arrays)), _Drawn(jnp.ones((), bool))
+
+    return Kernel(lambda position, data: _Place(position), step)
+
+
+def _everyone(tree: Any, axes: tuple[str, ...]) -> Any:
+    """Leaves of all particles, (particle, ...)."""
+    for axis in reversed(axes):
+        tree = jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, axis), tree)  # noqa: B023
+    merge = lambda leaf: leaf.reshape(-1, *leaf.shape[len(axes) :])  # noqa: E731
+    tree = jax.tree.map(merge, tree)
+    check_particles(jax.tree.leaves(tree)[0].shape[0])
+    return tree
+
+
+def _level(uniform: Float[Array, "2"], selection: str, axes: tuple[str, ...]) -> Float[Array, ""]:
+    """Where in [0, 1) a particle looks: uniform for each, in strata of their own for all."""
+    level, lot = uniform
+    if selection == "multinomial":
+        return level
+    ranks = jnp.argsort(jnp.argsort(_everyone(lot, axes)))
+    if selection == "systematic":
+        level = _everyone(level, axes)[0]
+    return (ranks[jax.lax.axis_index(axes)] + level) / len(ranks)
+
+
+def _one_of(num: Int[Array, ""] | int, uniform: Float[Array, ""]) -> Int[Array, ""]:
+    """One of 0, ..., num - 1."""
+    return jnp.minimum((uniform * num).astype(jnp.int32), num - 1)
+
+
+def _at(cloud: Any, index: Int[Array, ""]) -> Any:
+    """One state of a cloud with leaves (particle, slot, ...)."""
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[index], cloud)
+
+
+def _either(condition: Any, yes: Any, no: Any) -> Any:
+    """The one or the other state."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def _rate(info: Any) -> Float[Array, ""]:
+    """Acceptance rate; 1 of a kernel that accepts all."""
+    return jnp.asarray(getattr(info, "acceptance_rate", 1.0), float)
+
+
+def check_particles(num_particles: int) -> None:
+    """Refuse a particle alone."""
+    if num_particles < 2:
+        raise InputError(
+            f"Interacting particles must be at least 2, got {num_particles}: their bias falls as "
+            "1 / number."
+        )
+
+
+def check_jumps(jump: str, selection: str) -> None:
+    """Refuse an unknown kind of jump or selection."""
+    for what, name, known in (("jump", jump, JUMPS), ("selection", selection, SELECTIONS)):
+        if name not in known:
+            raise InputError(f"Unknown {what} {name!r}: choose one of {', '.join(known)}.")
+
+
+def _check(jump_probability: Scalar, jump: str, selection: str, num_past: int) -> None:
+    check_jumps(jump, selection)
+    if num_past < 1:
+        raise InputError(f"num_past must be at least 1, got {num_past}; 1 is the newest alone.")
+    if not isinstance(jump_probability, Tracer) and not 0 < jump_probability <= 1:
+        raise InputError(
+            f"jump_probability must be between 0 and 1, got {jump_probability}; 0.1 is usual."
+        )

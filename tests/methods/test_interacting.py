@@ -1,0 +1,257 @@
+"""Interacting particles as a whole method: exact posteriors, resume, warnings, refusals.
+
+Particles of a run share their partners, so that standard errors come from independent runs.
+"""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from exact import linear_regression
+
+from credence.errors import InputError, Interrupted
+from credence.kernels.auxiliary import FULL_GAUSSIAN
+from credence.methods import METHODS
+from credence.methods.auxiliaries import usual_temperature
+from credence.methods.deep_ensemble import Training
+from credence.methods.interacting import DegenerateAuxiliaryWarning, Interacting
+from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
+from credence.posterior import Posterior
+
+from .test_hamiltonian import moment_z, weights
+
+PROBLEM = linear_regression()
+NUM_RUNS = 24
+SETTINGS: dict[str, Any] = {
+    "num_particles": 32,
+    "num_draws": 200,
+    "num_warmup": 150,
+    "training": Training(max_epochs=300),
+}
+METHODS_BY_NAME = {
+    "ar, tempered": Interacting(**SETTINGS),
+    "ar, prior, pcn": Interacting(
+        **SETTINGS | {"num_warmup": 600}, auxiliary="prior", kernel="pcn", thinning=20
+    ),
+    "ar, laplace, mala": Interacting(
+        **SETTINGS, auxiliary="laplace", kernel="mala", num_past=2, order="composition"
+    ),
+    "ar, ensemble": Interacting(**SETTINGS, auxiliary="ensemble", target_jump_rate=0.2),
+    "bg, laplace": Interacting(
+        **SETTINGS | {"num_particles": 400, "num_draws": 25}, jump="bg", auxiliary="laplace",
+        selection="stratified",
+    ),
+}  # fmt: skip
+
+
+def runs(method: Interacting, posterior: Posterior = PROBLEM.posterior) -> np.ndarray:
+    """Weights of independent runs: (run, particle and draw, weight)."""
+    ensembles = [method.run(seed, posterior) for seed in range(NUM_RUNS)]
+    return np.stack([weights(each).reshape(-1, 4) for each in ensembles])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name != "ar, tempered" else ())
+        for name in METHODS_BY_NAME
+    ],
+)
+@pytest.mark.filterwarnings("ignore::credence.methods.interacting.DegenerateAuxiliaryWarning")
+def test_posterior_of_linear_regression(name: str) -> None:
+    draws = runs(METHODS_BY_NAME[name])
+    wrong = PROBLEM._replace(noise_std=1.1 * PROBLEM.noise_std)
+    z, planted = moment_z(draws, PROBLEM), moment_z(draws, wrong)
+    print(f"{name}: z {z:.1f}; another noise {planted:.1f}")
+    assert z < 4.5
+    assert planted > 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("eta omitted", lambda log_target, *_: log_target),
+        ("uniform", lambda log_target, *_: 0 * log_target),
+    ],
+)
+def test_planted_errors_in_the_potential(name: str, wrong: Any, monkeypatch: Any) -> None:
+    planted = FULL_GAUSSIAN._replace(log_potential=wrong)
+    monkeypatch.setattr("credence.methods.auxiliaries.FULL_GAUSSIAN", planted)
+    method = Interacting(**SETTINGS, auxiliary="laplace", jump_probability=0.7, widening=1.5)
+    z = moment_z(runs(method), PROBLEM)
+    print(f"{name}: z {z:.1f}")
+    assert z > 8
+
+
+SMALL = Interacting(
+    num_particles=6, num_draws=50, num_warmup=100, training=Training(max_epochs=100)
+)
+
+
+def test_ensemble_scalars_and_cost() -> None:
+    ensemble = replace(SMALL, target_jump_rate=0.2).run(1, PROBLEM.posterior)
+    assert weights(ensemble).shape == (6, 50, 4)
+    scalars = ensemble.scalars
+    assert np.all(scalars["is_finite"] == 1)
+    assert np.all(scalars["potential_ess"] > 1)
+    assert np.mean(scalars["is_accepted_jump"]) == pytest.approx(0.2, abs=0.08)
+    assert set(ensemble.cost.seconds) == {"compile", "train", "warmup", "sample", "other"}
+    gradients = np.sum(scalars["num_gradients"]) * len(PROBLEM.x)
+    assert ensemble.cost.gradient_evaluations > gradients
+    assert ensemble.provenance.settings["jump"] == "ar"
+    assert ensemble.weights is None
+
+
+def test_partners_on_the_posterior_cost_gradients_and_fresh_ones_none() -> None:
+    mala = replace(SMALL, kernel="mala")
+    tempered = mala.run(1, PROBLEM.posterior).scalars["num_gradients"]
+    fresh = replace(mala, auxiliary="laplace").run(1, PROBLEM.posterior).scalars["num_gradients"]
+    assert (np.unique(tempered), np.unique(fresh)) == ([3], [2])
+
+
+def test_resume_draws_bit_for_bit_what_a_whole_run_draws(tmp_path: Any, monkeypatch: Any) -> None:
+    from credence.run import Driver
+
+    whole = weights(SMALL.run(3, PROBLEM.posterior))
+    for stop_after in (2, 7):
+        folder = tmp_path / str(stop_after)
+        left = [stop_after]
+        is_late = Driver._is_late
+
+        def stop(
+            self: Driver, share: float, left: list[int] = left, is_late: Any = is_late
+        ) -> bool:
+            left[0] -= 1
+            self.interrupted = self.interrupted or left[0] <= 0
+            return is_late(self, share)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Driver, "_is_late", stop)
+            try:
+                part = SMALL.run(3, PROBLEM.posterior, folder=folder)
+                assert part.num_draws < 50
+            except Interrupted:
+                pass
+        np.testing.assert_array_equal(
+            weights(SMALL.run(3, PROBLEM.posterior, folder=folder)), whole
+        )
+
+
+def test_same_key_same_draws() -> None:
+    one, again, other = (weights(SMALL.run(seed, PROBLEM.posterior)) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(one, again)
+    assert np.mean(one == other) < 0.5
+
+
+class TestDegenerateAuxiliary:
+    def test_prior_far_from_the_posterior(self) -> None:
+        method = replace(SMALL, auxiliary="prior", num_particles=20)
+        with pytest.warns(DegenerateAuxiliaryWarning, match=r"are worth 1\.\d of 20 particles"):
+            method.run(1, PROBLEM.posterior)
+
+    def test_tails_lighter_than_the_posterior(self) -> None:
+        method = replace(
+            SMALL, auxiliary="laplace", widening=0.25, num_particles=400, jump="bg", num_draws=25
+        )
+        with pytest.warns(DegenerateAuxiliaryWarning, match=r"of 400 particles, Pareto k \d"):
+            method.run(1, PROBLEM.posterior)
+
+    def test_good_ones_are_quiet(self) -> None:
+        for name in ("tempered", "laplace"):
+            replace(SMALL, auxiliary=name, num_particles=100).run(1, PROBLEM.posterior)
+
+
+def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
+    """On a Gaussian, the standard deviation of log G under the tempered law."""
+    for d in (1, 10, 1000):
+        temperature = usual_temperature(d)
+        log_target = -0.5 * temperature * np.random.default_rng(0).chisquare(d, 20_000)
+        assert np.std((1 - 1 / temperature) * log_target) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_particles": 1}, "at least 2, got 1"),
+        ({"jump_probability": 0.0}, "jump_probability must be between 0 and 1, got 0.0"),
+        ({"jump_probability": 1.0}, "jump_probability must be between 0 and 1, got 1.0"),
+        ({"jump_probability": float("nan")}, "jump_probability must be between 0 and 1"),
+        ({"target_jump_rate": 1.2}, "target_jump_rate must be between 0 and 1"),
+        ({"jump": "BG"}, "Unknown jump 'BG': choose one of bg, ar"),
+        ({"kernel": "nuts"}, "Unknown kernel 'nuts': choose one of hmc, mala, pcn"),
+        ({"auxiliary": "posterior"}, "Unknown auxiliary density 'posterior'"),
+        ({"auxiliary_kernel": "gibbs"}, "Unknown auxiliary kernel 'gibbs'"),
+        ({"auxiliary_kernel": "fresh"}, "A tempered posterior has no exact draws"),
+        ({"selection": "best"}, "Unknown selection 'best'"),
+        ({"order": "both"}, "Unknown order 'both'"),
+        ({"temperature": 0.9}, "temperature must be > 1, got 0.9"),
+        ({"widening": 0.0}, "widening must be > 0"),
+        ({"num_past": 0}, "num_past must be > 0"),
+    ],
+)
+def test_refusals_are_sentences(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Interacting(**settings)
+
+
+def test_pcn_needs_a_gaussian_prior() -> None:
+    posterior = Posterior(
+        MLP(1, hidden=(2,)), HierarchicalGamma(), Normal(0.5), (PROBLEM.x, PROBLEM.y)
+    )
+    with pytest.raises(InputError, match="needs a Gaussian prior"):
+        replace(SMALL, kernel="pcn").run(0, posterior)
+
+
+def test_it_is_known_by_name() -> None:
+    assert METHODS["interacting"] is Interacting
+    assert Interacting(**Interacting.known(num_chains=8, num_draws=7)).num_particles == 8
+
+
+def test_a_network_with_learnt_noise() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=60)
+    posterior = Posterior(MLP(1, hidden=(5,)), Gaussian(), Normal(), (x, y))
+    for auxiliary in ("tempered", "laplace", "ensemble"):
+        method = replace(SMALL, auxiliary=auxiliary, num_particles=4)
+        if auxiliary == "tempered":
+            ensemble = method.run(0, posterior)
+            assert np.mean(ensemble.scalars["jump_acceptance_rate"]) > 0.2
+        else:
+            with pytest.warns(DegenerateAuxiliaryWarning):
+                method.run(0, posterior)
+
+
+ON_DEVICES = """
+import sys
+import jax, numpy as np
+from exact import linear_regression
+from credence.methods.deep_ensemble import Training
+from credence.methods.interacting import Interacting
+assert jax.local_device_count() == int(sys.argv[1])
+method = Interacting(num_particles=6, num_draws=25, num_warmup=50, selection=sys.argv[2],
+                     jump=sys.argv[3], jump_probability=0.5, training=Training(max_epochs=50))
+ensemble = method.run(0, linear_regression().posterior)
+(layer,) = ensemble.params.network
+np.save(sys.argv[4], np.concatenate([layer.kernel[..., 0], layer.bias], axis=-1))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("selection", "jump"), [("systematic", "bg"), ("multinomial", "ar")])
+def test_particles_on_two_devices_draw_the_same(tmp_path: Any, selection: str, jump: str) -> None:
+    """Up to rounding: the gathered cloud is the same, whatever the layout."""
+    draws = []
+    for devices in ("1", "2"):
+        out = tmp_path / f"{devices}.npy"
+        path = os.pathsep.join([*sys.path])
+        environment = {**os.environ, "JAX_NUM_CPU_DEVICES": devices, "PYTHONPATH": path}
+        command = [sys.executable, "-c", ON_DEVICES, devices, selection, jump, str(out)]
+        subprocess.run(command, env=environment, check=True)
+        draws.append(np.load(out))
+    assert np.mean(np.isclose(*draws, rtol=1e-3, atol=1e-3).all(axis=-1)) > 0.95
