@@ -60,6 +60,7 @@ def annealed_birth(
         """All slots at the end of the bridge, and log r."""
         key_refresh, key_bridge = jax.random.split(key)
         start, unravel = ravel_pytree(target.refreshed(key_refresh, point.params, point.widths))
+        metric = target.metric(inverse_mass, point.params, upper)
         is_birth = point.widths[layer] == lower[layer]
 
         def log_rho(position: Position, step: Int[Array, ""]) -> Float[Array, ""]:
@@ -76,7 +77,7 @@ def annealed_birth(
             kernel = leapfrogs(
                 lambda position, data: log_rho(position, step),
                 step_size=step_size,
-                inverse_mass=inverse_mass,
+                inverse_mass=metric,
                 num_integration_steps=num_integration_steps,
             )
             state = kernel.init(position, data)

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from credence.kernels.jumps import Move, Proposal, counts
 from credence.kernels.variable_width import Point, VariableWidth
 from credence.models.networks import Layer
+from credence.models.priors import require_positive
 from credence.models.units import Layers, Widths, activity
 from credence.posterior import Data, Params
 
@@ -33,7 +34,10 @@ def split_merge(target: VariableWidth, layer: int, *, split_std: float = 0.5) ->
         layer: which hidden layer.
         split_std: of the differences, in prior standard deviations: small ones leave the function
             as it is, but two units of the prior are rarely so alike.
+    Raises:
+        InputError: if split_std is not > 0.
     """
+    require_positive(split_std=split_std)
 
     def differences_law(params: Params, slot: Int[Array, ""], widths: Widths) -> "Unit":
         stds = jax.tree.map(

@@ -120,7 +120,10 @@ def transdimensional(
 
         full = target.refreshed(key_refresh, point.params, point.widths)
         start, unravel = ravel_pytree(full)
-        kernel = within(at_these_widths, **tuning, **dict(within_settings))
+        metric = target.metric(inverse_mass, full, point.widths)
+        kernel = within(
+            at_these_widths, step_size=step_size, inverse_mass=metric, **dict(within_settings)
+        )
         moved, info = kernel.step(key_within, kernel.init(start, data), data)
         params = unravel(moved.position)
         params = params._replace(network=only_active(params.network, point.widths))

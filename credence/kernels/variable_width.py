@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -113,6 +114,25 @@ class VariableWidth:
     def without_units(self, params: Params, lower: Widths) -> Params:
         """With units above the widths set to zero."""
         return params._replace(network=only_active(params.network, lower))
+
+    def metric(
+        self, inverse_mass: Float[Array, " weight"], params: Params, widths: Widths
+    ) -> Float[Array, " weight"]:
+        """The inverse mass of active weights; prior variances for inactive ones, which then turn
+        as fast as the others and make no trajectory longer.
+
+        Hyperparameters do not enter: a metric must not depend on what a trajectory moves.
+        """
+        prior, layers = self.model.prior, params.network
+        middle = params._replace(prior=prior.init(self.model.network, layers))
+        variances = jax.tree.map(
+            lambda w, std: jnp.broadcast_to(jnp.asarray(std, w.dtype) ** 2, w.shape),
+            layers,
+            self.stds(middle, widths),
+        )
+        given = ravel_pytree(params)[1](inverse_mass)
+        mask = activity(layers, widths)
+        return ravel_pytree(given._replace(network=where(mask, given.network, variances)))[0]
 
     def log_prior_of_kept(self, params: Params, lower: Widths, upper: Widths) -> Layers:
         """log p(w | upper) - log p(w | lower) of the weights active at the lower widths.
