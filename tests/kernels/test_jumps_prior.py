@@ -107,7 +107,8 @@ def test_other_priors_of_the_width_are_invariant(width_prior: WidthPrior) -> Non
     is_common = probabilities * NUM_CHAINS > 10
     expected = np.append(probabilities[is_common], probabilities[~is_common].sum())
     observed = np.append(counts[is_common], counts[~is_common].sum())
-    _, p = chi_squared(observed, expected)
+    is_possible = expected > 0
+    _, p = chi_squared(observed[is_possible], expected[is_possible])
     assert p > 1e-4
 
 
