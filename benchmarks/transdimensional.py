@@ -1,12 +1,13 @@
 """Reversible jump over width: acceptance by move, and p(width | data) beside evidences of SMC.
 
     python benchmarks/transdimensional.py rates          acceptance and seconds, move by move
-    python benchmarks/transdimensional.py xor [--variance 0.1] [--out FOLDER]
+    python benchmarks/transdimensional.py xor [--variance 0.1] [--widths 8 16] [--out FOLDER]
 
 The XOR clouds and the network are those of Berezowski, "Trans-dimensional inference over Bayesian
 neural networks", section 5.5: 200 points, tanh, weights N(0, 1), softmax(z / 2), a uniform prior on
 1 to 16 units, 16 chains of 1000 iterations, one starting at each width. `xor` runs SMC at every
-width besides, and writes widths.json and widths.svg. Seconds have all phases, compilation apart.
+width (or those listed) besides, and writes widths.json and widths.svg. Seconds have all phases,
+compilation apart.
 """
 
 import argparse
@@ -83,8 +84,11 @@ def rates() -> None:
             )
 
 
-def xor(variance: float, out: Path, particles: int) -> None:
-    """p(width | data) by reversible jump and by evidences, with standard errors."""
+def xor(variance: float, out: Path, particles: int, listed: list[int]) -> None:
+    """p(width | data) by reversible jump and by evidences, with standard errors.
+
+    Both are conditional on the listed widths.
+    """
     from credence.diagnostics import width_posterior
     from credence.methods import SMC
 
@@ -97,7 +101,7 @@ def xor(variance: float, out: Path, particles: int) -> None:
     print(widths, found, sep="\n", flush=True)
     log_evidence, errors = [], []
     start = time.perf_counter()
-    for width in range(1, LARGEST + 1):
+    for width in listed:
         smc = SMC(num_particles=particles, num_runs=8)
         evidence = smc.run(width, xor_posterior(width, variance)).log_evidence()
         assert evidence is not None
@@ -108,10 +112,14 @@ def xor(variance: float, out: Path, particles: int) -> None:
             flush=True,
         )
     probabilities = np.exp(log_evidence - np.logaddexp.reduce(log_evidence))
+    rows = np.array(listed) - 1
+    visited = np.array(widths.probabilities)[rows]
     result = {
         "variance": variance,
-        "reversible_jump": widths.probabilities,
-        "reversible_jump_errors": widths.standard_errors,
+        "widths": listed,
+        "all_widths": widths.probabilities,
+        "reversible_jump": (visited / visited.sum()).tolist(),
+        "reversible_jump_errors": (np.array(widths.standard_errors)[rows] / visited.sum()).tolist(),
         "rhat": widths.rhat,
         "ess": widths.ess,
         **found,
@@ -149,7 +157,7 @@ def chart(result: dict[str, Any], path: Path) -> None:
 
     figure = Figure(figsize=(7, 3.6), layout="constrained")
     axes = figure.subplots()
-    width = np.arange(1, LARGEST + 1)
+    width = np.array(result["widths"])
     axes.errorbar(
         width - 0.12, result["reversible_jump"], 2 * np.array(result["reversible_jump_errors"]),
         fmt="o", label="reversible jump", color="#1b6ca8",
@@ -175,12 +183,16 @@ def main() -> None:
     parser.add_argument("what", choices=("rates", "xor"))
     parser.add_argument("--variance", type=float, default=0.015)
     parser.add_argument("--particles", type=int, default=1000)
+    parser.add_argument("--widths", type=int, nargs="+", default=list(range(1, LARGEST + 1)))
     parser.add_argument("--out", type=Path, default=Path("xor-widths"))
     options = parser.parse_args()
     import credence
 
     credence.configure()
-    rates() if options.what == "rates" else xor(options.variance, options.out, options.particles)
+    if options.what == "rates":
+        rates()
+    else:
+        xor(options.variance, options.out, options.particles, options.widths)
 
 
 if __name__ == "__main__":

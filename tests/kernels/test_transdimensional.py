@@ -98,6 +98,13 @@ def scores(target: VariableWidth, ends: Point) -> tuple[float, float, float]:
     return statistic, p, max(map(abs, found))
 
 
+def is_noisy(points: Point) -> np.ndarray:
+    """Where a learnt noise is not so small that the test's one step size is too long."""
+    if not isinstance(points.params.likelihood, jax.Array):
+        return np.ones(len(points.widths), bool)
+    return np.exp(np.asarray(points.params.likelihood))[:, 0] > 0.5
+
+
 NOISY = network_target(largest=(LARGEST,), likelihood=Normal(noise_std=None))
 CLASSES = network_target(largest=(LARGEST,), likelihood=Categorical(0.5), num_outputs=3)
 FAN_IN = network_target(largest=(LARGEST,), prior=Gaussian(), likelihood=Normal(0.6))
@@ -121,7 +128,7 @@ def test_joint_law_is_invariant(target: Any, moves: tuple[str, ...], within: Any
     print(f"{moves}: chi2_7 {statistic:.1f} (p {p:.2g}), worst z {worst:.1f}, rate {rate:.3f}")
     assert p > 1e-4
     assert worst < 4.5
-    assert np.mean(info.is_finite) > 0.98, "but where the noise is next to none"
+    assert np.mean(np.asarray(info.is_finite)[is_noisy(starts) & is_noisy(ends)]) > 0.98
     assert np.mean(starts.widths != ends.widths) > 0.3, "it moves"
     assert np.mean(info.acceptance_rate) > 0.5
 
