@@ -171,7 +171,7 @@ def chart(result: dict[str, Any], path: Path) -> None:
         axes.axvline(mode, color="0.6", linestyle="--", label=f"published mode, {mode}")
     axes.set(xlabel="hidden units", ylabel="p(width | data)", xticks=width, ylim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="upper left")
+    figure.legend(frameon=False, loc="outside upper center", ncols=3)
     figure.savefig(path)
 
 
