@@ -370,3 +370,16 @@ def test_an_interrupted_run_keeps_its_draws_and_can_go_on(
     monkeypatch.setattr(environment, "configure", lambda: None)
     _, out, _ = run("resume", tmp_path / "part", "--json")
     assert json.loads(out)["rmse"] == json.loads(whole)["rmse"]
+
+
+def test_max_width_is_for_the_method_that_changes_it(run, tmp_path: Path) -> None:
+    houses().to_csv(tmp_path / "h.csv", index=False)
+    words = ["fit", tmp_path / "h.csv", "--target", "price", "--max-width", "6"]
+    quick = ["--num-draws", "20", "--num-chains", "2", "--out", tmp_path / "run", "--json"]
+    status, out, _ = run(*words, *quick, "--method", "transdimensional")
+    assert status in (0, 3)
+    assert json.loads(out)["method"] == "transdimensional"
+    for method, width in (("nuts", "6"), ("transdimensional", "0")):
+        status, _, err = run(*words[:-1], width, "--method", method, "--out", tmp_path / "no")
+        assert status == 2
+        assert "--max-width" in err

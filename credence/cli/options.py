@@ -21,6 +21,10 @@ Prior = Annotated[
     typer.Option(help="Of the weights: auto, fan_in, unit, trace_class or hierarchical."),
 ]
 Likelihood = Annotated[str, typer.Option(help="Noise: auto, normal, student_t or heteroscedastic.")]
+MaxWidth = Annotated[
+    int | None,
+    typer.Option(help="Largest width that `--method transdimensional` may reach."),
+]
 NumDraws = Annotated[int, typer.Option(help="Draws per chain.")]
 NumChains = Annotated[int, typer.Option(help="Independent chains.")]
 TestFraction = Annotated[float, typer.Option(help="Share of rows held out for testing.")]
@@ -49,6 +53,24 @@ def widths(hidden: str) -> tuple[int, ...]:
             f"--hidden takes whole numbers separated by commas, got {hidden!r}; try 50 or 50,50."
         ) from None
     return () if found == (0,) else found
+
+
+def largest_widths(hidden: str, max_width: int | None, method: str) -> tuple[int, ...]:
+    """Widths of the hidden layers, the largest there may be where the method changes them.
+
+    Raises:
+        InputError: for a largest width below 1, or with a method that keeps the width.
+    """
+    if max_width is None:
+        return widths(hidden)
+    if method != "transdimensional":
+        raise InputError(
+            f"--max-width is for --method transdimensional, got method {method!r}: "
+            "say --hidden WIDTH for a network of one width."
+        )
+    if max_width < 1:
+        raise InputError(f"--max-width must be at least 1, got {max_width}.")
+    return (max_width,) * len(widths(hidden))
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Tables in, and named data sets: `read_table`, `check_table`, `load`, `list_datasets`.
 
 Arrays for published experiments besides: decisions (`halfcheetah`, `mountain_car`), `spiral`,
-`principal_digits`, `imdb_embeddings`.
+`xor`, `principal_digits`, `imdb_embeddings`.
 """
 
 from credence.datasets.checks import CheckedTable, check_table, infer_task
@@ -17,7 +17,7 @@ from credence.datasets.registry import (
     load,
     uci_splits,
 )
-from credence.datasets.simulated import spiral
+from credence.datasets.simulated import spiral, xor
 from credence.datasets.specs import Dataset, DatasetSpec
 from credence.datasets.tables import read_table
 
@@ -43,4 +43,5 @@ __all__ = [
     "read_table",
     "spiral",
     "uci_splits",
+    "xor",
 ]

@@ -37,3 +37,27 @@ def spiral(
     angle = 2 * np.pi * t**power + np.pi * y
     arm = radius * v**power * np.stack([np.cos(angle), np.sin(angle)])
     return arm.T + noise_std * rng.normal(size=(len(y), 2)), y
+
+
+def xor(
+    num_per_cloud: int = 50, *, seed: int = 0, variance: float = 0.015
+) -> tuple[Float[np.ndarray, "point 2"], Int[np.ndarray, " point"]]:
+    """Four round Gaussian clouds at (+-1/2, +-1/2); opposite corners share a class.
+
+    Berezowski, "Trans-dimensional inference over Bayesian neural networks", sections 5.5 and 5.6:
+    variance .015, and .1 for the noisy clouds.
+
+    Returns:
+        Points, the first class first, and their labels 0 and 1.
+    Raises:
+        InputError: for num_per_cloud < 1 or a variance that is not > 0.
+    """
+    if num_per_cloud < 1 or not variance > 0:
+        raise InputError(
+            f"xor needs num_per_cloud >= 1 and variance > 0, got {num_per_cloud} and {variance}."
+        )
+    rng = np.random.default_rng(seed)
+    corners = np.array([[1, 1], [-1, -1], [1, -1], [-1, 1]]) / 2
+    centres = np.repeat(corners, num_per_cloud, axis=0)
+    x = centres + variance**0.5 * rng.normal(size=centres.shape)
+    return x, np.repeat([0, 1], 2 * num_per_cloud)

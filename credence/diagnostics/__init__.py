@@ -11,12 +11,14 @@ Pure functions of numpy arrays that know nothing of networks; shapes are in the 
     entropy         predictive entropy and variance, split into aleatoric and epistemic
     importance      Pareto-smoothed weights and their tail index, Hellinger distance
     discrepancy     unbiased MMD² between two samples
+    architecture    p(width | data) with its Monte Carlo error
     cost            evaluations, FLOPs and seconds by phase; ESS per second and speed-up
 
 Importing this package loads nothing heavier than numpy; SciPy, scikit-learn and ArviZ are imported
 by the functions that need them.
 """
 
+from credence.diagnostics.architecture import WidthPosterior, width_posterior
 from credence.diagnostics.calibration import ReliabilityDiagram, ece, mce, reliability_diagram
 from credence.diagnostics.classification import (
     PrecisionRecall,
@@ -58,6 +60,7 @@ __all__ = [
     "PITSummary",
     "PrecisionRecall",
     "ReliabilityDiagram",
+    "WidthPosterior",
     "accuracy",
     "assess",
     "auroc",
@@ -91,4 +94,5 @@ __all__ = [
     "rmse",
     "speed_up",
     "top_k_accuracy",
+    "width_posterior",
 ]

@@ -22,6 +22,7 @@ from credence.methods.rns_hmc import RNSHMC
 from credence.methods.smc import SMC
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA
 from credence.methods.swag import SWAG
+from credence.methods.transdimensional import Transdimensional
 from credence.methods.variational import Variational
 from credence.posterior import Posterior
 
@@ -48,6 +49,7 @@ __all__ = [
     "Method",
     "Mutation",
     "Training",
+    "Transdimensional",
     "Variational",
     "resolve",
 ]
@@ -74,6 +76,7 @@ METHODS: dict[str, type[Method]] = {
         SMC,
         MLSMC,
         Interacting,
+        Transdimensional,
     )
 }
 """All methods by name."""

@@ -7,6 +7,7 @@ within chains. All chains share settings, so a round of C chains is worth C roun
 program of the warm-up is that of sampling.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -44,6 +45,7 @@ def window_adaptation(
     *,
     num_rounds: int,
     target_acceptance_rate: float = 0.8,
+    add_draws: Callable[[Memory, Float[np.ndarray, "chain draw weight"]], Memory] | None = None,
 ) -> Adapter:
     """Adapter of `step_size` and `inverse_mass`; after the phase see `tuned`.
 
@@ -51,6 +53,7 @@ def window_adaptation(
         step_size, inverse_mass: where to start.
         num_rounds: blocks in the warm-up phase.
         target_acceptance_rate: .8 as in Stan.
+        add_draws: what a round's draws say of the metric; by default their variances.
     """
     ends = metric_ends(num_rounds)
     zero = np.zeros(())
@@ -74,7 +77,7 @@ def window_adaptation(
     def update(memory: Memory, block: Block) -> Memory:
         acceptance = float(np.mean(np.asarray(block.info["acceptance_rate"])))
         memory = move_step_size(memory, acceptance, target_acceptance_rate)
-        memory = _add_draws(memory, np.asarray(block.draws))
+        memory = (add_draws or _add_draws)(memory, np.asarray(block.draws))
         memory = memory._replace(round=memory.round + 1)
         return _renew_metric(memory) if int(memory.round) in ends else memory
 

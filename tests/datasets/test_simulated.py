@@ -8,7 +8,7 @@ from exact import assert_mean
 from credence import datasets
 from credence.datasets.digits import principal_components, principal_digits
 from credence.datasets.inverse_rl import halfcheetah, mountain_car, move
-from credence.datasets.simulated import spiral
+from credence.datasets.simulated import spiral, xor
 from credence.errors import InputError
 
 
@@ -25,6 +25,19 @@ def test_spiral_without_noise_lies_on_its_arms():
         for part in (uniform, turn):
             assert_mean(part, 0.5, resolution=0.005)
             assert_mean((part - 0.5) ** 2, 1 / 12, resolution=0.001)
+
+
+def test_xor_has_the_published_clouds():
+    x, y = xor(10_000, variance=0.005)  # no point crosses an axis
+    assert np.bincount(y).tolist() == [20_000, 20_000]
+    corner = np.sign(x)
+    assert np.all((corner[:, 0] == corner[:, 1])[y == 0])
+    assert_mean(x - corner / 2, 0.0, resolution=0.002)
+    assert_mean((x - corner / 2) ** 2, 0.005, resolution=0.001)
+    assert xor()[0].shape == (200, 2)
+    for settings in ({"num_per_cloud": 0}, {"variance": 0.0}):
+        with pytest.raises(InputError, match="xor needs"):
+            xor(**settings)
 
 
 def test_spiral_has_the_published_settings_and_the_stated_noise():

@@ -1,0 +1,147 @@
+"""Reversible jumps between widths: what all kinds of move share.
+
+Green, "Reversible jump Markov chain Monte Carlo computation and Bayesian model determination"
+(1995). A move knows how a unit is born in the last slot and how the unit there dies; here are the
+choice between the two, the place of the unit, and the test.
+
+A jump from k to k' = k +- 1 units is accepted with probability min(1, R),
+
+    R = r  p(k') q(k', k) / [p(k) q(k, k')],
+
+with q the probability of the direction and r the move's own ratio: densities, proposals, Jacobian.
+At a birth the new unit goes to a uniformly chosen slot, at a death a uniformly chosen unit goes:
+1 / (k + 1) in both directions, which cancels.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from credence.kernels.variable_width import Point, VariableWidth
+from credence.models.units import swapped
+from credence.posterior import Data, Params
+
+
+class Proposal(NamedTuple):
+    """Where a jump may lead."""
+
+    params: Params
+    log_likelihood: Float[Array, ""]
+    log_ratio: Float[Array, ""]
+    """log r, the log ratio without the prior of the widths and the choice of direction."""
+    num_evaluations: Int[Array, ""]
+    num_gradients: Int[Array, ""]
+
+
+class Move(NamedTuple):
+    """A pair of proposals, each the other's reverse, for one hidden layer."""
+
+    birth: Callable[[PRNGKeyArray, Point, Data], Proposal]
+    """Of a unit in the slot after the last active one."""
+    death: Callable[[PRNGKeyArray, Point, Data], Proposal]
+    """Of the last active unit."""
+    layer: int
+
+
+class JumpInfo(NamedTuple):
+    """What a jump did."""
+
+    is_in_range: Bool[Array, ""]
+    """Whether it led to a width that the prior allows; 0 evaluations otherwise."""
+    acceptance_rate: Float[Array, ""]
+    is_accepted: Bool[Array, ""]
+    is_finite: Bool[Array, ""]
+    num_evaluations: Int[Array, ""]
+    num_gradients: Int[Array, ""]
+
+
+def jump(
+    key: PRNGKeyArray,
+    point: Point,
+    data: Data,
+    *,
+    target: VariableWidth,
+    move: Move,
+    forced_borders: bool = False,
+) -> tuple[Point, JumpInfo]:
+    """One birth or death.
+
+    Args:
+        target: joint law of widths and weights, left invariant.
+        move: how units are born and die.
+        forced_borders: whether the narrowest network always tries a birth and the widest a death;
+            otherwise both directions are equally likely everywhere, and a step out of the support
+            is a step refused.
+    A ratio that is not a number is refused: the point stays, is_finite is False.
+    """
+    key_direction, key_slot, key_move, key_accept = jax.random.split(key, 4)
+    log_prior = target.log_width_probs(point.params.network, move.layer)
+    width = point.widths[move.layer]
+    log_birth, log_death = log_directions(log_prior, forced=forced_borders)
+    is_birth = jnp.log(jax.random.uniform(key_direction)) < log_birth[width]
+    new_width = jnp.where(is_birth, width + 1, width - 1)
+    is_in_range = jnp.isfinite(log_prior[new_width])
+    slot = jax.random.randint(key_slot, (), 0, jnp.maximum(width, new_width))
+
+    def exchanged(params: Params, last: Int[Array, ""]) -> Params:
+        if target.is_ordered:
+            return params
+        return params._replace(network=swapped(params.network, move.layer, slot, last))
+
+    def birth(point: Point) -> Proposal:
+        proposal = move.birth(key_move, point, data)
+        return proposal._replace(params=exchanged(proposal.params, width))
+
+    def death(point: Point) -> Proposal:
+        turned = point._replace(params=exchanged(point.params, width - 1))
+        return move.death(key_move, turned, data)
+
+    proposal = jax.lax.switch(
+        jnp.where(is_in_range, jnp.where(is_birth, 1, 2), 0), [_nothing, birth, death], point
+    )
+    log_forward = jnp.where(is_birth, log_birth[width], log_death[width])
+    log_reverse = jnp.where(is_birth, log_death[new_width], log_birth[new_width])
+    log_ratio = proposal.log_ratio + log_prior[new_width] - log_prior[width]
+    log_ratio = log_ratio + log_reverse - log_forward
+    is_finite = jnp.isfinite(log_ratio) | ~is_in_range
+    acceptance_rate = jnp.where(is_in_range & is_finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
+    is_accepted = jax.random.uniform(key_accept) < acceptance_rate
+    new = Point(
+        proposal.params, point.widths.at[move.layer].set(new_width), proposal.log_likelihood
+    )
+    kept = jax.tree.map(lambda a, b: jnp.where(is_accepted, a, b), new, point)
+    return kept, JumpInfo(
+        is_in_range,
+        acceptance_rate,
+        is_accepted,
+        is_finite,
+        proposal.num_evaluations,
+        proposal.num_gradients,
+    )
+
+
+def log_directions(
+    log_prior: Float[Array, " width"], *, forced: bool
+) -> tuple[Float[Array, " width"], Float[Array, " width"]]:
+    """Log probabilities to try a birth and a death, at every width."""
+    half = jnp.full(log_prior.shape, jnp.log(0.5))
+    if not forced:
+        return half, half
+    may_grow = jnp.isfinite(jnp.append(log_prior[1:], -jnp.inf))
+    may_shrink = jnp.isfinite(jnp.append(-jnp.inf, log_prior[:-1]))
+    only = lambda this, other: jnp.where(this, jnp.where(other, half, 0.0), -jnp.inf)  # noqa: E731
+    return only(may_grow, may_shrink), only(may_shrink, may_grow)
+
+
+def counts(*, evaluations: int = 0, gradients: int = 0) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    """Likelihood values and gradients that a proposal took."""
+    return jnp.asarray(evaluations, jnp.int32), jnp.asarray(gradients, jnp.int32)
+
+
+def _nothing(point: Point) -> Proposal:
+    """Out of the support."""
+    refused = jnp.full_like(point.log_likelihood, -jnp.inf)
+    return Proposal(point.params, point.log_likelihood, refused, *counts())

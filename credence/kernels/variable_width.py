@@ -1,0 +1,158 @@
+"""The joint law of widths and weights that trans-dimensional kernels move on.
+
+    p(k, w | data)  proportional to  p(k) p(w | k) L(w)
+
+w are the active weights of a network of widths k. Kernels that move weights at fixed widths see all
+slots of the widest network, the inactive ones with their prior at these widths as pseudo-prior
+(Carlin & Chib, "Bayesian model choice via Markov chain Monte Carlo methods", 1995): the active ones
+have the right law whatever the inactive ones do, and nothing is masked inside a trajectory.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from credence.models.priors import GaussianPrior, TraceClass, normal_sample
+from credence.models.units import (
+    Layers,
+    Widths,
+    activity,
+    largest_widths,
+    only_active,
+    where,
+)
+from credence.models.width_priors import WidthPrior
+from credence.posterior import BayesianModel, Data, Params
+
+
+class Point(NamedTuple):
+    """Where a chain is."""
+
+    params: Params
+    """Of the widest network, zero at inactive units."""
+    widths: Widths
+    log_likelihood: Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class VariableWidth:
+    """A model of the widest network, and the prior over the width of each of its layers.
+
+    Args:
+        model: an MLP's layers as parameters; a Gaussian prior, or one that is Gaussian given its
+            hyperparameters. A "fan_in" prior scales with the units that are active.
+        width_prior: of every hidden layer, independently.
+    """
+
+    model: BayesianModel
+    width_prior: WidthPrior
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the prior tells units apart: then the last one is born and dies."""
+        return isinstance(self.model.prior, TraceClass)
+
+    def log_width_probs(self, layers: Layers, layer: int) -> Float[Array, " width"]:
+        """log p(k) of hidden layer `layer`, k = 0, ..., one more than there is room for."""
+        return jnp.asarray(self.width_prior.log_probs(largest_widths(layers)[layer]), float)
+
+    def stds(self, params: Params, widths: Widths) -> Layers:
+        """Prior standard deviation of every weight, for a network of these widths."""
+        prior, network = self.model.prior, self.model.network
+        hyper = () if isinstance(prior, GaussianPrior) else (params.prior,)
+        stds = prior.stds(network, params.network, *hyper)  # type: ignore[attr-defined]
+        if getattr(prior, "scaling", "unit") != "fan_in":
+            return stds
+        largest = largest_widths(params.network)
+
+        def of_active(index: int, layer: Any) -> Any:
+            if index == 0:
+                return layer
+            return layer._replace(
+                kernel=layer.kernel * jnp.sqrt(largest[index - 1] / widths[index - 1])
+            )
+
+        return tuple(of_active(index, layer) for index, layer in enumerate(stds))
+
+    def log_normals(self, params: Params, widths: Widths) -> Layers:
+        """log N(w; 0, std^2) of the weights in all slots, one by one, in nats."""
+        stds = self.stds(params, widths)
+        return jax.tree.map(lambda w, s: norm.logpdf(w, scale=s), params.network, stds)
+
+    def log_prior(self, params: Params, widths: Widths) -> Float[Array, ""]:
+        """Of the weights in all slots given the widths, hyperparameters and noise included."""
+        room = jnp.asarray(largest_widths(params.network))
+        narrow, wide = self.log_normals(params, widths), self.log_normals(params, room)
+        return self.model.log_prior(params) + total(jax.tree.map(jnp.subtract, narrow, wide))
+
+    def log_likelihood(self, params: Params, data: Data) -> Float[Array, ""]:
+        """Of parameters that are zero at inactive units, in nats."""
+        return self.model.log_likelihood(params, data)
+
+    def log_density(self, params: Params, widths: Widths, data: Data) -> Float[Array, ""]:
+        """Of the weights in all slots given the widths: inactive ones follow their prior."""
+        active = params._replace(network=only_active(params.network, widths))
+        return self.log_prior(params, widths) + self.log_likelihood(active, data)
+
+    def refreshed(self, key: PRNGKeyArray, params: Params, widths: Widths) -> Params:
+        """With inactive weights drawn from their prior."""
+        draws = normal_sample(key, params.network, self.stds(params, widths))
+        mask = activity(params.network, widths)
+        return params._replace(network=where(mask, params.network, draws))
+
+    def with_units(self, key: PRNGKeyArray, params: Params, lower: Widths, upper: Widths) -> Params:
+        """With the units between two widths drawn from their prior at the upper ones."""
+        draws = normal_sample(key, params.network, self.stds(params, upper))
+        mask = activity(params.network, lower)
+        return params._replace(network=only_active(where(mask, params.network, draws), upper))
+
+    def without_units(self, params: Params, lower: Widths) -> Params:
+        """With units above the widths set to zero."""
+        return params._replace(network=only_active(params.network, lower))
+
+    def metric(
+        self, inverse_mass: Float[Array, " weight"], params: Params, widths: Widths
+    ) -> Float[Array, " weight"]:
+        """The inverse mass of active weights; prior variances for inactive ones, which then turn
+        as fast as the others and make no trajectory longer.
+
+        Hyperparameters do not enter: a metric must not depend on what a trajectory moves.
+        """
+        prior, layers = self.model.prior, params.network
+        middle = params._replace(prior=prior.init(self.model.network, layers))
+        variances = jax.tree.map(
+            lambda w, std: jnp.broadcast_to(jnp.asarray(std, w.dtype) ** 2, w.shape),
+            layers,
+            self.stds(middle, widths),
+        )
+        given = ravel_pytree(params)[1](inverse_mass)
+        mask = activity(layers, widths)
+        return ravel_pytree(given._replace(network=where(mask, given.network, variances)))[0]
+
+    def log_prior_of_kept(self, params: Params, lower: Widths, upper: Widths) -> Layers:
+        """log p(w | upper) - log p(w | lower) of the weights active at the lower widths.
+
+        Zero unless the prior depends on the width.
+        """
+        change = jax.tree.map(
+            jnp.subtract, self.log_normals(params, upper), self.log_normals(params, lower)
+        )
+        return only_active(change, lower)
+
+    def log_prior_change(
+        self, before: Params, lower: Widths, after: Params, upper: Widths
+    ) -> Float[Array, ""]:
+        """log p(weights after | upper) - log p(weights before | lower), active ones, in nats."""
+        new = only_active(self.log_normals(after, upper), upper)
+        old = only_active(self.log_normals(before, lower), lower)
+        return total(jax.tree.map(jnp.subtract, new, old))
+
+
+def total(layers: Layers) -> Float[Array, ""]:
+    """Sum over all weights."""
+    return sum((jnp.sum(leaf) for leaf in jax.tree.leaves(layers)), start=jnp.zeros(()))

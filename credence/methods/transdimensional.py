@@ -1,0 +1,335 @@
+"""Reversible jump over the width of the hidden layers: a posterior over networks of many sizes.
+
+Green, "Reversible jump Markov chain Monte Carlo computation and Bayesian model determination"
+(1995), for networks after Berezowski, "Trans-dimensional inference over Bayesian neural networks",
+with a sweep that leaves the posterior invariant: see `credence.kernels.transdimensional`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+
+from credence.ensemble import Ensemble
+from credence.errors import InputError
+from credence.kernels.base import Recipe
+from credence.kernels.blackjax_kernels import hmc, nuts
+from credence.kernels.transdimensional import build_move, check_moves, transdimensional
+from credence.kernels.variable_width import VariableWidth
+from credence.methods.base import Drawn
+from credence.methods.chains import Chains
+from credence.methods.tuning import Memory, reasonable_step_size, tuned, window_adaptation
+from credence.models import MLP, Gaussian, HierarchicalGamma, LeadingInputs, TraceClass
+from credence.models.likelihoods import Normal
+from credence.models.priors import normal_sample, require_positive
+from credence.models.units import activity, count_active, largest_widths, only_active
+from credence.models.width_priors import WidthPrior
+from credence.posterior import Data, Posterior
+from credence.progress import Progress
+from credence.run import Driver, fixed
+
+WITHIN: dict[str, Callable[..., Any]] = {"nuts": nuts, "hmc": hmc}
+"""Kernels at fixed widths."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transdimensional(Chains):
+    """Chains over the widths and weights of a network.
+
+    An iteration is `num_jumps` births or deaths of a unit, then one step of all weights. Members of
+    the ensemble are networks of the largest width whose inactive units are zero: their predictions
+    average over widths. `diagnostics.architecture.width_posterior` sums the widths up.
+
+    Args beyond those of `Chains`:
+        max_width: units there is room for in every hidden layer; by default the network's own.
+        width_prior: over the number of units of a hidden layer.
+        moves: kinds of jump, all equally likely, of `kernels.transdimensional.MOVES`. By default
+            "collapsed" for normal noise and one target or few, "informed" otherwise.
+        num_jumps: per iteration.
+        within: "nuts" or "hmc", the step at fixed widths.
+        max_doublings: of NUTS; max_integration_steps, trajectory_length: of HMC.
+        num_temperatures, num_integration_steps: of "annealed" jumps.
+        split_std: of "split_merge" jumps.
+        initial_widths: one per chain; by default spread evenly over the support, so that R-hat of
+            the width says whether chains found each other.
+        num_starts: draws from the prior at a chain's initial width, of which the likeliest starts.
+
+    Scalars: width (units in all hidden layers), jump_acceptance_rate and num_jumps(_accepted) of
+    jumps inside the support, and those of the step at fixed widths.
+    """
+
+    name: ClassVar[str] = "transdimensional"
+    summary: ClassVar[str] = "reversible jump over the width: exact, with p(width | data)"
+    aliases: ClassVar[Mapping[str, str]] = {}
+
+    max_width: int | None = None
+    width_prior: WidthPrior = field(default=WidthPrior())
+    moves: tuple[str, ...] | None = None
+    num_jumps: int = 10
+    within: str = "nuts"
+    max_doublings: int = 8
+    trajectory_length: float = 1.0
+    max_integration_steps: int = 64
+    num_temperatures: int = 10
+    num_integration_steps: int = 5
+    split_std: float = 0.5
+    initial_widths: tuple[int, ...] | None = None
+    num_starts: int = 100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(
+            num_jumps=self.num_jumps,
+            num_starts=self.num_starts,
+            max_doublings=self.max_doublings,
+            trajectory_length=self.trajectory_length,
+            max_integration_steps=self.max_integration_steps,
+        )
+        if self.within not in WITHIN:
+            raise InputError(f"within must be one of {', '.join(WITHIN)}, got {self.within!r}.")
+        if self.moves is not None:
+            check_moves(self.moves)
+        if self.max_width is not None:
+            self.width_prior.log_probs(self.max_width)  # may refuse an empty support
+
+    def run(
+        self,
+        key: PRNGKeyArray | int,
+        posterior: Posterior,
+        *,
+        folder: str | Path | None = None,
+        progress: Progress | None = None,
+        max_seconds: float | None = None,
+    ) -> Ensemble:
+        """Sample; see `Method.run`. The ensemble's network is as wide as there is room for.
+
+        Raises besides:
+            InputError: for a network whose width cannot change, a prior of unknown form, no width
+                in the support, initial widths outside it, or a move the likelihood does not allow.
+        """
+        posterior = self.widest(posterior)
+        self._check(posterior)
+        return super().run(
+            key, posterior, folder=folder, progress=progress, max_seconds=max_seconds
+        )
+
+    def widest(self, posterior: Posterior) -> Posterior:
+        """The posterior of the network with as many units as there is room for."""
+        model = posterior.model
+        network = widened(model.network, self.max_width)
+        data = posterior.data
+        return Posterior(network, model.prior, model.likelihood, (data.x, data.y, data.weight))
+
+    def _target(self, posterior: Posterior) -> VariableWidth:
+        return VariableWidth(posterior.model, self.width_prior)
+
+    def _moves(self, posterior: Posterior) -> tuple[str, ...]:
+        if self.moves is not None:
+            return self.moves
+        is_normal = isinstance(posterior.model.likelihood, Normal)
+        return ("collapsed",) if is_normal else ("informed",)
+
+    def _move_settings(self) -> tuple[tuple[str, Any], ...]:
+        return (
+            ("num_integration_steps", self.num_integration_steps),
+            ("num_temperatures", self.num_temperatures),
+            ("split_std", self.split_std),
+        )
+
+    def _check(self, posterior: Posterior) -> None:
+        """Refuse what cannot be run, before anything is compiled."""
+        model = posterior.model
+        if not isinstance(model.prior, Gaussian | TraceClass | HierarchicalGamma):
+            raise InputError(
+                f"The width can change under a Gaussian, trace-class or hierarchical prior, got "
+                f"{model.prior}."
+            )
+        target = self._target(posterior)
+        self._initial_widths(posterior)
+        tuning = {"step_size": 1.0, "inverse_mass": jnp.ones(1)}
+        for name in self._moves(posterior):
+            build_move(name, target, 0, tuning=tuning, settings=dict(self._move_settings()))
+
+    def _initial_widths(self, posterior: Posterior) -> Int[Array, "chain layer"]:
+        """One per chain, the same in all hidden layers.
+
+        Raises:
+            InputError: for widths outside the support, or another number of them than chains.
+        """
+        layers = posterior.model.template(posterior.data).network
+        room = largest_widths(layers)
+        supports = [np.flatnonzero(np.isfinite(self.width_prior.log_probs(k))) for k in room]
+        if self.initial_widths is None:
+            places = np.linspace(0, 1, self.num_chains) if self.num_chains > 1 else np.array([0.5])
+            spread = [
+                support[np.round(places * (len(support) - 1)).astype(int)] for support in supports
+            ]
+            return jnp.asarray(np.stack(spread, axis=-1), jnp.int32)
+        if len(self.initial_widths) != self.num_chains:
+            raise InputError(
+                f"There are {self.num_chains} chains but {len(self.initial_widths)} initial "
+                "widths: give one per chain."
+            )
+        for width in self.initial_widths:
+            if any(width not in support for support in supports):
+                smallest, largest = supports[0][0], min(support[-1] for support in supports)
+                raise InputError(
+                    f"The initial width {width} is outside the support of the prior, {smallest} to "
+                    f"{largest}: start inside, or raise max_width."
+                )
+        widths = np.repeat(np.asarray(self.initial_widths)[:, None], len(room), axis=1)
+        return jnp.asarray(widths, jnp.int32)
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        key_start, key_step, key_warmup, key_sample = jax.random.split(key, 4)
+        target = self._target(posterior)
+        start = likeliest_draws(
+            jax.random.split(key_start, (self.num_chains, self.num_starts)),
+            self._initial_widths(posterior),
+            posterior.data,
+            target=target,
+        )
+        data = posterior.anchored(start[0])
+        recipe = self._recipe(posterior, target)
+        inverse_mass = jnp.full(posterior.num_weights, 0.1, start.dtype)
+        step_size = reasonable_step_size(
+            key_step, start, inverse_mass, data, log_density=posterior.log_density
+        )
+        adapter = window_adaptation(
+            float(step_size),
+            inverse_mass,
+            num_rounds=self._num_rounds(),
+            target_acceptance_rate=self.target_acceptance_rate,
+            add_draws=partial(add_active_draws, posterior),
+        )
+        warmup = self._warm_up(key_warmup, driver, recipe, start, data, adapter)
+        drawn = self._sample(
+            key_sample,
+            driver,
+            recipe,
+            warmup.positions,
+            data,
+            fixed(**tuned(warmup.memory)),
+            thinning=self.thinning or 1,
+        )
+        layers = posterior.unravel(jnp.asarray(drawn.positions)).network
+        width = np.asarray(count_active(layers).sum(axis=-1), float)
+        return drawn._replace(scalars=drawn.scalars | {"width": width})
+
+    def _recipe(self, posterior: Posterior, target: VariableWidth) -> Recipe:
+        lengths = {
+            "nuts": (("max_doublings", self.max_doublings),),
+            "hmc": (
+                ("max_integration_steps", self.max_integration_steps),
+                ("trajectory_length", self.trajectory_length),
+            ),
+        }
+        static = (
+            ("move_settings", self._move_settings()),
+            ("moves", self._moves(posterior)),
+            ("num_jumps", self.num_jumps),
+            ("target", target),
+            ("within", WITHIN[self.within]),
+            ("within_settings", lengths[self.within]),
+        )
+        return Recipe(transdimensional, posterior.log_density, static, fixed_cost=False)
+
+
+def widened(network: Any, max_width: int | None) -> Any:
+    """The network with `max_width` units in every hidden layer; None leaves it as it is.
+
+    Raises:
+        InputError: for a network that has no units to add or take away.
+    """
+    if isinstance(network, LeadingInputs):
+        return replace(network, network=widened(network.network, max_width))
+    if not isinstance(network, MLP):
+        raise InputError(
+            f"The width of {network} cannot change: 'transdimensional' needs an MLP, "
+            "models.MLP(num_outputs, hidden=(50,))."
+        )
+    if not network.hidden:
+        raise InputError("A linear model has no hidden units to add: give hidden=(50,), say.")
+    return (
+        network
+        if max_width is None
+        else replace(network, hidden=(max_width,) * len(network.hidden))
+    )
+
+
+@partial(jax.jit, static_argnames="target")
+def likeliest_draws(
+    keys: Key[Array, "chain start"],
+    widths: Int[Array, "chain layer"],
+    data: Data,
+    *,
+    target: VariableWidth,
+) -> Float[Array, "chain weight"]:
+    """Of some draws from the prior at a chain's widths the likeliest, as flat positions."""
+
+    def draw(key: PRNGKeyArray, widths: Int[Array, " layer"]) -> tuple[Array, Array]:
+        key_model, key_weights = jax.random.split(key)
+        params = target.model.sample_prior(key_model, data)
+        weights = normal_sample(key_weights, params.network, target.stds(params, widths))
+        params = params._replace(network=only_active(weights, widths))
+        log_likelihood = target.log_likelihood(params, data)
+        return ravel_pytree(params)[0], jnp.nan_to_num(log_likelihood, nan=-jnp.inf)
+
+    def best(keys: Key[Array, " start"], widths: Int[Array, " layer"]) -> Array:
+        positions, log_likelihoods = jax.vmap(draw, (0, None))(keys, widths)
+        return positions[jnp.argmax(log_likelihoods)]
+
+    return jax.lax.map(lambda chain: best(*chain), (keys, widths))
+
+
+def add_active_draws(
+    posterior: Posterior, memory: Memory, draws: Float[np.ndarray, "chain draw weight"]
+) -> Memory:
+    """Squared deviations of a round's active weights, shared by all units of a layer.
+
+    Units change their places, and a slot that is seldom active says little: weights of one kind (of
+    one input, to one output) have one variance. Deviations are from a chain's mean of the round.
+    """
+    params = posterior.unravel(jnp.asarray(draws))
+    widths = count_active(params.network)
+    mask = jax.vmap(jax.vmap(activity))(params.network, widths)
+    last = len(params.network) - 1
+
+    def of_layer(index: int, layer: Any, active: Any) -> Any:
+        into, out = index > 0, index < last
+        kernel = pooled(
+            layer.kernel, active.kernel, ((-2,) if into else ()) + ((-1,) if out else ())
+        )
+        return type(layer)(kernel, pooled(layer.bias, active.bias, (-1,) if out else ()))
+
+    network = tuple(
+        of_layer(index, layer, active)
+        for index, (layer, active) in enumerate(zip(params.network, mask, strict=True))
+    )
+    always = lambda leaf: pooled(leaf, jnp.ones(leaf.shape, bool), ())  # noqa: E731
+    others = jax.tree.map(always, params._replace(network=()))
+    variance = np.asarray(ravel_pytree(others._replace(network=network))[0])
+    chains, steps, _ = draws.shape
+    count = chains * (steps - 1)
+    return memory._replace(
+        sum_of_squares=memory.sum_of_squares + count * variance,
+        degrees_of_freedom=memory.degrees_of_freedom + count,
+    )
+
+
+def pooled(values: Any, is_active: Any, shared: tuple[int, ...]) -> Any:
+    """Variance within chains of (chain, draw, ...) where active, over chains and shared axes."""
+    count = jnp.sum(is_active, axis=1)
+    mean = jnp.sum(values, axis=1) / jnp.maximum(count, 1)
+    squares = jnp.sum(jnp.where(is_active, (values - mean[:, None]) ** 2, 0.0), axis=1)
+    axes = (0, *shared)
+    total = jnp.sum(squares, axis=axes, keepdims=True)
+    degrees = jnp.sum(jnp.maximum(count - 1, 0), axis=axes, keepdims=True)
+    return jnp.broadcast_to(total / jnp.maximum(degrees, 1), squares.shape)[0]

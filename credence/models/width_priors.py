@@ -1,0 +1,69 @@
+"""Priors over the number of units of a hidden layer."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy import stats
+
+from credence.errors import InputError
+from credence.models.priors import require_positive
+
+SHAPES = ("uniform", "poisson", "geometric")
+
+
+@dataclass(frozen=True)
+class WidthPrior:
+    """p(k) for k = smallest, ..., largest, normalised there.
+
+        uniform:    p(k) constant
+        poisson:    p(k) proportional to mean^k / k!
+        geometric:  p(k) proportional to (1 - 1 / mean)^k
+
+    Args:
+        shape: one of the above.
+        mean: of the law on k >= 0 (poisson) or k >= 1 (geometric) before it is truncated; not
+            used by "uniform".
+        smallest: no width below it.
+    Raises:
+        InputError: for an unknown shape, a mean that is no mean of such a law, or smallest < 1.
+    """
+
+    shape: str = "uniform"
+    mean: float = 8.0
+    smallest: int = 1
+
+    def __post_init__(self) -> None:
+        if self.shape not in SHAPES:
+            raise InputError(
+                f"Unknown prior over widths {self.shape!r}: use one of {', '.join(SHAPES)}."
+            )
+        require_positive(mean=self.mean)
+        if self.shape == "geometric" and not self.mean > 1:
+            raise InputError(f"A geometric law on 1, 2, ... has a mean > 1, got {self.mean}.")
+        if self.smallest < 1:
+            raise InputError(f"A hidden layer has at least one unit, got smallest={self.smallest}.")
+
+    def log_probs(self, largest: int) -> Float[np.ndarray, " width"]:
+        """log p(k) for k = 0, ..., largest + 1, in nats: -inf outside the support.
+
+        Both ends are there so that a step out of the support finds its probability, zero.
+
+        Raises:
+            InputError: where the support is empty.
+        """
+        if largest < self.smallest:
+            raise InputError(
+                f"There is no width between {self.smallest} and {largest}: the largest width must "
+                "be at least the smallest."
+            )
+        width = np.arange(largest + 2)
+        if self.shape == "poisson":
+            log_prob = stats.poisson.logpmf(width, self.mean)
+        elif self.shape == "geometric":
+            log_prob = width * np.log1p(-1 / self.mean)
+        else:
+            log_prob = np.zeros(len(width))
+        is_supported = (width >= self.smallest) & (width <= largest)
+        log_prob = np.where(is_supported, log_prob, -np.inf)
+        return log_prob - np.logaddexp.reduce(log_prob)

@@ -1,0 +1,180 @@
+"""R5: the whole kernel by Geweke's joint test, and the planted ratio of the thesis.
+
+(widths, weights, noise) from the prior, data from them, some sweeps on these data: what comes out
+must be the prior again (Geweke, "Getting it right", 2004; independent replicates, so that standard
+errors are honest).
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+from scipy import stats
+
+from credence.errors import InputError
+from credence.kernels.blackjax_kernels import hmc, nuts
+from credence.kernels.transdimensional import MOVES, transdimensional
+from credence.kernels.variable_width import Point, VariableWidth
+from credence.models import Categorical, Gaussian, HierarchicalGamma, Normal
+from credence.posterior import Data, flat_log_density
+
+from .widths import (
+    chi_squared,
+    count_widths,
+    hamiltonian,
+    in_chunks,
+    jitted,
+    move_of,
+    network_target,
+    prior_point,
+    prior_scores,
+    sandwich_without_p,
+)
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+NUM_REPLICATES, NUM_SWEEPS, LARGEST = 3000, 8, 8
+X = np.random.default_rng(0).normal(size=(20, 2))
+HMC = (("max_integration_steps", 8), ("trajectory_length", 0.8))
+BRIDGE = (("num_integration_steps", 3), ("num_temperatures", 3), ("split_std", 0.7))
+
+
+def blank(target: VariableWidth) -> Data:
+    """Data of the right shape."""
+    is_label = isinstance(target.model.likelihood, Categorical)
+    y = jnp.zeros(len(X), jnp.int32) if is_label else jnp.zeros((len(X), 1))
+    return Data(jnp.asarray(X), y, jnp.ones(len(X)))
+
+
+def sweeps(target: VariableWidth, moves: tuple[str, ...], within: Any = hmc) -> Any:
+    """(key, point, data) -> point after some steps of the kernel."""
+    size = sum(leaf.size for leaf in jax.tree.leaves(target.model.template(blank(target))))
+    build: Any = transdimensional
+    kernel = build(
+        flat_log_density(target.model), target=target, within=within,
+        within_settings=HMC if within is hmc else (("max_doublings", 4),), moves=moves,
+        num_jumps=3, move_settings=BRIDGE, step_size=0.1, inverse_mass=jnp.ones(size),
+    )  # fmt: skip
+
+    def run(key: Any, point: Point, data: Data) -> Point:
+        state = kernel.init(ravel_pytree(point.params)[0], data)
+        step = lambda state, key: kernel.step(key, state, data)  # noqa: E731
+        state, info = jax.lax.scan(step, state, jax.random.split(key, NUM_SWEEPS))
+        params = target.model.unravel(state.position, data)
+        ended = Point(params, state.widths, target.log_likelihood(params, data))
+        return ended, info
+
+    return run
+
+
+def geweke(target: VariableWidth, run: Any, num: int = NUM_REPLICATES) -> Any:
+    """Starts, ends and info of replicates, each with data of its own."""
+
+    def replicate(key: Any) -> Any:
+        key_prior, key_data, key_run = jax.random.split(key, 3)
+        data = blank(target)
+        start = prior_point(key_prior, target, data)
+        data = data._replace(y=target.model.simulate(key_data, start.params, data.x))
+        start = start._replace(log_likelihood=target.log_likelihood(start.params, data))
+        return start, run(key_run, start, data)
+
+    return jitted(partial(in_chunks, replicate))(jax.random.split(jax.random.key(5), num))
+
+
+def scores(target: VariableWidth, ends: Point) -> tuple[float, float, float]:
+    """chi-squared of widths, its p, worst |z| of weights (and of a learnt noise)."""
+    statistic, p = chi_squared(count_widths(ends.widths, LARGEST), np.full(LARGEST, 1 / LARGEST))
+    found = list(prior_scores(target, ends).values())
+    if isinstance(ends.params.likelihood, jax.Array):
+        uniform = stats.halfnorm.cdf(np.exp(ends.params.likelihood))
+        found.append((uniform.mean() - 0.5) * (12 * uniform.size) ** 0.5)
+    if isinstance(ends.params.prior, jax.Array):
+        uniform = stats.gamma.cdf(np.exp(ends.params.prior), 4.0, scale=1 / 4)
+        found += list((uniform.mean(axis=0) - 0.5) * (12 * len(uniform)) ** 0.5)
+    return statistic, p, max(map(abs, found))
+
+
+def is_noisy(points: Point) -> np.ndarray:
+    """Where a learnt noise is not so small that the test's one step size is too long."""
+    if not isinstance(points.params.likelihood, jax.Array):
+        return np.ones(len(points.widths), bool)
+    return np.exp(np.asarray(points.params.likelihood))[:, 0] > 0.5
+
+
+NOISY = network_target(largest=(LARGEST,), likelihood=Normal(noise_std=None))
+CLASSES = network_target(largest=(LARGEST,), likelihood=Categorical(0.5), num_outputs=3)
+FAN_IN = network_target(largest=(LARGEST,), prior=Gaussian(), likelihood=Normal(0.6))
+HYPER = network_target(
+    largest=(LARGEST,), prior=HierarchicalGamma(4.0, 4.0), likelihood=Normal(0.5)
+)
+CASES = [
+    pytest.param(NOISY, MOVES, hmc, id="all-moves-learnt-noise"),
+    pytest.param(CLASSES, ("informed", "split_merge"), hmc, id="classes"),
+    pytest.param(FAN_IN, ("informed", "collapsed"), nuts, id="fan-in-nuts"),
+    pytest.param(HYPER, ("informed", "collapsed", "plain"), hmc, id="precisions"),
+    *(pytest.param(NOISY, (name,), hmc, marks=pytest.mark.slow, id=name) for name in MOVES),
+]
+
+
+@pytest.mark.parametrize(("target", "moves", "within"), CASES)
+def test_joint_law_is_invariant(target: Any, moves: tuple[str, ...], within: Any) -> None:
+    starts, (ends, info) = geweke(target, sweeps(target, moves, within))
+    statistic, p, worst = scores(target, ends)
+    rate = info.num_jumps_accepted.sum() / info.num_jumps.sum()
+    print(f"{moves}: chi2_7 {statistic:.1f} (p {p:.2g}), worst z {worst:.1f}, rate {rate:.3f}")
+    assert p > 1e-4
+    assert worst < 4.5
+    assert np.mean(np.asarray(info.is_finite)[is_noisy(starts) & is_noisy(ends)]) > 0.98
+    assert np.mean(starts.widths != ends.widths) > 0.3, "it moves"
+    assert np.mean(info.acceptance_rate) > 0.5
+
+
+def test_planted_sandwich_without_the_steps_is_caught() -> None:
+    target = network_target(largest=(LARGEST,), likelihood=Normal(1.0))
+    one = partial(
+        sandwich_without_p,
+        target=target,
+        move=move_of("plain", target, blank(target)),
+        step=partial(
+            hamiltonian,
+            target,
+            inverse_mass=jnp.ones(4 * LARGEST + 1),
+            step_size=0.07,
+            num_steps=12,
+        ),
+    )
+
+    def run(key: Any, point: Point, data: Data) -> Point:
+        step = lambda point, key: (one(key, point, data)[0], None)  # noqa: E731
+        return jax.lax.scan(step, point, jax.random.split(key, NUM_SWEEPS))[0]
+
+    statistic, _, worst = scores(target, geweke(target, run)[1])
+    print(f"planted sandwich: chi2_7 {statistic:.1f}, worst z {worst:.0f}")
+    assert worst > 8
+
+
+def build(**changed: Any) -> Any:
+    """A kernel with one setting changed."""
+    kernel: Any = transdimensional
+    settings = {"target": NOISY, "within": hmc, "step_size": 0.1, "inverse_mass": jnp.ones(33)}
+    return kernel(flat_log_density(NOISY.model), **settings | changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"moves": ("inform",)}, "Did you mean 'informed'"),
+        ({"moves": ()}, "at least one kind"),
+        ({"step_size": 0.0}, "step_size must be > 0"),
+        ({"target": CLASSES, "moves": ("collapsed",)}, "needs Gaussian noise"),
+        ({"moves": ("annealed",), "move_settings": (("num_temperatures", 0),)}, "temperature"),
+        ({"moves": ("split_merge",), "move_settings": (("split_std", 0.0),)}, "split_std"),
+    ],
+)
+def test_bad_settings_are_refused(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        build(**changed)
