@@ -10,7 +10,7 @@ The kernel is k = exp(-d^2) + exp(-2 d^2), as in the paper's code, never fitted 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -49,7 +49,7 @@ class Mixture:
 
     centres: tuple[tuple[float, float], ...]
     std: float
-    log_density: Callable[..., Float[Array, ""]] = gaussians_log_density
+    log_density: Callable[..., Float[Array, ""]] = field(default=gaussians_log_density, repr=False)
 
     @property
     def data(self) -> Data:
@@ -94,7 +94,7 @@ class Rings:
 
     radii: tuple[float, ...]
     std: float
-    log_density: Callable[..., Float[Array, ""]] = rings_log_density
+    log_density: Callable[..., Float[Array, ""]] = field(default=rings_log_density, repr=False)
 
     @property
     def data(self) -> Data:

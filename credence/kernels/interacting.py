@@ -96,7 +96,8 @@ def interacting(
             "ar"  X' = Y'^j,  j uniform, accepted with probability min(1, G(Y'^j) / G(X)).
 
     With pi K = pi and eta Q = eta, pi is invariant as N -> inf. "bg" has a bias of O(1/N) for any
-    Q; "ar" has none where the Y are fresh and independent, otherwise O(1/N) from their memory.
+    Q; "ar" has none where the Y are fresh, independent and not remembered (num_past = 1), otherwise
+    O(1/N) from their memory, the larger the slower they move.
     G must be bounded: one particle has all the weight where eta has lighter tails than pi, and
     `potential_ess` shows it.
 
@@ -159,7 +160,7 @@ def interacting(
             jump_acceptance_rate,
             is_jump,
             is_jump & is_accepted,
-            effective_sample_size(cloud.log_potential.ravel()),
+            jnp.nan_to_num(effective_sample_size(cloud.log_potential.ravel())),
             info.is_finite & partner_info.is_finite & jnp.isfinite(newest),
             values,
             gradients,
@@ -257,7 +258,7 @@ class _System(NamedTuple):
         """The past with the newest Y in place of the oldest."""
         new = self.target.init(partner, data)
         log_potential = self.log_potential(new, data)
-        newest = Past(new, jnp.where(jnp.isnan(log_potential), -jnp.inf, log_potential))
+        newest = Past(new, jnp.where(jnp.isfinite(log_potential), log_potential, -jnp.inf))
         slot = state.num_steps % state.past.log_potential.shape[0]
         return jax.tree.map(lambda ring, leaf: ring.at[slot].set(leaf), state.past, newest)
 

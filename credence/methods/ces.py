@@ -82,8 +82,8 @@ class CES(Chains):
     num_warmup and thinning count evaluations of the likelihood:
         calibration: "mode", every chain's own; or the draws of "sghmc", as published, or "pcn".
         num_calibration: draws per chain for the emulator to learn from; a fifth is held out.
-        num_refinements: rounds in which the emulator's chain leads to as many more draws, and the
-            emulator learns from them too; 0 as published.
+        num_refinements: rounds in which the emulator's chain, half as long as the warm-up, leads to
+            as many more draws, and the emulator learns from them too; 0 as published.
         emulator: an emulator, or the name of one of `emulators.EMULATORS`.
         sampler: of the emulator's chain: "hmc" or "nuts" along its gradient, "pcn", or, without
             correction, "sghmc".
@@ -209,7 +209,8 @@ class CES(Chains):
         """
         key_move, key_evaluate = jax.random.split(key)
         with target.driver.part(name, budget_share=0.5):
-            found = self._warmed_up(
+            shorter = replace(self, num_warmup=max(1, self.num_warmup // 2))
+            found = shorter._warmed_up(
                 key_move, emulated, points, target, is_exact=True, keep_draws=True
             )
             newest = found.draws[:, -self.num_calibration :]

@@ -25,7 +25,12 @@ from credence.methods.langevin import one_leapfrog
 from credence.methods.mutation import check_name
 from credence.methods.reference import prior_reference
 from credence.methods.tuning import Memory as Window
-from credence.methods.tuning import first_window_adaptation, metric_ends, tuned
+from credence.methods.tuning import (
+    first_window_adaptation,
+    metric_ends,
+    tuned,
+    window_adaptation,
+)
 from credence.models.priors import require_positive
 from credence.posterior import Data, Posterior
 from credence.run import Adapter, Driver, PhaseResult
@@ -62,7 +67,7 @@ class Interacting(Method):
 
     Args:
         jump: "ar", accept-reject: no bias from the number of particles where partners are drawn
-            afresh, little otherwise; or "bg", Boltzmann-Gibbs, with a bias of O(1 / particles).
+            afresh and num_past is 1; or "bg", Boltzmann-Gibbs, with a bias of O(1 / particles).
         jump_probability: in (0, 1); .1 as in the paper.
         target_jump_rate: share of all steps that should be accepted jumps; the warm-up then tunes
             jump_probability, between .01 and .5. None keeps what is given.
@@ -136,11 +141,16 @@ class Interacting(Method):
         for name in ("jump_probability", "target_jump_rate", "target_acceptance_rate"):
             share = getattr(self, name)
             if share is not None and not 0 < share < 1:
-                raise InputError(f"{name} must be between 0 and 1, got {share}.")
-        if self.temperature is not None and not self.temperature > 1:
+                raise InputError(f"{name} must be strictly between 0 and 1, got {share}.")
+        if self.target_jump_rate is not None and self.target_jump_rate > PROBABILITIES[1]:
             raise InputError(
-                f"temperature must be > 1, got {self.temperature}: at 1 partners live on the "
-                "posterior itself, and below their tails are too light."
+                f"target_jump_rate must be at most {PROBABILITIES[1]}, the largest probability of "
+                f"a jump, got {self.target_jump_rate}."
+            )
+        if self.temperature is not None and not 1 < self.temperature < np.inf:
+            raise InputError(
+                f"temperature must be > 1 and finite, got {self.temperature}: at 1 partners live "
+                "on the posterior itself, and below their tails are too light."
             )
         if self.auxiliary_kernel == "fresh" and self.auxiliary == "tempered":
             raise InputError(
@@ -272,6 +282,8 @@ def _from_prior(method: Interacting, posterior: Posterior, found: Settings) -> S
     return {"step_size": step_size, "reference_mean": mean, "reference_std": std}
 
 
+FIRST_PCN_STEP = 0.3
+"""Of the warm-up."""
 FAMILIES = {
     "hmc": _Family(leapfrogs, _trajectory, 0.8),
     "mala": _Family(one_leapfrog, _metric, 0.574),
@@ -318,14 +330,7 @@ class _System(NamedTuple):
         num_rounds = self.method._num_rounds()
         key_particles, key_partners = jax.random.split(key)
         windows = [
-            first_window_adaptation(
-                each,
-                members,
-                data,
-                log_density=self.posterior.log_density,
-                num_rounds=num_rounds,
-                target_acceptance_rate=self._target(name),
-            )
+            self._window(each, name, members, data)
             for each, name in (
                 (key_particles, self.method.kernel),
                 (key_partners, self.method._mover),
@@ -356,6 +361,28 @@ class _System(NamedTuple):
 
         first = Memory(particles.memory, partners.memory, zero, zero)
         return Adapter(first, settings, update)
+
+    def _window(
+        self, key: PRNGKeyArray, name: str, members: Float[Array, "particle weight"], data: Data
+    ) -> Adapter:
+        """Tunes a linear kernel: its step size, and a metric if it has one."""
+        num_rounds, target = self.method._num_rounds(), self._target(name)
+        if name == "pcn":
+            return window_adaptation(
+                FIRST_PCN_STEP,
+                jnp.ones(members.shape[1], members.dtype),
+                num_rounds=num_rounds,
+                target_acceptance_rate=target,
+                add_draws=lambda memory, draws: memory,  # it has no metric
+            )
+        return first_window_adaptation(
+            key,
+            members,
+            data,
+            log_density=self.posterior.log_density,
+            num_rounds=num_rounds,
+            target_acceptance_rate=target,
+        )
 
     def tuned(self, memory: Memory) -> Settings:
         """What the warm-up found."""

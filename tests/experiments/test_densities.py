@@ -136,3 +136,9 @@ def test_long_runs_end_at_the_density(label: str) -> None:
     assert abs(np.mean(ends)) < 0.004
     if label.startswith("AR"):
         assert abs(z) < 4.5
+
+
+def test_runs_are_found_again_by_another_process() -> None:
+    """What names a run holds no address."""
+    for target in TARGETS:
+        assert " at 0x" not in repr(target)

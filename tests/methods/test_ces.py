@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from exact import linear_regression
 from jaxtyping import PRNGKeyArray
+from scipy.optimize import nnls
 
 from credence.clock import CompileClock
 from credence.diagnostics.importance import hellinger, pareto_smoothed
@@ -347,12 +348,20 @@ class TestEmulators:
         design, usual = rng.normal(size=(30, 8)), np.full(8, 0.5)
         target = design @ np.maximum(rng.normal(size=8), 0) + 0.1 * rng.normal(size=30)
         equations = Equations(design.T @ design, design.T @ target, target @ target)
-        (found,) = coreset.nonnegative(equations, usual, np.array([0.1]))
+        found = coreset.nonnegative(equations, equations, usual, np.array([0.1]))
         slope = equations.gram @ found - equations.moment + 0.1 * (found - usual)
         assert np.all(found >= 0)
         assert np.all(slope > -1e-8)
         np.testing.assert_allclose(slope * found, 0, atol=1e-8)
         assert 0 < np.sum(found == 0) < 8
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_pivoting_finds_what_scipy_finds(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        design, target = rng.normal(size=(60, 50)), rng.normal(size=60)
+        found = coreset.nonnegative_minimum(design.T @ design, design.T @ target)
+        np.testing.assert_allclose(found, nnls(design, target)[0], atol=1e-9)
+        assert 10 < np.sum(found == 0) < 40
 
     def test_rows_are_chosen_without_repetition(self) -> None:
         chosen = taylor.some_rows(jax.random.key(0), regression().data, 50)

@@ -178,10 +178,12 @@ def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
     ("settings", "message"),
     [
         ({"num_particles": 1}, "at least 2, got 1"),
-        ({"jump_probability": 0.0}, "jump_probability must be between 0 and 1, got 0.0"),
-        ({"jump_probability": 1.0}, "jump_probability must be between 0 and 1, got 1.0"),
-        ({"jump_probability": float("nan")}, "jump_probability must be between 0 and 1"),
-        ({"target_jump_rate": 1.2}, "target_jump_rate must be between 0 and 1"),
+        ({"jump_probability": 0.0}, "jump_probability must be strictly between 0 and 1, got 0.0"),
+        ({"jump_probability": 1.0}, "jump_probability must be strictly between 0 and 1, got 1.0"),
+        ({"jump_probability": float("nan")}, "jump_probability must be strictly between 0 and 1"),
+        ({"target_jump_rate": 0.9}, "target_jump_rate must be at most 0.5"),
+        ({"temperature": float("inf")}, "temperature must be > 1 and finite"),
+        ({"target_jump_rate": 1.2}, "target_jump_rate must be strictly between 0 and 1"),
         ({"jump": "BG"}, "Unknown jump 'BG': choose one of bg, ar"),
         ({"kernel": "nuts"}, "Unknown kernel 'nuts': choose one of hmc, mala, pcn"),
         ({"auxiliary": "posterior"}, "Unknown auxiliary density 'posterior'"),
@@ -197,6 +199,14 @@ def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
 def test_refusals_are_sentences(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Interacting(**settings)
+
+
+def test_pcn_is_tuned_to_its_acceptance_rate() -> None:
+    """Its step size has no metric to follow."""
+    method = replace(SMALL, kernel="pcn", num_particles=16, num_warmup=500, num_draws=100)
+    scalars = method.run(1, PROBLEM.posterior).scalars
+    for name in ("acceptance_rate", "auxiliary_acceptance_rate"):
+        assert abs(np.mean(scalars[name]) - 0.234) < 0.06
 
 
 def test_pcn_needs_a_gaussian_prior() -> None:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
-from scipy.optimize import nnls
+from scipy.linalg import solve
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 
@@ -22,7 +22,7 @@ from credence.models.priors import require_positive
 from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_prior
 from credence.run import Adapter, Driver
 
-PENALTIES = 10.0 ** np.arange(-5.0, 0.0)
+PENALTIES = 10.0 ** np.arange(-6.0, 0.0)
 """Ridge penalties tried, in units of the Gram matrix's mean diagonal."""
 CANDIDATES = 50
 """Rows per input among which the inputs are chosen."""
@@ -54,18 +54,20 @@ class Coreset(Emulator):
     any number of rows.
 
     Args:
-        num_inputs: of pseudo-observations.
+        num_inputs: of pseudo-observations; None takes one for 50 rows, 200 to 600.
         num_draws: of the calibration, the last of all chains, whose gradients on all rows are
             computed.
     """
 
     name: str = field(default="coreset", init=False)
 
-    num_inputs: int = 300
-    num_draws: int = 400
+    num_inputs: int | None = None
+    num_draws: int = 200
 
     def __post_init__(self) -> None:
-        require_positive(num_inputs=self.num_inputs, num_draws=self.num_draws)
+        require_positive(
+            num_inputs=1 if self.num_inputs is None else self.num_inputs, num_draws=self.num_draws
+        )
 
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
@@ -86,9 +88,8 @@ class Coreset(Emulator):
         """What the likeliest weights expect at inputs that stand for all rows."""
         flat = points.positions.reshape(-1, posterior.num_weights)
         likeliest = jnp.asarray(flat[np.argmax(points.log_densities)])
-        chosen, counts = spread_out(
-            key, np.asarray(data.x), np.asarray(data.weight), self.num_inputs
-        )
+        num_inputs = self.num_inputs or int(np.clip(len(data.x) // 50, 200, 600))
+        chosen, counts = spread_out(key, np.asarray(data.x), np.asarray(data.weight), num_inputs)
         x = jnp.asarray(np.asarray(data.x)[chosen])
         expected = every_label if data.y.ndim == 1 else to_both_sides
         y, shares = expected(likeliest, x, data, model=posterior.model)
@@ -244,7 +245,7 @@ def solved(
     *,
     model: BayesianModel,
 ) -> Float[np.ndarray, "input target"]:
-    """Weights >= 0 of the pseudo-observations, by the penalty that leaves least at held-out draws.
+    """Weights >= 0 of the pseudo-observations, by the penalty that suits held-out draws.
 
     The penalty on a change is in proportion to 1 / weight before: what stands for many rows moves.
 
@@ -268,8 +269,8 @@ def solved(
 
     held_out, fit = equations(slice(count)), equations(slice(count, None))
     penalties = float(np.mean(np.diag(fit.gram))) * PENALTIES
-    best = min(nonnegative(fit, before / scale, penalties), key=held_out.squared_error)
-    return (scale * best).reshape(rows.weight.shape)
+    found = nonnegative(fit, held_out, before / scale, penalties)
+    return (scale * found).reshape(rows.weight.shape)
 
 
 @partial(jax.jit, static_argnames="model")
@@ -306,15 +307,46 @@ def row_products(
 
 
 def nonnegative(
-    equations: Equations,
+    fit: Equations,
+    held_out: Equations,
     before: Float[np.ndarray, " term"],
     penalties: Float[np.ndarray, " penalty"],
-) -> list[Float[np.ndarray, " term"]]:
-    """Least squares with weights >= 0, for ridge penalties towards the weights before."""
-    values, vectors = np.linalg.eigh(equations.gram)
-    found = []
-    for penalty in penalties:
-        roots = np.sqrt(np.maximum(values, 0) + penalty)
-        moment = vectors.T @ (equations.moment + penalty * before)
-        found.append(nnls(roots[:, None] * vectors.T, moment / roots)[0])
-    return found
+) -> Float[np.ndarray, " term"]:
+    """Least squares with weights >= 0 and a ridge towards the weights before.
+
+    The penalty is the one whose weights, of any sign, leave least of the held-out equations.
+    """
+    values, vectors = np.linalg.eigh(fit.gram)
+    values, rotated = np.maximum(values, 0), vectors.T @ fit.moment
+    ridge = vectors.T @ before
+
+    def coordinates(penalty: float) -> Float[np.ndarray, " term"]:
+        return (rotated + penalty * ridge) / (values + penalty)
+
+    best = min(penalties, key=lambda each: held_out.squared_error(vectors @ coordinates(each)))
+    gram = (vectors * (values + best)) @ vectors.T  # of single precision: some values were below 0
+    return nonnegative_minimum(gram, fit.moment + best * before)
+
+
+def nonnegative_minimum(
+    gram: Float[np.ndarray, "term term"], moment: Float[np.ndarray, " term"]
+) -> Float[np.ndarray, " term"]:
+    """Minimum of v . gram v / 2 - moment . v over v >= 0, gram positive definite.
+
+    Block principal pivoting: Portugal, Judice & Vicente, "A comparison of block pivoting and
+    interior-point algorithms for linear least squares problems with nonnegative variables" (1994).
+    `scipy.optimize.nnls` frees one term at a time, from none; here nearly all are free in the end.
+    """
+    is_free, fewest, patience = np.ones(len(moment), bool), len(moment) + 1, 3
+    while True:
+        v = np.zeros(len(moment))
+        v[is_free] = solve(gram[np.ix_(is_free, is_free)], moment[is_free], assume_a="pos")
+        slope = gram @ v - moment
+        is_wrong = np.where(is_free, v < 0, slope < -1e-10 * np.abs(moment).max())
+        if not np.any(is_wrong):
+            return v
+        patience = 3 if np.sum(is_wrong) < fewest else patience - 1
+        fewest = min(fewest, int(np.sum(is_wrong)))
+        if patience < 0:  # one at a time, which cannot go round in circles
+            is_wrong &= np.arange(len(v)) == np.flatnonzero(is_wrong)[-1]
+        is_free ^= is_wrong
