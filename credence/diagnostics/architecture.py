@@ -40,12 +40,18 @@ def width_posterior(
     """Shares of the draws at each width.
 
     Args:
-        widths: an ensemble's scalar "width".
+        widths: an ensemble's scalar "width", units of all hidden layers together.
         max_width: the largest to list; by default the largest seen.
     Raises:
-        ValueError: for fewer than 4 draws per chain, or values that are not finite.
+        ValueError: for fewer than 4 draws per chain, values that are not finite, or widths above
+            max_width.
     """
     widths = finite("widths", widths)
+    if max_width is not None and widths.max() > max_width:
+        raise ValueError(
+            f"max_width={max_width} leaves out widths up to {int(widths.max())}: with several "
+            "hidden layers a width counts the units of all of them."
+        )
     listed = np.arange(1, int(max_width or widths.max()) + 1)
     is_there = (widths[..., None] == listed).astype(float)
     probabilities = is_there.mean(axis=(0, 1))

@@ -1,5 +1,6 @@
 """Collapsed birth and death: the output layer is integrated out, then drawn exactly."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -114,10 +115,11 @@ def regression(target: VariableWidth, params: Params, widths: Widths, data: Data
     def of_target(y: Array, noise: Array, stds: Array) -> tuple[Array, Array, Array]:
         root_weight = jnp.sqrt(data.weight) / noise
         design = features * stds * root_weight[:, None]
-        precision = jnp.eye(len(stds), dtype=stds.dtype) + design.T @ design
+        exactly = partial(jnp.matmul, precision="highest")  # accelerators round by default
+        precision = jnp.eye(len(stds), dtype=stds.dtype) + exactly(design.T, design)
         root = jnp.linalg.cholesky(precision)
-        mean = cho_solve((root, True), design.T @ (root_weight * y))
-        return mean, root, (root_weight * y - design @ mean) ** 2
+        mean = cho_solve((root, True), exactly(design.T, root_weight * y))
+        return mean, root, (root_weight * y - exactly(design, mean)) ** 2
 
     return Regression(*jax.vmap(of_target)(data.y.T, scale.T, all_stds), all_stds)
 

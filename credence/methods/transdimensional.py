@@ -41,7 +41,8 @@ WITHIN: dict[str, Callable[..., Any]] = {"nuts": nuts, "hmc": hmc}
 
 @dataclass(frozen=True, kw_only=True)
 class Transdimensional(Chains):
-    """Chains over the widths and weights of a network.
+    """Chains over the widths and weights of a network, started from draws of the prior: `training`
+    is not used.
 
     An iteration is `num_jumps` births or deaths of a unit, then one step of all weights. Members of
     the ensemble are networks of the largest width whose inactive units are zero: their predictions
@@ -51,7 +52,7 @@ class Transdimensional(Chains):
         max_width: units there is room for in every hidden layer; by default the network's own.
         width_prior: over the number of units of a hidden layer.
         moves: kinds of jump, all equally likely, of `kernels.transdimensional.MOVES`. By default
-            "collapsed" for normal noise and one target or few, "informed" otherwise.
+            "collapsed" for normal noise, "informed" otherwise.
         num_jumps: per iteration.
         within: "nuts" or "hmc", the step at fixed widths.
         max_doublings: of NUTS; max_integration_steps, trajectory_length: of HMC.
@@ -95,6 +96,9 @@ class Transdimensional(Chains):
         if self.within not in WITHIN:
             raise InputError(f"within must be one of {', '.join(WITHIN)}, got {self.within!r}.")
         if self.moves is not None:
+            if isinstance(self.moves, str):
+                raise InputError(f"moves are several names, got {self.moves!r}: ({self.moves!r},).")
+            object.__setattr__(self, "moves", tuple(self.moves))
             check_moves(self.moves)
         if self.max_width is not None:
             self.width_prior.log_probs(self.max_width)  # may refuse an empty support

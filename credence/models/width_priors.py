@@ -41,8 +41,12 @@ class WidthPrior:
         require_positive(mean=self.mean)
         if self.shape == "geometric" and not self.mean > 1:
             raise InputError(f"A geometric law on 1, 2, ... has a mean > 1, got {self.mean}.")
-        if self.smallest < 1:
-            raise InputError(f"A hidden layer has at least one unit, got smallest={self.smallest}.")
+        if not np.isfinite(self.mean):
+            raise InputError(f"The mean of a prior over widths must be finite, got {self.mean}.")
+        if self.smallest < 1 or self.smallest != int(self.smallest):
+            raise InputError(
+                f"A hidden layer has at least one whole unit, got smallest={self.smallest}."
+            )
 
     def log_probs(self, largest: int) -> Float[np.ndarray, " width"]:
         """log p(k) for k = 0, ..., largest + 1, in nats: -inf outside the support.

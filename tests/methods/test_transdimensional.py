@@ -246,3 +246,14 @@ def test_widths_agree_with_the_evidence_of_each() -> None:
     print(f"jumps {np.round(means.mean(axis=1), 3)}, evidence {np.round(exact, 3)}")
     print(f"z {np.round(z, 1)}")
     assert z.max() < 4.5
+
+
+def test_moves_may_be_a_list_and_not_a_string() -> None:
+    assert Transdimensional(moves=["plain"]) == Transdimensional(moves=("plain",))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match="moves are several names, got 'plain'"):
+        Transdimensional(moves="plain")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_summary_leaves_no_width_out() -> None:
+    with pytest.raises(ValueError, match="leaves out widths up to 9"):
+        width_posterior(np.full((2, 8), 9.0), 8)
