@@ -5,7 +5,7 @@ Green, "Reversible jump Markov chain Monte Carlo computation and Bayesian model 
 with a sweep that leaves the posterior invariant: see `credence.kernels.transdimensional`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -72,7 +72,7 @@ class Transdimensional(Chains):
 
     max_width: int | None = None
     width_prior: WidthPrior = field(default=WidthPrior())
-    moves: tuple[str, ...] | None = None
+    moves: Sequence[str] | None = None
     num_jumps: int = 10
     within: str = "nuts"
     max_doublings: int = 8
@@ -99,7 +99,7 @@ class Transdimensional(Chains):
             if isinstance(self.moves, str):
                 raise InputError(f"moves are several names, got {self.moves!r}: ({self.moves!r},).")
             object.__setattr__(self, "moves", tuple(self.moves))
-            check_moves(self.moves)
+            check_moves(tuple(self.moves))
         if self.max_width is not None:
             self.width_prior.log_probs(self.max_width)  # may refuse an empty support
 
@@ -136,7 +136,7 @@ class Transdimensional(Chains):
 
     def _moves(self, posterior: Posterior) -> tuple[str, ...]:
         if self.moves is not None:
-            return self.moves
+            return tuple(self.moves)
         is_normal = isinstance(posterior.model.likelihood, Normal)
         return ("collapsed",) if is_normal else ("informed",)
 

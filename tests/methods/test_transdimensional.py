@@ -249,9 +249,9 @@ def test_widths_agree_with_the_evidence_of_each() -> None:
 
 
 def test_moves_may_be_a_list_and_not_a_string() -> None:
-    assert Transdimensional(moves=["plain"]) == Transdimensional(moves=("plain",))  # pyright: ignore[reportArgumentType]
+    assert Transdimensional(moves=["plain"]) == Transdimensional(moves=("plain",))
     with pytest.raises(InputError, match="moves are several names, got 'plain'"):
-        Transdimensional(moves="plain")  # pyright: ignore[reportArgumentType]
+        Transdimensional(moves="plain")
 
 
 def test_a_summary_leaves_no_width_out() -> None:
