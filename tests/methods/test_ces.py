@@ -495,6 +495,15 @@ def test_bad_networks_are_refused() -> None:
         Network(target="all")
 
 
+def test_draws_that_never_moved_say_nothing_good_of_an_emulator() -> None:
+    posterior = regression()
+    points, data = near(posterior, num_draws=20)
+    with Driver() as driver:
+        emulated = Taylor().fit(jax.random.key(0), points, posterior, data, driver)
+    stuck = Points(*(np.repeat(part[:, :1], 5, axis=1) for part in points))
+    assert error_of(emulated, stuck).nats == np.inf
+
+
 def test_a_hopeless_emulator_is_refused_with_advice() -> None:
     with pytest.raises(HopelessEmulator, match=r"more than max_error=1e-06.*Use more"):
         small(max_error=1e-6, emulator=Taylor(num_rows=2, order=0))

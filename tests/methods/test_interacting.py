@@ -191,7 +191,7 @@ def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
         ({"auxiliary_kernel": "fresh"}, "A tempered posterior has no exact draws"),
         ({"selection": "best"}, "Unknown selection 'best'"),
         ({"order": "both"}, "Unknown order 'both'"),
-        ({"temperature": 0.9}, "temperature must be > 1, got 0.9"),
+        ({"temperature": 0.9}, "temperature must be > 1 and finite, got 0.9"),
         ({"widening": 0.0}, "widening must be > 0"),
         ({"num_past": 0}, "num_past must be > 0"),
     ],
