@@ -1,7 +1,7 @@
 """What Credence raises when it must refuse: a sentence that says what was wrong, what was received
 and what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 
@@ -31,6 +31,16 @@ class Interrupted(CredenceError):
 
 class OutOfTime(Interrupted):
     """The time budget was spent before there was anything to return."""
+
+
+def check_name(what: str, name: str, known: Collection[str]) -> None:
+    """Refuse a name that is not among those known.
+
+    Raises:
+        InputError: with the names there are.
+    """
+    if name not in known:
+        raise InputError(f"Unknown {what} {name!r}: choose one of {', '.join(known)}.")
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:

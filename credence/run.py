@@ -56,8 +56,8 @@ class Adapter:
 
 
 def fixed(**settings: Any) -> Adapter:
-    """No adaptation: the same settings for every block."""
-    return Adapter(settings, lambda memory: memory)
+    """No adaptation: the same settings for every block, which no checkpoint repeats."""
+    return Adapter((), lambda memory: settings)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+import jax
+import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
@@ -70,6 +72,11 @@ class Recipe:
     def __call__(self, settings: Settings, axes: tuple[str, ...] = ()) -> Kernel:
         meeting = {"axes": axes} if self.interacts else {}
         return self.build(self.log_density, **settings, **dict(self.static), **meeting)
+
+
+def either(condition: Bool[Array, ""], yes: Any, no: Any) -> Any:
+    """The one or the other of two states, leaf by leaf."""
+    return jax.tree.map(lambda yes, no: jnp.where(condition, yes, no), yes, no)
 
 
 def check_step_size(step_size: float | Float[Array, ""]) -> None:

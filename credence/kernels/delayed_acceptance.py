@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.kernels.base import Kernel, Settings
+from credence.kernels.base import Kernel, Settings, either
 from credence.posterior import Data, LogDensity, Position
 
 Surrogate = Callable[[Position, Any], Float[Array, ""]]
@@ -88,7 +88,7 @@ def delayed_acceptance(
         is_finite = jnp.isfinite(log_ratio)
         acceptance_rate = jnp.where(is_finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
         is_accepted = jax.random.uniform(key_accept) < acceptance_rate
-        kept = jax.tree.map(lambda a, b: jnp.where(is_accepted, a, b), new, state)
+        kept = either(is_accepted, new, state)
         return kept, DelayedInfo(
             acceptance_rate,
             moved.acceptance_rate,

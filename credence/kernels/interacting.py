@@ -14,9 +14,9 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.errors import InputError
+from credence.errors import InputError, check_name
 from credence.kernels.auxiliary import Auxiliary
-from credence.kernels.base import Kernel, Scalar, Settings
+from credence.kernels.base import Kernel, Scalar, Settings, either
 from credence.kernels.resampling import at_levels, effective_sample_size
 from credence.posterior import Data, LogDensity, Position
 
@@ -107,7 +107,7 @@ def interacting(
         kernel, settings: K. What its State holds must follow from the position (MALA, HMC, pCN,
             ULA: no momentum, no running mean), because jumps overwrite it.
         auxiliary_kernel, auxiliary_settings: Q, any kernel; None draws afresh from eta.
-        jump_probability: eps in (0, 1); 1 only jumps.
+        jump_probability: eps in (0, 1]; 1 only jumps.
         jump: "bg" or "ar".
         selection: of "bg": "multinomial", as analysed; "stratified" or "systematic", with strata
             dealt out to the particles at random, which keep each particle's law and lower the
@@ -127,7 +127,7 @@ def interacting(
     )
 
     def init(position: Position, data: Data) -> InteractingState:
-        return system.start(position, position, data, num_past)
+        return system.start(position, data, num_past)
 
     def step(
         key: PRNGKeyArray, state: InteractingState, data: Data
@@ -150,7 +150,7 @@ def interacting(
                 uniform[1:], cloud, origin, log_potential, num_filled
             )
         is_jump = uniform[0] < jump_probability
-        target = _either(is_jump, jumped, moved)
+        target = either(is_jump, jumped, moved)
 
         newest = past.log_potential[state.num_steps % num_past]
         values, gradients = system.work(moved, info, partner_info, compares=jump == "ar")
@@ -169,28 +169,6 @@ def interacting(
     return Kernel(init, step)
 
 
-def start(
-    log_density: LogDensity,
-    position: Position,
-    partner: Position,
-    data: Data,
-    *,
-    auxiliary: Auxiliary,
-    arrays: Any,
-    kernel: Callable[..., Kernel],
-    settings: Settings,
-    auxiliary_kernel: Callable[..., Kernel] | None,
-    auxiliary_settings: Settings,
-    num_past: int = 1,
-    **_: Any,
-) -> InteractingState:
-    """First state of a particle at a position whose partner Y is elsewhere; as `interacting`."""
-    system = _system(
-        log_density, auxiliary, arrays, kernel, settings, auxiliary_kernel, auxiliary_settings
-    )
-    return system.start(position, partner, data, num_past)
-
-
 def boltzmann_gibbs(
     level: Float[Array, ""], cloud: Past, origin: Any
 ) -> tuple[Any, Float[Array, ""], Bool[Array, ""]]:
@@ -207,7 +185,7 @@ def boltzmann_gibbs(
     weights = jnp.exp(log_potential - jnp.where(is_possible, most, 0.0))
     jumped = _at(cloud.state, at_levels(weights, level))
     rate = is_possible.astype(log_potential.dtype)
-    return _either(is_possible, jumped, origin), rate, is_possible
+    return either(is_possible, jumped, origin), rate, is_possible
 
 
 def accept_reject(
@@ -232,7 +210,7 @@ def accept_reject(
     log_ratio = cloud.log_potential.ravel()[index] - log_potential
     rate = jnp.where(jnp.isnan(log_ratio), 0.0, jnp.exp(jnp.minimum(log_ratio, 0.0)))
     is_accepted = uniform[2] < rate
-    return _either(is_accepted, _at(cloud.state, index), origin), rate, is_accepted
+    return either(is_accepted, _at(cloud.state, index), origin), rate, is_accepted
 
 
 class _System(NamedTuple):
@@ -244,14 +222,12 @@ class _System(NamedTuple):
     target: Kernel
     auxiliary: Kernel
 
-    def start(
-        self, position: Position, partner: Position, data: Data, num_past: int
-    ) -> InteractingState:
-        """X and Y, and a past that is empty."""
+    def start(self, position: Position, data: Data, num_past: int) -> InteractingState:
+        """X and Y at one place, and a past that is empty."""
         target = self.target.init(position, data)
         slots = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_past, *leaf.shape)), target)
         nowhere = jnp.full(num_past, -jnp.inf, position.dtype)
-        auxiliary, zero = self.auxiliary.init(partner, data), jnp.zeros((), jnp.int32)
+        auxiliary, zero = self.auxiliary.init(position, data), jnp.zeros((), jnp.int32)
         return InteractingState(target, auxiliary, Past(slots, nowhere), zero)
 
     def remembered(self, state: InteractingState, partner: Position, data: Data) -> Past:
@@ -368,11 +344,6 @@ def _at(cloud: Any, index: Int[Array, ""]) -> Any:
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[index], cloud)
 
 
-def _either(condition: Any, yes: Any, no: Any) -> Any:
-    """The one or the other state."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
-
-
 def _rate(info: Any) -> Float[Array, ""]:
     """Acceptance rate; 1 of a kernel that accepts all."""
     return jnp.asarray(getattr(info, "acceptance_rate", 1.0), float)
@@ -389,9 +360,8 @@ def check_particles(num_particles: int) -> None:
 
 def check_jumps(jump: str, selection: str) -> None:
     """Refuse an unknown kind of jump or selection."""
-    for what, name, known in (("jump", jump, JUMPS), ("selection", selection, SELECTIONS)):
-        if name not in known:
-            raise InputError(f"Unknown {what} {name!r}: choose one of {', '.join(known)}.")
+    check_name("jump", jump, JUMPS)
+    check_name("selection", selection, SELECTIONS)
 
 
 def _check(jump_probability: Scalar, jump: str, selection: str, num_past: int) -> None:

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from credence.kernels.base import either
 from credence.kernels.variable_width import Point, VariableWidth
 from credence.models.units import swapped
 from credence.posterior import Data, Params
@@ -112,7 +113,7 @@ def jump(
     new = Point(
         proposal.params, point.widths.at[move.layer].set(new_width), proposal.log_likelihood
     )
-    kept = jax.tree.map(lambda a, b: jnp.where(is_accepted, a, b), new, point)
+    kept = either(is_accepted, new, point)
     return kept, JumpInfo(
         is_in_range,
         acceptance_rate,

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.kernels.base import Kernel
+from credence.kernels.base import Kernel, either
 from credence.posterior import Data, LogDensity, Position
 
 SUFFICIENT = 1e-4
@@ -103,7 +103,7 @@ def lbfgs(
         new = state._replace(
             moved=moved, memory=memory, direction=direction, length=jnp.ones_like(state.length)
         )
-        return _where(state.age % restart_every == 0, new, state)
+        return either(state.age % restart_every == 0, new, state)
 
     def turned(trial: Position, value: Array, gradient: Position, state: LBFGSState) -> LBFGSState:
         """The state at an accepted trial, with its new direction."""
@@ -111,7 +111,7 @@ def lbfgs(
         along = coordinates(gradient)
         down, memory = solver.update(-along, state.memory, moved)
         is_uphill = jnp.dot(-down, along, precision="highest") > 0
-        moved, memory, direction = _where(is_uphill, (moved, memory, -down), fresh(gradient))
+        moved, memory, direction = either(is_uphill, (moved, memory, -down), fresh(gradient))
         one = jnp.ones_like(value)
         return LBFGSState(trial, value, gradient, moved, direction, one, memory, state.age)
 
@@ -132,15 +132,10 @@ def lbfgs(
         parabola = jnp.where(is_finite, parabola, 0.0)
         shorter = jnp.clip(parabola, 0.1 * state.length, 0.5 * state.length)
         old = state._replace(length=shorter)
-        state = _where(is_accepted, turned(trial, value, gradient, state), old)
+        state = either(is_accepted, turned(trial, value, gradient, state), old)
         state = state._replace(age=state.age + 1)
         gap = 0.5 * jnp.sum(coordinates(state.gradient) ** 2)
         info = LBFGSInfo(state.log_density, gap, is_accepted, is_finite, jnp.ones((), jnp.int32))
         return state, info
 
     return Kernel(init, step)
-
-
-def _where(condition: Bool[Array, ""], yes: Any, no: Any) -> Any:
-    """One of two trees."""
-    return jax.tree.map(lambda yes, no: jnp.where(condition, yes, no), yes, no)

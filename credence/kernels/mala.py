@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.kernels.base import Kernel, Scalar, check_step_size
+from credence.kernels.base import Kernel, Scalar, check_step_size, either
 from credence.posterior import Data, LogDensity, Position
 
 
@@ -65,7 +65,7 @@ def mala(
         is_finite = jnp.isfinite(log_ratio) & jnp.all(jnp.isfinite(new.gradient))
         acceptance_rate = jnp.where(is_finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
         is_accepted = jax.random.uniform(key_accept) < acceptance_rate
-        kept = jax.tree.map(lambda a, b: jnp.where(is_accepted, a, b), new, state)
+        kept = either(is_accepted, new, state)
         return kept, MALAInfo(acceptance_rate, is_finite, jnp.ones((), jnp.int32))
 
     return Kernel(init, step)

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 from credence.errors import InputError
-from credence.kernels.base import Kernel, Scalar, check_step_size
+from credence.kernels.base import Kernel, Scalar, check_step_size, either
 from credence.posterior import Data, LogDensity, Position
 
 GOLDEN = 2654435769
@@ -103,7 +103,7 @@ def adjusted_mclmc(
         acceptance_rate = jnp.where(is_finite, jnp.exp(jnp.minimum(-energy_change, 0.0)), 0.0)
         is_accepted = jax.random.uniform(key_accept) < acceptance_rate
         turned_back = start._replace(direction=-start.direction)
-        new = jax.tree.map(lambda a, b: jnp.where(is_accepted, a, b), end, turned_back)
+        new = either(is_accepted, end, turned_back)
         info = MicrocanonicalInfo(
             energy_change,
             acceptance_rate,
@@ -144,7 +144,7 @@ def mclmc(
         is_finite = jnp.isfinite(energy_change) & jnp.all(jnp.isfinite(end.gradient))
         end = end._replace(direction=_turn(key_after, end.direction, memory))
         turned_back = start._replace(direction=-start.direction)
-        new = jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), end, turned_back)
+        new = either(is_finite, end, turned_back)
         info = MicrocanonicalInfo(
             energy_change,
             is_finite.astype(energy_change.dtype),

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.kernels.base import Kernel
+from credence.kernels.base import Kernel, either
 from credence.posterior import Data, LogDensity, Position
 
 Objective = Callable[[PRNGKeyArray, Position, Data], Float[Array, ""]]
@@ -100,7 +100,7 @@ def ascend(
         updates, memory = optimiser.update(-grad / num_points, state.memory, state.position)
         new = OptimizerState(optax.apply_updates(state.position, updates), memory)
         is_finite = jnp.isfinite(new.position).all()
-        kept = jax.tree.map(lambda new, old: jnp.where(is_finite, new, old), new, state)
+        kept = either(is_finite, new, state)
         count = jnp.asarray(num_gradients, jnp.int32)
         return kept, OptimizerInfo(-value / num_points, is_finite, count)
 

@@ -9,7 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.errors import InputError
-from credence.kernels.base import Kernel, Scalar
+from credence.kernels.base import Kernel, Scalar, either
 from credence.posterior import Data, Position
 
 
@@ -76,7 +76,7 @@ def pcn(
         is_finite = jnp.isfinite(log_ratio)
         acceptance_rate = jnp.where(is_finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
         is_accepted = jax.random.uniform(key_accept) < acceptance_rate
-        chosen = jax.tree.map(lambda a, b: jnp.where(is_accepted, a, b), new, state)
+        chosen = either(is_accepted, new, state)
         return chosen, PCNInfo(acceptance_rate, is_finite, jnp.ones((), jnp.int32))
 
     return Kernel(init, step)

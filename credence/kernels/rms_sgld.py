@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.kernels.base import Kernel, Scalar, check_step_size
+from credence.kernels.base import Kernel, Scalar, check_step_size, either
 from credence.kernels.ula import LangevinInfo
 from credence.posterior import Data, LogDensity, Position
 
@@ -61,7 +61,7 @@ def rms_sgld(
         drift = 0.5 * step_size * metric * gradient
         new = RMSState(w + drift + jnp.sqrt(step_size * temperature * metric) * noise, mean_square)
         is_finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(new.position))
-        kept = jax.tree.map(lambda new, old: jnp.where(is_finite, new, old), new, state)
+        kept = either(is_finite, new, state)
         return kept, LangevinInfo(is_finite, jnp.ones((), jnp.int32))
 
     return Kernel(init, step)

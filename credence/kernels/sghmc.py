@@ -8,7 +8,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from credence.errors import InputError
-from credence.kernels.base import Kernel, Scalar, check_step_size
+from credence.kernels.base import Kernel, Scalar, check_step_size, either
 from credence.kernels.ula import LangevinInfo
 from credence.posterior import Data, LogDensity, Position
 
@@ -124,7 +124,7 @@ def scale_adapted_sghmc(
         new = state_now._replace(position=state.position + velocity, velocity=velocity)
         is_finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(new.position))
         at_rest = state._replace(velocity=jnp.zeros_like(velocity))
-        kept = jax.tree.map(lambda a, b: jnp.where(is_finite, a, b), new, at_rest)
+        kept = either(is_finite, new, at_rest)
         return kept, LangevinInfo(is_finite, jnp.ones((), jnp.int32))
 
     return Kernel(init, step)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.kernels.base import Kernel, Scalar, check_step_size
+from credence.kernels.base import Kernel, Scalar, check_step_size, either
 from credence.posterior import Data, LogDensity, Position
 
 SurrogateGradient = Callable[[Position, Any], Position]
@@ -96,7 +96,7 @@ def surrogate_hmc(
         is_finite = jnp.isfinite(log_ratio)
         acceptance_rate = jnp.where(is_finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
         is_accepted = jax.random.uniform(key_accept) < acceptance_rate
-        kept = jax.tree.map(lambda a, b: jnp.where(is_accepted, a, b), new, state)
+        kept = either(is_accepted, new, state)
         return kept, SurrogateHMCInfo(acceptance_rate, is_finite, jnp.ones((), jnp.int32))
 
     return Kernel(init, step)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.diagnostics.importance import MOST_PARETO_K, pareto_smoothed
-from credence.errors import InputError
+from credence.errors import InputError, check_name
 from credence.kernels.base import Recipe
 from credence.kernels.delayed_acceptance import (
     DelayedState,
@@ -36,7 +36,6 @@ from credence.methods.emulators import (
 )
 from credence.methods.fitting import split
 from credence.methods.modes import summits
-from credence.methods.mutation import check_name
 from credence.methods.pcn import PCN
 from credence.methods.stochastic_gradient import SGHMC
 from credence.methods.surrogate_chains import (

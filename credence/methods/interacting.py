@@ -11,18 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.blocks import Block
+from credence.blocks import Block, init_states
 from credence.diagnostics.importance import pareto_smoothed
-from credence.errors import InputError
+from credence.errors import InputError, check_name
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.kernels.blackjax_kernels import leapfrogs
-from credence.kernels.interacting import check_jumps, check_particles, interacting, start
+from credence.kernels.interacting import check_jumps, check_particles, interacting
 from credence.kernels.pcn import pcn
 from credence.methods.auxiliaries import AUXILIARIES, Chosen, choose, usual_temperature
 from credence.methods.base import Drawn, Method
 from credence.methods.deep_ensemble import Training, train
 from credence.methods.langevin import one_leapfrog
-from credence.methods.mutation import check_name
 from credence.methods.reference import prior_reference
 from credence.methods.tuning import Memory as Window
 from credence.methods.tuning import (
@@ -33,7 +32,7 @@ from credence.methods.tuning import (
 )
 from credence.models.priors import require_positive
 from credence.posterior import Data, Posterior
-from credence.run import Adapter, Driver, PhaseResult
+from credence.run import Adapter, Driver, PhaseResult, fixed
 
 LEAST_ESS = 2.0
 """Effective auxiliary particles below which one has nearly all the weight."""
@@ -175,13 +174,17 @@ class Interacting(Method):
         data = posterior.anchored(members[0])
         adapter = system.adapter(keys["step"], members, data)
         partners = system.partners(keys["partners"], members)
-        states = _start_states(
-            members, partners, adapter.settings(adapter.memory), data, recipe=system.recipe
+        first = partial(
+            init_states,
+            settings=adapter.settings(adapter.memory),
+            data=data,
+            recipe=system.recipe,
         )
+        states = first(members)._replace(auxiliary=first(partners).auxiliary)
         warmup = self._phase(
             "warmup", keys["warmup"], driver, system.recipe, members, data, adapter, states
         )
-        frozen = Adapter(system.tuned(warmup.memory), lambda settings: settings)
+        frozen = fixed(**system.tuned(warmup.memory))
         sample = self._phase(
             "sample", keys["sample"], driver, system.recipe, members, data, frozen, warmup.states
         )
@@ -415,25 +418,6 @@ class _System(NamedTuple):
         """Acceptance rate that a kernel is tuned to; of fresh draws, any."""
         usual = FAMILIES[self.method.kernel if name == "fresh" else name].target_acceptance_rate
         return self.method.target_acceptance_rate or usual
-
-
-@partial(jax.jit, static_argnames=("recipe",))
-def _start_states(
-    positions: Float[Array, "particle weight"],
-    partners: Float[Array, "particle weight"],
-    settings: Settings,
-    data: Data,
-    *,
-    recipe: Recipe,
-) -> Any:
-    """First states of all particles and their partners."""
-
-    def one(position: Any, partner: Any) -> Any:
-        static = dict(recipe.static)
-        return start(recipe.log_density, position, partner, data, **settings, **static)
-
-    states = jax.vmap(one)(positions, partners)
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), states)  # no weak types
 
 
 def _drawn(key: PRNGKeyArray, chosen: Chosen, num: int) -> Float[Array, "particle weight"]:

@@ -11,12 +11,12 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from credence.ensemble import Ensemble, Inputs
-from credence.errors import InputError
+from credence.errors import InputError, check_name
 from credence.methods import allocation
 from credence.methods.base import Drawn, Method
 from credence.methods.ladder import COUPLINGS, Ladder
 from credence.methods.levels import with_networks
-from credence.methods.mutation import Mutation, check_name
+from credence.methods.mutation import Mutation
 from credence.methods.particles import Tempering
 from credence.methods.smc import PARTICLES_AND_RUNS, check_particles, from_prior
 from credence.models import nested

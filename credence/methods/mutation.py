@@ -5,14 +5,14 @@ remark 5.1: the cloud's moments precondition the kernel, its acceptance sets the
 what the particles forget sets how many steps they take.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float
 
-from credence.errors import InputError
+from credence.errors import InputError, check_name
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.kernels.blackjax_kernels import leapfrogs, nuts
 from credence.kernels.mala import mala
@@ -232,9 +232,3 @@ _FAMILIES = {
     "pcn": _Family(pcn, _from_prior, 0.25, 1.0, 0.5, 0.99),
     "pcn_cloud": _Family(pcn, _from_cloud, 0.25, 1.0, 0.5, 0.99),
 }
-
-
-def check_name(what: str, name: str, known: Collection[str]) -> None:
-    """Refuse a name that is not among those known."""
-    if name not in known:
-        raise InputError(f"Unknown {what} {name!r}: choose one of {', '.join(known)}.")

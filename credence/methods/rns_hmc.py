@@ -10,14 +10,13 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.blocks import Block
-from credence.errors import InputError
+from credence.errors import InputError, check_name
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.blackjax_kernels import hmc
 from credence.kernels.evaluation import evaluation
 from credence.kernels.surrogate_hmc import surrogate_hmc
 from credence.methods.base import Drawn
 from credence.methods.hamiltonian import Hamiltonian
-from credence.methods.mutation import check_name
 from credence.methods.random_network import (
     FITS,
     Points,

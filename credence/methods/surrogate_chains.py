@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from credence.blocks import Block
-from credence.errors import InputError
+from credence.errors import InputError, check_name
 from credence.kernels.base import Kernel, Settings
 from credence.kernels.blackjax_kernels import hmc, nuts
 from credence.kernels.pcn import pcn
@@ -16,7 +16,6 @@ from credence.kernels.sghmc import sghmc
 from credence.methods import pcn as pcn_tuning
 from credence.methods import tuning
 from credence.methods.emulators import Points
-from credence.methods.mutation import check_name
 from credence.methods.reference import prior_reference
 from credence.posterior import Posterior
 from credence.run import Adapter, fixed

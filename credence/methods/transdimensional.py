@@ -25,7 +25,7 @@ from credence.kernels.transdimensional import build_move, check_moves, transdime
 from credence.kernels.variable_width import VariableWidth
 from credence.methods.base import Drawn
 from credence.methods.chains import Chains
-from credence.methods.tuning import Memory, reasonable_step_size, tuned, window_adaptation
+from credence.methods.tuning import Memory, first_window_adaptation, tuned
 from credence.models import MLP, Gaussian, HierarchicalGamma, LeadingInputs, TraceClass
 from credence.models.likelihoods import Normal
 from credence.models.priors import normal_sample, require_positive
@@ -202,13 +202,11 @@ class Transdimensional(Chains):
         )
         data = posterior.anchored(start[0])
         recipe = self._recipe(posterior, target)
-        inverse_mass = jnp.full(posterior.num_weights, 0.1, start.dtype)
-        step_size = reasonable_step_size(
-            key_step, start, inverse_mass, data, log_density=posterior.log_density
-        )
-        adapter = window_adaptation(
-            float(step_size),
-            inverse_mass,
+        adapter = first_window_adaptation(
+            key_step,
+            start,
+            data,
+            log_density=posterior.log_density,
             num_rounds=self._num_rounds(),
             target_acceptance_rate=self.target_acceptance_rate,
             add_draws=partial(add_active_draws, posterior),

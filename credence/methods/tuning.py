@@ -39,13 +39,17 @@ class Memory(NamedTuple):
     degrees_of_freedom: np.ndarray
 
 
+AddDraws = Callable[[Memory, Float[np.ndarray, "chain draw weight"]], Memory]
+"""(memory, a round's draws) -> memory that knows them."""
+
+
 def window_adaptation(
     step_size: float,
     inverse_mass: Float[Array, " weight"],
     *,
     num_rounds: int,
     target_acceptance_rate: float = 0.8,
-    add_draws: Callable[[Memory, Float[np.ndarray, "chain draw weight"]], Memory] | None = None,
+    add_draws: AddDraws | None = None,
 ) -> Adapter:
     """Adapter of `step_size` and `inverse_mass`; after the phase see `tuned`.
 
@@ -92,6 +96,7 @@ def first_window_adaptation(
     log_density: LogDensity,
     num_rounds: int,
     target_acceptance_rate: float = 0.8,
+    add_draws: AddDraws | None = None,
 ) -> Adapter:
     """`window_adaptation` from a metric of 0.1 and a step size that is reasonable there."""
     inverse_mass = jnp.full(positions.shape[1], 0.1, positions.dtype)
@@ -101,6 +106,7 @@ def first_window_adaptation(
         inverse_mass,
         num_rounds=num_rounds,
         target_acceptance_rate=target_acceptance_rate,
+        add_draws=add_draws,
     )
 
 

@@ -9,10 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.errors import InputError
+from credence.errors import InputError, check_name
 from credence.methods.deep_ensemble import Training, train
 from credence.methods.emulators.base import Emulated, Emulator, Points
-from credence.methods.mutation import check_name
 from credence.models.likelihoods import Normal
 from credence.models.networks import MLP
 from credence.models.priors import Gaussian, require_positive
