@@ -1,8 +1,12 @@
 """What Credence raises when it must refuse: a sentence that says what was wrong, what was received
 and what to do."""
 
+import dataclasses
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from numbers import Integral, Real
+from types import NoneType
+from typing import Any, get_args
 
 
 class CredenceError(Exception):
@@ -31,6 +35,18 @@ class Interrupted(CredenceError):
 
 class OutOfTime(Interrupted):
     """The time budget was spent before there was anything to return."""
+
+
+def check_numbers(settings: Any) -> None:
+    """Refuse fields of a dataclass that are declared as whole or real numbers and are none."""
+    for field in dataclasses.fields(settings):
+        kinds = set(get_args(field.type) or (field.type,))
+        value = getattr(settings, field.name)
+        if not kinds <= {int, float, NoneType} or (value is None and NoneType in kinds):
+            continue
+        wanted, words = (Real, "a number") if float in kinds else (Integral, "a whole number")
+        if isinstance(value, bool) or not isinstance(value, wanted):
+            raise InputError(f"{field.name} must be {words}, got {value!r}.")
 
 
 def check_name(what: str, name: str, known: Collection[str]) -> None:

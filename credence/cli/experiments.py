@@ -32,7 +32,7 @@ def compare(
     prior: options.Prior = "auto",
     likelihood: options.Likelihood = "auto",
     num_draws: options.NumDraws = 1000,
-    num_chains: options.NumChains = 4,
+    num_chains: options.NumChains = None,
     test_fraction: options.TestFraction = 0.2,
     max_seconds: options.CellSeconds = None,
     seed: options.Seed = 0,

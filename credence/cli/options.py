@@ -26,7 +26,10 @@ MaxWidth = Annotated[
     typer.Option(help="Largest width that `--method transdimensional` may reach."),
 ]
 NumDraws = Annotated[int, typer.Option(help="Draws per chain.")]
-NumChains = Annotated[int, typer.Option(help="Independent chains.")]
+NumChains = Annotated[
+    int | None,
+    typer.Option(help="Independent chains, runs or particles; 4 of most methods unless given."),
+]
 TestFraction = Annotated[float, typer.Option(help="Share of rows held out for testing.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 Seeds = Annotated[

@@ -30,7 +30,7 @@ def fit(
     prior: options.Prior = "auto",
     likelihood: options.Likelihood = "auto",
     num_draws: options.NumDraws = 1000,
-    num_chains: options.NumChains = 4,
+    num_chains: options.NumChains = None,
     test_fraction: options.TestFraction = 0.2,
     max_seconds: Annotated[
         float | None, typer.Option(help="Time budget of the fit; the block that runs is finished.")

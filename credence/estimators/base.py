@@ -44,7 +44,7 @@ class BNN(BaseEstimator):
         activation: str = "tanh",
         method: str | Method = "auto",
         num_draws: int = 1000,
-        num_chains: int = 4,
+        num_chains: int | None = None,
         network: Network | None = None,
         prior: str | Prior | None = None,
         likelihood: str | Likelihood | None = None,
@@ -92,7 +92,7 @@ class BNN(BaseEstimator):
             self.method,
             posterior,
             num_draws=as_count("num_draws", self.num_draws),
-            num_chains=as_count("num_chains", self.num_chains),
+            num_chains=None if self.num_chains is None else as_count("num_chains", self.num_chains),
         )
         self.ensemble_ = self.method_.run(
             self._seed(),

@@ -45,7 +45,7 @@ class BNNClassifier(ClassifierMixin, BNN):
         activation: str = "tanh",
         method: str | Method = "auto",
         num_draws: int = 1000,
-        num_chains: int = 4,
+        num_chains: int | None = None,
         network: Network | None = None,
         prior: str | Prior | None = None,
         likelihood: str | Likelihood | None = None,

@@ -35,7 +35,7 @@ class BNNRegressor(RegressorMixin, BNN):
         activation: its activation; see `credence.models.ACTIVATIONS`.
         method: "auto", the name of a method (`credence methods` lists them), or a method object.
         num_draws: draws per chain.
-        num_chains: independent chains.
+        num_chains: independent chains, runs or particles; None: the method's own number, mostly 4.
         network, prior, likelihood: parts from `credence.models` in place of the defaults (an MLP;
             weights N(0, 1/fan_in), biases N(0, 1); normal noise with sd ~ HalfNormal(1)), in units
             of the standardised target. Prior and likelihood also by name: "fan_in", "unit",
@@ -61,7 +61,7 @@ class BNNRegressor(RegressorMixin, BNN):
         activation: str = "tanh",
         method: str | Method = "auto",
         num_draws: int = 1000,
-        num_chains: int = 4,
+        num_chains: int | None = None,
         network: Network | None = None,
         prior: str | Prior | None = None,
         likelihood: str | Likelihood | None = None,

@@ -19,7 +19,7 @@ def compare(
     *,
     baseline: str = "",
     num_draws: int = 1000,
-    num_chains: int = 4,
+    num_chains: int | None = None,
     model: ModelSpec | None = None,
     **source: Any,
 ) -> Experiment:
@@ -29,7 +29,7 @@ def compare(
         table, target: a CSV or Parquet file or a named table, and the column to predict.
         methods: names as `credence methods` lists them.
         baseline: what speed-ups are relative to; by default the first method that is a chain.
-        num_draws, num_chains: for every method that has the setting.
+        num_draws, num_chains: for every method that has the setting; None leaves its own.
         model: network, prior, likelihood.
         source: further arguments of `TableSource`: task, test_fraction, ...
     Raises:

@@ -31,6 +31,8 @@ class Auxiliary(NamedTuple):
     sample: Callable[[PRNGKeyArray, Any], Position] | None = None
     uses_data: bool = False
     """Whether its log density costs a likelihood."""
+    evaluations_per_potential: int = 1
+    """Log densities of the data that a potential costs where none is known."""
 
 
 class Mixture(NamedTuple):
@@ -105,4 +107,29 @@ def tempered(log_density: LogDensity) -> Auxiliary:
             (1 - 1 / temperature) * log_target
         ),
         uses_data=True,
+    )
+
+
+class Rows(NamedTuple):
+    """Arrays of `tempered_on_rows`."""
+
+    temperature: LogValue
+    data: Data
+    """The rows of the potentials, weighted so that they stand for all."""
+
+
+@lru_cache(maxsize=256)
+def tempered_on_rows(log_density: LogDensity, evaluations_per_potential: int) -> Auxiliary:
+    """`tempered`, for kernels on minibatches: potentials come from rows that are always the same.
+
+    Args:
+        evaluations_per_potential: number of these rows, in minibatches.
+    """
+    return Auxiliary(
+        log_density=lambda position, data, arrays: log_density(position, data) / arrays.temperature,
+        log_potential=lambda log_target, position, data, arrays: (
+            (1 - 1 / arrays.temperature) * log_density(position, arrays.data)
+        ),
+        uses_data=True,
+        evaluations_per_potential=evaluations_per_potential,
     )

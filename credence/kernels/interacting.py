@@ -63,6 +63,8 @@ class InteractingInfo(NamedTuple):
     is_jump: Bool[Array, ""]
     """Whether X tried one."""
     is_accepted_jump: Bool[Array, ""]
+    log_potential: Float[Array, ""]
+    """log G at the partner, up to a constant, nats."""
     potential_ess: Float[Array, ""]
     """Effective number of the auxiliary states that Boltzmann-Gibbs chooses from, by potential."""
     is_finite: Bool[Array, ""]
@@ -160,6 +162,7 @@ def interacting(
             jump_acceptance_rate,
             is_jump,
             is_jump & is_accepted,
+            newest,
             jnp.nan_to_num(effective_sample_size(cloud.log_potential.ravel())),
             info.is_finite & partner_info.is_finite & jnp.isfinite(newest),
             values,
@@ -261,7 +264,7 @@ class _System(NamedTuple):
         elif hasattr(state, "log_density"):
             values += 1
         else:
-            values += 2 if compares else 1
+            values += (2 if compares else 1) * self.density.evaluations_per_potential
         return jnp.asarray(values, jnp.int32), jnp.asarray(gradients, jnp.int32)
 
 

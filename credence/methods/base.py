@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from credence.clock import CompileClock
 from credence.diagnostics.cost import Cost
 from credence.ensemble import Ensemble, Provenance
-from credence.errors import InputError
+from credence.errors import InputError, check_numbers
 from credence.models.linearized import linearized
 from credence.models.spec import to_spec
 from credence.posterior import BayesianModel, Data, Params, Position, Posterior, num_targets
@@ -55,6 +55,10 @@ class Method:
     """Of the weights, where the caller names none: one of `models.PRIORS`."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """What other methods' names for a setting mean here, e.g. num_draws."""
+
+    def __post_init__(self) -> None:
+        """Settings are numbers where they are declared so; subclasses check their ranges."""
+        check_numbers(self)
 
     def run(
         self,
@@ -118,10 +122,10 @@ class Method:
 
     @classmethod
     def known(cls, **settings: Any) -> dict[str, Any]:
-        """Those settings that this method has, under its own names."""
+        """Those settings that this method has, under its own names, None left out."""
         names = {field.name for field in dataclasses.fields(cls)}
         named = {cls.aliases.get(name, name): value for name, value in settings.items()}
-        return {name: value for name, value in named.items() if name in names}
+        return {name: value for name, value in named.items() if name in names and value is not None}
 
     def _identity(self, key: PRNGKeyArray, posterior: Posterior) -> dict[str, Any]:
         """What a checkpoint folder belongs to, as JSON data."""

@@ -38,6 +38,7 @@ class Chains(Method):
     training: Training = field(default=Training())
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_positive(
             num_draws=self.num_draws,
             num_chains=self.num_chains,

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 
 from credence.blocks import Block
-from credence.errors import InputError
+from credence.errors import InputError, check_numbers
 from credence.kernels.base import Recipe
 from credence.kernels.optimizer import adam
 from credence.methods.base import Drawn, Method
@@ -46,6 +46,7 @@ class Training:
     patience: int = 5
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         require_positive(
             max_epochs=self.max_epochs, learning_rate=self.learning_rate, patience=self.patience
         )
@@ -85,6 +86,7 @@ class DeepEnsemble(Method):
     training: Training = field(default=Training())
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_positive(num_members=self.num_members)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.blocks import Block, init_states
+from credence.diagnostics.convergence import rhat
 from credence.diagnostics.importance import pareto_smoothed
 from credence.errors import InputError, check_name
 from credence.kernels.base import Kernel, Recipe, Settings
@@ -45,6 +46,17 @@ FEWEST_FOR_K = 100
 """Auxiliary particles needed to tell a tail."""
 PROBABILITIES = (0.01, 0.5)
 """Range of a jump probability that is tuned."""
+
+
+LARGEST_RHAT = 1.1
+"""Between partners, of their potential, above which they have not met."""
+FEWEST_FOR_RHAT = 100
+"""Draws per partner below which R-hat is mostly noise."""
+
+
+class StuckPartnersWarning(UserWarning):
+    """Partners live in different places: particles that jump to them mix, and yet find every place
+    as often as partners were started there."""
 
 
 class DegenerateAuxiliaryWarning(UserWarning):
@@ -123,6 +135,7 @@ class Interacting(Method):
     training: Training = field(default=Training())
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_particles(self.num_particles)
         check_jumps(self.jump, self.selection)
         check_name("kernel", self.kernel, FAMILIES)
@@ -150,6 +163,16 @@ class Interacting(Method):
             raise InputError(
                 f"temperature must be > 1 and finite, got {self.temperature}: at 1 partners live "
                 "on the posterior itself, and below their tails are too light."
+            )
+        if self.temperature is not None and self.auxiliary != "tempered":
+            raise InputError(
+                f"temperature={self.temperature} is of auxiliary='tempered' and nothing to "
+                f"'{self.auxiliary}': leave it out."
+            )
+        if self.selection != "multinomial" and self.jump != "bg":
+            raise InputError(
+                f"selection='{self.selection}' is of jump='bg', Boltzmann-Gibbs, and nothing to "
+                f"'{self.jump}': leave it out."
             )
         if self.auxiliary_kernel == "fresh" and self.auxiliary == "tempered":
             raise InputError(
@@ -189,6 +212,7 @@ class Interacting(Method):
             "sample", keys["sample"], driver, system.recipe, members, data, frozen, warmup.states
         )
         _warn_where_degenerate(sample, self)
+        _warn_where_stuck(sample.info["log_potential"], self)
         return Drawn(sample.draws, sample.info)
 
     def _phase(
@@ -432,7 +456,8 @@ def _warn_where_degenerate(sample: PhaseResult, method: Interacting) -> None:
     ess = float(np.mean(sample.info["potential_ess"]))
     rate = float(np.mean(sample.info["jump_acceptance_rate"]))
     log_potential = np.asarray(sample.states.past.log_potential, float).ravel()
-    has_tail = len(log_potential) >= FEWEST_FOR_K and np.all(np.isfinite(log_potential))
+    log_potential = log_potential[np.isfinite(log_potential)]
+    has_tail = len(log_potential) >= FEWEST_FOR_K
     tail = pareto_smoothed(log_potential).pareto_k if has_tail else 0.0
     if ess >= max(LEAST_ESS if num > 2 else 1.05, LEAST_SHARE * num) and tail <= LARGEST_K:
         return
@@ -443,5 +468,30 @@ def _warn_where_degenerate(sample: PhaseResult, method: Interacting) -> None:
         f"{num} particles{heavy}{refused}. Use one nearer to the posterior with heavier tails: "
         "'tempered' with a temperature nearer to 1, or a larger widening.",
         DegenerateAuxiliaryWarning,
+        stacklevel=2,
+    )
+
+
+def _warn_where_stuck(
+    log_potential: Float[np.ndarray, "particle draw"], method: Interacting
+) -> None:
+    """Say so where the potentials of partners that move by themselves disagree.
+
+    R-hat of the particles cannot show it: they jump to all partners alike. Modes of one height
+    stay unseen here too.
+    """
+    if method._mover == "fresh" or log_potential.shape[1] < FEWEST_FOR_RHAT:
+        return
+    if not np.isfinite(log_potential).all():
+        return
+    between = float(rhat(log_potential))
+    if between < LARGEST_RHAT:
+        return
+    warnings.warn(
+        f"The partners on the auxiliary density '{method.auxiliary}' have not met: R-hat of their "
+        f"potentials is {between:.2f}. Each part of the posterior then counts as often as partners "
+        "happened to start there, whatever R-hat the particles have. Draw more, or use an "
+        "auxiliary density that is drawn from afresh: 'prior', 'laplace' or 'ensemble'.",
+        StuckPartnersWarning,
         stacklevel=2,
     )

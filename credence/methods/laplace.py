@@ -118,6 +118,7 @@ class Laplace(Method):
     refine_steps: int = 10_000
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_positive(num_draws=self.num_draws, refine_steps=self.refine_steps)
         if not 0 < self.held_out_fraction < 1:
             raise InputError(

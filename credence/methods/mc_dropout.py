@@ -53,6 +53,7 @@ class MCDropout(Method):
     batch_size: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_positive(
             num_draws=self.num_draws, num_steps=self.num_steps, learning_rate=self.learning_rate
         )

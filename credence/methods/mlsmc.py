@@ -80,6 +80,7 @@ class MLSMC(Method):
     mutation: Mutation = field(default=Mutation())
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_name("coupling", self.coupling, COUPLINGS)
         require_positive(num_runs=self.num_runs)
         counts = self.num_particles

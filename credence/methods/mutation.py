@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Float
 
-from credence.errors import InputError, check_name
+from credence.errors import InputError, check_name, check_numbers
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.kernels.blackjax_kernels import leapfrogs, nuts
 from credence.kernels.mala import mala
@@ -67,6 +67,7 @@ class Mutation:
     ess_target: float = 0.5
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         check_name("mutation kernel", self.kernel, _FAMILIES)
         check_name("resampling", self.resampling, RESAMPLING)
         require_positive(

@@ -61,6 +61,7 @@ class SMC(Method):
     mutation: Mutation = field(default=Mutation())
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_positive(num_runs=self.num_runs, chain_length=self.chain_length)
         check_particles(self.num_particles)
         if self.num_particles % self.chain_length or self.num_particles == self.chain_length:

@@ -69,6 +69,7 @@ class SWAG(Method):
     training: Training = field(default=Training())
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_positive(num_draws=self.num_draws, num_warmup=self.num_warmup)
         for name in ("learning_rate", "batch_size"):
             if getattr(self, name) is not None:

@@ -60,6 +60,7 @@ class Variational(Method):
     training: Training = field(default=Training())
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_positive(
             num_draws=self.num_draws,
             num_steps=self.num_steps,

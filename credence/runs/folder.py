@@ -39,7 +39,7 @@ class FitSettings:
     prior: str = "auto"
     likelihood: str = "auto"
     num_draws: int = 1000
-    num_chains: int = 4
+    num_chains: int | None = None
     test_fraction: float = 0.2
     max_seconds: float | None = None
     seed: int = 0

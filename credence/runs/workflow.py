@@ -183,10 +183,9 @@ def check_settings(settings: FitSettings, task: str) -> None:
     MLP(1, settings.hidden, settings.activation)
     check_seed_and_time(settings.seed, settings.max_seconds)
     for name in ("num_draws", "num_chains"):
-        if getattr(settings, name) < 1:
-            raise InputError(
-                f"--{name.replace('_', '-')} must be >= 1, got {getattr(settings, name)}."
-            )
+        count = getattr(settings, name)
+        if count is not None and count < 1:
+            raise InputError(f"--{name.replace('_', '-')} must be >= 1, got {count}.")
     if not 0 < settings.test_fraction < 1:
         raise InputError(
             f"--test-fraction must be between 0 and 1, got {settings.test_fraction}; 0.2 is usual."

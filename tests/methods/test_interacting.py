@@ -18,7 +18,12 @@ from credence.kernels.auxiliary import FULL_GAUSSIAN
 from credence.methods import METHODS
 from credence.methods.auxiliaries import usual_temperature
 from credence.methods.deep_ensemble import Training
-from credence.methods.interacting import DegenerateAuxiliaryWarning, Interacting
+from credence.methods.interacting import (
+    DegenerateAuxiliaryWarning,
+    Interacting,
+    StuckPartnersWarning,
+    _warn_where_stuck,
+)
 from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
 from credence.posterior import Posterior
 
@@ -166,6 +171,26 @@ class TestDegenerateAuxiliary:
             replace(SMALL, auxiliary=name, num_particles=100).run(1, PROBLEM.posterior)
 
 
+class TestStuckPartners:
+    """What R-hat between particles that share their partners cannot show."""
+
+    @staticmethod
+    def potentials(apart: float) -> np.ndarray:
+        """Of eight partners that live at two heights, so many nats apart."""
+        noise = np.random.default_rng(0).normal(size=(8, 300))
+        return noise + apart * (np.arange(8) % 2)[:, None]
+
+    def test_two_places(self) -> None:
+        with pytest.warns(StuckPartnersWarning, match=r"R-hat of their potentials is 1\.\d"):
+            _warn_where_stuck(self.potentials(2.0), SMALL)
+
+    def test_one_place_is_quiet(self) -> None:
+        _warn_where_stuck(self.potentials(0.0), SMALL)
+
+    def test_fresh_partners_are_quiet(self) -> None:
+        _warn_where_stuck(self.potentials(2.0), replace(SMALL, auxiliary="prior"))
+
+
 def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
     """On a Gaussian, the standard deviation of log G under the tempered law."""
     for d in (1, 10, 1000):
@@ -194,6 +219,8 @@ def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
         ({"temperature": 0.9}, "temperature must be > 1 and finite, got 0.9"),
         ({"widening": 0.0}, "widening must be > 0"),
         ({"num_past": 0}, "num_past must be > 0"),
+        ({"temperature": 2.0, "auxiliary": "prior"}, "temperature=2.0 is of auxiliary='tempered'"),
+        ({"selection": "stratified"}, "selection='stratified' is of jump='bg'"),
     ],
 )
 def test_refusals_are_sentences(settings: dict[str, Any], message: str) -> None:
@@ -201,6 +228,7 @@ def test_refusals_are_sentences(settings: dict[str, Any], message: str) -> None:
         Interacting(**settings)
 
 
+@pytest.mark.filterwarnings("ignore::credence.methods.interacting.StuckPartnersWarning")
 def test_pcn_is_tuned_to_its_acceptance_rate() -> None:
     """Its step size has no metric to follow."""
     method = replace(SMALL, kernel="pcn", num_particles=16, num_warmup=500, num_draws=100)

@@ -13,6 +13,7 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 
 from credence.blocks import Block
+from credence.errors import check_numbers
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation import evaluation
 from credence.methods.emulators.base import Emulated, Emulator, Points
@@ -65,6 +66,7 @@ class Coreset(Emulator):
     num_draws: int = 200
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         require_positive(
             num_inputs=1 if self.num_inputs is None else self.num_inputs, num_draws=self.num_draws
         )

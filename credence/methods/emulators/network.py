@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.errors import InputError, check_name
+from credence.errors import InputError, check_name, check_numbers
 from credence.methods.deep_ensemble import Training, train
 from credence.methods.emulators.base import Emulated, Emulator, Points
 from credence.models.likelihoods import Normal
@@ -53,6 +53,7 @@ class Network(Emulator):
     training: Training = field(default=Training(validation_fraction=0.2))
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         check_name("target", self.target, TARGETS)
         require_positive(num_components=self.num_components)
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.errors import InputError
+from credence.errors import InputError, check_numbers
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation import evaluation
 from credence.kernels.hessian import hessian_columns
@@ -55,6 +55,7 @@ class Taylor(Emulator):
     order: int | None = None
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         if self.num_rows is not None and self.num_rows != 0:
             require_positive(num_rows=self.num_rows)
         if self.order not in (None, 0, 1, 2):
