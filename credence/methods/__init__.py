@@ -17,6 +17,7 @@ from credence.methods.mc_dropout import MCDropout
 from credence.methods.microcanonical import MCLMC
 from credence.methods.mlsmc import MLSMC
 from credence.methods.mutation import Mutation
+from credence.methods.nonlinear_sgld import NonlinearSGLD
 from credence.methods.pcn import PCN
 from credence.methods.rns_hmc import RNSHMC
 from credence.methods.smc import SMC
@@ -48,6 +49,7 @@ __all__ = [
     "MCDropout",
     "Method",
     "Mutation",
+    "NonlinearSGLD",
     "Training",
     "Transdimensional",
     "Variational",
@@ -69,6 +71,7 @@ METHODS: dict[str, type[Method]] = {
         MALA,
         ULA,
         SGLD,
+        NonlinearSGLD,
         SGHMC,
         PCN,
         RNSHMC,

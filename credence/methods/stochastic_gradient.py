@@ -26,7 +26,7 @@ from credence.methods.preconditioning import gradient_metric, tuned
 from credence.methods.schedules import rows_per_step
 from credence.models.priors import HierarchicalGamma, require_positive
 from credence.posterior import Posterior
-from credence.run import Adapter, Driver, fixed
+from credence.run import Adapter, Driver, PhaseResult, fixed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,17 +150,29 @@ class StochasticGradient(Chains):
             key_warmup, driver, recipe, start, data, adapter, thinning=thinning, batch_size=rows
         )
         settings = self._frozen(warmup.memory, posterior)
+        return self._draw(key_sample, posterior, driver, recipe, warmup, settings)
+
+    def _draw(
+        self,
+        key: PRNGKeyArray,
+        posterior: Posterior,
+        driver: Driver,
+        recipe: Recipe,
+        warmup: PhaseResult,
+        settings: Settings,
+    ) -> Drawn:
+        """Phase "sample", with the settings that the warm-up found."""
         if self.num_cycles:
-            return self._sample_cycles(key_sample, posterior, driver, warmup.positions, settings)
+            return self._sample_cycles(key, posterior, driver, warmup.positions, settings)
         return self._sample(
-            key_sample,
+            key,
             driver,
             recipe,
             warmup.positions,
-            data,
+            posterior.data,
             fixed(**settings),
-            thinning=thinning,
-            batch_size=rows,
+            thinning=self._steps_per_draw(posterior),
+            batch_size=self._rows(posterior),
             states=warmup.states,
         )
 

@@ -11,6 +11,7 @@ from credence.models.likelihoods import (
 from credence.models.networks import ACTIVATIONS, MLP, Layer, Network
 from credence.models.noisy_argmax import NoisyArgmax
 from credence.models.priors import Gaussian, HierarchicalGamma, Prior, TraceClass
+from credence.models.residual import ResNet
 from credence.models.wrappers import LeadingInputs, PerAction
 
 LIKELIHOODS = {
@@ -46,6 +47,7 @@ __all__ = [
     "Normal",
     "PerAction",
     "Prior",
+    "ResNet",
     "StudentT",
     "TraceClass",
 ]

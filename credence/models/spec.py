@@ -4,13 +4,22 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from credence.errors import InputError
-from credence.models import likelihoods, linearized, networks, noisy_argmax, priors, wrappers
+from credence.models import (
+    likelihoods,
+    linearized,
+    networks,
+    noisy_argmax,
+    priors,
+    residual,
+    wrappers,
+)
 
 _KNOWN: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
         linearized.Linearized,
         networks.MLP,
+        residual.ResNet,
         priors.Gaussian,
         priors.HierarchicalGamma,
         priors.TraceClass,
