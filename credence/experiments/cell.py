@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from credence.errors import CredenceError, InputError, Interrupted, OutOfTime, did_you_mean
-from credence.experiments.specs import CellSpec, cell_from_json
+from credence.experiments.specs import CellSpec, ModelSpec, cell_from_json
 
 if TYPE_CHECKING:
     from credence.ensemble import Ensemble
     from credence.experiments.problem import Arrays
     from credence.methods.base import Method
+    from credence.models import Network
     from credence.posterior import Posterior
 
 INTERRUPTED = 130
@@ -141,7 +142,7 @@ def build_posterior(cell: CellSpec, arrays: "Arrays") -> "Posterior":
         InputError: for an unknown name, or a likelihood that does not fit the task.
     """
     from credence.estimators.checks import named
-    from credence.models import LIKELIHOODS, MLP, PRIORS, Bernoulli, Categorical
+    from credence.models import LIKELIHOODS, PRIORS, Bernoulli, Categorical
     from credence.posterior import Posterior
 
     if arrays.task == "regression":
@@ -150,10 +151,26 @@ def build_posterior(cell: CellSpec, arrays: "Arrays") -> "Posterior":
         known = {"auto": Categorical, "categorical": Categorical, "bernoulli": Bernoulli}
     likelihood = named("likelihood", cell.model.likelihood, known)()
     outputs = likelihood.num_outputs(len(arrays.labels) or 1)
-    network = MLP(outputs, tuple(cell.model.hidden), cell.model.activation)
+    network = build_network(cell.model, outputs)
     prior = named("prior", cell.model.prior, PRIORS)
     prior = replace(prior, **cell.model.prior_settings)
     return Posterior(network, prior, likelihood, (arrays.x_train, arrays.y_train))
+
+
+def build_network(model: ModelSpec, num_outputs: int) -> "Network":
+    """A model's network.
+
+    Raises:
+        InputError: for an unknown one.
+    """
+    from credence.models import MLP, ResNet
+
+    if model.network == "mlp":
+        return MLP(num_outputs, tuple(model.hidden), model.activation)
+    depth = model.network.removeprefix("resnet")
+    if depth == model.network or not depth.isdigit():
+        raise InputError(f"Unknown network '{model.network}': use 'mlp' or 'resnet18'.")
+    return ResNet.of_depth(int(depth), num_outputs)
 
 
 def peak_memory_mib() -> float | None:

@@ -42,7 +42,11 @@ def compare(
     if not methods:
         raise InputError(f"--methods names no method: give some of {', '.join(METHODS)}.")
     wanted = {"num_draws": num_draws, "num_chains": num_chains}
-    shared = {name: value for name, value in asdict(model).items() if name != "prior_settings"}
+    shared = {
+        name: value
+        for name, value in asdict(model).items()
+        if name not in ("network", "prior_settings")
+    }
     for name in methods:
         check_settings(fit_settings(data, method=name, **wanted, **shared), task="auto")
     if model.prior == "auto":

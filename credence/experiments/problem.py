@@ -4,6 +4,7 @@ What is learnt from data (means, categories, scales) is learnt from the training
 nothing that computes, so that bad input is refused at once.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ from credence.preprocessing import TargetScaler, make_preprocessor
 from credence.runs import workflow
 from credence.runs.folder import FitSettings
 
-Features = Float[np.ndarray, "point feature"]
+Features = Float[np.ndarray, "point *feature"]
 Targets = Float[np.ndarray, " point"] | Int[np.ndarray, " point"]
 
 
@@ -38,7 +39,7 @@ class Arrays:
     """What a network sees, and the way back.
 
     Attributes:
-        x_train, x_test: standardised inputs (point, feature).
+        x_train, x_test: standardised inputs (point, feature), images (point, row, column, channel).
         y_train, y_test: standardised targets, or labels from 0 (point,).
         scaler: back to the target's unit; None for labels.
         labels: names of the labels; () for numbers.
@@ -67,7 +68,7 @@ class Arrays:
             "task": self.task,
             "n_train": len(self.x_train),
             "n_test": len(self.x_test),
-            "n_features": self.x_train.shape[1],
+            "n_features": math.prod(self.x_train.shape[1:]),
             "labels": list(self.labels),
             "notes": list(self.notes),
         }
@@ -94,7 +95,7 @@ def load(source: Source, rows: Rows) -> Arrays:
     """
     raw = _limited(_read(source), rows, source.split_seed)
     encode = {
-        "images": _grey_levels,
+        "images": _grey_levels if getattr(source, "as_vectors", True) else _channels,
         "simulated": _one_hot,
         "digits": _as_they_are,
         "reviews": _as_they_are,
@@ -255,6 +256,13 @@ def _grey_levels(train: np.ndarray, test: np.ndarray) -> tuple[Features, Feature
     """Pixels as a vector, centred, all divided by one standard deviation."""
     x_train, x_test = (x.reshape(len(x), -1).astype(float) for x in (train, test))
     centre, scale = x_train.mean(axis=0), x_train.std()
+    return (x_train - centre) / scale, (x_test - centre) / scale
+
+
+def _channels(train: np.ndarray, test: np.ndarray) -> tuple[Features, Features]:
+    """Images (point, row, column, channel), each channel centred and divided by its deviation."""
+    x_train, x_test = (x.reshape(*x.shape[:3], -1).astype(np.float32) for x in (train, test))
+    centre, scale = x_train.mean(axis=(0, 1, 2)), x_train.std(axis=(0, 1, 2))
     return (x_train - centre) / scale, (x_test - centre) / scale
 
 

@@ -47,11 +47,16 @@ class TableSource:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSource:
-    """A named data set of images, as vectors of grey levels, with its own split."""
+    """A named data set of images, with its own split.
+
+    Args:
+        as_vectors: of grey levels, for fully connected networks; else (row, column, channel).
+    """
 
     kind: ClassVar[str] = "images"
 
     name: str
+    as_vectors: bool = True
     split_seed: int = 0
 
 
@@ -115,12 +120,14 @@ class ModelSpec:
     """Network, prior and likelihood, by name; "auto" is Normal with learnt noise, or Categorical.
 
     Args:
-        hidden, activation: see `credence.models.MLP`.
+        network: "mlp", or "resnet8", "resnet18", "resnet20": `credence.models.ResNet` of a depth.
+        hidden, activation: of the MLP, see `credence.models.MLP`.
         prior: one of `credence.models.PRIORS`.
         prior_settings: what is different in it, e.g. {"alpha": 4.0}.
         likelihood: auto, normal, student_t, heteroscedastic, bernoulli or categorical.
     """
 
+    network: str = "mlp"
     hidden: tuple[int, ...] = (50,)
     activation: str = "tanh"
     prior: str = "fan_in"

@@ -93,7 +93,8 @@ class ResNet:
 
     @classmethod
     def of_depth(cls, depth: int, num_outputs: int, **others: str) -> "ResNet":
-        """ResNet-18 (64 channels first, stages of 2 blocks) or, for CIFAR, ResNet-20 (16, of 3)."""
+        """ResNet-18 (64 channels at first, 2 blocks per stage), or one of the small networks for
+        CIFAR, ResNet-20 and ResNet-8 (16 channels, 3 blocks or one)."""
         if depth not in DEPTHS:
             raise InputError(f"Depth must be one of {', '.join(map(str, DEPTHS))}, got {depth}.")
         width, blocks = DEPTHS[depth]
@@ -141,7 +142,7 @@ class ResNet:
         return jax.tree.map(count, params)
 
 
-DEPTHS = {18: (64, (2, 2, 2, 2)), 20: (16, (3, 3, 3))}
+DEPTHS = {8: (16, (1, 1, 1)), 18: (64, (2, 2, 2, 2)), 20: (16, (3, 3, 3))}
 """Channels of the first stage and blocks per stage, by number of layers."""
 
 
@@ -178,20 +179,45 @@ NORMS: dict[str, Callable[[Images], Images]] = {
 
 
 def _convolve(
-    kernel: Float[Array, "height width fan_in fan_out"],
+    kernel: Float[Array, "size size fan_in fan_out"],
     z: Float[Array, "point row column fan_in"],
     stride: int,
     *,
     dtype: Any,
 ) -> Convolved:
-    outputs = jax.lax.conv_general_dilated(
-        z.astype(dtype),
-        kernel.astype(dtype),
-        (stride, stride),
-        "SAME",
-        dimension_numbers=("NHWC", "HWIO", "NHWC"),
-    )
+    """Cross-correlation, zeros around the image ("SAME")."""
+    z, weights = z.astype(dtype), kernel.astype(dtype)
+    if jax.default_backend() == "cpu":
+        outputs = _as_product(weights, z, stride)
+    else:
+        outputs = jax.lax.conv_general_dilated(
+            z, weights, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
     return outputs.astype(kernel.dtype)
+
+
+def _as_product(
+    kernel: Float[Array, "size size fan_in fan_out"],
+    z: Float[Array, "point row column fan_in"],
+    stride: int,
+) -> Convolved:
+    """The same as one matrix product: XLA runs a convolution inside a loop about ten times slower
+    on CPUs (jax-ml/jax, issue 12868; `benchmarks/images.py`), and samplers are loops."""
+    size, (rows, columns) = kernel.shape[0], z.shape[1:3]
+    pad = [_around(length, size, stride) for length in (rows, columns)]
+    padded = jnp.pad(z, ((0, 0), *pad, (0, 0)))
+    shifted = [
+        padded[:, i : i + rows : stride, j : j + columns : stride]
+        for i in range(size)
+        for j in range(size)
+    ]
+    return jnp.concatenate(shifted, axis=-1) @ kernel.reshape(-1, kernel.shape[-1])
+
+
+def _around(length: int, size: int, stride: int) -> tuple[int, int]:
+    """Zeros before and after, so that every window has `size` pixels."""
+    total = max((-(-length // stride) - 1) * stride + size - length, 0)
+    return total // 2, total - total // 2
 
 
 def _block(keys: Iterator[PRNGKeyArray], channels: int, width: int, dtype: Any) -> Block:

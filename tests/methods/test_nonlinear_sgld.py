@@ -76,11 +76,12 @@ def test_all_rows_as_potential_rows_are_the_whole_batch() -> None:
     assert np.all(whole.scalars["num_gradients"] == 2 * steps)
 
 
+@pytest.mark.slow
 def test_images_and_a_residual_network() -> None:
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(24, 8, 8, 3))
+    x = rng.normal(size=(24, 4, 4, 3))
     y = (x.mean(axis=(1, 2, 3)) > 0).astype(int)
-    posterior = Posterior(ResNet(2, 4, (1, 1)), Gaussian(), Categorical(), (x, y))
+    posterior = Posterior(ResNet(2, 2, (1,)), Gaussian(), Categorical(), (x, y))
     method = replace(
         QUICK,
         num_chains=2,

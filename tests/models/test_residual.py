@@ -7,7 +7,7 @@ import pytest
 
 from credence.errors import InputError
 from credence.models import ResNet
-from credence.models.residual import NORMS, Convolution, Weights
+from credence.models.residual import NORMS, Convolution, Weights, _as_product
 from credence.models.spec import from_spec, to_spec
 
 IMAGES = np.random.default_rng(0).normal(size=(6, 8, 8, 3))
@@ -63,6 +63,18 @@ def test_outputs_are_those_written_by_hand() -> None:
     np.testing.assert_allclose(ours, by_hand(params, IMAGES), rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.parametrize(("rows", "size", "stride"), [(8, 3, 1), (8, 3, 2), (7, 3, 2), (8, 1, 2)])
+def test_the_product_on_cpus_is_the_convolution_elsewhere(
+    rows: int, size: int, stride: int
+) -> None:
+    z = jax.random.normal(jax.random.key(0), (2, rows, 6, 3))
+    kernel = jax.random.normal(jax.random.key(1), (size, size, 3, 4))
+    convolution = jax.lax.conv_general_dilated(
+        z, kernel, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+    np.testing.assert_allclose(_as_product(kernel, z, stride), convolution, atol=1e-5)
+
+
 @pytest.mark.parametrize("norm", list(NORMS))
 def test_an_output_depends_on_its_image_alone_but_with_batch_norm(norm: str) -> None:
     network = ResNet(3, 4, (1, 1), norm=norm)
@@ -90,14 +102,14 @@ def test_published_sizes() -> None:
 
 
 def test_units_keep_their_size_at_the_start() -> None:
-    network = ResNet.of_depth(20, 10)
+    network = ResNet.of_depth(8, 10)
     params = jax.jit(network.init)(jax.random.key(0), jnp.asarray(IMAGES))
     outputs = np.asarray(jax.jit(network.apply)(params, jnp.asarray(IMAGES)))
     assert 0.05 < outputs.std() < 20
 
 
 def test_half_precision_is_near_the_whole_one() -> None:
-    whole, half = ResNet(3, 8, (1, 1)), ResNet(3, 8, (1, 1), dtype="bfloat16")
+    whole, half = ResNet(3, 4, (1,)), ResNet(3, 4, (1,), dtype="bfloat16")
     params = weights_of(whole)
     one, other = (jax.jit(each.apply)(params, jnp.asarray(IMAGES)) for each in (whole, half))
     assert other.dtype == one.dtype
@@ -129,5 +141,5 @@ def test_it_is_saved_as_data() -> None:
 def test_refusals_are_sentences(settings: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         ResNet(3, **settings)
-    with pytest.raises(InputError, match="Depth must be one of 18, 20, got 50"):
+    with pytest.raises(InputError, match="Depth must be one of 8, 18, 20, got 50"):
         ResNet.of_depth(50, 3)
