@@ -22,7 +22,7 @@ import numpy as np
 STEPS = 3
 
 
-def seconds_per_gradient(depth: int, batch: int, particles: int, dtype: str) -> float:
+def seconds_per_gradient(depth: int, batch: int, particles: int, dtype: str | None) -> float:
     """Of all particles, in a compiled loop, compilation left out."""
     from credence import Posterior
     from credence.models import Categorical, Gaussian, ResNet
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=8)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--particles", type=int, default=2)
-    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--dtype", help="of convolutions")
     options = parser.parse_args()
     import credence
     from credence.models import residual

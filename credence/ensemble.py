@@ -140,6 +140,8 @@ class Ensemble:
                 f"Needs at least one row at a time, got {len(x)} rows and batch_size={batch_size}."
             )
         size = batch_size or batch_rows(len(x), self.num_members)
+        if batch_size is None and x.ndim > 2:
+            size = min(size, MOST_IMAGES)
         parts = []
         for start in range(0, len(x), size):
             rows = slice(start, min(start + size, len(x)))
@@ -278,11 +280,16 @@ class Ensemble:
         )
 
 
+MOST_IMAGES = 128
+"""Rows at a time where inputs are more than vectors: a network may keep megabytes of each."""
+
+
 @partial(jax.jit, static_argnames="network")
 def _outputs(
     members: Any, x: Float[Array, "point *feature"], *, network: Network
 ) -> Float[Array, "member point output"]:
-    return jax.lax.map(lambda params: network.apply(params, x), members, batch_size=16)
+    abreast = 16 if x.ndim == 2 else 1  # convolutions keep much more than their outputs
+    return jax.lax.map(lambda params: network.apply(params, x), members, batch_size=abreast)
 
 
 def batch_rows(num_points: int, num_members: int) -> int:

@@ -169,7 +169,7 @@ def build_network(model: ModelSpec, num_outputs: int) -> "Network":
         return MLP(num_outputs, tuple(model.hidden), model.activation)
     depth = model.network.removeprefix("resnet")
     if depth == model.network or not depth.isdigit():
-        raise InputError(f"Unknown network '{model.network}': use 'mlp' or 'resnet18'.")
+        raise InputError(f"Unknown network '{model.network}': use 'mlp' or one as 'resnet18'.")
     return ResNet.of_depth(int(depth), num_outputs)
 
 

@@ -262,7 +262,9 @@ def _grey_levels(train: np.ndarray, test: np.ndarray) -> tuple[Features, Feature
 def _channels(train: np.ndarray, test: np.ndarray) -> tuple[Features, Features]:
     """Images (point, row, column, channel), each channel centred and divided by its deviation."""
     x_train, x_test = (x.reshape(*x.shape[:3], -1).astype(np.float32) for x in (train, test))
-    centre, scale = x_train.mean(axis=(0, 1, 2)), x_train.std(axis=(0, 1, 2))
+    pixels = (0, 1, 2)  # so many that single precision would lose their sum
+    centre = x_train.mean(axis=pixels, dtype=np.float64).astype(np.float32)
+    scale = x_train.std(axis=pixels, dtype=np.float64).astype(np.float32)
     return (x_train - centre) / scale, (x_test - centre) / scale
 
 

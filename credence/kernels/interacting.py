@@ -362,9 +362,14 @@ def check_particles(num_particles: int) -> None:
 
 
 def check_jumps(jump: str, selection: str) -> None:
-    """Refuse an unknown kind of jump or selection."""
+    """Refuse an unknown kind of jump or selection, and a selection that has no effect."""
     check_name("jump", jump, JUMPS)
     check_name("selection", selection, SELECTIONS)
+    if selection != SELECTIONS[0] and jump != "bg":
+        raise InputError(
+            f"selection='{selection}' is of jump='bg', Boltzmann-Gibbs, and nothing to '{jump}': "
+            "leave it out."
+        )
 
 
 def _check(jump_probability: Scalar, jump: str, selection: str, num_past: int) -> None:

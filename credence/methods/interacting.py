@@ -169,11 +169,6 @@ class Interacting(Method):
                 f"temperature={self.temperature} is of auxiliary='tempered' and nothing to "
                 f"'{self.auxiliary}': leave it out."
             )
-        if self.selection != "multinomial" and self.jump != "bg":
-            raise InputError(
-                f"selection='{self.selection}' is of jump='bg', Boltzmann-Gibbs, and nothing to "
-                f"'{self.jump}': leave it out."
-            )
         if self.auxiliary_kernel == "fresh" and self.auxiliary == "tempered":
             raise InputError(
                 "A tempered posterior has no exact draws: use auxiliary_kernel='hmc', 'mala' or "
@@ -482,9 +477,8 @@ def _warn_where_stuck(
     """
     if method._mover == "fresh" or log_potential.shape[1] < FEWEST_FOR_RHAT:
         return
-    if not np.isfinite(log_potential).all():
-        return
-    between = float(rhat(log_potential))
+    finite = log_potential[:, np.isfinite(log_potential).all(axis=0)]
+    between = float(rhat(finite)) if finite.shape[1] >= FEWEST_FOR_RHAT else np.inf
     if between < LARGEST_RHAT:
         return
     warnings.warn(

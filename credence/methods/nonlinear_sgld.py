@@ -24,16 +24,17 @@ from credence.run import Driver, PhaseResult, fixed
 class NonlinearSGLD(SGLD):
     """SGLD particles that also jump to partners on the posterior to the power 1/T.
 
-    Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), section 4.3, with a log
+    Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), section 4.2, with a log
     posterior that is scaled to all rows and a temperature that is a setting. The particles are the
     chains of the ensemble; they share partners and are not independent.
 
     Nothing here is exact. Both kernels are biased by their step size, as `SGLD` is. Jumps are
     biased too, by the noise of the potentials: the minibatch that all particles of a step share
-    estimates log G without bias, but the mean of its exponential is exp(variance / 2) too large:
-    Boltzmann-Gibbs jumps prefer networks whose loss differs most between batches. `potential_rows`
-    takes the same rows in every step instead: then jumps are those of the posterior of these rows,
-    scaled to all, and with all rows they are right.
+    estimates log G without bias, but the exponential of what networks differ by in its noise has a
+    mean above 1: Boltzmann-Gibbs jumps prefer networks whose loss changes most from batch to batch.
+    `potential_rows` takes the same rows in every step instead. There is no such noise then, but
+    jumps leave posterior^(1/T) (posterior of these rows, scaled to all)^(1 - 1/T) as it is, and
+    with all rows they are right.
 
     Args beyond those of `SGLD`:
         jump: "ar", accept-reject, or "bg", Boltzmann-Gibbs.

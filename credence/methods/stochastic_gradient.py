@@ -121,7 +121,7 @@ class StochasticGradient(Chains):
     def _frozen(self, memory: Any, posterior: Posterior) -> Settings:
         """The settings to sample with, from what the warm-up remembers."""
         if self.preconditioner == self.published:
-            return {**memory, **self.published_frozen}
+            return {**self._published_settings(posterior), **self.published_frozen}
         return self._settings(tuned(memory), posterior)
 
     def _steps_per_draw(self, posterior: Posterior) -> int:

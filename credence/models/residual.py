@@ -19,8 +19,8 @@ Convolved = Float[Array, "point new_row new_column new_channel"]
 SMALLEST = 1e-6
 """Added to a mean square before it is divided by."""
 GROUPS = 8
-"""Of channels, in group normalisation; all channels where there are fewer."""
-DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
+"""Of channels, in group normalisation; one group where they cannot be shared out evenly."""
+DTYPES = ("bfloat16", "float32")
 
 
 class Convolution(NamedTuple):
@@ -66,11 +66,14 @@ class ResNet:
         blocks: residual blocks per stage.
         norm: "frn", "group", "batch" or "none".
         activation: one of `networks.ACTIVATIONS`; "silu" is Swish.
-        dtype: of convolutions: "float32" or "bfloat16"; weights, means and outputs keep theirs.
+        dtype: of convolutions: "bfloat16", or None for that of the weights; these, means and
+            outputs keep theirs.
     Raises:
         InputError: for a number below 1 or an unknown name.
-    Images are (point, row, column, channel); of `ResNet.of_depth(18, 10)` 11.2 million weights, of
-    depth 20 a quarter of a million.
+    Scales count as biases in a prior: N(0, bias_std^2), centred at 0 though they start at 1.
+    Images are (point, row, column, channel), wide enough that the last stage has more than one
+    pixel: the filter response of one pixel is its sign. `ResNet.of_depth(18, 10)` has 11.2 million
+    weights, that of depth 20 a quarter of a million.
     """
 
     num_outputs: int
@@ -78,10 +81,12 @@ class ResNet:
     blocks: tuple[int, ...] = (3, 3, 3)
     norm: str = "frn"
     activation: str = "silu"
-    dtype: str = "float32"
+    dtype: str | None = None
 
     def __post_init__(self) -> None:
         check_numbers(self)
+        if not isinstance(self.blocks, tuple) or not all(isinstance(n, int) for n in self.blocks):
+            raise InputError(f"blocks must be a tuple of whole numbers, got {self.blocks!r}.")
         if not self.blocks or min(*self.blocks, self.width, self.num_outputs) < 1:
             raise InputError(
                 "A residual network needs at least one output, channel, stage and block per stage, "
@@ -89,7 +94,8 @@ class ResNet:
             )
         check_name("normalisation", self.norm, NORMS)
         check_name("activation", self.activation, ACTIVATIONS)
-        check_name("dtype", self.dtype, DTYPES)
+        if self.dtype is not None:
+            check_name("dtype", self.dtype, DTYPES)
 
     @classmethod
     def of_depth(cls, depth: int, num_outputs: int, **others: str) -> "ResNet":
@@ -102,6 +108,10 @@ class ResNet:
 
     def init(self, key: PRNGKeyArray, x: Images) -> Weights:
         """Kernels of variance 2 / fan_in (He et al., 2015), scales one, biases zero."""
+        if x.ndim != 4:
+            raise InputError(
+                f"A residual network takes images (point, row, column, channel), got {x.shape}."
+            )
         keys = iter(jax.random.split(key, 2 + 3 * sum(self.blocks)))
         channels = x.shape[-1]
         stem = _convolution(next(keys), 3, channels, self.width, x.dtype)
@@ -119,7 +129,7 @@ class ResNet:
     def apply(self, params: Weights, x: Images) -> Float[Array, "point output"]:
         """Outputs for the images of x."""
         activation, norm = ACTIVATIONS[self.activation], NORMS[self.norm]
-        convolve = partial(_convolve, dtype=DTYPES[self.dtype])
+        convolve = partial(_convolve, dtype=self.dtype)
 
         def normed(layer: Convolution, z: Images, stride: int = 1) -> Convolved:
             return norm(convolve(layer.kernel, z, stride)) * layer.scale + layer.bias
@@ -186,6 +196,7 @@ def _convolve(
     dtype: Any,
 ) -> Convolved:
     """Cross-correlation, zeros around the image ("SAME")."""
+    dtype = dtype or kernel.dtype
     z, weights = z.astype(dtype), kernel.astype(dtype)
     if jax.default_backend() == "cpu":
         outputs = _as_product(weights, z, stride)

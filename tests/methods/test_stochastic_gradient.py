@@ -4,6 +4,7 @@ Without a hidden layer the posterior is N(mean, P^-1), and with all rows in ever
 a linear recursion whose stationary covariance is known.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -74,6 +75,16 @@ def test_law_of_the_discretised_chain(name: str):
     assert chain_z(products, covariance()).max() < 4.5
     # Planted: the law of the continuous process, which no step size above 0 has.
     assert chain_z(products, PROBLEM.solve()[1]).max() > 8
+
+
+@pytest.mark.parametrize(
+    "method", [SGLD(preconditioner="rms"), SGHMC(preconditioner="scale_adapted")]
+)
+def test_preconditioners_of_their_papers_run(method: StochasticGradient):
+    """To the end: what `test_near_the_posterior` shows of them is slow."""
+    few = replace(method, num_chains=2, num_draws=3, num_warmup=4, thinning=2,
+                  training=Training(max_epochs=2))  # fmt: skip
+    assert np.isfinite(weights(few.run(0, PROBLEM.posterior))).all()
 
 
 @pytest.mark.parametrize(
