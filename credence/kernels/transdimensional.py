@@ -47,9 +47,9 @@ class TransdimensionalInfo(NamedTuple):
     is_finite: Bool[Array, ""]
     jump_acceptance_rate: Float[Array, ""]
     """Mean over the jumps that stayed in the support; 0 where none did."""
-    num_jumps: Int[Array, ""]
-    """Those jumps."""
-    num_jumps_accepted: Int[Array, ""]
+    num_jumps: Int[Array, " kind"]
+    """Those jumps, by kind: in the order of `moves`."""
+    num_jumps_accepted: Int[Array, " kind"]
     num_evaluations: Int[Array, ""]
     num_gradients: Int[Array, ""]
 
@@ -111,9 +111,10 @@ def transdimensional(
         params = target.model.unravel(state.position, data)
         point = Point(params, state.widths, target.log_likelihood(params, data))
         one_jump = partial(mixed_jump, data=data, target=target, moves=moves_of(len(state.widths)))
-        point, jumps = jax.lax.scan(
+        point, (jumps, chosen) = jax.lax.scan(
             lambda point, key: one_jump(key, point), point, jax.random.split(key_jumps, num_jumps)
         )
+        by_kind = partial(count_by_kind, chosen % len(moves), len(moves))
 
         def at_these_widths(position: Position, data: Data) -> Float[Array, ""]:
             return target.log_density(unravel(position), point.widths, data)
@@ -133,8 +134,8 @@ def transdimensional(
             is_divergent=info.is_divergent,
             is_finite=info.is_finite & jnp.all(jumps.is_finite),
             jump_acceptance_rate=jnp.sum(jumps.acceptance_rate) / jnp.maximum(num_tried, 1),
-            num_jumps=num_tried,
-            num_jumps_accepted=jnp.sum(jumps.is_accepted, dtype=jnp.int32),
+            num_jumps=by_kind(jumps.is_in_range),
+            num_jumps_accepted=by_kind(jumps.is_accepted),
             num_evaluations=jnp.sum(jumps.num_evaluations, dtype=jnp.int32) + 1,
             num_gradients=jnp.sum(jumps.num_gradients, dtype=jnp.int32) + info.num_gradients + 1,
         )
@@ -144,12 +145,20 @@ def transdimensional(
 
 def mixed_jump(
     key: PRNGKeyArray, point: Point, *, data: Data, target: VariableWidth, moves: tuple[Move, ...]
-) -> tuple[Point, JumpInfo]:
-    """A jump by one of the moves, all equally likely."""
+) -> tuple[Point, tuple[JumpInfo, Int[Array, ""]]]:
+    """A jump by one of the moves, all equally likely; and which one."""
     key_move, key_jump = jax.random.split(key)
     branches = [partial(jump, data=data, target=target, move=move) for move in moves]
     chosen = jax.random.randint(key_move, (), 0, len(moves))
-    return jax.lax.switch(chosen, branches, key_jump, point)
+    point, info = jax.lax.switch(chosen, branches, key_jump, point)
+    return point, (info, chosen)
+
+
+def count_by_kind(
+    kind: Int[Array, " jump"], num_kinds: int, happened: Bool[Array, " jump"]
+) -> Int[Array, " kind"]:
+    """How often something happened, by the kind of the jump."""
+    return jnp.zeros(num_kinds, jnp.int32).at[kind].add(happened.astype(jnp.int32))
 
 
 def build_move(

@@ -62,8 +62,10 @@ class Transdimensional(Chains):
             the width says whether chains found each other.
         num_starts: draws from the prior at a chain's initial width, of which the likeliest starts.
 
-    Scalars: width (units in all hidden layers), jump_acceptance_rate and num_jumps(_accepted) of
-    jumps inside the support, and those of the step at fixed widths.
+    Scalars: width (units in all hidden layers), width_1, width_2, ... of every hidden layer,
+    has_moved (whether a draw differs from the one before), jump_acceptance_rate, and
+    num_jumps(_accepted), in all and by the kind of jump (num_jumps_informed, ...), of jumps inside
+    the support; and those of the step at fixed widths. `Ensemble.architecture` sums them up.
     """
 
     name: ClassVar[str] = "transdimensional"
@@ -222,8 +224,10 @@ class Transdimensional(Chains):
             thinning=self.thinning or 1,
         )
         layers = posterior.unravel(jnp.asarray(drawn.positions)).network
-        width = np.asarray(count_active(layers).sum(axis=-1), float)
-        return drawn._replace(scalars=drawn.scalars | {"width": width})
+        widths = np.asarray(count_active(layers), float)
+        found = architecture_scalars(widths, drawn.positions)
+        kinds = by_kind(drawn.scalars, self._moves(posterior))
+        return drawn._replace(scalars=drawn.scalars | found | kinds)
 
     def _recipe(self, posterior: Posterior, target: VariableWidth) -> Recipe:
         lengths = {
@@ -289,6 +293,28 @@ def likeliest_draws(
         return positions[jnp.argmax(log_likelihoods)]
 
     return jax.lax.map(lambda chain: best(*chain), (keys, widths))
+
+
+def architecture_scalars(
+    widths: Float[np.ndarray, "chain draw layer"], positions: Float[np.ndarray, "chain draw weight"]
+) -> dict[str, Float[np.ndarray, "chain draw"]]:
+    """Units in all, units of every hidden layer, and whether a draw differs from the one before."""
+    has_moved = np.ones(widths.shape[:2])
+    has_moved[:, 1:] = (positions[:, 1:] != positions[:, :-1]).any(axis=-1)
+    layers = {f"width_{i + 1}": widths[..., i] for i in range(widths.shape[-1])}
+    return {"width": widths.sum(axis=-1), **layers, "has_moved": has_moved}
+
+
+def by_kind(
+    scalars: Mapping[str, np.ndarray], kinds: Sequence[str]
+) -> dict[str, Float[np.ndarray, "chain draw"]]:
+    """Jumps tried and accepted: in all, and by their kind."""
+    found = {}
+    for name in ("num_jumps", "num_jumps_accepted"):
+        counts = np.asarray(scalars[name], float)
+        found[name] = counts.sum(axis=-1)
+        found |= {f"{name}_{kind}": counts[..., i] for i, kind in enumerate(kinds)}
+    return found
 
 
 def add_active_draws(
