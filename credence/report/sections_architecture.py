@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from credence.report.markup import Html, element
+from credence.report.markup import Html
 from credence.report.parts import columns, figure, section, table
 from credence.report.svg import ACCENT, MUTED, label, new_figure, to_svg
 from credence.report.wording import count, number, percent
@@ -22,24 +22,16 @@ def architecture_section(found: Mapping[str, Any], *, is_converged: bool) -> Htm
     Args:
         found: "architecture" of metrics.json.
     """
-    charts = [_probabilities(found["width"], "Units in the hidden layers", "width")]
+    left = [_probabilities(found["width"], "Units in the hidden layers", "width")]
     if found["depth"] is not None:
-        charts.append(_probabilities(found["depth"], "Hidden layers", "depth"))
-    tables = [
-        element("h3", "Likeliest architectures"),
-        element("p", read_likeliest(found)),
-        _likeliest(found),
-        element("h3", "Do the chains agree about it?"),
-        element("p", found["reason"]),
-        _agreement(found),
-        element("h3", "Jumps between architectures"),
-        element("p", read_jumps(found)),
-        _jumps(found),
+        left.append(_probabilities(found["depth"], "Hidden layers", "depth"))
+    right = [
+        figure("Likeliest architectures", read_likeliest(found), _likeliest(found)),
+        figure("Do the chains agree about it?", found["reason"], _agreement(found)),
+        figure("Jumps between architectures", read_jumps(found), _jumps(found)),
     ]
     return section(
-        "How large should the network be?",
-        columns(charts, tables),
-        is_converged=is_converged,
+        "How large should the network be?", columns(left, right), is_converged=is_converged
     )
 
 
