@@ -4,7 +4,15 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from credence.errors import InputError
-from credence.models import likelihoods, linearized, networks, noisy_argmax, priors, wrappers
+from credence.models import (
+    likelihoods,
+    linearized,
+    networks,
+    noisy_argmax,
+    priors,
+    variable_depth,
+    wrappers,
+)
 
 _KNOWN: dict[str, type[Any]] = {
     cls.__name__: cls
@@ -20,6 +28,7 @@ _KNOWN: dict[str, type[Any]] = {
         likelihoods.Normal,
         likelihoods.StudentT,
         noisy_argmax.NoisyArgmax,
+        variable_depth.VariableDepthMLP,
         wrappers.LeadingInputs,
         wrappers.PerAction,
     )
