@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.optimize import minimize_scalar
 
 from credence.kernels.collapsed_birth import check_collapsible, collapsed_counts, regression
 from credence.kernels.jumps import LayerMove, Proposal, counts
-from credence.kernels.variable_width import Point, VariableWidth, total
+from credence.kernels.variable_width import Point, VariableWidth
 from credence.models.networks import ACTIVATIONS, MLP, Layer
 from credence.models.priors import normal_sample, require_positive
 from credence.models.units import Layers, Widths, activity, only_active, where
@@ -72,39 +73,45 @@ def layer_birth(
     def log_ratio(params: Params, pair: "Pair", after: Int[Array, ""]) -> Float[Array, ""]:
         """log r of the birth from the one to the other, without the likelihoods.
 
-        Weight by weight: (before, after, u) have the slots of the larger network.
+        Weight by weight, in the slots of the larger network.
         """
-        before = target.log_normals(params._replace(network=pair.below), pair.lower)
-        before = shifted(before, after)
-        then = target.log_normals(params._replace(network=pair.above), pair.upper)
-        was, is_active = pair.masks(after)
-        own = is_new_layer(pair.above, after)
+        was, is_active = (_flat(mask) for mask in pair.masks(after))
+        own = _flat(_is_new_layer(pair.above, after))
+        if is_collapsed:  # output weights do not count
+            is_hidden = _flat(_all_but_output(pair.above))
+            was, is_active = was & is_hidden, is_active & is_hidden
         means, stds = layer_law(params, pair.upper, after)
-        u = jax.tree.map(lambda w, m, s: norm.logpdf(w, m, s), pair.above, means, stds)
-
-        def terms(was: Any, now: Any, own: Any, before: Any, then: Any, u: Any) -> Any:
-            kept = jnp.where(was & now, then - before, 0.0)
-            return kept + jnp.where(now & own, then - u, 0.0)
-
-        found = jax.tree.map(terms, was, is_active, own, before, then, u)
+        w = _flat(pair.above)
+        then = norm.logpdf(w, scale=_flat(prior_stds(params, pair.upper)))
+        u = norm.logpdf(w, _flat(means), _flat(stds))
+        before = norm.logpdf(
+            _flat(shifted(pair.below, after)),
+            scale=jnp.where(was, _flat(shifted(prior_stds(params, pair.lower), after)), 1.0),
+        )
+        weights = jnp.where(was & is_active, then - before, 0.0)
+        weights += jnp.where(own & is_active, then - u, 0.0)
+        j, k = pair.upper[after], pair.upper[after + 1]
         log_prior = target.log_width_probs(pair.above, len(pair.above) - 2)
-        new, j = pair.upper[after + 1], pair.upper[after]
-        width = log_prior[new] - log_width_law(pair.above, j)[new]
-        return total(found[:-1] if is_collapsed else found) + width
+        return jnp.sum(weights) + log_prior[k] - log_width_law(pair.above, j)[k]
 
-    def layer_law(params: Params, widths: Widths, after: Int[Array, ""]) -> tuple[Layers, Layers]:
-        """Mean and standard deviation of a new layer's weights; the prior elsewhere."""
-        own = is_new_layer(params.network, after)
-        stds = jax.tree.map(
-            lambda w, s, o: jnp.where(o, share, 1.0) * jnp.broadcast_to(jnp.asarray(s), w.shape),
+    def prior_stds(params: Params, widths: Widths) -> Layers:
+        """One number per weight."""
+        return jax.tree.map(
+            lambda w, std: jnp.broadcast_to(jnp.asarray(std, w.dtype), w.shape),
             params.network,
             target.stds(params, widths),
-            own,
         )
-        means = jax.tree.map(jnp.zeros_like, params.network)
+
+    def layer_law(params: Params, widths: Widths, after: Int[Array, ""]) -> tuple[Layers, Layers]:
+        """Mean and standard deviation of a new layer's weights; the prior's elsewhere."""
+        own, stds = _is_new_layer(params.network, after), prior_stds(params, widths)
+        stds = jax.tree.map(lambda std, o: jnp.where(o, share * std, std), stds, own)
         means = tuple(
-            mean if o.kernel is False else mean._replace(kernel=_identity(mean.kernel, o, gain))
-            for mean, o in zip(means, own, strict=True)
+            Layer(
+                jnp.where(o.kernel, gain * _identity(layer.kernel), 0.0),
+                jnp.zeros_like(layer.bias),
+            )
+            for layer, o in zip(params.network, own, strict=True)
         )
         return means, stds
 
@@ -201,17 +208,6 @@ def closed(layers: Layers, after: Int[Array, ""]) -> Layers:
     return _rearranged(layers, source, (place > after) & (place == num_hidden - 1))
 
 
-def is_new_layer(layers: Layers, after: Int[Array, ""]) -> Layers:
-    """Whether an array is of the layer after that one, array by array; the outer ones never are."""
-
-    def of_layer(index: int) -> Any:
-        is_middle = 0 < index < len(layers) - 1
-        found = jnp.asarray(index) == after + 1 if is_middle else False
-        return Layer(found, found)  # type: ignore[arg-type]
-
-    return tuple(of_layer(index) for index in range(len(layers)))
-
-
 def activation_of(network: Any) -> str:
     """Of an MLP, or of one of the leading inputs."""
     return network.activation if isinstance(network, MLP) else activation_of(network.network)
@@ -227,11 +223,32 @@ def identity_gain(activation: str) -> float:
     return float(minimize_scalar(error, bounds=(0.1, 10.0), method="bounded").x)  # type: ignore[attr-defined]
 
 
-def _identity(
-    kernel: Float[Array, "fan_in fan_out"], own: Layer, gain: float
-) -> Float[Array, "fan_in fan_out"]:
-    """Means of a kernel: `gain` from every unit to the one in its place, in the new layer."""
-    return jnp.where(own.kernel, gain * jnp.eye(*kernel.shape, dtype=kernel.dtype), 0.0)
+def _flat(layers: Any) -> Array:
+    """All weights, or what is said of them, as one vector."""
+    return ravel_pytree(layers)[0]
+
+
+def _is_new_layer(layers: Layers, after: Int[Array, ""]) -> Layers:
+    """Whether weights are of the layer after that one, which is not the output layer."""
+
+    def of_layer(index: int, layer: Layer) -> Layer:
+        is_new = (index == after + 1) & (index < len(layers) - 1)
+        return jax.tree.map(lambda leaf: jnp.full(leaf.shape, is_new), layer)
+
+    return tuple(of_layer(index, layer) for index, layer in enumerate(layers))
+
+
+def _all_but_output(layers: Layers) -> Layers:
+    """Whether weights lead to a hidden unit."""
+    return tuple(
+        jax.tree.map(lambda leaf, i=i: jnp.full(leaf.shape, i < len(layers) - 1), layer)
+        for i, layer in enumerate(layers)
+    )
+
+
+def _identity(kernel: Float[Array, "fan_in fan_out"]) -> Float[Array, "fan_in fan_out"]:
+    """One from every unit to the one in its place."""
+    return jnp.eye(*kernel.shape, dtype=kernel.dtype)
 
 
 def _rearranged(layers: Layers, source: Int[Array, " layer"], is_empty: Any) -> Layers:

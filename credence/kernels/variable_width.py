@@ -93,12 +93,17 @@ class VariableWidth:
         """Which layers read hidden layer `layer`."""
         return readers(widths, layer, may_be_last=self.depth_prior is not None)
 
+    @property
+    def depends_on_width(self) -> bool:
+        """Whether the prior of the weights does."""
+        return getattr(self.model.prior, "scaling", "unit") == "fan_in"
+
     def stds(self, params: Params, widths: Widths) -> Layers:
         """Prior standard deviation of every weight, for a network of these widths."""
         prior, network = self.model.prior, self.model.network
         hyper = () if isinstance(prior, GaussianPrior) else (params.prior,)
         stds = prior.stds(network, params.network, *hyper)  # type: ignore[attr-defined]
-        if getattr(prior, "scaling", "unit") != "fan_in":
+        if not self.depends_on_width:
             return stds
         largest = largest_widths(params.network)
         last_width = widths[jnp.maximum(count_layers(widths), 1) - 1]
@@ -119,6 +124,8 @@ class VariableWidth:
 
     def log_prior(self, params: Params, widths: Widths) -> Float[Array, ""]:
         """Of the weights in all slots given the widths, hyperparameters and noise included."""
+        if not self.depends_on_width:
+            return self.model.log_prior(params)
         room = jnp.asarray(largest_widths(params.network))
         narrow, wide = self.log_normals(params, widths), self.log_normals(params, room)
         return self.model.log_prior(params) + total(jax.tree.map(jnp.subtract, narrow, wide))
@@ -172,6 +179,8 @@ class VariableWidth:
 
         Zero unless the prior depends on the width.
         """
+        if not self.depends_on_width:
+            return jax.tree.map(jnp.zeros_like, params.network)
         change = jax.tree.map(
             jnp.subtract, self.log_normals(params, upper), self.log_normals(params, lower)
         )

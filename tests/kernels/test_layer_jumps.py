@@ -198,8 +198,9 @@ def test_forced_borders_are_invariant_with_their_factor_only() -> None:
         birth=lambda d: log_birth[d] - log_death[d + 1],
         death=lambda d: log_death[d] - log_birth[d - 1],
     )
+    odd = 11  # every jump is accepted: after an even number the depths of an odd start are back
     check_prior(TARGET, ends(only(right, forced=True))[0], "forced borders")
-    statistic, p, _ = architecture_p(TARGET, ends(only(wrong, forced=True))[0])
+    statistic, p, _ = architecture_p(TARGET, ends(only(wrong, forced=True), num_jumps=odd)[0])
     print(f"planted borders: chi2_2 {statistic:.0f}")
     assert p < 1e-8
 
@@ -240,7 +241,7 @@ def test_planted_ratio_of_the_two_ends_is_caught() -> None:
 
 
 class DeepLine(NamedTuple):
-    """y = w_1 w_2 ... w_(d + 1) x + noise: one linear unit in each of d = 1, ..., 5 layers.
+    """y = w_1 w_2 ... w_(d + 1) x + noise: one linear unit in each of d = 1, ..., 4 layers.
 
     With P the product of the d hidden weights y is N(0, s^2 I + P^2 x x'), and log |P| a sum of d
     independent logarithms of |N(0, 1)|, whose density is a convolution.
@@ -249,7 +250,7 @@ class DeepLine(NamedTuple):
     x: Float[np.ndarray, " point"]
     y: Float[np.ndarray, " point"]
     noise_std: float = 0.5
-    deepest: int = 5
+    deepest: int = 4
 
     @property
     def target(self) -> VariableWidth:
@@ -318,7 +319,7 @@ class DeepLine(NamedTuple):
 
 X = np.linspace(-1, 1, 8)
 LINE = DeepLine(X, 1.8 * X + 0.5 * np.random.default_rng(0).normal(size=8))
-NUM_EXACT = 10_000
+NUM_EXACT = 6000
 
 
 def sweep(key: Any, point: Point, data: Data, *, move: LayerMove) -> Any:
@@ -353,13 +354,13 @@ def test_line_is_a_fair_test() -> None:
 def test_posterior_of_the_line_is_invariant(name: str) -> None:
     points = LINE.points(0, NUM_EXACT)
     one = partial(sweep, move=layer_move(name, LINE.target))
-    ended, info = _run(jax.random.key(1), points, LINE.data, one=one, num_jumps=8)
+    ended, info = _run(jax.random.key(1), points, LINE.data, one=one, num_jumps=6)
     statistic, p = line_scores(ended)
     values = [np.asarray(each.log_likelihood) for each in (ended, LINE.points(7, NUM_EXACT))]
     error = np.hypot(*(each.std() for each in values)) / NUM_EXACT**0.5
     z = abs(values[0].mean() - values[1].mean()) / error
     rate = np.asarray(info.acceptance_rate)[np.asarray(info.is_in_range)].mean()
-    print(f"{name}: chi2_4 {statistic:.1f} (p {p:.2g}), log L z {z:.1f}, rate {rate:.3f}")
+    print(f"{name}: chi2_3 {statistic:.1f} (p {p:.2g}), log L z {z:.1f}, rate {rate:.3f}")
     assert p > 1e-4
     assert z < 4.5
     assert rate > 0.05
@@ -405,7 +406,7 @@ def balance_z(move: LayerMove, depth: int) -> float:
 @pytest.mark.parametrize("name", BY_MOVE)
 def test_detailed_balance_and_ceiling(name: str) -> None:
     move, probabilities = layer_move(name, LINE.target), LINE.probabilities()
-    for depth in (1, 3, 4):
+    for depth in (1, 3):
         up, down = flows(move, depth)
         ratio = probabilities[depth] / probabilities[depth - 1]
         for rates, ceiling in ((up, min(1, ratio)), (down, min(1, 1 / ratio))):
