@@ -57,6 +57,7 @@ def _problem(row: Mapping[str, Any]) -> Html:
     reading = read_posterior(posterior)
     if "mode" in row["published"]:
         reading += f" Published mode: {number(row['published']['mode'])}."
+    shown = min(row["chains"], len(CHAINS))
     left = [
         figure(
             f"How {'deep' if is_deep else 'wide'}?",
@@ -68,13 +69,13 @@ def _problem(row: Mapping[str, Any]) -> Html:
             "The chains' way",
             read_jumps(found),
             trace_chart(row, noun, f"{name}-traces"),
-            note=f"Four of {count(row['chains'], 'chain')}, from different sizes.",
+            note=f"{shown} of {count(row['chains'], 'chain')}, started at different sizes.",
         ),
     ]
     right = [
         figure("Ours and published", read_likeliest(found), _numbers(row)),
-        element("p", row["convergence"]["reason"]),
-        *(_reasons(row) if row["published"] else ()),
+        figure("Did it converge?", row["convergence"]["reason"], Html("")),
+        *([figure("Why they differ", "", _reasons(row))] if row["published"] else []),
     ]
     return section(
         f"{name}: {row['description']}",
@@ -113,9 +114,9 @@ def _numbers(row: Mapping[str, Any]) -> Html:
     return table(["", "Ours", "Published"], rows)
 
 
-def _reasons(row: Mapping[str, Any]) -> list[Html]:
+def _reasons(row: Mapping[str, Any]) -> Html:
     items = [element("li", f"{reason[0].upper()}{reason[1:]}.") for reason in row["reasons"]]
-    return [element("h3", "Why they differ"), element("ul", *items)]
+    return element("ul", *items)
 
 
 def _value(name: str, value: float | None) -> str:

@@ -38,6 +38,8 @@ class CountPrior:
     smallest: int = 1
 
     def __post_init__(self) -> None:
+        if not isinstance(self.mean, int | float | np.number):
+            raise InputError(f"The mean must be a number, got mean={self.mean!r}.")
         if self.shape not in SHAPES:
             raise InputError(
                 f"Unknown prior over {self.noun}s {self.shape!r}: use one of {', '.join(SHAPES)}."
