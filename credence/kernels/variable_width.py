@@ -87,7 +87,7 @@ class VariableWidth:
         """Whether the prior allows more than one depth."""
         if self.depth_prior is None:
             return False
-        return np.isfinite(self.depth_prior.log_probs(len(layers) - 1)).sum() > 1
+        return bool(np.isfinite(self.depth_prior.log_probs(len(layers) - 1)).sum() > 1)
 
     def readers(self, widths: Widths, layer: int) -> Readers:
         """Which layers read hidden layer `layer`."""

@@ -39,7 +39,6 @@ from credence.models.priors import normal_sample, require_positive, require_whol
 from credence.models.units import (
     activity,
     count_active,
-    count_layers,
     largest_widths,
     only_active,
 )
@@ -300,7 +299,7 @@ class Transdimensional(Chains):
         widths = np.asarray(count_active(layers), float)
         found = architecture_scalars(widths, drawn.positions)
         if self.max_depth is not None:
-            found["depth"] = np.asarray(count_layers(widths), float)
+            found["depth"] = (widths > 0).sum(axis=-1).astype(float)
         kinds = by_kind(drawn.scalars, self._kinds(posterior))
         return drawn._replace(scalars=drawn.scalars | found | kinds)
 

@@ -1,5 +1,6 @@
 """The method as a whole: widths and weights against their exact law, and what comes out of it."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -228,12 +229,7 @@ def test_two_hidden_layers(moves: tuple[str, ...]) -> None:
         ({"within": "gibbs"}, {}, "within must be one of"),
         ({"moves": ("birth",)}, {}, "Unknown kind of jump"),
         ({"num_jumps": 0}, {}, "num_jumps must be a whole number >= 1"),
-        ({"num_jumps": 2.5}, {}, "num_jumps must be a whole number >= 1, got 2.5"),
-        ({"max_width": 4.0}, {}, "max_width must be a whole number >= 1, got 4.0"),
-        ({"max_width": "4"}, {}, "max_width must be a whole number"),
         ({"max_depth": 0}, {}, "max_depth must be a whole number"),
-        ({"width_prior": "poisson"}, {}, r"WidthPrior, got 'poisson': WidthPrior\('poisson'"),
-        ({"depth_prior": "poisson"}, {}, "depth_prior must be a DepthPrior"),
         ({"max_depth": 2, "depth_prior": DepthPrior(smallest=3)}, {}, "no depth between 3 and 2"),
         ({"max_depth": 2, "initial_depths": (1, 1, 2, 3)}, {}, "initial depth 3 is outside"),
         ({"layer_moves": ("layers",)}, {}, "Unknown kind of jump 'layers'"),
@@ -277,8 +273,6 @@ def test_other_networks_are_refused() -> None:
     ("settings", "words"),
     [
         (("flat",), "Unknown prior"),
-        ((["uniform"],), "Unknown prior"),
-        (("poisson", "five"), "must be a number, got mean='five'"),
         (("geometric", 1.0), "mean > 1"),
         (("uniform", 2.0, 0), "at least"),
     ],
@@ -317,3 +311,41 @@ def test_moves_may_be_a_list_and_not_a_string() -> None:
 def test_a_summary_leaves_no_width_out() -> None:
     with pytest.raises(ValueError, match="leaves out widths up to 9"):
         width_posterior(np.full((2, 8), 9.0), 8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"num_jumps": 2.5}, "num_jumps must be a whole number >= 1, got 2.5"),
+        ({"num_jumps": True}, "num_jumps must be a whole number"),
+        ({"max_width": 4.0}, "max_width must be a whole number >= 1, got 4.0"),
+        ({"max_width": "4"}, "max_width must be a whole number >= 1, got '4'"),
+        ({"width_prior": "poisson"}, r"be a WidthPrior, got 'poisson': WidthPrior\('poisson'"),
+        ({"depth_prior": WidthPrior()}, "depth_prior must be a DepthPrior"),
+    ],
+)
+def test_settings_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:
+    """As users see it, whose annotations nobody checks before."""
+    with pytest.raises(InputError, match=words):
+        unchecked(Transdimensional, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"shape": ["uniform"]}, "Unknown prior"),
+        ({"mean": "five"}, "must be a number, got mean='five'"),
+        ({"smallest": 1.5}, "at least one whole unit"),
+    ],
+)
+def test_priors_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        unchecked(WidthPrior, **settings)
+
+
+def unchecked(cls: type[Any], **settings: Any) -> None:
+    """What making such an object says of itself."""
+    made = object.__new__(cls)
+    for field in dataclasses.fields(cls):
+        object.__setattr__(made, field.name, settings.get(field.name, field.default))
+    made.__post_init__()
