@@ -217,10 +217,15 @@ def activation_of(network: Any) -> str:
 def identity_gain(activation: str) -> float:
     """g that brings f(g z) nearest to z, in the mean square over z = f(a), a from N(0, 1)."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
-    f = lambda z: np.asarray(ACTIVATIONS[activation](jnp.asarray(z)), float)  # noqa: E731
+
+    def f(z: np.ndarray) -> np.ndarray:
+        with jax.ensure_compile_time_eval():  # wherever a program is being traced
+            return np.asarray(ACTIVATIONS[activation](jnp.asarray(z)), float)
+
     outputs = f(nodes)
     error = lambda g: float(weights @ (f(g * outputs) - outputs) ** 2)  # noqa: E731
-    return float(minimize_scalar(error, bounds=(0.1, 10.0), method="bounded").x)  # type: ignore[attr-defined]
+    found = minimize_scalar(error, bounds=(0.1, 10.0), method="bounded")
+    return round(float(found.x), 3)  # type: ignore[attr-defined]  # the same in any precision
 
 
 def _flat(layers: Any) -> Array:
