@@ -167,7 +167,7 @@ def test_other_priors_of_the_depth_are_invariant(prior: DepthPrior) -> None:
 @pytest.mark.parametrize(
     ("moves", "layer_moves"),
     [
-        (("plain",), ("layer", "identity_layer")),
+        pytest.param(("plain",), ("layer", "identity_layer"), marks=pytest.mark.slow),
         pytest.param(MOVES, LAYER_MOVES, marks=pytest.mark.slow),
     ],
 )
