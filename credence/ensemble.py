@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from credence.checkpoint import atomic_path, file_sha256, write_text
+from credence.diagnostics.architecture import Architecture, architecture_posterior
 from credence.diagnostics.cost import Cost
 from credence.errors import InputError, StorageError
 from credence.models.networks import Network
@@ -179,6 +180,10 @@ class Ensemble:
             return LogEvidence(float(runs[0]), np.nan)
         error = max(ratios.std(ddof=1) / mean, runs.std(ddof=1)) / count**0.5
         return LogEvidence(float(runs.max() + np.log(mean)), float(error))
+
+    def architecture(self) -> Architecture | None:
+        """The posterior over architectures from `transdimensional`; None from other methods."""
+        return architecture_posterior(self.scalars)
 
     def __repr__(self) -> str:
         weights = sum(int(np.prod(leaf.shape[2:])) for leaf in jax.tree.leaves(self.params))

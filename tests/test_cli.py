@@ -383,3 +383,22 @@ def test_max_width_is_for_the_method_that_changes_it(run, tmp_path: Path) -> Non
         status, _, err = run(*words[:-1], width, "--method", method, "--out", tmp_path / "no")
         assert status == 2
         assert "--max-width" in err
+    found = json.loads(out)["architecture"]
+    assert sum(found["width"]["probabilities"]) == pytest.approx(1)
+    assert "How large should the network be?" in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.slow
+def test_max_depth_lets_layers_come_and_go(run, tmp_path: Path) -> None:
+    houses().to_csv(tmp_path / "h.csv", index=False)
+    words = ["fit", tmp_path / "h.csv", "--target", "price", "--hidden", "3", "--max-depth", "2"]
+    quick = ["--num-draws", "30", "--num-chains", "2", "--out", tmp_path / "run", "--json"]
+    _, out, err = run(*words, *quick, "--method", "transdimensional")
+    found = json.loads(out)["architecture"]
+    assert found["depth"]["widths"] == [1, 2]
+    assert "p(depth given the data)" in err
+    status, _, err = run("predict", tmp_path / "run", tmp_path / "h.csv", "--out", tmp_path / "p")
+    assert status == 0
+    status, _, err = run(*words, "--method", "nuts", "--out", tmp_path / "no")
+    assert status == 2
+    assert "--max-depth" in err

@@ -25,6 +25,10 @@ MaxWidth = Annotated[
     int | None,
     typer.Option(help="Largest width that `--method transdimensional` may reach."),
 ]
+MaxDepth = Annotated[
+    int | None,
+    typer.Option(help="Most hidden layers that `--method transdimensional` may reach."),
+]
 NumDraws = Annotated[int, typer.Option(help="Draws per chain.")]
 NumChains = Annotated[
     int | None,
@@ -58,22 +62,28 @@ def widths(hidden: str) -> tuple[int, ...]:
     return () if found == (0,) else found
 
 
-def largest_widths(hidden: str, max_width: int | None, method: str) -> tuple[int, ...]:
+def largest_widths(
+    hidden: str, max_width: int | None, max_depth: int | None, method: str
+) -> tuple[int, ...]:
     """Widths of the hidden layers, the largest there may be where the method changes them.
 
     Raises:
-        InputError: for a largest width below 1, or with a method that keeps the width.
+        InputError: for a largest width or depth below 1, or with a method that keeps both.
     """
-    if max_width is None:
-        return widths(hidden)
-    if method != "transdimensional":
-        raise InputError(
-            f"--max-width is for --method transdimensional, got method {method!r}: "
-            "say --hidden WIDTH for a network of one width."
-        )
-    if max_width < 1:
-        raise InputError(f"--max-width must be at least 1, got {max_width}.")
-    return (max_width,) * len(widths(hidden))
+    for name, largest, instead in (
+        ("--max-width", max_width, "--hidden WIDTH for a network of one width"),
+        ("--max-depth", max_depth, "--hidden WIDTH,WIDTH for a network of two layers"),
+    ):
+        if largest is None:
+            continue
+        if method != "transdimensional":
+            raise InputError(
+                f"{name} is for --method transdimensional, got method {method!r}: say {instead}."
+            )
+        if largest < 1:
+            raise InputError(f"{name} must be at least 1, got {largest}.")
+    found = widths(hidden)
+    return found if max_width is None else (max_width,) * len(found)
 
 
 def words(text: str) -> tuple[str, ...]:

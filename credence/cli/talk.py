@@ -17,6 +17,9 @@ VERDICTS = {
     "do_not_trust": "[bold red]Do not trust.[/bold red]",
 }
 
+MAX_COUNTS = 8
+"""Widths or depths of which a summary gives the probability."""
+
 console = Console(stderr=True)
 
 
@@ -72,6 +75,8 @@ def summary(metrics: dict[str, Any]) -> None:
     say(f"Method [bold]{metrics['method']}[/bold]: {metrics['method_reason']}")
     if "log_evidence" in metrics:
         say(f"Log evidence {_log_evidence(metrics)}.")
+    if "architecture" in metrics:
+        _architecture(metrics["architecture"])
     shown = (
         ("rmse", "nll", "crps", "coverage_95")
         if metrics["task"] == "regression"
@@ -90,6 +95,47 @@ def _log_evidence(metrics: dict[str, Any]) -> str:
     error = metrics["log_evidence_error"]
     shown = "" if error is None else f" +- {error:.2g}"
     return f"{metrics['log_evidence']:.2f}{shown} nats"
+
+
+def _architecture(found: dict[str, Any]) -> None:
+    """What the data say of the network's size, how sure that is, and how the chains moved."""
+    first, width, depth = found["likeliest"][0], found["width"], found["depth"]
+    layers = "-".join(map(str, first["widths"]))
+    say(
+        f"Hidden units [bold]{layers}[/bold] are the most probable, "
+        f"p = {_with_error(first['probability'], first['standard_error'])} "
+        f"of {found['num_architectures']} architectures visited; R-hat at most "
+        f"{_number(found['max_rhat'])}, ESS at least {_number(found['min_ess'])}."
+    )
+    say(f"p(width given the data): {_probabilities(width)}.")
+    if depth is not None:
+        say(f"p(depth given the data): {_probabilities(depth)}.")
+    rates = ", ".join(
+        f"{name} {each['rate']:.1%} of {each['tried']:,}"
+        for name, each in found["jumps"].items()
+        if each["tried"]
+    )
+    states = f"{found['num_states']:,} distinct states in {found['num_draws']:,} draws"
+    say(f"Jumps accepted: {rates or 'none was possible'}; {states}.")
+
+
+def _probabilities(posterior: dict[str, Any]) -> str:
+    """The likeliest counts, in their order."""
+    rows = list(
+        zip(
+            posterior["widths"],
+            posterior["probabilities"],
+            posterior["standard_errors"],
+            strict=True,
+        )
+    )
+    shown = sorted(sorted(rows, key=lambda row: -row[1])[:MAX_COUNTS])
+    found = ", ".join(f"{k}: {_with_error(p, error)}" for k, p, error in shown if p > 0)
+    return f"{found}; mean {posterior['mean']:.2f}"
+
+
+def _with_error(value: float, error: float | None) -> str:
+    return f"{value:.3f}" if error is None else f"{value:.3f} +- {error:.3f}"
 
 
 def _number(value: float | None) -> str:

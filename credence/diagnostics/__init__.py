@@ -11,14 +11,20 @@ Pure functions of numpy arrays that know nothing of networks; shapes are in the 
     entropy         predictive entropy and variance, split into aleatoric and epistemic
     importance      Pareto-smoothed weights and their tail index, Hellinger distance
     discrepancy     unbiased MMD² between two samples
-    architecture    p(width | data) with its Monte Carlo error
+    architecture    p(widths, depth | data) with its Monte Carlo error, R-hat and acceptance by move
     cost            evaluations, FLOPs and seconds by phase; ESS per second and speed-up
 
 Importing this package loads nothing heavier than numpy; SciPy, scikit-learn and ArviZ are imported
 by the functions that need them.
 """
 
-from credence.diagnostics.architecture import WidthPosterior, width_posterior
+from credence.diagnostics.architecture import (
+    Architecture,
+    WidthPosterior,
+    architecture_posterior,
+    width_posterior,
+    with_architecture,
+)
 from credence.diagnostics.calibration import ReliabilityDiagram, ece, mce, reliability_diagram
 from credence.diagnostics.classification import (
     PrecisionRecall,
@@ -54,6 +60,7 @@ from credence.diagnostics.regression import (
 
 __all__ = [
     "PHASES",
+    "Architecture",
     "Convergence",
     "Cost",
     "Decomposition",
@@ -62,6 +69,7 @@ __all__ = [
     "ReliabilityDiagram",
     "WidthPosterior",
     "accuracy",
+    "architecture_posterior",
     "assess",
     "auroc",
     "brier",
@@ -95,4 +103,5 @@ __all__ = [
     "speed_up",
     "top_k_accuracy",
     "width_posterior",
+    "with_architecture",
 ]

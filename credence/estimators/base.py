@@ -114,10 +114,11 @@ class BNN(BaseEstimator):
         return self
 
     def _assess(self, x: Float[np.ndarray, "point feature"]) -> Convergence:
-        from credence.diagnostics.convergence import assess
+        from credence.diagnostics import assess, with_architecture
 
         rows = np.linspace(0, len(x) - 1, min(len(x), MONITORED_ROWS)).round().astype(int)
-        return assess(self.ensemble_.monitored(x[rows]) if self.ensemble_.is_chain else None)
+        judged = assess(self.ensemble_.monitored(x[rows]) if self.ensemble_.is_chain else None)
+        return with_architecture(judged, self.ensemble_.architecture())
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):

@@ -31,7 +31,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from credence.diagnostics import calibration, classification, convergence, regression
+from credence.diagnostics import (
+    calibration,
+    classification,
+    convergence,
+    regression,
+    with_architecture,
+)
 from credence.ensemble import Ensemble
 from credence.experiments.problem import Arrays
 from credence.predictive import Predictive
@@ -173,6 +179,7 @@ def judge(ensemble: Ensemble, x_test: Float[np.ndarray, "point feature"]) -> Num
     functions = ensemble.monitored(x_test[rows])
     weights, total = flat_weights(ensemble)
     judged = convergence.assess(functions, max_functions=MAX_FUNCTIONS)
+    judged = with_architecture(judged, ensemble.architecture())
     found = {name: plain_or_same(value) for name, value in vars(judged).items()}
     return {
         "convergence": found,

@@ -8,6 +8,7 @@ a problem in about ten minutes; the page says so.
 from dataclasses import replace
 from typing import Any
 
+from credence.experiments.architectures import BOSTON, DIGITS, XOR, ArchitectureStudy
 from credence.experiments.contenders import Effort, Study
 from credence.experiments.densities import DENSITIES, DensityStudy
 from credence.experiments.prior_rates import RateStudy, curves
@@ -239,7 +240,20 @@ PRIOR_RATES = RateStudy(
     source=SOURCE + ", Figures 1 and 2",
 )
 
-STUDIES: dict[str, Study | RateStudy | DensityStudy] = {
+STUDIES: dict[str, Study | RateStudy | DensityStudy | ArchitectureStudy] = {
     each.name: each
-    for each in (PRIOR_RATES, REGRESSION, NOISE, DEEP, SPIRAL, MNIST, IRL, SENSITIVITY, DENSITIES)
+    for each in (
+        PRIOR_RATES,
+        REGRESSION,
+        NOISE,
+        DEEP,
+        SPIRAL,
+        MNIST,
+        IRL,
+        SENSITIVITY,
+        DENSITIES,
+        XOR,
+        DIGITS,
+        BOSTON,
+    )
 }

@@ -1,4 +1,4 @@
-"""Studies of error against cost, of prior rates and of densities, on a terminal."""
+"""Studies of error against cost, prior rates, densities and architectures, on a terminal."""
 
 from typing import Any
 
@@ -6,17 +6,20 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from credence.experiments import densities, error_cost, prior_rates
+from credence.experiments import architectures, densities, error_cost, prior_rates
+from credence.experiments.architectures import ArchitectureStudy
 from credence.experiments.contenders import Study
 from credence.experiments.densities import DensityStudy
 from credence.experiments.error_cost_page import interval, sentence
 from credence.experiments.prior_rates import RateStudy
 
-AnyStudy = Study | RateStudy | DensityStudy
+AnyStudy = Study | RateStudy | DensityStudy | ArchitectureStudy
 
 
 def run(study: AnyStudy, out: Any, **settings: Any) -> dict[str, Any]:
-    """Run any kind; see `error_cost.run`, `prior_rates.run` and `densities.run`."""
+    """Run any kind; see the `run` of `error_cost`, `prior_rates`, `densities`, `architectures`."""
+    if isinstance(study, ArchitectureStudy):
+        return architectures.run(study, out, **settings)
     if isinstance(study, DensityStudy):
         return densities.run(study, out, **settings)
     if isinstance(study, RateStudy):
@@ -44,6 +47,8 @@ def details(study: AnyStudy) -> Group:
 
 def results(summary: dict[str, Any]) -> Group:
     """Slopes, and what the study says of every problem."""
+    if "architectures" in summary:
+        return _architectures(summary)
     if "densities" in summary:
         table = Table("density", "sampler", "MMD² × 1000", "gradients")
         for row in summary["densities"]:
@@ -64,6 +69,32 @@ def results(summary: dict[str, Any]) -> Group:
         table.add_row(problem["name"], *found, theory)
     lines = [f"{problem['name']}: {sentence(problem)}" for problem in summary["problems"]]
     return Group(table, Text("\n".join(lines)))
+
+
+def _architectures(summary: dict[str, Any]) -> Group:
+    """Ours and, in brackets, what is published."""
+    table = Table("problem", "mode", "mean", "accepted", "score", "R-hat of size", "seconds")
+    for row in summary["architectures"]:
+        scores, published = row["scores"], row["published"]
+        score = "accuracy" if "accuracy" in scores else "rmse"
+
+        def beside(name: str, scores: Any = scores, published: Any = published) -> str:
+            known = f" ({published[name]:.3g})" if name in published else ""
+            return f"{scores[name]:.3g}{known}"
+
+        rhat = row["architecture"]["max_rhat"]
+        table.add_row(
+            row["name"],
+            *(beside(name) for name in ("mode", "mean", "across", score)),
+            "–" if rhat is None else f"{rhat:.3f}",
+            f"{row['total_seconds']:.0f}",
+        )
+    lines = [
+        f"{row['name']}: {row['convergence']['reason']}"
+        for row in summary["architectures"]
+        if not row["convergence"]["converged"]
+    ]
+    return Group(table, Text("\n".join(["In brackets: published.", *lines])))
 
 
 def _problems(study: AnyStudy) -> dict[str, str]:

@@ -11,7 +11,7 @@ from credence.errors import InputError
 from credence.kernels.blackjax_kernels import leapfrogs
 from credence.kernels.jumps import Move, Proposal, counts
 from credence.kernels.variable_width import Point, VariableWidth
-from credence.models.units import Layers, Widths, only_active
+from credence.models.units import Widths, only_active, outgoing, with_outgoing
 from credence.posterior import Data, Params, Position
 
 
@@ -62,12 +62,15 @@ def annealed_birth(
         start, unravel = ravel_pytree(target.refreshed(key_refresh, point.params, point.widths))
         metric = target.metric(inverse_mass, point.params, upper)
         is_birth = point.widths[layer] == lower[layer]
+        read_by = target.readers(upper, layer)
 
         def log_rho(position: Position, step: Int[Array, ""]) -> Float[Array, ""]:
             share = step / num_temperatures
             scale = jnp.where(is_birth, share, 1 - share)
             params = unravel(position)
-            network = _scaled(only_active(params.network, upper), layer, lower[layer], scale)
+            network = only_active(params.network, upper)
+            weights = scale.astype(position.dtype) * outgoing(network, lower[layer], read_by)
+            network = with_outgoing(network, lower[layer], read_by, weights)
             log_prior = (1 - scale) * target.log_prior(params, lower)
             log_prior += scale * target.log_prior(params, upper)
             return log_prior + target.log_likelihood(params._replace(network=network), data)
@@ -110,10 +113,3 @@ def annealed_birth(
         return propose(key, point, data, -1)
 
     return Move(birth, death, layer)
-
-
-def _scaled(layers: Layers, layer: int, slot: Int[Array, ""], scale: Float[Array, ""]) -> Layers:
-    """The outgoing weights of a unit, scaled."""
-    after = layers[layer + 1]
-    kernel = after.kernel.at[slot].multiply(scale.astype(after.kernel.dtype))
-    return (*layers[: layer + 1], after._replace(kernel=kernel), *layers[layer + 2 :])

@@ -1,12 +1,13 @@
 """Collapsed birth and death: the output layer is integrated out, then drawn exactly."""
 
+import math
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.errors import InputError
 from credence.kernels.jumps import Move, Proposal, counts
@@ -34,12 +35,7 @@ def collapsed_birth(target: VariableWidth, layer: int) -> Move:
     Raises:
         InputError: for any other likelihood.
     """
-    likelihood = target.model.likelihood
-    if not isinstance(likelihood, Normal):
-        raise InputError(
-            f"Collapsed moves integrate the output weights out, which needs Gaussian noise, got "
-            f"{likelihood}: use likelihood 'normal', or moves=('informed',)."
-        )
+    check_collapsible(target)
 
     def to(key: PRNGKeyArray, params: Params, widths: Widths, point: Point, data: Data) -> Proposal:
         """Exact output weights for hidden layers, and the ratio of marginal likelihoods."""
@@ -49,7 +45,7 @@ def collapsed_birth(target: VariableWidth, layer: int) -> Move:
         params = target.without_units(params, widths)
         log_likelihood = target.log_likelihood(params, data)
         log_ratio = new.log_marginal_since(old)
-        return Proposal(params, log_likelihood, log_ratio, *counts(evaluations=3))
+        return Proposal(params, log_likelihood, log_ratio, *collapsed_counts(params, data))
 
     def log_prior_of_hidden(params: Params, lower: Widths, upper: Widths) -> Float[Array, ""]:
         return total(target.log_prior_of_kept(params, lower, upper)[:-1])
@@ -70,6 +66,35 @@ def collapsed_birth(target: VariableWidth, layer: int) -> Move:
         return proposal._replace(log_ratio=proposal.log_ratio - kept)
 
     return Move(birth, death, layer)
+
+
+def check_collapsible(target: VariableWidth) -> None:
+    """Refuse what leaves no Gaussian law of the output weights.
+
+    Raises:
+        InputError: with what to use instead.
+    """
+    likelihood = target.model.likelihood
+    if not isinstance(likelihood, Normal):
+        raise InputError(
+            f"Collapsed moves integrate the output weights out, which needs Gaussian noise, got "
+            f"{likelihood}: use likelihood 'normal', or moves=('informed',)."
+        )
+
+
+def collapsed_counts(params: Params, data: Data) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    """Likelihood values that a collapsed proposal is worth, by nominal FLOPs.
+
+    Two networks up to their features, one likelihood, and two regressions of every target: their
+    products of features (2 n k^2) and factors (k^3), k features with the constant, n rows. A value
+    takes 2 n FLOPs per weight.
+    """
+    rows = len(data.x)
+    weights = sum(leaf.size for leaf in jax.tree.leaves(params.network))
+    features, targets = params.network[-1].kernel.shape
+    features += 1
+    flops = 2 * targets * (2 * rows * features**2 + features**3)
+    return counts(evaluations=3 + math.ceil(flops / (2 * rows * weights)))
 
 
 class Regression(NamedTuple):

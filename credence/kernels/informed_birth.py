@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.kernels.jumps import Move, Proposal, counts
 from credence.kernels.variable_width import Point, VariableWidth, total
-from credence.models.units import Widths
+from credence.models.units import Readers, Widths, outgoing, with_outgoing
 from credence.posterior import Data, Params
 
 Outgoing = Float[Array, " next"]
@@ -35,10 +35,11 @@ def informed_birth(target: VariableWidth, layer: int) -> Move:
     """
 
     def proposal_of(params: Params, slot: Int[Array, ""], widths: Widths, data: Data) -> "Normal":
-        def log_likelihood(outgoing: Outgoing) -> Float[Array, ""]:
-            return target.log_likelihood(_with_outgoing(params, layer, slot, outgoing), data)
+        def log_likelihood(weights: Outgoing) -> Float[Array, ""]:
+            return target.log_likelihood(_replaced(params, slot, read_by, weights), data)
 
-        std = _outgoing_std(target, params, layer, slot, widths)
+        read_by = target.readers(widths, layer)
+        std = _outgoing_std(target, params, slot, widths, read_by)
         zero = jnp.zeros_like(std)
         curvature, directions = jnp.linalg.eigh(-jax.hessian(log_likelihood)(zero))
         curvature = (directions * jnp.maximum(curvature, 0.0)) @ directions.T
@@ -46,35 +47,35 @@ def informed_birth(target: VariableWidth, layer: int) -> Move:
         half = solve_triangular(root, jax.grad(log_likelihood)(zero), lower=True)
         return Normal(solve_triangular(root, half, lower=True, trans=1), root, std)
 
-    def cost(params: Params) -> tuple[Int[Array, ""], Int[Array, ""]]:
-        return counts(evaluations=1, gradients=1 + params.network[layer + 1].kernel.shape[-1])
+    def cost(law: "Normal") -> tuple[Int[Array, ""], Int[Array, ""]]:
+        return counts(evaluations=1, gradients=1 + law.mean.size)
 
     def birth(key: PRNGKeyArray, point: Point, data: Data) -> Proposal:
         key_incoming, key_outgoing = jax.random.split(key)
         slot, lower = point.widths[layer], point.widths
         upper = lower.at[layer].add(1)
         born = target.with_units(key_incoming, point.params, lower, upper)
-        silent = _with_outgoing(born, layer, slot, jnp.zeros(()))
+        read_by = target.readers(upper, layer)
+        silent = _silenced(born, slot, read_by)
         law = proposal_of(silent, slot, upper, data)
-        outgoing = law.sample(key_outgoing)
-        params = _with_outgoing(born, layer, slot, outgoing)
-        params = target.without_units(params, upper)
+        weights = law.sample(key_outgoing)
+        params = target.without_units(_replaced(born, slot, read_by, weights), upper)
         log_likelihood = target.log_likelihood(params, data)
-        log_ratio = log_likelihood - point.log_likelihood + law.log_prior_ratio(outgoing)
+        log_ratio = log_likelihood - point.log_likelihood + law.log_prior_ratio(weights)
         log_ratio += total(target.log_prior_of_kept(point.params, lower, upper))
-        return Proposal(params, log_likelihood, log_ratio, *cost(params))
+        return Proposal(params, log_likelihood, log_ratio, *cost(law))
 
     def death(key: PRNGKeyArray, point: Point, data: Data) -> Proposal:
         upper = point.widths
         lower, slot = upper.at[layer].add(-1), upper[layer] - 1
-        outgoing = point.params.network[layer + 1].kernel[slot]
-        silent = _with_outgoing(point.params, layer, slot, jnp.zeros(()))
-        law = proposal_of(silent, slot, upper, data)
+        read_by = target.readers(upper, layer)
+        weights = outgoing(point.params.network, slot, read_by)
+        law = proposal_of(_silenced(point.params, slot, read_by), slot, upper, data)
         params = target.without_units(point.params, lower)
         log_likelihood = target.log_likelihood(params, data)
-        log_ratio = log_likelihood - point.log_likelihood - law.log_prior_ratio(outgoing)
+        log_ratio = log_likelihood - point.log_likelihood - law.log_prior_ratio(weights)
         log_ratio -= total(target.log_prior_of_kept(params, lower, upper))
-        return Proposal(params, log_likelihood, log_ratio, *cost(params))
+        return Proposal(params, log_likelihood, log_ratio, *cost(law))
 
     return Move(birth, death, layer)
 
@@ -102,19 +103,28 @@ class Normal(NamedTuple):
         return jnp.sum(norm.logpdf(outgoing, scale=self.prior_std)) - jnp.sum(log_normals)
 
 
-def _with_outgoing(
-    params: Params, layer: int, slot: Int[Array, ""], outgoing: Float[Array, "*next"]
-) -> Params:
-    layers = list(params.network)
-    after = layers[layer + 1]
-    layers[layer + 1] = after._replace(kernel=after.kernel.at[slot].set(outgoing))
-    return params._replace(network=tuple(layers))
+def _replaced(params: Params, slot: Int[Array, ""], read_by: Readers, weights: Outgoing) -> Params:
+    return params._replace(network=with_outgoing(params.network, slot, read_by, weights))
+
+
+def _silenced(params: Params, slot: Int[Array, ""], read_by: Readers) -> Params:
+    """A unit that nothing hears."""
+    zeros = jnp.zeros_like(outgoing(params.network, slot, read_by))
+    return _replaced(params, slot, read_by, zeros)
 
 
 def _outgoing_std(
-    target: VariableWidth, params: Params, layer: int, slot: Int[Array, ""], widths: Widths
+    target: VariableWidth,
+    params: Params,
+    slot: Int[Array, ""],
+    widths: Widths,
+    read_by: Readers,
 ) -> Outgoing:
-    """Of the prior."""
-    after = params.network[layer + 1].kernel
-    stds = target.stds(params, widths)[layer + 1].kernel
-    return jnp.broadcast_to(jnp.asarray(stds, after.dtype), after.shape)[slot]
+    """Of the prior; one for weights to a layer that does not read the unit, where any will do."""
+    layers = jax.tree.map(
+        lambda w, std: jnp.broadcast_to(jnp.asarray(std, w.dtype), w.shape),
+        params.network,
+        target.stds(params, widths),
+    )
+    found = outgoing(layers, slot, read_by)
+    return jnp.where(found > 0, found, 1.0)

@@ -11,7 +11,7 @@ from credence.kernels.jumps import Move, Proposal, counts
 from credence.kernels.variable_width import Point, VariableWidth
 from credence.models.networks import Layer
 from credence.models.priors import require_positive
-from credence.models.units import Layers, Widths, activity
+from credence.models.units import Layers, Readers, Widths, activity, outgoing, with_outgoing
 from credence.posterior import Data, Params
 
 
@@ -45,13 +45,15 @@ def split_merge(target: VariableWidth, layer: int, *, split_std: float = 0.5) ->
             params.network,
             target.stds(params, widths),
         )
-        return jax.tree.map(lambda std: split_std * std, unit_of(stds, layer, slot))
+        unit = unit_of(stds, layer, slot, target.readers(widths, layer))
+        return jax.tree.map(lambda std: split_std * std, unit)
 
     def log_cost(
         params: Params, differences: "Unit", slot: Int[Array, ""], widths: Widths
     ) -> Float[Array, ""]:
         """log of |J| / (N(d) N(e)), over the weights that are active."""
-        active = unit_of(activity(params.network, widths), layer, slot)
+        read_by = target.readers(widths, layer)
+        active = unit_of(activity(params.network, widths), layer, slot, read_by)
         law = differences_law(params, slot, widths)
         log_normals = jax.tree.map(
             lambda is_active, d, std: jnp.sum(jnp.where(is_active, norm.logpdf(d, scale=std), 0.0)),
@@ -69,11 +71,12 @@ def split_merge(target: VariableWidth, layer: int, *, split_std: float = 0.5) ->
         chosen = jax.random.randint(key_chosen, (), 0, new)
         law = differences_law(point.params, new, upper)
         noise = _normals(key_differences, law)
-        active = unit_of(activity(point.params.network, upper), layer, new)
+        read_by = target.readers(upper, layer)
+        active = unit_of(activity(point.params.network, upper), layer, new, read_by)
         differences = jax.tree.map(lambda a, s, z: jnp.where(a, s * z, 0.0), active, law, noise)
-        first, second = unit_of(point.params.network, layer, chosen).split(differences)
-        layers = with_unit(point.params.network, layer, chosen, first)
-        params = point.params._replace(network=with_unit(layers, layer, new, second))
+        first, second = unit_of(point.params.network, layer, chosen, read_by).split(differences)
+        layers = with_unit(point.params.network, layer, chosen, read_by, first)
+        params = point.params._replace(network=with_unit(layers, layer, new, read_by, second))
         log_likelihood = target.log_likelihood(params, data)
         log_ratio = log_likelihood - point.log_likelihood
         log_ratio += target.log_prior_change(point.params, lower, params, upper)
@@ -84,9 +87,10 @@ def split_merge(target: VariableWidth, layer: int, *, split_std: float = 0.5) ->
         upper = point.widths
         lower, last = upper.at[layer].add(-1), upper[layer] - 1
         chosen = jax.random.randint(key, (), 0, last)
-        first = unit_of(point.params.network, layer, chosen)
-        merged, differences = first.merge(unit_of(point.params.network, layer, last))
-        layers = with_unit(point.params.network, layer, chosen, merged)
+        read_by = target.readers(upper, layer)
+        first = unit_of(point.params.network, layer, chosen, read_by)
+        merged, differences = first.merge(unit_of(point.params.network, layer, last, read_by))
+        layers = with_unit(point.params.network, layer, chosen, read_by, merged)
         params = target.without_units(point.params._replace(network=layers), lower)
         log_likelihood = target.log_likelihood(params, data)
         log_ratio = log_likelihood - point.log_likelihood
@@ -117,18 +121,20 @@ class Unit(NamedTuple):
         return middle._replace(outgoing=2 * middle.outgoing), differences
 
 
-def unit_of(layers: Layers, layer: int, slot: Int[Array, ""]) -> Unit:
+def unit_of(layers: Layers, layer: int, slot: Int[Array, ""], read_by: Readers) -> Unit:
     """A unit's weights."""
-    into, out = layers[layer], layers[layer + 1]
-    return Unit(into.kernel[:, slot], into.bias[slot], out.kernel[slot])
+    into = layers[layer]
+    return Unit(into.kernel[:, slot], into.bias[slot], outgoing(layers, slot, read_by))
 
 
-def with_unit(layers: Layers, layer: int, slot: Int[Array, ""], unit: Unit) -> Layers:
+def with_unit(
+    layers: Layers, layer: int, slot: Int[Array, ""], read_by: Readers, unit: Unit
+) -> Layers:
     """The weights, a unit's replaced."""
-    into, out = layers[layer], layers[layer + 1]
+    into = layers[layer]
     into = Layer(into.kernel.at[:, slot].set(unit.kernel), into.bias.at[slot].set(unit.bias))
-    out = out._replace(kernel=out.kernel.at[slot].set(unit.outgoing))
-    return (*layers[:layer], into, out, *layers[layer + 2 :])
+    changed = (*layers[:layer], into, *layers[layer + 1 :])
+    return with_outgoing(changed, slot, read_by, unit.outgoing)
 
 
 def _normals(key: PRNGKeyArray, like: Unit) -> Unit:

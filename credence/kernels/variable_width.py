@@ -1,4 +1,4 @@
-"""The joint law of widths and weights that trans-dimensional kernels move on.
+"""The joint law of widths, depth and weights that trans-dimensional kernels move on.
 
     p(k, w | data)  proportional to  p(k) p(w | k) L(w)
 
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -20,13 +21,16 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.models.priors import GaussianPrior, TraceClass, normal_sample
 from credence.models.units import (
     Layers,
+    Readers,
     Widths,
     activity,
+    count_layers,
     largest_widths,
     only_active,
+    readers,
     where,
 )
-from credence.models.width_priors import WidthPrior
+from credence.models.width_priors import DepthPrior, WidthPrior
 from credence.posterior import BayesianModel, Data, Params
 
 
@@ -43,14 +47,20 @@ class Point(NamedTuple):
 class VariableWidth:
     """A model of the widest network, and the prior over the width of each of its layers.
 
+    With a prior over the depth d,
+
+        p(d, k, w | data)  proportional to  p(d) p(k_1) ... p(k_d) p(w | d, k) L(w)
+
     Args:
         model: an MLP's layers as parameters; a Gaussian prior, or one that is Gaussian given its
             hyperparameters. A "fan_in" prior scales with the units that are active.
-        width_prior: of every hidden layer, independently.
+        width_prior: of every hidden layer that there is, independently.
+        depth_prior: of the number of hidden layers, for a `VariableDepthMLP`; None keeps them all.
     """
 
     model: BayesianModel
     width_prior: WidthPrior
+    depth_prior: DepthPrior | None = None
 
     @property
     def is_ordered(self) -> bool:
@@ -61,21 +71,49 @@ class VariableWidth:
         """log p(k) of hidden layer `layer`, k = 0, ..., one more than there is room for."""
         return jnp.asarray(self.width_prior.log_probs(largest_widths(layers)[layer]), float)
 
+    def log_depth_probs(self, layers: Layers) -> Float[Array, " depth"]:
+        """log p(d), d = 0, ..., one more than there is room for."""
+        assert self.depth_prior is not None
+        return jnp.asarray(self.depth_prior.log_probs(len(layers) - 1), float)
+
+    def can_change_width(self, layers: Layers) -> bool:
+        """Whether the prior allows more than one width of any layer."""
+        return any(
+            np.isfinite(self.width_prior.log_probs(room)).sum() > 1
+            for room in largest_widths(layers)
+        )
+
+    def can_change_depth(self, layers: Layers) -> bool:
+        """Whether the prior allows more than one depth."""
+        if self.depth_prior is None:
+            return False
+        return bool(np.isfinite(self.depth_prior.log_probs(len(layers) - 1)).sum() > 1)
+
+    def readers(self, widths: Widths, layer: int) -> Readers:
+        """Which layers read hidden layer `layer`."""
+        return readers(widths, layer, may_be_last=self.depth_prior is not None)
+
+    @property
+    def depends_on_width(self) -> bool:
+        """Whether the prior of the weights does."""
+        return getattr(self.model.prior, "scaling", "unit") == "fan_in"
+
     def stds(self, params: Params, widths: Widths) -> Layers:
         """Prior standard deviation of every weight, for a network of these widths."""
         prior, network = self.model.prior, self.model.network
         hyper = () if isinstance(prior, GaussianPrior) else (params.prior,)
         stds = prior.stds(network, params.network, *hyper)  # type: ignore[attr-defined]
-        if getattr(prior, "scaling", "unit") != "fan_in":
+        if not self.depends_on_width:
             return stds
         largest = largest_widths(params.network)
+        last_width = widths[jnp.maximum(count_layers(widths), 1) - 1]
 
         def of_active(index: int, layer: Any) -> Any:
             if index == 0:
                 return layer
-            return layer._replace(
-                kernel=layer.kernel * jnp.sqrt(largest[index - 1] / widths[index - 1])
-            )
+            fan_in = last_width if index == len(largest) else widths[index - 1]
+            share = largest[index - 1] / jnp.maximum(fan_in, 1)  # an absent layer's: any will do
+            return layer._replace(kernel=layer.kernel * jnp.sqrt(share))
 
         return tuple(of_active(index, layer) for index, layer in enumerate(stds))
 
@@ -86,6 +124,8 @@ class VariableWidth:
 
     def log_prior(self, params: Params, widths: Widths) -> Float[Array, ""]:
         """Of the weights in all slots given the widths, hyperparameters and noise included."""
+        if not self.depends_on_width:
+            return self.model.log_prior(params)
         room = jnp.asarray(largest_widths(params.network))
         narrow, wide = self.log_normals(params, widths), self.log_normals(params, room)
         return self.model.log_prior(params) + total(jax.tree.map(jnp.subtract, narrow, wide))
@@ -139,6 +179,8 @@ class VariableWidth:
 
         Zero unless the prior depends on the width.
         """
+        if not self.depends_on_width:
+            return jax.tree.map(jnp.zeros_like, params.network)
         change = jax.tree.map(
             jnp.subtract, self.log_normals(params, upper), self.log_normals(params, lower)
         )

@@ -1,4 +1,4 @@
-"""Reversible jump over the width of the hidden layers: a posterior over networks of many sizes.
+"""Reversible jump over width and depth: a posterior over networks of many sizes.
 
 Green, "Reversible jump Markov chain Monte Carlo computation and Bayesian model determination"
 (1995), for networks after Berezowski, "Trans-dimensional inference over Bayesian neural networks",
@@ -21,16 +21,29 @@ from credence.ensemble import Ensemble
 from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.blackjax_kernels import hmc, nuts
-from credence.kernels.transdimensional import build_move, check_moves, transdimensional
+from credence.kernels.transdimensional import (
+    LAYER_MOVES,
+    MOVES,
+    build_layer_move,
+    build_move,
+    check_moves,
+    transdimensional,
+)
 from credence.kernels.variable_width import VariableWidth
 from credence.methods.base import Drawn
 from credence.methods.chains import Chains
 from credence.methods.tuning import Memory, first_window_adaptation, tuned
 from credence.models import MLP, Gaussian, HierarchicalGamma, LeadingInputs, TraceClass
 from credence.models.likelihoods import Normal
-from credence.models.priors import normal_sample, require_positive
-from credence.models.units import activity, count_active, largest_widths, only_active
-from credence.models.width_priors import WidthPrior
+from credence.models.priors import normal_sample, require_positive, require_whole
+from credence.models.units import (
+    activity,
+    count_active,
+    largest_widths,
+    only_active,
+)
+from credence.models.variable_depth import VariableDepthMLP
+from credence.models.width_priors import DepthPrior, WidthPrior
 from credence.posterior import Data, Posterior
 from credence.progress import Progress
 from credence.run import Driver, fixed
@@ -41,38 +54,51 @@ WITHIN: dict[str, Callable[..., Any]] = {"nuts": nuts, "hmc": hmc}
 
 @dataclass(frozen=True, kw_only=True)
 class Transdimensional(Chains):
-    """Chains over the widths and weights of a network, started from draws of the prior: `training`
-    is not used.
+    """Chains over the widths, depth and weights of a network, started from draws of the prior:
+    `training` is not used.
 
-    An iteration is `num_jumps` births or deaths of a unit, then one step of all weights. Members of
-    the ensemble are networks of the largest width whose inactive units are zero: their predictions
-    average over widths. `diagnostics.architecture.width_posterior` sums the widths up.
+    An iteration is `num_jumps` births or deaths of a unit or a hidden layer, then one step of all
+    weights. Members of the ensemble are networks of the largest architecture whose inactive units
+    are zero: their predictions average over architectures. `Ensemble.architecture` sums those up.
 
     Args beyond those of `Chains`:
         max_width: units there is room for in every hidden layer; by default the network's own.
         width_prior: over the number of units of a hidden layer.
-        moves: kinds of jump, all equally likely, of `kernels.transdimensional.MOVES`. By default
-            "collapsed" for normal noise, "informed" otherwise.
-        num_jumps: per iteration.
+        max_depth: hidden layers there is room for; by default the number of them does not change.
+        depth_prior: over the number of hidden layers, where it changes.
+        moves: kinds of jump between widths, all equally likely, of
+            `kernels.transdimensional.MOVES`. By default "collapsed" for normal noise, "informed"
+            otherwise.
+        layer_moves: kinds of jump between depths, of `LAYER_MOVES` there. By default both kinds of
+            layer, drawn from the prior and near the identity, collapsed for normal noise.
+        num_jumps: per iteration; where both can change, half of them between depths.
         within: "nuts" or "hmc", the step at fixed widths.
         max_doublings: of NUTS; max_integration_steps, trajectory_length: of HMC.
         num_temperatures, num_integration_steps: of "annealed" jumps.
         split_std: of "split_merge" jumps.
-        initial_widths: one per chain; by default spread evenly over the support, so that R-hat of
-            the width says whether chains found each other.
-        num_starts: draws from the prior at a chain's initial width, of which the likeliest starts.
+        identity_std: of layers near the identity.
+        initial_widths, initial_depths: one per chain; by default spread evenly over the support, so
+            that R-hat of the architecture says whether chains found each other.
+        num_starts: draws from the prior at a chain's initial architecture, of which the likeliest
+            starts.
 
-    Scalars: width (units in all hidden layers), jump_acceptance_rate and num_jumps(_accepted) of
-    jumps inside the support, and those of the step at fixed widths.
+    Scalars: width (units in all hidden layers), width_1, width_2, ... of every hidden layer, depth
+    (where it changes), has_moved (whether a draw differs from the one before),
+    jump_acceptance_rate, and num_jumps(_accepted), in all and by the kind of jump
+    (num_jumps_informed, ...), of jumps inside the support; and those of the step at fixed widths.
+    `Ensemble.architecture` sums them up.
     """
 
     name: ClassVar[str] = "transdimensional"
-    summary: ClassVar[str] = "reversible jump over the width: exact, with p(width | data)"
+    summary: ClassVar[str] = "reversible jump over width and depth: exact, with p(size | data)"
     aliases: ClassVar[Mapping[str, str]] = {}
 
     max_width: int | None = None
     width_prior: WidthPrior = field(default=WidthPrior())
+    max_depth: int | None = None
+    depth_prior: DepthPrior = field(default=DepthPrior())
     moves: Sequence[str] | None = None
+    layer_moves: Sequence[str] | None = None
     num_jumps: int = 10
     within: str = "nuts"
     max_doublings: int = 8
@@ -81,27 +107,55 @@ class Transdimensional(Chains):
     num_temperatures: int = 10
     num_integration_steps: int = 5
     split_std: float = 0.5
-    initial_widths: tuple[int, ...] | None = None
+    identity_std: float = 0.5
+    initial_widths: Sequence[int] | None = None
+    initial_depths: Sequence[int] | None = None
     num_starts: int = 100
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive(
+        require_whole(
             num_jumps=self.num_jumps,
             num_starts=self.num_starts,
             max_doublings=self.max_doublings,
-            trajectory_length=self.trajectory_length,
             max_integration_steps=self.max_integration_steps,
+            num_temperatures=self.num_temperatures,
+            num_integration_steps=self.num_integration_steps,
+        )
+        require_positive(
+            trajectory_length=self.trajectory_length,
+            split_std=self.split_std,
+            identity_std=self.identity_std,
         )
         if self.within not in WITHIN:
             raise InputError(f"within must be one of {', '.join(WITHIN)}, got {self.within!r}.")
-        if self.moves is not None:
-            if isinstance(self.moves, str):
-                raise InputError(f"moves are several names, got {self.moves!r}: ({self.moves!r},).")
-            object.__setattr__(self, "moves", tuple(self.moves))
-            check_moves(tuple(self.moves))
-        if self.max_width is not None:
-            self.width_prior.log_probs(self.max_width)  # may refuse an empty support
+        for name, known in (("moves", MOVES), ("layer_moves", LAYER_MOVES)):
+            self._set_names(name, known)
+        for prior, largest in (("width_prior", "max_width"), ("depth_prior", "max_depth")):
+            self._check_support(prior, largest)
+
+    def _set_names(self, name: str, known: tuple[str, ...]) -> None:
+        """A tuple of names in place of any other sequence of them."""
+        moves = getattr(self, name)
+        if moves is None:
+            return
+        if isinstance(moves, str):
+            raise InputError(f"{name} are several names, got {moves!r}: ({moves!r},).")
+        object.__setattr__(self, name, tuple(moves))
+        check_moves(tuple(moves), known)
+
+    def _check_support(self, prior: str, largest: str) -> None:
+        """Refuse what is no prior, a limit that is no count, and an empty support."""
+        law, limit = getattr(self, prior), getattr(self, largest)
+        kind = type(type(self).__dataclass_fields__[prior].default)
+        if not isinstance(law, kind):
+            raise InputError(
+                f"{prior} must be a {kind.__name__}, got {law!r}: {kind.__name__}('poisson', 5.0), "
+                f"say, or leave it out for a uniform one."
+            )
+        if limit is not None:
+            require_whole(**{largest: limit})
+            law.log_probs(limit)  # may refuse an empty support
 
     def run(
         self,
@@ -127,12 +181,13 @@ class Transdimensional(Chains):
     def widest(self, posterior: Posterior) -> Posterior:
         """The posterior of the network with as many units as there is room for."""
         model = posterior.model
-        network = widened(model.network, self.max_width)
+        network = widened(model.network, self.max_width, self.max_depth)
         data = posterior.data
         return Posterior(network, model.prior, model.likelihood, (data.x, data.y, data.weight))
 
     def _target(self, posterior: Posterior) -> VariableWidth:
-        return VariableWidth(posterior.model, self.width_prior)
+        depth_prior = None if self.max_depth is None else self.depth_prior
+        return VariableWidth(posterior.model, self.width_prior, depth_prior)
 
     def _moves(self, posterior: Posterior) -> tuple[str, ...]:
         if self.moves is not None:
@@ -140,8 +195,15 @@ class Transdimensional(Chains):
         is_normal = isinstance(posterior.model.likelihood, Normal)
         return ("collapsed",) if is_normal else ("informed",)
 
+    def _layer_moves(self, posterior: Posterior) -> tuple[str, ...]:
+        if self.layer_moves is not None:
+            return tuple(self.layer_moves)
+        is_normal = isinstance(posterior.model.likelihood, Normal)
+        return LAYER_MOVES[2:] if is_normal else LAYER_MOVES[:2]
+
     def _move_settings(self) -> tuple[tuple[str, Any], ...]:
         return (
+            ("identity_std", self.identity_std),
             ("num_integration_steps", self.num_integration_steps),
             ("num_temperatures", self.num_temperatures),
             ("split_std", self.split_std),
@@ -160,39 +222,51 @@ class Transdimensional(Chains):
         tuning = {"step_size": 1.0, "inverse_mass": jnp.ones(1)}
         for name in self._moves(posterior):
             build_move(name, target, 0, tuning=tuning, settings=dict(self._move_settings()))
+        if self.max_depth is not None:
+            for name in self._layer_moves(posterior):
+                build_layer_move(name, target, dict(self._move_settings()))
 
     def _initial_widths(self, posterior: Posterior) -> Int[Array, "chain layer"]:
-        """One per chain, the same in all hidden layers.
+        """One per chain, the same in all hidden layers that there are; 0 in the others.
 
         Raises:
-            InputError: for widths outside the support, or another number of them than chains.
+            InputError: for widths or depths outside the support, or not one per chain.
         """
-        layers = posterior.model.template(posterior.data).network
-        room = largest_widths(layers)
-        supports = [np.flatnonzero(np.isfinite(self.width_prior.log_probs(k))) for k in room]
-        if self.initial_widths is None:
-            places = np.linspace(0, 1, self.num_chains) if self.num_chains > 1 else np.array([0.5])
-            spread = [
-                support[np.round(places * (len(support) - 1)).astype(int)] for support in supports
-            ]
-            return jnp.asarray(np.stack(spread, axis=-1), jnp.int32)
-        if len(self.initial_widths) != self.num_chains:
-            raise InputError(
-                f"There are {self.num_chains} chains but {len(self.initial_widths)} initial "
-                "widths: give one per chain."
-            )
-        for width in self.initial_widths:
-            if any(width not in support for support in supports):
-                smallest, largest = supports[0][0], min(support[-1] for support in supports)
-                raise InputError(
-                    f"The initial width {width} is outside the support of the prior, {smallest} to "
-                    f"{largest}: start inside, or raise max_width."
-                )
-        widths = np.repeat(np.asarray(self.initial_widths)[:, None], len(room), axis=1)
+        room = largest_widths(posterior.model.template(posterior.data).network)
+        widths = np.stack([self._initial("width", limit) for limit in room], axis=-1)
+        if self.max_depth is not None:
+            depths = self._initial("depth", len(room))
+            widths = np.where(np.arange(len(room)) < depths[:, None], widths, 0)
         return jnp.asarray(widths, jnp.int32)
 
+    def _initial(self, noun: str, largest: int) -> Int[np.ndarray, " chain"]:
+        """Widths or depths of the chains: those asked for, or spread over the support.
+
+        Depths are spread in the order of the chains, widths then at every depth.
+        """
+        prior = getattr(self, f"{noun}_prior")
+        support = np.flatnonzero(np.isfinite(prior.log_probs(largest)))
+        given, chains = getattr(self, f"initial_{noun}s"), self.num_chains
+        if given is None:
+            order = np.arange(chains)
+            if noun == "width" and self.max_depth is not None:
+                order = np.argsort(np.argsort(order * (5**0.5 - 1) / 2 % 1))  # unlike the depths
+            places = order / (chains - 1) if chains > 1 else np.array([0.5])
+            return support[np.round(places * (len(support) - 1)).astype(int)]
+        if len(given) != chains:
+            raise InputError(
+                f"There are {chains} chains but {len(given)} initial {noun}s: give one per chain."
+            )
+        for each in given:
+            if each not in support:
+                raise InputError(
+                    f"The initial {noun} {each} is outside the support of the prior, {support[0]} "
+                    f"to {support[-1]}: start inside, or raise max_{noun}."
+                )
+        return np.asarray(given)
+
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
-        key_start, key_step, key_warmup, key_sample = jax.random.split(key, 4)
+        key_start, key_whole, key_step, key_warmup, key_sample = jax.random.split(key, 5)
         target = self._target(posterior)
         start = likeliest_draws(
             jax.random.split(key_start, (self.num_chains, self.num_starts)),
@@ -204,7 +278,7 @@ class Transdimensional(Chains):
         recipe = self._recipe(posterior, target)
         adapter = first_window_adaptation(
             key_step,
-            start,
+            self._whole(key_whole, start, posterior, target),
             data,
             log_density=posterior.log_density,
             num_rounds=self._num_rounds(),
@@ -222,8 +296,32 @@ class Transdimensional(Chains):
             thinning=self.thinning or 1,
         )
         layers = posterior.unravel(jnp.asarray(drawn.positions)).network
-        width = np.asarray(count_active(layers).sum(axis=-1), float)
-        return drawn._replace(scalars=drawn.scalars | {"width": width})
+        widths = np.asarray(count_active(layers), float)
+        found = architecture_scalars(widths, drawn.positions)
+        if self.max_depth is not None:
+            found["depth"] = (widths > 0).sum(axis=-1).astype(float)
+        kinds = by_kind(drawn.scalars, self._kinds(posterior))
+        return drawn._replace(scalars=drawn.scalars | found | kinds)
+
+    def _kinds(self, posterior: Posterior) -> tuple[str, ...]:
+        """Of jumps, in the order that the kernel counts them."""
+        layer_moves = () if self.max_depth is None else self._layer_moves(posterior)
+        return (*self._moves(posterior), *layer_moves)
+
+    def _whole(
+        self,
+        key: PRNGKeyArray,
+        start: Float[Array, "chain weight"],
+        posterior: Posterior,
+        target: VariableWidth,
+    ) -> Float[Array, "chain weight"]:
+        """Where a first step size is looked for: an absent layer would turn up with any step."""
+        if target.depth_prior is None:
+            return start
+        room = largest_widths(posterior.unravel(start[0]).network)
+        widths = jnp.broadcast_to(jnp.asarray(room, jnp.int32), (len(start), len(room)))
+        keys = jax.random.split(key, (len(start), self.num_starts))
+        return likeliest_draws(keys, widths, posterior.data, target=target)
 
     def _recipe(self, posterior: Posterior, target: VariableWidth) -> Recipe:
         lengths = {
@@ -234,6 +332,7 @@ class Transdimensional(Chains):
             ),
         }
         static = (
+            ("layer_moves", self._layer_moves(posterior)),
             ("move_settings", self._move_settings()),
             ("moves", self._moves(posterior)),
             ("num_jumps", self.num_jumps),
@@ -244,14 +343,15 @@ class Transdimensional(Chains):
         return Recipe(transdimensional, posterior.log_density, static, fixed_cost=False)
 
 
-def widened(network: Any, max_width: int | None) -> Any:
-    """The network with `max_width` units in every hidden layer; None leaves it as it is.
+def widened(network: Any, max_width: int | None, max_depth: int | None = None) -> Any:
+    """The network with `max_width` units in every hidden layer, and `max_depth` of those, which may
+    be absent; None leaves it as it is.
 
     Raises:
         InputError: for a network that has no units to add or take away.
     """
     if isinstance(network, LeadingInputs):
-        return replace(network, network=widened(network.network, max_width))
+        return replace(network, network=widened(network.network, max_width, max_depth))
     if not isinstance(network, MLP):
         raise InputError(
             f"The width of {network} cannot change: 'transdimensional' needs an MLP, "
@@ -259,11 +359,10 @@ def widened(network: Any, max_width: int | None) -> Any:
         )
     if not network.hidden:
         raise InputError("A linear model has no hidden units to add: give hidden=(50,), say.")
-    return (
-        network
-        if max_width is None
-        else replace(network, hidden=(max_width,) * len(network.hidden))
-    )
+    hidden = network.hidden if max_width is None else (max_width,) * len(network.hidden)
+    if max_depth is None:
+        return replace(network, hidden=hidden)
+    return VariableDepthMLP(network.num_outputs, (max(hidden),) * max_depth, network.activation)
 
 
 @partial(jax.jit, static_argnames="target")
@@ -289,6 +388,28 @@ def likeliest_draws(
         return positions[jnp.argmax(log_likelihoods)]
 
     return jax.lax.map(lambda chain: best(*chain), (keys, widths))
+
+
+def architecture_scalars(
+    widths: Float[np.ndarray, "chain draw layer"], positions: Float[np.ndarray, "chain draw weight"]
+) -> dict[str, Float[np.ndarray, "chain draw"]]:
+    """Units in all, units of every hidden layer, and whether a draw differs from the one before."""
+    has_moved = np.ones(widths.shape[:2])
+    has_moved[:, 1:] = (positions[:, 1:] != positions[:, :-1]).any(axis=-1)
+    layers = {f"width_{i + 1}": widths[..., i] for i in range(widths.shape[-1])}
+    return {"width": widths.sum(axis=-1), **layers, "has_moved": has_moved}
+
+
+def by_kind(
+    scalars: Mapping[str, np.ndarray], kinds: Sequence[str]
+) -> dict[str, Float[np.ndarray, "chain draw"]]:
+    """Jumps tried and accepted: in all, and by their kind."""
+    found = {}
+    for name in ("num_jumps", "num_jumps_accepted"):
+        counts = np.asarray(scalars[name], float)
+        found[name] = counts.sum(axis=-1)
+        found |= {f"{name}_{kind}": counts[..., i] for i, kind in enumerate(kinds)}
+    return found
 
 
 def add_active_draws(

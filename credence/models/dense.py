@@ -29,11 +29,12 @@ def mlp(
     *hidden, last = layers
     z = x.T
     for layer in hidden:
-        z = activation(_affine(layer, z))
-    return _affine(last, z).T
+        z = activation(affine(layer, z))
+    return affine(last, z).T
 
 
-def _affine(layer: Layer, z: Float[Array, "fan_in point"]) -> Float[Array, "fan_out point"]:
+def affine(layer: Layer, z: Float[Array, "fan_in point"]) -> Float[Array, "fan_out point"]:
+    """z @ kernel + bias, points along the last axis."""
     return layer.kernel.T @ z + layer.bias[:, None]
 
 

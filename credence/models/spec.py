@@ -11,6 +11,7 @@ from credence.models import (
     noisy_argmax,
     priors,
     residual,
+    variable_depth,
     wrappers,
 )
 
@@ -29,6 +30,7 @@ _KNOWN: dict[str, type[Any]] = {
         likelihoods.Normal,
         likelihoods.StudentT,
         noisy_argmax.NoisyArgmax,
+        variable_depth.VariableDepthMLP,
         wrappers.LeadingInputs,
         wrappers.PerAction,
     )

@@ -1,6 +1,7 @@
-"""Priors over the number of units of a hidden layer."""
+"""Priors over the number of units of a hidden layer, and over the number of hidden layers."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -13,7 +14,7 @@ SHAPES = ("uniform", "poisson", "geometric")
 
 
 @dataclass(frozen=True)
-class WidthPrior:
+class CountPrior:
     """p(k) for k = smallest, ..., largest, normalised there.
 
         uniform:    p(k) constant
@@ -24,29 +25,34 @@ class WidthPrior:
         shape: one of the above.
         mean: of the law on k >= 0 (poisson) or k >= 1 (geometric) before it is truncated; not
             used by "uniform".
-        smallest: no width below it.
+        smallest: no count below it.
     Raises:
         InputError: for an unknown shape, a mean that is no mean of such a law, or smallest < 1.
     """
+
+    noun: ClassVar[str] = "count"
+    least: ClassVar[str] = "There is at least one"
 
     shape: str = "uniform"
     mean: float = 8.0
     smallest: int = 1
 
     def __post_init__(self) -> None:
+        if not isinstance(self.mean, int | float | np.number):
+            raise InputError(f"The mean must be a number, got mean={self.mean!r}.")
         if self.shape not in SHAPES:
             raise InputError(
-                f"Unknown prior over widths {self.shape!r}: use one of {', '.join(SHAPES)}."
+                f"Unknown prior over {self.noun}s {self.shape!r}: use one of {', '.join(SHAPES)}."
             )
         require_positive(mean=self.mean)
         if self.shape == "geometric" and not self.mean > 1:
             raise InputError(f"A geometric law on 1, 2, ... has a mean > 1, got {self.mean}.")
         if not np.isfinite(self.mean):
-            raise InputError(f"The mean of a prior over widths must be finite, got {self.mean}.")
-        if self.smallest < 1 or self.smallest != int(self.smallest):
             raise InputError(
-                f"A hidden layer has at least one whole unit, got smallest={self.smallest}."
+                f"The mean of a prior over {self.noun}s must be finite, got {self.mean}."
             )
+        if self.smallest < 1 or self.smallest != int(self.smallest):
+            raise InputError(f"{self.least}, got smallest={self.smallest}.")
 
     def log_probs(self, largest: int) -> Float[np.ndarray, " width"]:
         """log p(k) for k = 0, ..., largest + 1, in nats: -inf outside the support.
@@ -58,8 +64,8 @@ class WidthPrior:
         """
         if largest < self.smallest:
             raise InputError(
-                f"There is no width between {self.smallest} and {largest}: the largest width must "
-                "be at least the smallest."
+                f"There is no {self.noun} between {self.smallest} and {largest}: the largest "
+                f"{self.noun} must be at least the smallest."
             )
         width = np.arange(largest + 2)
         if self.shape == "poisson":
@@ -71,3 +77,21 @@ class WidthPrior:
         is_supported = (width >= self.smallest) & (width <= largest)
         log_prob = np.where(is_supported, log_prob, -np.inf)
         return log_prob - np.logaddexp.reduce(log_prob)
+
+
+@dataclass(frozen=True)
+class WidthPrior(CountPrior):
+    """Over the number of units of a hidden layer; see `CountPrior`."""
+
+    noun: ClassVar[str] = "width"
+    least: ClassVar[str] = "A hidden layer has at least one whole unit"
+
+
+@dataclass(frozen=True)
+class DepthPrior(CountPrior):
+    """Over the number of hidden layers; see `CountPrior`."""
+
+    noun: ClassVar[str] = "depth"
+    least: ClassVar[str] = "A network has at least one whole hidden layer here"
+
+    mean: float = 2.0

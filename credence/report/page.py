@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from importlib import resources
 
 from credence.report import sections_classification, sections_regression
@@ -11,6 +12,7 @@ from credence.report.data import ClassificationTarget, RegressionTarget, ReportD
 from credence.report.evidence import collect_evidence
 from credence.report.markup import Html, element, join
 from credence.report.parts import masthead
+from credence.report.sections_architecture import architecture_section
 from credence.report.sections_run import convergence_section, run_section
 from credence.report.verdict import Level, Verdict, verdict
 from credence.report.wording import count
@@ -47,6 +49,7 @@ def render(report: ReportData) -> str:
         _header(report),
         _verdict_block(judged, report),
         *_body(report, is_converged),
+        *_architecture(report, is_converged),
         convergence_section(report.convergence),
         run_section(report),
     )
@@ -130,6 +133,14 @@ def _body(report: ReportData, is_converged: bool) -> list[Html]:
     shown = range(min(len(report.targets), MAX_CHAPTERS))
     chapters = [_chapter(report, i, is_converged) for i in shown]
     return [numbers, *_contents(report), *chapters]
+
+
+def _architecture(report: ReportData, is_converged: bool) -> list[Html]:
+    """Where the method changes it."""
+    found = report.metrics.get("architecture")
+    if not isinstance(found, Mapping):
+        return []
+    return [architecture_section(found, is_converged=is_converged)]
 
 
 def _chapter(report: ReportData, i: int, is_converged: bool) -> Html:

@@ -61,6 +61,7 @@ def metrics(model: BNNRegressor | BNNClassifier, found: Arrays, n_train: int) ->
         "num_draws": model.ensemble_.num_draws,
         "stopped": model.ensemble_.provenance.stopped,
         **_evidence(model, n_train),
+        **_architecture(model),
         "divergences": int(np.sum(model.ensemble_.scalars.get("is_divergent", np.zeros(1)) > 0)),
         "seconds": {name: round(value, 3) for name, value in cost.seconds.items()},
         "likelihood_evaluations": cost.likelihood_evaluations,
@@ -78,6 +79,12 @@ def _evidence(model: BNNRegressor | BNNClassifier, n_train: int) -> dict[str, fl
         "log_evidence": _plain(found.nats - n_train * log_scale),
         "log_evidence_error": _plain(found.standard_error),
     }
+
+
+def _architecture(model: BNNRegressor | BNNClassifier) -> dict[str, Any]:
+    """Its posterior, where the method changes it."""
+    found = model.ensemble_.architecture()
+    return {} if found is None else {"architecture": found.to_dict()}
 
 
 def convergence_arrays(model: BNNRegressor | BNNClassifier, x: pd.DataFrame) -> Arrays:

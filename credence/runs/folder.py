@@ -35,6 +35,7 @@ class FitSettings:
     drop: tuple[str, ...] = ()
     method: str = "auto"
     hidden: tuple[int, ...] = (50,)
+    max_depth: int | None = None
     activation: str = "tanh"
     prior: str = "auto"
     likelihood: str = "auto"

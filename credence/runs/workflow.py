@@ -33,6 +33,7 @@ from credence.runs.folder import (
 
 if TYPE_CHECKING:
     from credence.estimators import BNNClassifier, BNNRegressor
+    from credence.methods import Transdimensional
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,8 @@ def check_settings(settings: FitSettings, task: str) -> None:
         named("prior", settings.prior, PRIORS)
     methods.check_name(settings.method)
     MLP(1, settings.hidden, settings.activation)
+    if settings.max_depth is not None:
+        _of_any_depth(settings)
     check_seed_and_time(settings.seed, settings.max_seconds)
     for name in ("num_draws", "num_chains"):
         count = getattr(settings, name)
@@ -254,13 +257,28 @@ def build_model(
         activation=settings.activation,
         prior=None if settings.prior == "auto" else settings.prior,
         likelihood=None if settings.likelihood == "auto" else settings.likelihood,
-        method=settings.method,
+        method=settings.method if settings.max_depth is None else _of_any_depth(settings),
         num_draws=settings.num_draws,
         num_chains=settings.num_chains,
         max_seconds=settings.max_seconds,
         checkpoint_folder=folder / "checkpoint",
         progress=progress,
         random_state=settings.seed,
+    )
+
+
+def _of_any_depth(settings: FitSettings) -> Transdimensional:
+    """The method that changes the number of hidden layers.
+
+    Raises:
+        InputError: for a largest depth below 1.
+    """
+    from credence.methods import Transdimensional
+
+    return Transdimensional(
+        max_depth=settings.max_depth,
+        num_draws=settings.num_draws,
+        num_chains=settings.num_chains,
     )
 
 

@@ -17,9 +17,10 @@ from scipy import stats
 
 from credence.errors import InputError
 from credence.kernels.blackjax_kernels import hmc, nuts
-from credence.kernels.transdimensional import MOVES, transdimensional
+from credence.kernels.transdimensional import LAYER_MOVES, MOVES, transdimensional
 from credence.kernels.variable_width import Point, VariableWidth
 from credence.models import Categorical, Gaussian, HierarchicalGamma, Normal
+from credence.models.width_priors import DepthPrior
 from credence.posterior import Data, flat_log_density
 
 from .widths import (
@@ -40,24 +41,36 @@ pytestmark = pytest.mark.usefixtures("float64")
 NUM_REPLICATES, NUM_SWEEPS, LARGEST = 3000, 8, 8
 X = np.random.default_rng(0).normal(size=(20, 2))
 HMC = (("max_integration_steps", 8), ("trajectory_length", 0.8))
-BRIDGE = (("num_integration_steps", 3), ("num_temperatures", 3), ("split_std", 0.7))
+BRIDGE = (
+    ("identity_std", 0.7),
+    ("num_integration_steps", 3),
+    ("num_temperatures", 3),
+    ("split_std", 0.7),
+)
 
 
-def blank(target: VariableWidth) -> Data:
+def blank(target: VariableWidth, weight: Any = None) -> Data:
     """Data of the right shape."""
     is_label = isinstance(target.model.likelihood, Categorical)
-    y = jnp.zeros(len(X), jnp.int32) if is_label else jnp.zeros((len(X), 1))
-    return Data(jnp.asarray(X), y, jnp.ones(len(X)))
+    num_targets = target.model.network.num_outputs  # type: ignore[attr-defined]
+    y = jnp.zeros(len(X), jnp.int32) if is_label else jnp.zeros((len(X), num_targets))
+    return Data(jnp.asarray(X), y, jnp.ones(len(X)) if weight is None else jnp.asarray(weight))
 
 
-def sweeps(target: VariableWidth, moves: tuple[str, ...], within: Any = hmc) -> Any:
+def sweeps(
+    target: VariableWidth,
+    moves: tuple[str, ...],
+    within: Any = hmc,
+    layer_moves: tuple[str, ...] = LAYER_MOVES,
+) -> Any:
     """(key, point, data) -> point after some steps of the kernel."""
     size = sum(leaf.size for leaf in jax.tree.leaves(target.model.template(blank(target))))
     build: Any = transdimensional
     kernel = build(
         flat_log_density(target.model), target=target, within=within,
         within_settings=HMC if within is hmc else (("max_doublings", 4),), moves=moves,
-        num_jumps=3, move_settings=BRIDGE, step_size=0.1, inverse_mass=jnp.ones(size),
+        layer_moves=layer_moves, num_jumps=3, move_settings=BRIDGE, step_size=0.1,
+        inverse_mass=jnp.ones(size),
     )  # fmt: skip
 
     def run(key: Any, point: Point, data: Data) -> Point:
@@ -71,14 +84,21 @@ def sweeps(target: VariableWidth, moves: tuple[str, ...], within: Any = hmc) -> 
     return run
 
 
-def geweke(target: VariableWidth, run: Any, num: int = NUM_REPLICATES) -> Any:
-    """Starts, ends and info of replicates, each with data of its own."""
+def geweke(target: VariableWidth, run: Any, num: int = NUM_REPLICATES, weight: Any = None) -> Any:
+    """Starts, ends and info of replicates, each with data of its own.
+
+    A row of weight w, with normal noise of known deviation s, is one of deviation s / sqrt(w).
+    """
 
     def replicate(key: Any) -> Any:
         key_prior, key_data, key_run = jax.random.split(key, 3)
-        data = blank(target)
+        data = blank(target, weight)
         start = prior_point(key_prior, target, data)
-        data = data._replace(y=target.model.simulate(key_data, start.params, data.x))
+        y = target.model.simulate(key_data, start.params, data.x)
+        if weight is not None:
+            mean = target.model.network.apply(start.params.network, data.x)
+            y = mean + (y - mean) / jnp.sqrt(data.weight)[:, None]
+        data = data._replace(y=y)
         start = start._replace(log_likelihood=target.log_likelihood(start.params, data))
         return start, run(key_run, start, data)
 
@@ -131,6 +151,63 @@ def test_joint_law_is_invariant(target: Any, moves: tuple[str, ...], within: Any
     assert np.mean(np.asarray(info.is_finite)[is_noisy(starts) & is_noisy(ends)]) > 0.98
     assert np.mean(starts.widths != ends.widths) > 0.3, "it moves"
     assert np.mean(info.acceptance_rate) > 0.5
+
+
+WEIGHT = np.tile([0.5, 1.0, 3.0, 0.2], 5)
+LAYERS = network_target(largest=(4, 4), likelihood=Normal(0.7), num_outputs=2)
+DEEP = network_target(
+    largest=(3, 3, 3), likelihood=Normal(0.7), num_outputs=2, depth_prior=DepthPrior()
+)
+
+
+def architecture_p(target: VariableWidth, ends: Point) -> float:
+    """Smallest p of the depth and of the widths of every layer, uniform under the prior."""
+    widths = np.asarray(ends.widths)
+    room, num_layers = widths.max(), widths.shape[1]
+    found = [np.bincount(w[w > 0], minlength=room + 1)[1:] for w in widths.T]
+    if target.depth_prior is not None:
+        found.append(np.bincount((widths > 0).sum(axis=1), minlength=num_layers + 1)[1:])
+    return min(chi_squared(counts, np.full(len(counts), 1 / len(counts)))[1] for counts in found)
+
+
+@pytest.mark.parametrize(
+    ("target", "moves", "layer_moves"),
+    [
+        pytest.param(LAYERS, ("informed", "collapsed"), (), id="two-layers"),
+        pytest.param(LAYERS, MOVES, (), marks=pytest.mark.slow, id="two-layers-all-moves"),
+        pytest.param(DEEP, ("plain",), ("identity_layer", "collapsed_layer"), id="any-depth"),
+        pytest.param(DEEP, MOVES, LAYER_MOVES, marks=pytest.mark.slow, id="any-depth-all-moves"),
+    ],
+)
+def test_joint_law_of_layers_with_two_targets_and_row_weights_is_invariant(
+    target: Any, moves: tuple[str, ...], layer_moves: tuple[str, ...]
+) -> None:
+    run = sweeps(target, moves, layer_moves=layer_moves or LAYER_MOVES)
+    starts, (ends, info) = geweke(target, run, weight=WEIGHT)
+    p, worst = architecture_p(target, ends), max(map(abs, prior_scores(target, ends).values()))
+    rate = info.num_jumps_accepted.sum(axis=(0, 1)) / info.num_jumps.sum(axis=(0, 1))
+    print(f"{moves}, {layer_moves}: smallest p {p:.2g}, worst z {worst:.1f}, rates {rate}")
+    assert p > 1e-4
+    assert worst < 4.5
+    assert np.mean(np.any(starts.widths != ends.widths, axis=1)) > 0.3, "it moves"
+    assert np.mean(info.acceptance_rate) > 0.5
+
+
+def test_planted_row_weights_left_out_are_caught() -> None:
+    """What the same test says of kernels that take every row for one."""
+
+    def deaf(key: Any, point: Point, data: Data) -> Any:
+        even = data._replace(weight=jnp.ones(len(X)))
+        point = point._replace(log_likelihood=LAYERS_PLAIN.log_likelihood(point.params, even))
+        return sweeps(LAYERS_PLAIN, ("plain",))(key, point, even)
+
+    _, (ends, _) = geweke(LAYERS_PLAIN, deaf, weight=WEIGHT)
+    worst = max(map(abs, prior_scores(LAYERS_PLAIN, ends).values()))
+    print(f"planted: row weights left out, worst z {worst:.0f}")
+    assert worst > 8
+
+
+LAYERS_PLAIN = network_target(largest=(4,), likelihood=Normal(0.7), num_outputs=2)
 
 
 def test_planted_sandwich_without_the_steps_is_caught() -> None:

@@ -23,7 +23,8 @@ from credence.kernels.variable_width import Point, VariableWidth, total
 from credence.models import MLP, Gaussian, Layer, Normal
 from credence.models.priors import normal_sample
 from credence.models.units import activity, only_active
-from credence.models.width_priors import WidthPrior
+from credence.models.variable_depth import VariableDepthMLP
+from credence.models.width_priors import DepthPrior, WidthPrior
 from credence.posterior import BayesianModel, Data
 
 jitted = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 1})
@@ -38,12 +39,19 @@ def network_target(
     prior: Any = None,
     likelihood: Any = None,
     width_prior: WidthPrior | None = None,
+    depth_prior: DepthPrior | None = None,
     num_outputs: int = 1,
+    activation: str = "tanh",
 ) -> VariableWidth:
-    """Networks of one to `largest` units, N(0, 1) weights unless said otherwise."""
+    """Networks of one to `largest` units, N(0, 1) weights unless said otherwise.
+
+    With a prior over the depth, of one to len(largest) hidden layers.
+    """
     prior = prior or Gaussian(scaling="unit")
-    model = BayesianModel(MLP(num_outputs, largest), prior, likelihood or Normal(noise_std=0.3))
-    return VariableWidth(model, width_prior or WidthPrior())
+    kind = MLP if depth_prior is None else VariableDepthMLP
+    network = kind(num_outputs, largest, activation)
+    model = BayesianModel(network, prior, likelihood or Normal(noise_std=0.3))
+    return VariableWidth(model, width_prior or WidthPrior(), depth_prior)
 
 
 def no_data(num_outputs: int = 1) -> Data:
@@ -52,8 +60,8 @@ def no_data(num_outputs: int = 1) -> Data:
 
 
 def prior_point(key: PRNGKeyArray, target: VariableWidth, data: Data) -> Point:
-    """An exact draw of widths, then weights."""
-    key_widths, key_weights = jax.random.split(key)
+    """An exact draw of depth, widths, then weights."""
+    key_depth, key_widths, key_weights = jax.random.split(key, 3)
     params = target.model.sample_prior(key_weights, data)
     layers = params.network
     widths = jnp.stack(
@@ -62,6 +70,9 @@ def prior_point(key: PRNGKeyArray, target: VariableWidth, data: Data) -> Point:
             for layer, key in enumerate(jax.random.split(key_widths, len(layers) - 1))
         ]
     ).astype(jnp.int32)
+    if target.depth_prior is not None:
+        depth = jax.random.categorical(key_depth, target.log_depth_probs(layers))
+        widths = jnp.where(jnp.arange(len(widths)) < depth, widths, 0)
     draws = normal_sample(key_weights, layers, target.stds(params, widths))
     params = params._replace(network=only_active(draws, widths))
     return Point(params, widths, target.log_likelihood(params, data))
@@ -210,7 +221,7 @@ def toy() -> Toy:
 SETTINGS: dict[str, Any] = {"num_temperatures": 4, "num_integration_steps": 3}
 
 
-def move_of(name: str, target: VariableWidth, data: Data, **settings: Any) -> Move:
+def move_of(name: str, target: VariableWidth, data: Data, layer: int = 0, **settings: Any) -> Move:
     """A move with Hamiltonian steps that suit weights of standard deviation 1 (biases: theirs)."""
     layers = target.model.template(data).network
     stds = jax.tree.map(
@@ -220,7 +231,7 @@ def move_of(name: str, target: VariableWidth, data: Data, **settings: Any) -> Mo
     )
     inverse_mass = jnp.concatenate([jnp.ravel(leaf) ** 2 for leaf in jax.tree.leaves(stds)])
     tuning = {"step_size": settings.pop("step_size", 0.15), "inverse_mass": inverse_mass}
-    return build_move(name, target, 0, tuning=tuning, settings=SETTINGS | settings)
+    return build_move(name, target, layer, tuning=tuning, settings=SETTINGS | settings)
 
 
 def hamiltonian(

@@ -1,5 +1,6 @@
 """The method as a whole: widths and weights against their exact law, and what comes out of it."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from credence.kernels.transdimensional import MOVES
 from credence.methods import METHODS, Transdimensional
 from credence.models import MLP, Categorical, Gaussian, Normal
 from credence.models.units import count_active
-from credence.models.width_priors import WidthPrior
+from credence.models.width_priors import DepthPrior, WidthPrior
 from credence.posterior import Posterior
 
 RNG = np.random.default_rng(0)
@@ -95,6 +96,54 @@ def test_members_are_networks_of_their_width(ensemble: Ensemble) -> None:
     narrow = MLP(1, (int(k),)).apply((first, last._replace(kernel=last.kernel[:k])), x)
     whole = ensemble.outputs(x).reshape(*widths.shape, 30, 1)
     np.testing.assert_allclose(whole[chain, draw], narrow, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def deep_ensemble() -> Ensemble:
+    settings = {"moves": ("plain",), "layer_moves": ("layer",), "num_draws": 100, "num_jumps": 6}
+    return small(
+        of=posterior(likelihood=Normal(noise_std=1.0)), max_width=3, max_depth=3, **settings
+    )
+
+
+def test_members_are_networks_of_their_depth(deep_ensemble: Ensemble, tmp_path: Path) -> None:
+    """What a member predicts, its layers alone predict; and it can be stored."""
+    widths = np.asarray(count_active(deep_ensemble.params.network))
+    depths = np.asarray(deep_ensemble.scalars["depth"]).astype(int)
+    np.testing.assert_array_equal((widths > 0).sum(axis=-1), depths)
+    np.testing.assert_array_equal(widths[..., 1], deep_ensemble.scalars["width_2"])
+    assert set(np.unique(depths)) == {1, 2, 3}
+    x = jnp.asarray(X, jnp.float32)
+    whole = deep_ensemble.outputs(x).reshape(*depths.shape, 30, 1)
+    for depth in (1, 2, 3):
+        chain, draw = place = tuple(np.argwhere(depths == depth)[0])
+        layers = jax.tree.map(
+            lambda leaf, place=place: jnp.asarray(leaf[place]), deep_ensemble.params.network
+        )
+        alone = MLP(1, (3,) * depth).apply((*layers[:depth], layers[-1]), x)
+        np.testing.assert_allclose(whole[chain, draw], alone, rtol=1e-4, atol=1e-5)
+    about = deep_ensemble.architecture()
+    assert about is not None
+    assert about.depth is not None
+    assert set(about.jumps) == {"plain", "layer"}
+    deep_ensemble.save(tmp_path)
+    again = Ensemble.load(tmp_path)
+    np.testing.assert_array_equal(again.outputs(x), deep_ensemble.outputs(x))
+    settings = METHODS["transdimensional"].from_settings(again.provenance.settings)
+    assert isinstance(settings, Transdimensional)
+    assert (settings.max_depth, settings.depth_prior) == (3, DepthPrior())
+
+
+def test_collapsed_jumps_cost_what_they_compute() -> None:
+    """More than the three values that they were once counted as."""
+    from credence.kernels.collapsed_birth import collapsed_counts
+
+    of = posterior(network=MLP(1, (50,)))
+    params = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), of.model.template(of.data))
+    evaluations, gradients = collapsed_counts(params, of.data)
+    flops = 2 * (2 * 30 * 51**2 + 51**3)
+    assert int(evaluations) == 3 + np.ceil(flops / (2 * 30 * (4 * 50 + 1)))
+    assert int(gradients) == 0
 
 
 def test_scalars_and_cost_say_what_was_done(ensemble: Ensemble) -> None:
@@ -179,7 +228,12 @@ def test_two_hidden_layers(moves: tuple[str, ...]) -> None:
         ({"initial_widths": (1, 2)}, {}, "one per chain"),
         ({"within": "gibbs"}, {}, "within must be one of"),
         ({"moves": ("birth",)}, {}, "Unknown kind of jump"),
-        ({"num_jumps": 0}, {}, "num_jumps must be > 0"),
+        ({"num_jumps": 0}, {}, "num_jumps must be a whole number >= 1"),
+        ({"max_depth": 0}, {}, "max_depth must be a whole number"),
+        ({"max_depth": 2, "depth_prior": DepthPrior(smallest=3)}, {}, "no depth between 3 and 2"),
+        ({"max_depth": 2, "initial_depths": (1, 1, 2, 3)}, {}, "initial depth 3 is outside"),
+        ({"layer_moves": ("layers",)}, {}, "Unknown kind of jump 'layers'"),
+        ({"identity_std": 0.0}, {}, "identity_std must be > 0"),
         ({}, {"network": MLP(1, ())}, "no hidden units"),
         (
             {"moves": ("collapsed",)},
@@ -257,3 +311,41 @@ def test_moves_may_be_a_list_and_not_a_string() -> None:
 def test_a_summary_leaves_no_width_out() -> None:
     with pytest.raises(ValueError, match="leaves out widths up to 9"):
         width_posterior(np.full((2, 8), 9.0), 8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"num_jumps": 2.5}, "num_jumps must be a whole number >= 1, got 2.5"),
+        ({"num_jumps": True}, "num_jumps must be a whole number"),
+        ({"max_width": 4.0}, "max_width must be a whole number >= 1, got 4.0"),
+        ({"max_width": "4"}, "max_width must be a whole number >= 1, got '4'"),
+        ({"width_prior": "poisson"}, r"be a WidthPrior, got 'poisson': WidthPrior\('poisson'"),
+        ({"depth_prior": WidthPrior()}, "depth_prior must be a DepthPrior"),
+    ],
+)
+def test_settings_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:
+    """As users see it, whose annotations nobody checks before."""
+    with pytest.raises(InputError, match=words):
+        unchecked(Transdimensional, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"shape": ["uniform"]}, "Unknown prior"),
+        ({"mean": "five"}, "must be a number, got mean='five'"),
+        ({"smallest": 1.5}, "at least one whole unit"),
+    ],
+)
+def test_priors_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        unchecked(WidthPrior, **settings)
+
+
+def unchecked(cls: type[Any], **settings: Any) -> None:
+    """What making such an object says of itself."""
+    made = object.__new__(cls)
+    for field in dataclasses.fields(cls):
+        object.__setattr__(made, field.name, settings.get(field.name, field.default))
+    made.__post_init__()
