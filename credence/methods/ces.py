@@ -21,7 +21,8 @@ from credence.kernels.delayed_acceptance import (
 )
 from credence.kernels.evaluation import value
 from credence.methods.base import Drawn, Method, from_fields
-from credence.methods.chains import Chains
+from credence.methods.chains import Chains, shares_passes
+from credence.methods.deep_ensemble import PART_BYTES
 from credence.methods.emulators import (
     EMULATORS,
     Coreset,
@@ -55,6 +56,8 @@ CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
 CORRECTIONS = ("delayed_acceptance", "psis", "none")
 MOST_CLIMB = 1000
 """Steps of L-BFGS towards a mode."""
+CHECKED = 50
+"""Draws per chain whose true likelihood says how far an uncorrected emulator is off."""
 MIN_CALIBRATION = 10
 """Draws per chain that leave some to fit and some to hold out."""
 
@@ -79,7 +82,8 @@ class CES(Chains):
 
     Args beyond those of `Chains`, whose acceptance rate is that of the emulator's chain and whose
     num_warmup and thinning count evaluations of the likelihood:
-        calibration: "mode", every chain's own; or the draws of "sghmc", as published, or "pcn".
+        calibration: "mode", every chain's own; or the draws of "sghmc", as published, or "pcn";
+            where the inputs lie on disk these two see a random part of the rows.
         num_calibration: draws per chain for the emulator to learn from; a fifth is held out.
         num_refinements: rounds in which the emulator's chain, half as long as the warm-up, leads to
             as many more draws, and the emulator learns from them too; 0 as published.
@@ -94,11 +98,13 @@ class CES(Chains):
         max_error: nats by which the emulator may be off at held-out draws (root mean square).
 
     Scalars: acceptance_rate (of the likelihood), first_acceptance_rate (of the emulator's chain),
-    log_density and log_surrogate (nats, means over a draw's steps), emulator_error (nats),
+    log_density and log_surrogate (nats, means over a draw's steps; without correction the former
+    at 50 draws of a chain, else NaN), emulator_error (nats),
     emulator_error_share (of the variance), and pareto_k with "psis".
     """
 
     name: ClassVar[str] = "ces"
+    reads_disk: ClassVar[bool] = True
     summary: ClassVar[str] = "calibrate, emulate, sample (FBNN): exact by delayed acceptance"
 
     thinning: int = 1
@@ -149,6 +155,8 @@ class CES(Chains):
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_calibrate, key_rounds, key_emulate, key_move, key_reweigh = jax.random.split(key, 5)
+        rounds = 1 + self.num_refinements
+        self._emulator.check(posterior, rounds * self.num_chains * self.num_calibration)
         points, target = self._calibrate(key_calibrate, posterior, driver)
         for number in range(1, self.num_refinements + 1):
             key_fit, key_explore = jax.random.split(jax.random.fold_in(key_rounds, number))
@@ -158,6 +166,8 @@ class CES(Chains):
         drawn = self._move(key_move, emulated, points, target)
         if self.correction == "psis":
             drawn = reweighed(key_reweigh, drawn, emulated, target)
+        elif not self._is_exact:
+            drawn = checked(key_reweigh, drawn, target)
         shape = drawn.positions.shape[:2]
         assert error is not None  # draws were held out
         errors = {"emulator_error": error.nats, "emulator_error_share": error.share}
@@ -168,7 +178,7 @@ class CES(Chains):
         self, key: PRNGKeyArray, posterior: Posterior, driver: Driver
     ) -> tuple[Points, "Target"]:
         """Modes, or draws of a sampler that need not have converged, and the likelihood there."""
-        key_draw, key_evaluate = jax.random.split(key)
+        key_draw, key_part, key_evaluate = jax.random.split(key, 3)
         with driver.part("calibrate", budget_share=0.3):
             if self.calibration == "mode":
                 key_train, key_climb = jax.random.split(key_draw)
@@ -181,7 +191,8 @@ class CES(Chains):
                     num_chains=self.num_chains,
                     training=self.training,
                 )
-                positions = np.asarray(method._run(key_draw, posterior, driver).positions)
+                known = posterior.in_memory(key_part, PART_BYTES)
+                positions = np.asarray(method._run(key_draw, known, driver).positions)
             target = Target(posterior, posterior.anchored(jnp.asarray(positions[0, -1])), driver)
             points = points_at("evaluate", key_evaluate, positions, target)
         check_points(points)
@@ -306,7 +317,7 @@ class CES(Chains):
         surrogate = SurrogateDensity(posterior.model, emulated.log_likelihood)
         moves = delayed_acceptance if is_exact else uncorrected
         static = (("build", build), ("surrogate", surrogate))
-        fixed_cost = SAMPLERS[self.sampler].fixed_cost
+        fixed_cost = SAMPLERS[self.sampler].fixed_cost or shares_passes(posterior)
         return Recipe(moves, posterior.log_density, static, fixed_cost)
 
     @property
@@ -403,6 +414,17 @@ def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Targe
     }
     weights = np.stack([found.weights for found in smoothed]) / shape[0]
     return drawn._replace(scalars=drawn.scalars | scalars, weights=weights)
+
+
+def checked(key: PRNGKeyArray, drawn: Drawn, target: Target) -> Drawn:
+    """The true log density at a few draws of every chain, NaN at the others: it changes nothing,
+    but tells how far the emulator is off where it led."""
+    positions = np.asarray(drawn.positions)
+    num_chains, num_draws, _ = positions.shape
+    some = np.unique(np.linspace(0, num_draws - 1, min(CHECKED, num_draws)).round().astype(int))
+    found = np.full((num_chains, num_draws), np.nan)
+    found[:, some] = points_at("reweigh", key, positions[:, some], target).log_densities
+    return drawn._replace(scalars=drawn.scalars | {"log_density": found})
 
 
 @partial(jax.jit, static_argnames="model")

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from credence.diagnostics import calibration, classification, regression
+from credence.diagnostics import calibration, classification, emulation, regression
 from credence.estimators import BNNClassifier, BNNRegressor
 
 Arrays = dict[str, np.ndarray]
@@ -61,6 +61,7 @@ def metrics(model: BNNRegressor | BNNClassifier, found: Arrays, n_train: int) ->
         "num_draws": model.ensemble_.num_draws,
         "stopped": model.ensemble_.provenance.stopped,
         **_evidence(model, n_train),
+        **_emulation(model),
         "divergences": int(np.sum(model.ensemble_.scalars.get("is_divergent", np.zeros(1)) > 0)),
         "seconds": {name: round(value, 3) for name, value in cost.seconds.items()},
         "likelihood_evaluations": cost.likelihood_evaluations,
@@ -78,6 +79,20 @@ def _evidence(model: BNNRegressor | BNNClassifier, n_train: int) -> dict[str, fl
         "log_evidence": _plain(found.nats - n_train * log_scale),
         "log_evidence_error": _plain(found.standard_error),
     }
+
+
+def _emulation(model: BNNRegressor | BNNClassifier) -> dict[str, Any]:
+    """What is known of an emulator, where one was used."""
+    found = emulation(model.ensemble_.scalars)
+    return {} if found is None else {"emulation": found.numbers()}
+
+
+def emulation_arrays(model: BNNRegressor | BNNClassifier) -> Arrays:
+    """True and emulated log densities along the chains, where there are any."""
+    found = emulation(model.ensemble_.scalars)
+    if found is None:
+        return {}
+    return {"emulation_true": found.true, "emulation_emulated": found.emulated}
 
 
 def convergence_arrays(model: BNNRegressor | BNNClassifier, x: pd.DataFrame) -> Arrays:

@@ -35,7 +35,8 @@ from credence.methods.emulators import (
     taylor,
 )
 from credence.methods.fitting import Equations, split
-from credence.models import MLP, Bernoulli, Categorical, Gaussian, Normal
+from credence.models import MLP, Bernoulli, Categorical, Gaussian, Normal, stored
+from credence.models.stored import open_rows
 from credence.posterior import Data, Posterior
 from credence.run import Driver
 
@@ -105,6 +106,30 @@ class TestExactness:
         print(f"{emulator.name}, {sampler}: z {z:.1f}, accepted {rate:.2f}")
         assert z < 4.5
         assert rate < 0.95 or emulator is GOOD
+
+    def test_rows_on_disk_give_the_posterior(self, tmp_path) -> None:
+        assert moment_z(weights(self.from_disk(tmp_path)), PROBLEM) < 4.5
+
+    def test_planted_rows_that_count_twice_are_caught(self, tmp_path, monkeypatch) -> None:
+        """Three rows of the last chunk belong to its neighbour too."""
+
+        def planted(rows: Any, others: Any, start: Any) -> Any:
+            chunk, is_new = original(rows, others, start)
+            return chunk, jnp.ones_like(is_new)
+
+        original = stored.chunks_of
+        monkeypatch.setattr(stored, "chunks_of", planted)
+        assert moment_z(weights(self.from_disk(tmp_path)), PROBLEM) > 8
+
+    @staticmethod
+    def from_disk(folder: Any) -> Ensemble:
+        """A run on linear regression whose 12 inputs are read five at a time."""
+        np.save(folder / "x.npy", PROBLEM.x.astype(np.float32))
+        model = PROBLEM.posterior.model
+        rows = open_rows(folder / "x.npy", chunk_rows=5)
+        parts = (model.network, model.prior, model.likelihood, (rows, PROBLEM.y))
+        jax.clear_caches()  # what is planted must be traced
+        return CES(emulator=POOR, sampler="hmc", **SETTINGS).run(1, Posterior(*parts))
 
     def test_uncorrected_draws_of_a_wrong_emulator_are_caught(self) -> None:
         assert moment_z(weights(exact(WRONG, correction="none")), PROBLEM) > 10
@@ -334,14 +359,9 @@ class TestEmulators:
         assert float(likelihood(position, parts)) == pytest.approx(points.log_likelihoods[0, 3])
 
     def test_too_many_outputs_are_refused_with_advice(self, monkeypatch) -> None:
-        posterior = regression()
-        points, data = near(posterior, num_draws=20)
         monkeypatch.setattr(network, "MOST_OUTPUTS", 100)
-        with (
-            pytest.raises(InputError, match="too many to emulate: use Network"),
-            Driver() as driver,
-        ):
-            Network().fit(jax.random.key(0), points, posterior, data, driver)
+        with pytest.raises(InputError, match="too many to emulate: use Network"):
+            CES(emulator=Network(), calibration="sghmc").run(0, regression())
 
     def test_weights_are_the_least_squares_ones(self) -> None:
         rng = np.random.default_rng(0)

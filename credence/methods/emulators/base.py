@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.kernels.delayed_acceptance import Surrogate
-from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_prior
+from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_prior, rows_at
 from credence.run import Driver
 
 
@@ -54,6 +54,13 @@ class Emulator:
 
     name: str = field(default="", init=False)
 
+    def check(self, posterior: Posterior, num_draws: int) -> None:
+        """Refuse, before anything is computed, a posterior that this emulator cannot learn.
+
+        Args:
+            num_draws: of the calibration, of all chains.
+        """
+
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
@@ -89,7 +96,8 @@ class SurrogateDensity:
 
 def arrays_of(emulated: Emulated, data: Data) -> Arrays:
     """Of the surrogate log density, leaves (member, ...)."""
-    first = jax.tree.map(lambda leaf: jnp.stack([leaf[:1]] * emulated.num_members), data)
+    row = rows_at(data, slice(1))
+    first = jax.tree.map(lambda leaf: jnp.stack([leaf] * emulated.num_members), row)
     return Arrays(first, jax.tree.map(jnp.asarray, emulated.arrays))
 
 
