@@ -40,7 +40,6 @@ def main() -> None:
     parser.add_argument("--passes", action="store_true")
     parser.add_argument("--chains", type=int, default=2)
     parser.add_argument("--steps", type=int, default=100, help="of warm-up and of sampling, each")
-    parser.add_argument("--calibration", default="sghmc")
     parser.add_argument("--emulator-rows", type=int, default=2000)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -103,7 +102,8 @@ def sample(posterior: Any, options: Any) -> None:
         num_warmup=options.steps,
         num_calibration=10,
         num_refinements=0,
-        calibration=options.calibration,
+        calibration="sghmc",
+        calibration_rows=2000,
         emulator=Taylor(num_rows=options.emulator_rows, order=1),
         sampler="pcn",
         max_error=np.inf,

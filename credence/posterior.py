@@ -190,10 +190,15 @@ def flat_log_likelihood(model: BayesianModel) -> LogDensity:
     return lambda position, data: model.log_likelihood(model.unravel(position, data), data)
 
 
-def some_rows(key: PRNGKeyArray, data: Data, num_bytes: int) -> Data:
-    """Rows at random that fit so many bytes, in memory, with weights as if they were all."""
-    row_bytes = data.x.dtype.itemsize * int(np.prod(data.x.shape[1:]))
-    count = int(np.clip(num_bytes // row_bytes, 1, len(data.x)))
+PART_BYTES = 256 * 2**20
+"""Of rows on disk that are in memory where a part of them will do."""
+
+
+def some_rows(key: PRNGKeyArray, data: Data, num_rows: int | None = None) -> Data:
+    """So many rows at random, or as many as fit `PART_BYTES`, in memory, with weights as if they
+    were all."""
+    fitting = PART_BYTES // (data.x.dtype.itemsize * int(np.prod(data.x.shape[1:])))
+    count = int(np.clip(num_rows or fitting, 1, len(data.x)))
     seed = np.asarray(jax.random.bits(key, (2,), jnp.uint32)).tolist()
     index = np.random.default_rng(seed).choice(len(data.x), count, replace=False, shuffle=False)
     rows = rows_at(data, np.sort(index))
@@ -260,13 +265,13 @@ class Posterior:
         """The flat log density (position, data) -> scalar, in nats."""
         return flat_log_density(self.model)
 
-    def in_memory(self, key: PRNGKeyArray, num_bytes: int) -> "Posterior":
-        """This posterior, or where its inputs lie on disk that of rows at random, so many bytes of
-        them, each counting for several."""
-        if not isinstance(self.data.x, StoredRows):
+    def part(self, key: PRNGKeyArray, num_rows: int | None) -> "Posterior":
+        """That of some rows at random, each counting for several; see `some_rows`. Without a number
+        of rows it is this posterior, unless its inputs lie on disk."""
+        if num_rows is None and not isinstance(self.data.x, StoredRows):
             return self
         part = copy(self)
-        part.data = some_rows(key, self.data, num_bytes)
+        part.data = some_rows(key, self.data, num_rows)
         return part
 
     def anchored(self, position: Position) -> Data:

@@ -244,7 +244,7 @@ def _fill(path: Path, start: int, rows: np.ndarray) -> None:
     offset = np.load(path, mmap_mode="r").offset
     with path.open("rb+") as file:
         file.seek(offset + start * (rows.nbytes // len(rows)))
-        file.write(memoryview(np.ascontiguousarray(rows)).cast("B"))
+        file.write(np.ascontiguousarray(rows).data.cast("B"))
 
 
 def _about(folder: Path) -> dict[str, Any] | None:

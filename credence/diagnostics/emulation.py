@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from credence.diagnostics.importance import hellinger, pareto_smoothed
 
@@ -57,7 +57,7 @@ def emulation(scalars: Mapping[str, np.ndarray]) -> Emulation | None:
     """
     if "log_surrogate" not in scalars or "log_density" not in scalars:
         return None
-    is_known: Bool[np.ndarray, " draw"] = np.isfinite(scalars["log_density"]).all(axis=0)
+    is_known = np.all(np.isfinite(scalars["log_density"]), axis=0)
     if not is_known.any():
         return None
     true, emulated = (

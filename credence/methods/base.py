@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -48,6 +49,8 @@ class Drawn(NamedTuple):
     """Where set, the members' networks are linearised there: see `credence.models.linearized`."""
     weights: Float[np.ndarray, "chain draw"] | None = None
     """How much each counts, sum one, possibly signed; None for equally."""
+    found: Mapping[str, Any] = MappingProxyType({})
+    """What the run chose for itself, ready for JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +121,12 @@ class Method:
             params=params,
             cost=measured_cost(driver, posterior, seconds, clock.seconds),
             provenance=Provenance(
-                self.name, dataclasses.asdict(self), seed, fingerprint(posterior), driver.stopped
+                self.name,
+                dataclasses.asdict(self),
+                seed,
+                fingerprint(posterior),
+                driver.stopped,
+                found=dict(drawn.found),
             ),
             num_features=feature_shape(posterior),
             num_targets=num_targets(posterior.data),

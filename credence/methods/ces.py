@@ -22,7 +22,6 @@ from credence.kernels.delayed_acceptance import (
 from credence.kernels.evaluation import value
 from credence.methods.base import Drawn, Method, from_fields
 from credence.methods.chains import Chains, shares_passes
-from credence.methods.deep_ensemble import PART_BYTES
 from credence.methods.emulators import (
     EMULATORS,
     Coreset,
@@ -82,8 +81,9 @@ class CES(Chains):
 
     Args beyond those of `Chains`, whose acceptance rate is that of the emulator's chain and whose
     num_warmup and thinning count evaluations of the likelihood:
-        calibration: "mode", every chain's own; or the draws of "sghmc", as published, or "pcn";
-            where the inputs lie on disk these two see a random part of the rows.
+        calibration: "mode", every chain's own; or the draws of "sghmc", as published, or "pcn".
+        calibration_rows: at random, that these two see, and the training before them; None for all
+            in memory, or of those on disk as many as fit 256 MB. The emulator learns from all rows.
         num_calibration: draws per chain for the emulator to learn from; a fifth is held out.
         num_refinements: rounds in which the emulator's chain, half as long as the warm-up, leads to
             as many more draws, and the emulator learns from them too; 0 as published.
@@ -109,6 +109,7 @@ class CES(Chains):
 
     thinning: int = 1
     calibration: str = "mode"
+    calibration_rows: int | None = None
     num_calibration: int = 100
     num_refinements: int = 2
     emulator: Emulator | str = field(default=Coreset())
@@ -130,6 +131,7 @@ class CES(Chains):
         require_positive(
             max_error=self.max_error,
             surrogate_steps=1 if self.surrogate_steps is None else self.surrogate_steps,
+            calibration_rows=1 if self.calibration_rows is None else self.calibration_rows,
         )
         if self.num_refinements < 0:
             raise InputError(f"num_refinements must be >= 0, got {self.num_refinements}.")
@@ -172,7 +174,7 @@ class CES(Chains):
         assert error is not None  # draws were held out
         errors = {"emulator_error": error.nats, "emulator_error_share": error.share}
         scalars = {name: np.full(shape, number) for name, number in errors.items()}
-        return drawn._replace(scalars=drawn.scalars | scalars)
+        return drawn._replace(scalars=drawn.scalars | scalars, found=emulated.about)
 
     def _calibrate(
         self, key: PRNGKeyArray, posterior: Posterior, driver: Driver
@@ -191,7 +193,7 @@ class CES(Chains):
                     num_chains=self.num_chains,
                     training=self.training,
                 )
-                known = posterior.in_memory(key_part, PART_BYTES)
+                known = posterior.part(key_part, self.calibration_rows)
                 positions = np.asarray(method._run(key_draw, known, driver).positions)
             target = Target(posterior, posterior.anchored(jnp.asarray(positions[0, -1])), driver)
             points = points_at("evaluate", key_evaluate, positions, target)

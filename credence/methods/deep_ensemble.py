@@ -25,9 +25,6 @@ from credence.models.stored import StoredRows
 from credence.posterior import BayesianModel, Data, Posterior, some_rows
 from credence.run import Adapter, Driver
 
-PART_BYTES = 256 * 2**20
-"""Of rows on disk that networks are trained on, which only start a chain."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
@@ -203,8 +200,8 @@ def split(key: PRNGKeyArray, data: Data, num_validation: int) -> tuple[Data, Dat
 
 
 def _split_part(key: PRNGKeyArray, data: Data, share: float) -> tuple[Data, Data]:
-    """`split` of as many rows at random as `PART_BYTES` hold."""
-    part = some_rows(key, data, PART_BYTES)
+    """`split` of some rows."""
+    part = some_rows(key, data)
     num_validation = round(share * len(part.x))
     if num_validation == 0:
         return part, part

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from credence.report.data import Emulation, ReportData
 from credence.report.markup import Html, element
 from credence.report.parts import columns, figure, section, settings
@@ -68,6 +70,8 @@ def _facts(report: ReportData, found: Emulation) -> list[tuple[str, str]]:
     """Names and values under one another."""
     numbers = found.numbers
     facts = [
+        ("Chosen", str(numbers.get("emulator", "–"))),
+        *_tried(numbers.get("candidates", ())),
         ("First stage accepted", _percent(numbers["first_acceptance_rate"])),
         ("Second stage accepted", _percent(numbers["acceptance_rate"])),
         ("Error along the chain", f"{_nats(numbers['error'])} nats"),
@@ -80,6 +84,14 @@ def _facts(report: ReportData, found: Emulation) -> list[tuple[str, str]]:
     seconds = report.run.seconds
     shown = [(f"Time: {name}", duration(seconds[name])) for name in PHASES if name in seconds]
     return [(name, value) for name, value in facts if value not in ("–", "– nats")] + shown
+
+
+def _tried(candidates: Any) -> list[tuple[str, str]]:
+    """Emulators that were tried, and what spoke for them."""
+    return [
+        (f"Tried: {one['name']}", f"{_nats(one['error'][0])} nats, promise {_nats(one['promise'])}")
+        for one in candidates
+    ]
 
 
 def _percent(value: object) -> str:

@@ -84,7 +84,8 @@ def _evidence(model: BNNRegressor | BNNClassifier, n_train: int) -> dict[str, fl
 def _emulation(model: BNNRegressor | BNNClassifier) -> dict[str, Any]:
     """What is known of an emulator, where one was used."""
     found = emulation(model.ensemble_.scalars)
-    return {} if found is None else {"emulation": found.numbers()}
+    chosen = model.ensemble_.provenance.found
+    return {} if found is None else {"emulation": found.numbers() | chosen}
 
 
 def emulation_arrays(model: BNNRegressor | BNNClassifier) -> Arrays:

@@ -23,17 +23,21 @@ from credence.methods import METHODS, NUTS
 from credence.methods.ces import CES, HopelessEmulator, UnreliableWeights, check_points
 from credence.methods.deep_ensemble import Training
 from credence.methods.emulators import (
+    Auto,
     Coreset,
     Emulated,
     Emulator,
+    GaussianProcess,
     Network,
     Points,
     Taylor,
     coreset,
     error_of,
+    gaussian_process,
     network,
     taylor,
 )
+from credence.methods.emulators.auto import expected_acceptance
 from credence.methods.fitting import Equations, split
 from credence.models import MLP, Bernoulli, Categorical, Gaussian, Normal, stored
 from credence.models.stored import open_rows
@@ -83,6 +87,7 @@ class Wrong(Emulator):
         )
 
 
+PARTLY_BLIND = GaussianProcess(num_components=2)
 GOOD, POOR, WRONG = Coreset(num_inputs=12, num_draws=50), Taylor(num_rows=6, order=1), Wrong()
 
 
@@ -96,7 +101,14 @@ def exact(emulator: Emulator, sampler: str = "hmc", correction: str = "delayed_a
 class TestExactness:
     @pytest.mark.parametrize(
         ("emulator", "sampler"),
-        [(GOOD, "hmc"), (POOR, "hmc"), (WRONG, "hmc"), (WRONG, "pcn"), (POOR, "nuts")],
+        [
+            (GOOD, "hmc"),
+            (POOR, "hmc"),
+            (WRONG, "hmc"),
+            (WRONG, "pcn"),
+            (POOR, "nuts"),
+            (PARTLY_BLIND, "pcn"),
+        ],
         ids=str,
     )
     def test_delayed_acceptance_gives_the_posterior(self, emulator: Any, sampler: str) -> None:
@@ -341,6 +353,71 @@ class TestEmulators:
         print(target, seen, unseen)
         assert seen.share < 0.9
         assert seen.nats < unseen.nats
+
+    @pytest.mark.parametrize("subspace", ["active", "pca"])
+    def test_a_process_in_all_directions_of_a_linear_network_is_its_likelihood(
+        self, subspace: str
+    ) -> None:
+        """Which is quadratic; the emulated posterior is then exact, in every direction."""
+        posterior = PROBLEM.posterior
+        points, data = near(posterior, num_draws=100)
+        to_fit, held_out = split(points)
+        emulator = GaussianProcess(num_components=4, subspace=subspace)
+        with Driver() as driver:
+            emulated = emulator.fit(jax.random.key(1), to_fit, posterior, data, driver)
+        assert error_of(emulated, held_out).share < 1e-3
+        assert error_of(emulated, held_out).nats < 0.05
+
+    def test_a_process_knows_nothing_outside_its_subspace(self) -> None:
+        """And the active subspace finds the direction that the data see."""
+        rng = np.random.default_rng(0)
+        x = np.column_stack([rng.normal(size=200), 1e-3 * rng.normal(size=(200, 2))])
+        y = 2 * x[:, 0] + 0.3 * rng.normal(size=200)
+        posterior = Posterior(MLP(1, ()), Gaussian(), Normal(0.3), (x, y))
+        points, data = near(posterior, num_draws=80)
+        with Driver() as driver:
+            active = GaussianProcess(num_components=2)
+            emulated = active.fit(jax.random.key(1), points, posterior, data, driver)
+        basis = np.asarray(emulated.arrays.basis[0])
+        seen = np.linalg.norm(basis[:, [0, 3]], axis=0)  # the slope of x_1 and the bias
+        assert np.all(seen > 0.99)
+        process = jax.tree.map(lambda leaf: leaf[0], emulated.arrays)
+        away = process.centre + jnp.asarray([0.0, 5.0, -5.0, 0.0])
+        values = [emulated.log_likelihood(at, process) for at in (process.centre, away)]
+        assert float(values[1] - values[0]) == pytest.approx(0, abs=0.2)
+
+    def test_a_process_is_concave_far_away(self) -> None:
+        rng = np.random.default_rng(0)
+        z = rng.normal(size=(60, 3))
+        _, curvature = gaussian_process.concave(z, z[:, 0] ** 2 - z[:, 1] ** 2)
+        sizes = np.linalg.eigvalsh(curvature)
+        assert sizes.max() < 1e-9
+        assert sizes.min() == pytest.approx(-2, rel=0.1)
+
+    def test_auto_takes_what_is_off_least_for_its_cost(self) -> None:
+        """Half a linear network's likelihood is quadratic, which the series has exactly."""
+        posterior = regression()
+        points, data = near(posterior)
+        with Driver() as driver:
+            emulated = Auto().fit(jax.random.key(1), points, posterior, data, driver)
+        about = emulated.about
+        by_name = {one["name"]: one for one in about["candidates"]}
+        assert set(by_name) == {"coreset", "taylor", "gaussian_process"}
+        assert about["emulator"] == max(by_name.values(), key=lambda one: one["promise"])["name"]
+        json.dumps(about)
+        few = jax.tree.map(lambda leaf: leaf[:, :1], points)
+        with Driver() as driver:
+            first = Auto().fit(jax.random.key(1), few, posterior, data, driver)
+        assert isinstance(first.log_likelihood, coreset.CoresetLikelihood)
+
+    @pytest.mark.parametrize("nats", [0.0, 0.5, 2.0])
+    def test_promised_acceptance_is_that_of_gaussian_errors(self, nats: float) -> None:
+        """Ends are draws of the target up to e^error: log ratios N(-s^2 / 2, s^2), s^2 = 2 e^2."""
+        variance = 2 * nats**2
+        z = np.random.default_rng(0).normal(-variance / 2, variance**0.5, size=200_000)
+        rates = np.minimum(1, np.exp(z))
+        error = rates.std() / len(rates) ** 0.5 + 1e-12
+        assert abs(rates.mean() - expected_acceptance(nats)) < 4.5 * error
 
     def test_perfect_outputs_make_the_likelihood(self) -> None:
         """With the true outputs in place of the network's, the arithmetic is exact."""

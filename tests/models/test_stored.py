@@ -103,7 +103,7 @@ class TestRows:
         np.testing.assert_array_equal(np.sort(rows[:, 0]), np.sort(X[:, 0]))
 
     def test_a_part_counts_as_much_as_all(self, both) -> None:
-        part = some_rows(jax.random.key(0), both[1].data, 16 * 200)
+        part = some_rows(jax.random.key(0), both[1].data, 200)
         assert part.x.shape == (200, 4)
         assert float(jnp.sum(part.weight)) == pytest.approx(len(X))
 

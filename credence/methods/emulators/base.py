@@ -1,7 +1,9 @@
 """What an emulator is: a cheap log likelihood of positions, fitted to a few true ones."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -34,6 +36,8 @@ class Emulated(NamedTuple):
     """Leaves (member, ...): as many as chains, or one; see `members`."""
     flops: float
     """Of one evaluation."""
+    about: Mapping[str, Any] = MappingProxyType({})
+    """What was chosen, ready for JSON."""
 
     @property
     def num_members(self) -> int:

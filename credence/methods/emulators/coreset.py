@@ -32,8 +32,6 @@ from credence.run import Adapter, Driver
 
 PENALTIES = 10.0 ** np.arange(-6.0, 0.0)
 """Ridge penalties tried, in units of the Gram matrix's mean diagonal."""
-MOST_BYTES = 256 * 2**20
-"""Of rows on disk that are read to count which input each is nearest to."""
 CANDIDATES = 50
 """Rows per input among which the inputs are chosen."""
 
@@ -100,7 +98,7 @@ class Coreset(Emulator):
         likeliest = jnp.asarray(flat[np.argmax(points.log_densities)])
         num_inputs = self.num_inputs or int(np.clip(len(data.x) // 50, 200, 600))
         key_part, key_spread = jax.random.split(key)
-        part = some_rows(key_part, data, MOST_BYTES) if isinstance(data.x, StoredRows) else data
+        part = some_rows(key_part, data) if isinstance(data.x, StoredRows) else data
         x, weight = np.asarray(part.x), np.asarray(part.weight)
         chosen, counts = spread_out(key_spread, x, weight, num_inputs)
         x = jnp.asarray(x[chosen])
