@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[1000, 10_000, 100_000, 200_000])
     parser.add_argument("--problem", choices=("teacher", "sine"), default="teacher")
     parser.add_argument("--methods", nargs="+", default=list(LABELS))
-    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--seconds", type=float, nargs="+", default=[120.0], help="each, or one")
     parser.add_argument(
         "--save", type=Path, help="folder of one JSON file per cell; done ones stay"
     )
@@ -105,10 +105,11 @@ def main() -> None:
         print("| " + " | ".join(COLUMNS) + " |")
         print("|" + "---|" * len(COLUMNS), flush=True)
         reference = None
-        for name in options.methods:
+        budgets = options.seconds * (len(options.methods) if len(options.seconds) == 1 else 1)
+        for name, seconds in zip(options.methods, budgets, strict=True):
             file = options.save and options.save / f"{num_rows}-{name}.json"
             if file is None or not file.exists():
-                cell = measured(name, posterior, x_new, options.seconds)
+                cell = measured(name, posterior, x_new, seconds)
                 if file is not None:
                     file.parent.mkdir(parents=True, exist_ok=True)
                     file.write_text(json.dumps({"rows": num_rows, **cell}, indent=1))

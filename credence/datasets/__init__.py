@@ -2,7 +2,7 @@
 
 Arrays for published experiments besides: decisions (`halfcheetah`, `mountain_car`), `spiral`,
 `xor`, `principal_digits`, `imdb_embeddings`; and inputs that stay on disk, `make_regression`,
-`make_classification`, `open_data`.
+`make_classification`, `open_data`. `read_nacc` reads the Alzheimer data from the user's own file.
 """
 
 from credence.datasets.checks import CheckedTable, check_table, infer_task
@@ -10,6 +10,7 @@ from credence.datasets.digits import Digits, principal_digits
 from credence.datasets.embeddings import Embeddings, imdb_embeddings
 from credence.datasets.inverse_rl import Decisions, halfcheetah, mountain_car
 from credence.datasets.large import OnDisk, make_classification, make_regression, open_data
+from credence.datasets.nacc import read_nacc
 from credence.datasets.registry import (
     DATASETS,
     Listed,
@@ -46,6 +47,7 @@ __all__ = [
     "mountain_car",
     "open_data",
     "principal_digits",
+    "read_nacc",
     "read_table",
     "spiral",
     "uci_splits",

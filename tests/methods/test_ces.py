@@ -395,20 +395,27 @@ class TestEmulators:
         assert sizes.min() == pytest.approx(-2, rel=0.1)
 
     def test_auto_takes_what_is_off_least_for_its_cost(self) -> None:
-        """Half a linear network's likelihood is quadratic, which the series has exactly."""
-        posterior = regression()
+        posterior = PROBLEM.posterior
         points, data = near(posterior)
+        auto = Auto(candidates=("taylor", "gaussian_process"))
         with Driver() as driver:
-            emulated = Auto().fit(jax.random.key(1), points, posterior, data, driver)
+            emulated = auto.fit(jax.random.key(1), points, posterior, data, driver)
         about = emulated.about
         by_name = {one["name"]: one for one in about["candidates"]}
-        assert set(by_name) == {"coreset", "taylor", "gaussian_process"}
+        assert set(by_name) == {"taylor", "gaussian_process"}
         assert about["emulator"] == max(by_name.values(), key=lambda one: one["promise"])["name"]
-        json.dumps(about)
-        few = jax.tree.map(lambda leaf: leaf[:, :1], points)
-        with Driver() as driver:
-            first = Auto().fit(jax.random.key(1), few, posterior, data, driver)
-        assert isinstance(first.log_likelihood, coreset.CoresetLikelihood)
+        assert json.loads(json.dumps(about)) == json.loads(json.dumps(dict(about)))
+
+    def test_auto_leaves_out_what_cannot_learn(self) -> None:
+        posterior = regression()
+        one = np.zeros((2, 1, posterior.num_weights))
+        from_modes = Points(one, one[..., 0], one[..., 0])
+        names = [each.name for each in Auto()._usable(posterior, from_modes)]
+        assert names == ["coreset", "taylor"]
+        with pytest.raises(InputError, match=r"None of the emulators .* add .coreset"):
+            Auto(candidates=("gaussian_process",))._usable(posterior, from_modes)
+        with pytest.raises(InputError, match="candidates must be some of"):
+            Auto(candidates=("network",))
 
     @pytest.mark.parametrize("nats", [0.0, 0.5, 2.0])
     def test_promised_acceptance_is_that_of_gaussian_errors(self, nats: float) -> None:

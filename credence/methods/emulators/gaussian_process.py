@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import RidgeCV
+from threadpoolctl import threadpool_limits
 
 from credence.errors import check_name
 from credence.kernels.base import Recipe
@@ -79,12 +80,13 @@ class GaussianProcess(Emulator):
             gradients = self._gradients(key, newest, posterior, data, driver)
         else:
             gradients = newest.positions
-        members = [
-            fitted(positions, values, directions, scale, num, self.subspace)
-            for positions, values, directions in zip(
-                newest.positions, newest.log_likelihoods, gradients, strict=True
-            )
-        ]
+        with threadpool_limits(1, user_api="blas"):  # matrices too small to share among cores
+            members = [
+                fitted(positions, values, directions, scale, num, self.subspace)
+                for positions, values, directions in zip(
+                    newest.positions, newest.log_likelihoods, gradients, strict=True
+                )
+            ]
         dtype = points.positions.dtype
         arrays = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves), dtype), *members)
         flops = 2.0 * num * (num_weights + newest.positions.shape[1] + num)
