@@ -120,15 +120,14 @@ def open_rows(path: str | Path, *, chunk_rows: int | None = None) -> StoredRows:
     Raises:
         InputError: where the file is not such an array.
     """
-    reader = Reader(Path(path))
-    _READERS.append(reader)
+    reader, handle = _opened(Path(path))
     row_bytes = 4 * int(np.prod(reader.shape[1:]))
     usual = max(1, CHUNK_BYTES // row_bytes)
     if chunk_rows is not None and chunk_rows < 1:
         raise InputError(f"chunk_rows must be >= 1, got {chunk_rows}; about {usual} are 32 MB.")
     chunk_rows = min(reader.shape[0], chunk_rows or usual)
-    handle = np.asarray(len(_READERS) - 1, np.int32)
-    return StoredRows(handle, reader.shape, jnp.result_type(float), chunk_rows)
+    number = np.asarray(handle, np.int32)
+    return StoredRows(number, reader.shape, jnp.result_type(float), chunk_rows)
 
 
 class Reader:
@@ -179,6 +178,21 @@ class Reader:
 
 _READERS: list[Reader] = []
 """Open files by handle."""
+_HANDLES: dict[tuple[Any, ...], int] = {}
+"""Handles by path, size and time of the last change: a file is opened once."""
+
+
+def _opened(path: Path) -> tuple[Reader, int]:
+    """The reader of a file and its handle."""
+    try:
+        known = path.stat()
+    except OSError as error:
+        raise InputError(f"The file {path} cannot be read: {error.strerror}.") from error
+    identity = (path.resolve(), known.st_ino, known.st_size, known.st_mtime_ns)
+    if identity not in _HANDLES:
+        _READERS.append(Reader(path))
+        _HANDLES[identity] = len(_READERS) - 1
+    return _READERS[_HANDLES[identity]], _HANDLES[identity]
 
 
 def _header(path: Path) -> tuple[tuple[int, ...], int]:

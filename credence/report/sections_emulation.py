@@ -89,7 +89,7 @@ def _facts(report: ReportData, found: Emulation) -> list[tuple[str, str]]:
 def _tried(candidates: Any) -> list[tuple[str, str]]:
     """Emulators that were tried, and what spoke for them."""
     return [
-        (f"Tried: {one['name']}", f"{_nats(one['error'][0])} nats, promise {_nats(one['promise'])}")
+        (f"Tried: {one['name']}", f"{_nats(one['nats'])} nats, promise {_nats(one['promise'])}")
         for one in candidates
     ]
 

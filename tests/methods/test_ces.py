@@ -14,6 +14,7 @@ from jaxtyping import PRNGKeyArray
 from scipy.optimize import nnls
 
 from credence.clock import CompileClock
+from credence.diagnostics import emulation
 from credence.diagnostics.importance import hellinger, pareto_smoothed
 from credence.ensemble import Ensemble
 from credence.errors import InputError
@@ -631,3 +632,8 @@ def test_as_published_with_sghmc() -> None:
     ensemble = small(calibration="sghmc", sampler="sghmc", correction="none", num_refinements=0)
     assert "acceptance_rate" not in ensemble.scalars
     assert np.all(ensemble.scalars["is_finite"] == 1)
+    found = emulation(ensemble.scalars)
+    assert found is not None
+    assert not found.is_exact
+    assert found.pareto_k is not None
+    assert found.true.shape == (2, 50)

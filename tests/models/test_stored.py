@@ -148,6 +148,15 @@ def test_what_is_no_array_is_refused(tmp_path) -> None:
         open_rows(tmp_path / "x.npy")
 
 
+def test_a_file_is_opened_once_until_it_changes(tmp_path, path) -> None:
+    first, again = open_rows(path), open_rows(path, chunk_rows=7)
+    assert int(first.handle) == int(again.handle)
+    np.save(path, 2 * X[:50])
+    np.testing.assert_array_equal(open_rows(path)[:], 2 * X[:50])
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        open_rows(tmp_path / "nothing.npy")
+
+
 def test_missing_values_are_found_where_they_are(tmp_path) -> None:
     planted = X.copy()
     planted[777, 2] = np.nan

@@ -64,8 +64,8 @@ def test_reading_says_whose_the_draws_are(numbers: dict[str, object], sentence: 
 
 def test_choice_of_the_emulator_is_shown() -> None:
     tried = [
-        {"name": "coreset", "error": [0.4, 0.1], "flops": 1e6, "promise": 0.61},
-        {"name": "taylor", "error": [3.0, 0.9], "flops": 2e6, "promise": 0.02},
+        {"name": "coreset", "nats": 0.4, "share": 0.1, "flops": 1e6, "promise": 0.61},
+        {"name": "taylor", "nats": 3.0, "share": 0.9, "flops": 2e6, "promise": 0.02},
     ]
     page = render(replace(regression(), emulation=sample(emulator="coreset", candidates=tried)))
     assert "Tried: taylor" in page

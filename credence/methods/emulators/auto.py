@@ -9,7 +9,7 @@ from jaxtyping import PRNGKeyArray
 from scipy.stats import norm
 
 from credence.errors import InputError
-from credence.methods.emulators.base import Emulated, Emulator, Error, Points, error_of
+from credence.methods.emulators.base import Emulated, Emulator, Points, error_of
 from credence.methods.emulators.coreset import Coreset
 from credence.methods.emulators.gaussian_process import GaussianProcess
 from credence.methods.emulators.taylor import Taylor
@@ -27,8 +27,9 @@ class Candidate(NamedTuple):
     """An emulator that was tried."""
 
     name: str
-    error: Error
-    """At draws that it has not seen."""
+    nats: float | None
+    """`Error` at draws that it has not seen; None where it is infinite, which JSON does not know."""
+    share: float | None
     flops: float
     """Of `EVALUATIONS` of it and one likelihood."""
     promise: float
@@ -75,8 +76,9 @@ class Auto(Emulator):
                 )
             error, flops = error_of(found, held_out), exact + EVALUATIONS * found.flops
             promise = expected_acceptance(error.nats) * exact / flops
-            tried.append((Candidate(emulator.name, error, flops, promise), found))
-        best, emulated = max(tried, key=lambda pair: (pair[0].promise, -pair[0].error.nats))
+            nats, share = (each if np.isfinite(each) else None for each in error)
+            tried.append((Candidate(emulator.name, nats, share, flops, promise), found))
+        best, emulated = max(tried, key=lambda pair: pair[0].promise)
         driver.progress.say(described(best, [candidate for candidate, _ in tried]))
         chosen = [candidate._asdict() for candidate, _ in tried]
         return emulated._replace(about={"emulator": best.name, "candidates": chosen})
@@ -116,6 +118,7 @@ def expected_acceptance(nats: float) -> float:
 def described(best: Candidate, tried: list[Candidate]) -> str:
     """A sentence on what was tried and what was chosen."""
     each = ", ".join(
-        f"{one.name} {one.error.nats:.2g} nats at {one.flops:.2g} flops" for one in tried
+        f"{one.name} {np.inf if one.nats is None else one.nats:.2g} nats at {one.flops:.2g} flops"
+        for one in tried
     )
     return f"Emulators at unseen draws: {each}. Chosen: {best.name}."
