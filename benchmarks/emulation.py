@@ -6,7 +6,7 @@ Regression with noise .3. "teacher": 10 inputs; the data come from a network of 
 fitted, one hidden layer of 3 tanh units (38 parameters with the noise), so that many rows leave one
 mode and its mirror images. "sine": sin x_1 + x_2 / 2 of 3 inputs, fitted by 3-5-5-1 (57
 parameters); many rows leave curved valleys. Every method has 4 chains and so many seconds for all
-that it does: training, calibration, emulator, warm-up, sampling, compilation.
+that it does: training, calibration, emulator, warm-up, sampling; a short run before it compiles.
 
 Effective draws are the smallest bulk ESS of the noise-free prediction at 20 new inputs; seconds "to
 400" are all seconds before sampling, and those of sampling in proportion, compilation apart; where
@@ -127,6 +127,7 @@ def measured(name: str, posterior: Any, x_new: np.ndarray, seconds: float) -> di
 
     start = time.perf_counter()
     try:
+        candidates()[name].run(1, posterior, max_seconds=1.0)  # a block of each phase: compiles
         ensemble = candidates()[name].run(0, posterior, max_seconds=seconds)
     except CredenceError as error:
         spent = time.perf_counter() - start

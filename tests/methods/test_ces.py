@@ -108,7 +108,7 @@ class TestExactness:
             (WRONG, "hmc"),
             (WRONG, "pcn"),
             (POOR, "nuts"),
-            (PARTLY_BLIND, "pcn"),
+            pytest.param(PARTLY_BLIND, "pcn", marks=pytest.mark.slow),
         ],
         ids=str,
     )

@@ -28,7 +28,7 @@ class Candidate(NamedTuple):
 
     name: str
     nats: float | None
-    """`Error` at draws that it has not seen; None where it is infinite, which JSON does not know."""
+    """`Error` at draws that it has not seen; None where infinite, which JSON does not know."""
     share: float | None
     flops: float
     """Of `EVALUATIONS` of it and one likelihood."""
