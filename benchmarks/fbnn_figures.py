@@ -140,18 +140,19 @@ def panels(count: int) -> tuple[Any, Any]:
 
 
 def emulated(cells: dict[tuple[str, str], Any]) -> Any:
-    """Emulated against true log density of wine, chain by chain: figure 5."""
-    shown = [method for method in ("exact", "published") if ("wine", method) in cells]
+    """Emulated against true log density, simulated classification, by chain: figure 5."""
+    name = "simulated_classification"
+    shown = [method for method in ("exact", "published") if (name, method) in cells]
     figure, axes = panels(len(shown))
     for each, method in zip(axes, shown, strict=True):
-        cell = cells["wine", method]
+        cell = cells[name, method]
         true, guess = np.asarray(cell["true"]), np.asarray(cell["emulated"])
         for x, y in zip(true, guess, strict=True):
             each.plot(x, y, ".", markersize=3)
         ends = [true.min(), true.max()]
         each.plot(ends, ends, color="#444444", linewidth=0.8, linestyle="--")
         error = cell["numbers"]["error"]
-        each.set(title=f"{LABELS[method]}: off by {error:.3g} nats", xlabel="True, nats")
+        each.set(title=f"{LABELS[method]}\n{error:.1f} nats off", xlabel="True, nats")
     axes[0].set_ylabel("Emulated, nats")
     return figure
 
@@ -176,7 +177,8 @@ def intervals(cells: dict[tuple[str, str], Any]) -> Any:
         each.plot(place, smoothed(y, groups), color="#222222", linewidth=1)
         each.plot(place, truth, color="#222222", linewidth=0.6)
         inside = np.mean((np.asarray(low) <= y) & (y <= np.asarray(high)))
-        each.set(title=f"{LABELS[method]}: covers {inside:.0%}", xlabel="First component")
+        title = f"{LABELS[method]}\ncovers {inside:.0%}, R-hat {cell['rhat']:.2f}"
+        each.set(title=title, xlabel="First component")
         each.set_ylim(-4, 4)
     axes[0].set_ylabel("Quality, standardised")
     return figure
