@@ -235,6 +235,12 @@ class CES(Chains):
         Raises:
             HopelessEmulator: where it is too large.
         """
+        if np.isinf(error.nats) and not np.isinf(self.max_error):
+            raise HopelessEmulator(
+                "The chain that should teach the emulator has not moved, so that nobody knows how "
+                "far the emulator is off: explore for longer (num_warmup, or more seconds), or "
+                "calibrate by draws (calibration='sghmc')."
+            )
         found = (
             f"The emulator is off by {error.nats:.2g} nats at draws that it has not seen "
             f"({error.share:.0%} of the variance there)"
