@@ -55,6 +55,11 @@ CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
 CORRECTIONS = ("delayed_acceptance", "psis", "none")
 MOST_CLIMB = 1000
 """Steps of L-BFGS towards a mode."""
+STUCK = (
+    "The chain that led to these draws has not moved: explore for longer (num_warmup, or more "
+    "seconds), or calibrate by draws (calibration='sghmc'). "
+)
+"""What an infinite error means."""
 CHECKED = 50
 """Draws per chain whose true likelihood says how far an uncorrected emulator is off."""
 MIN_CALIBRATION = 10
@@ -235,12 +240,6 @@ class CES(Chains):
         Raises:
             HopelessEmulator: where it is too large.
         """
-        if np.isinf(error.nats) and not np.isinf(self.max_error):
-            raise HopelessEmulator(
-                "The chain that should teach the emulator has not moved, so that nobody knows how "
-                "far the emulator is off: explore for longer (num_warmup, or more seconds), or "
-                "calibrate by draws (calibration='sghmc')."
-            )
         found = (
             f"The emulator is off by {error.nats:.2g} nats at draws that it has not seen "
             f"({error.share:.0%} of the variance there)"
@@ -249,6 +248,7 @@ class CES(Chains):
         if not error.nats <= self.max_error:
             raise HopelessEmulator(
                 f"{found}, more than max_error={self.max_error:g}: its chain would lead nowhere. "
+                f"{'' if np.isfinite(error.nats) else STUCK}"
                 "Use more pseudo-observations (emulator=Coreset(num_inputs=...)), more draws "
                 f"to learn from (num_calibration={self.num_calibration} per chain), or fewer "
                 "weights; max_error=inf samples all the same."
