@@ -6,25 +6,46 @@ Regression with noise .3. "teacher": 10 inputs; the data come from a network of 
 fitted, one hidden layer of 3 tanh units (38 parameters with the noise), so that many rows leave one
 mode and its mirror images. "sine": sin x_1 + x_2 / 2 of 3 inputs, fitted by 3-5-5-1 (57
 parameters); many rows leave curved valleys. Every method has 4 chains and so many seconds for all
-that it does: training, calibration, emulator, warm-up, sampling, compilation.
+that it does: training, calibration, emulator, warm-up, sampling; a short run before it compiles.
 
 Effective draws are the smallest bulk ESS of the noise-free prediction at 20 new inputs; seconds "to
-400" are all seconds before sampling, and those of sampling in proportion, compilation apart; a dash
-where R-hat is not below 1.05. "off" is the largest distance between predictive means and those of
-the method named first, in its standard deviations.
+400" are all seconds before sampling, and those of sampling in proportion, compilation apart; where
+R-hat is not below 1.05 all seconds that were spent, as a lower bound. "off" is the largest distance
+between predictive means and those of the method named first, in its standard deviations.
 
 ces: delayed acceptance, with the coreset and the Taylor emulator; none: the coreset uncorrected;
 published: the network emulator, uncorrected.
 """
 
 import argparse
+import json
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 CHAINS = 4
+LABELS = {
+    "nuts": "NUTS",
+    "ces": "CES, exact (coreset)",
+    "none": "CES, uncorrected (coreset)",
+    "pcn": "pCN",
+    "sghmc": "SGHMC",
+}
+COLUMNS = (
+    "method",
+    "draws",
+    "R-hat",
+    "ESS",
+    "seconds",
+    "to 400",
+    "off",
+    "accepted",
+    "error, nats",
+    "k-hat",
+)
 
 
 def problem(kind: str, num_rows: int) -> tuple[Any, np.ndarray]:
@@ -64,57 +85,123 @@ def candidates() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print a table per number of rows."""
+    """Print a table per number of rows, or draw the plot of what was saved."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[2000, 20_000, 200_000])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1000, 10_000, 100_000, 200_000])
     parser.add_argument("--problem", choices=("teacher", "sine"), default="teacher")
-    parser.add_argument("--methods", nargs="+", default=list(candidates()))
-    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--methods", nargs="+", default=list(LABELS))
+    parser.add_argument("--seconds", type=float, nargs="+", default=[120.0], help="each, or one")
+    parser.add_argument(
+        "--save", type=Path, help="folder of one JSON file per cell; done ones stay"
+    )
+    parser.add_argument("--plot", type=Path, help="SVG file, drawn from the folder --save")
     options = parser.parse_args()
+    if options.plot:
+        return plot(options.save, options.plot)
     warnings.simplefilter("ignore")
     for num_rows in options.rows:
         posterior, x_new = problem(options.problem, num_rows)
         print(f"\n{num_rows:,} rows, {posterior.num_weights} weights\n")
-        print("| method | draws | R-hat | ESS | seconds | to 400 | off | accepted | error, nats |")
-        print("|---|---|---|---|---|---|---|---|---|", flush=True)
+        print("| " + " | ".join(COLUMNS) + " |")
+        print("|" + "---|" * len(COLUMNS), flush=True)
         reference = None
-        for name in options.methods:
-            row, functions = measured(name, posterior, x_new, options.seconds, reference)
-            reference = functions if reference is None else reference
-            print(row, flush=True)
+        budgets = options.seconds * (len(options.methods) if len(options.seconds) == 1 else 1)
+        for name, seconds in zip(options.methods, budgets, strict=True):
+            file = options.save and options.save / f"{num_rows}-{name}.json"
+            if file is None or not file.exists():
+                cell = measured(name, posterior, x_new, seconds)
+                if file is not None:
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_text(json.dumps({"rows": num_rows, **cell}, indent=1))
+            else:
+                cell = json.loads(file.read_text())
+            reference = reference or cell
+            print(row(cell, reference), flush=True)
+    return None
 
 
-def measured(
-    name: str, posterior: Any, x_new: np.ndarray, seconds: float, reference: Any
-) -> tuple[str, np.ndarray | None]:
-    """A row of the table, and predictions (chain, draw, point)."""
-    from credence.diagnostics import ess_bulk, rhat
+def measured(name: str, posterior: Any, x_new: np.ndarray, seconds: float) -> dict[str, Any]:
+    """What a method did in its seconds."""
+    from credence.diagnostics import emulation, ess_bulk, rhat
     from credence.errors import CredenceError
 
     start = time.perf_counter()
     try:
+        candidates()[name].run(1, posterior, max_seconds=1.0)  # a block of each phase: compiles
         ensemble = candidates()[name].run(0, posterior, max_seconds=seconds)
     except CredenceError as error:
-        return (
-            f"| {name} | {str(error)[:80]} | | | {time.perf_counter() - start:.0f} | | | | |",
-            None,
-        )
+        spent = time.perf_counter() - start
+        return {"method": name, "error": str(error)[:80], "seconds": spent, "is_reached": False}
     functions = np.asarray(ensemble.functions(x_new)[..., 0], float)
     worst, size = float(rhat(functions).max()), float(ess_bulk(functions).min())
-    spent = sum(value for key, value in ensemble.cost.seconds.items() if key != "compile")
-    sampling = ensemble.cost.seconds["sample"]
-    to_400 = f"{spent + sampling * (400 / size - 1):.0f}" if worst < 1.05 else "-"
+    phases = {key: value for key, value in ensemble.cost.seconds.items() if key != "compile"}
+    spent = sum(phases.values())
+    found = emulation(ensemble.scalars)
+    return {
+        "method": name,
+        "draws": functions.shape[1],
+        "rhat": worst,
+        "ess": size,
+        "seconds": spent,
+        "phases": phases,
+        "to_400": spent + phases["sample"] * (400 / size - 1),
+        "is_reached": worst < 1.05,
+        "mean": functions.mean(axis=(0, 1)).tolist(),
+        "std": functions.std(axis=(0, 1)).tolist(),
+        "emulation": None if found is None else found.numbers(),
+    }
+
+
+def row(cell: dict[str, Any], reference: dict[str, Any]) -> str:
+    """A line of the table."""
+    if "error" in cell:
+        return f"| {cell['method']} | {cell['error']} | | | {cell['seconds']:.0f} | | | | |"
     off = "-"
-    if reference is not None:
-        mean, std = reference.mean(axis=(0, 1)), reference.std(axis=(0, 1))
-        off = f"{np.max(abs(functions.mean(axis=(0, 1)) - mean) / std):.2f}"
-    scalars = ensemble.scalars
-    shown = [
-        f"{np.mean(scalars[key]):.2g}" if key in scalars else "-"
-        for key in ("acceptance_rate", "emulator_error")
+    if "mean" in reference and cell is not reference:
+        distance = np.abs(np.subtract(cell["mean"], reference["mean"])) / reference["std"]
+        off = f"{distance.max():.2f}"
+    numbers = cell["emulation"] or {}
+    shown = [numbers.get(key) for key in ("acceptance_rate", "error", "pareto_k")]
+    cells = [
+        cell["method"],
+        cell["draws"],
+        f"{cell['rhat']:.3f}",
+        f"{cell['ess']:.0f}",
+        f"{cell['seconds']:.0f}",
+        f"{cell['to_400']:.0f}" if cell["is_reached"] else f"> {cell['seconds']:.0f}",
+        off,
+        *("-" if value is None else f"{float(value):.2g}" for value in shown),
     ]
-    cells = [name, functions.shape[1], f"{worst:.3f}", f"{size:.0f}", f"{spent:.0f}", to_400, off]
-    return "| " + " | ".join(map(str, [*cells, *shown])) + " |", functions
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def plot(folder: Path, path: Path) -> None:
+    """Seconds to 400 effective draws against rows; lower bounds as open triangles."""
+    from matplotlib.figure import Figure
+
+    cells = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.subplots()
+    colours = ("#3b6ea5", "#c0504d", "#7f7f7f", "#2e8b57", "#d99a2b", "#8064a2")
+    for number, (name, text) in enumerate(LABELS.items()):
+        mine = sorted((cell for cell in cells if cell["method"] == name), key=lambda c: c["rows"])
+        colour, shift = colours[number], 1.06 ** (number - 2)  # or markers hide each other
+        reached = [(c["rows"] * shift, c["to_400"]) for c in mine if c["is_reached"]]
+        missed = [(c["rows"] * shift, c["seconds"]) for c in mine if not c["is_reached"]]
+        if reached:
+            axes.plot(*zip(*reached, strict=True), "o-", color=colour, label=text, markersize=5)
+        if missed:
+            label = None if reached else text
+            axes.plot(
+                *zip(*missed, strict=True), "^", color=colour, mfc="none", label=label, markersize=8
+            )
+    axes.set(xscale="log", yscale="log", xlabel="Rows", ylabel="Seconds to 400 effective draws")
+    axes.plot([], [], "^", color="#444444", mfc="none", label="not reached: at least")
+    axes.grid(alpha=0.3)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
+    figure.savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -143,6 +143,8 @@ def table_of_chains(problem: dict[str, Any]) -> list[str]:
         "speed-up",
         "MiB",
     ]
+    is_emulated = any(row.get("emulator_error") is not None for row in problem["rows"])
+    header += ["emulator's error, nats", "k-hat or accepted"] if is_emulated else []
     rows = [header, ["---"] * len(header)]
     for row in problem["rows"]:
         if row["status"] != "done":
@@ -161,9 +163,19 @@ def table_of_chains(problem: dict[str, Any]) -> list[str]:
                 both(published.get("total_seconds"), row["total_seconds"]),
                 f"{number(published.get('speed_up'))} / {row['speed_up_text']}",
                 number(row["peak_memory_mib"]),
+                *(emulator(row) if is_emulated else []),
             ]
         )
     return ["| " + " | ".join(cells) + " |" for cells in rows]
+
+
+def emulator(row: dict[str, Any]) -> list[str]:
+    """How far the emulator was off along the chain, and what that means for the draws."""
+    if row.get("emulator_error") is None:
+        return ["-", "-"]
+    error, k, rate = (row.get(f"emulator_{name}") for name in ("error", "pareto_k", "acceptance"))
+    meaning = f"k-hat {float(k):.2g}" if k is not None else f"accepted {float(rate):.2g}"
+    return [f"{float(error):.2g}", meaning]
 
 
 def both(published: float | None, ours: float | None, percent: bool = False) -> str:

@@ -41,6 +41,8 @@ class Provenance:
     """"finished", or why there are fewer draws than asked for: "time" or "interrupt"."""
     versions: dict[str, str] = field(default_factory=lambda: package_versions())
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    found: dict[str, Any] = field(default_factory=dict)
+    """What the run chose for itself, such as its emulator; ready for JSON."""
 
 
 class LogEvidence(NamedTuple):

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
+from credence.models.stored import StoredRows
 from credence.posterior import Data, minibatch
 
 Index = Int[Array, ""] | int
@@ -19,7 +20,7 @@ def epochs(
 
     The data are shuffled once per epoch and then sliced (a gather at every step is several times
     slower); the last slice of an epoch is filled up with rows of weight zero. Without a batch size,
-    or one of all rows, every step has the data as they are.
+    or one of all rows, every step has the data as they are. Rows on disk are read batch by batch.
     """
     num_points = data.x.shape[0]
     if batch_size is None or batch_size >= num_points:
@@ -31,6 +32,8 @@ def epochs(
     def shuffled(epoch: Index) -> Callable[[Index], Data]:
         order = permutation(jax.random.fold_in(key, epoch), num_points)
         index = jnp.take(order, row % num_points).reshape(num_batches, batch_size)
+        if isinstance(data.x, StoredRows):
+            return lambda batch: minibatch(data, index[batch], is_real[batch])
         rows = jax.vmap(partial(minibatch, data))(index, is_real)
         return lambda batch: jax.tree.map(lambda leaf: leaf[batch], rows)
 

@@ -9,6 +9,7 @@ Samplers see a parameter set as one flat vector, a *position* of shape (weight,)
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from credence.models.chunks import chunked
 from credence.models.likelihoods import Likelihood
 from credence.models.networks import Network
 from credence.models.priors import Prior
+from credence.models.stored import StoredRows, map_rows, sum_over_rows
 
 Position = Float[Array, " weight"]
 Targets = Float[Array, "point target"] | Int[Array, " point"]
@@ -40,7 +42,8 @@ class Params(NamedTuple):
 class Data(NamedTuple):
     """Observations. Regression targets are (point, target); labels are integers (point,)."""
 
-    x: Float[Array, "point *feature"]
+    x: Any
+    """Array (point, *feature), or `StoredRows` in its place."""
     y: Targets
     weight: Float[Array, " point"]
     """How many observations each row stands for."""
@@ -61,7 +64,7 @@ class BayesianModel:
 
     def init(self, key: PRNGKeyArray, data: Data) -> Params:
         """Parameters where optimisation may start."""
-        network = self.network.init(key, data.x)
+        network = self.network.init(key, one_input(data))
         return Params(
             network,
             self.likelihood.init(num_targets(data)),
@@ -94,10 +97,17 @@ class BayesianModel:
 
     def log_likelihood(self, params: Params, data: Data) -> Float[Array, ""]:
         """Weighted sum over the rows, in nats; less its value at the anchor, where there is one."""
+        if isinstance(data.x, StoredRows):
+            return sum_over_rows(self._log_likelihood_of, params, data.x, data._replace(x=None))
         pointwise = self.pointwise_log_likelihood(params, data.x, data.y)
         if data.anchor is not None:
             pointwise = pointwise - data.anchor
         return jnp.dot(data.weight, pointwise, precision="highest")
+
+    def _log_likelihood_of(self, params: Params, x: Any, others: Data, is_new: Any) -> Any:
+        """Of a chunk of stored rows."""
+        weight = jnp.where(is_new, others.weight, 0.0)
+        return self.log_likelihood(params, others._replace(x=x, weight=weight))
 
     def log_density(self, params: Params, data: Data, temperature: float = 1.0) -> Float[Array, ""]:
         """Log of (prior times likelihood)^(1 / temperature), in nats."""
@@ -115,7 +125,24 @@ class BayesianModel:
 
 def like(data: Data) -> Data:
     """Shapes and dtypes of data."""
-    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), data)
+    shape = lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)  # noqa: E731
+    return jax.tree.map(shape, data, is_leaf=lambda leaf: isinstance(leaf, StoredRows))
+
+
+def one_input(data: Data) -> Any:
+    """What tells a network the shape of its inputs: they themselves, or a row of zeros."""
+    if not isinstance(data.x, StoredRows):
+        return data.x
+    return jnp.zeros((1, *data.x.shape[1:]), data.x.dtype)
+
+
+def rows_at(data: Data, index: Any) -> Data:
+    """Rows in memory, by a slice or by positions on the host."""
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(leaf[index]),
+        data,
+        is_leaf=lambda leaf: isinstance(leaf, StoredRows),
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -163,13 +190,32 @@ def flat_log_likelihood(model: BayesianModel) -> LogDensity:
     return lambda position, data: model.log_likelihood(model.unravel(position, data), data)
 
 
+PART_BYTES = 256 * 2**20
+"""Of rows on disk that are in memory where a part of them will do."""
+
+
+def some_rows(key: PRNGKeyArray, data: Data, num_rows: int | None = None) -> Data:
+    """So many rows at random, or as many as fit `PART_BYTES`, in memory, with weights as if they
+    were all."""
+    fitting = PART_BYTES // (data.x.dtype.itemsize * int(np.prod(data.x.shape[1:])))
+    count = int(np.clip(num_rows or fitting, 1, len(data.x)))
+    seed = np.asarray(jax.random.bits(key, (2,), jnp.uint32)).tolist()
+    index = np.random.default_rng(seed).choice(len(data.x), count, replace=False, shuffle=False)
+    rows = rows_at(data, np.sort(index))
+    return rows._replace(weight=rows.weight * (jnp.sum(data.weight) / jnp.sum(rows.weight)))
+
+
 def minibatch(data: Data, index: Int[Array, " batch"], is_real: Float[Array, " batch"]) -> Data:
     """Rows `index` with weights scaled so that sums estimate, without bias, sums over all rows.
 
     The one place where minibatches are scaled. Rows with is_real = 0 only fill the shape.
     """
     scale = data.x.shape[0] / jnp.sum(is_real)
-    rows = jax.tree.map(lambda leaf: leaf[index], data)
+    if isinstance(data.x, StoredRows):
+        others = jax.tree.map(lambda leaf: leaf[index], data._replace(x=None))
+        rows = others._replace(x=data.x.gather(index))
+    else:
+        rows = jax.tree.map(lambda leaf: leaf[index], data)
     return rows._replace(weight=rows.weight * is_real * scale)
 
 
@@ -182,6 +228,7 @@ class Posterior:
         likelihood: see `credence.models.likelihoods`.
         data: (x, y) or (x, y, weight): x (point, feature); y (point,) or (point, target) for
             regression, integer labels (point,) from 0 for classification; weight (point,) >= 0.
+            x may stay on disk: see `credence.models.stored.open_rows`.
     Raises:
         InputError: where shapes disagree, values are not finite, or labels exceed the outputs.
     """
@@ -217,6 +264,15 @@ class Posterior:
     def log_density(self) -> LogDensity:
         """The flat log density (position, data) -> scalar, in nats."""
         return flat_log_density(self.model)
+
+    def part(self, key: PRNGKeyArray, num_rows: int | None) -> "Posterior":
+        """That of some rows at random, each counting for several; see `some_rows`. Without a number
+        of rows it is this posterior, unless its inputs lie on disk."""
+        if num_rows is None and not isinstance(self.data.x, StoredRows):
+            return self
+        part = copy(self)
+        part.data = some_rows(key, self.data, num_rows)
+        return part
 
     def anchored(self, position: Position) -> Data:
         """The data with every row's log likelihood measured from that at a position.
@@ -257,7 +313,10 @@ def _init(
 @partial(jax.jit, static_argnames="model")
 def pointwise(position: Position, data: Data, *, model: BayesianModel) -> Float[Array, " point"]:
     """Log likelihood of each row at a flat position, in nats."""
-    return model.pointwise_log_likelihood(model.unravel(position, data), data.x, data.y)
+    params = model.unravel(position, data)
+    if isinstance(data.x, StoredRows):
+        return map_rows(partial(model.pointwise_log_likelihood, params), data.x, data.y)
+    return model.pointwise_log_likelihood(params, data.x, data.y)
 
 
 @partial(jax.jit, static_argnames="model")
@@ -280,7 +339,11 @@ def checked_data(x: Any, y: Any, weight: Any = None) -> Data:
     Raises:
         InputError: where shapes disagree or values are not finite.
     """
-    x, y = _real("x", x), np.asarray(y)
+    if isinstance(x, StoredRows):
+        x.check_finite()
+    else:
+        x = _real("x", x)
+    y = np.asarray(y)
     if x.ndim < 2 or len(x) == 0:
         raise InputError(f"x must be (point, feature) with at least one row, got shape {x.shape}.")
     if len(x) != len(y):
@@ -292,18 +355,21 @@ def checked_data(x: Any, y: Any, weight: Any = None) -> Data:
         raise InputError(f"weight must be >= 0, got {weight.min()}.")
     is_label = np.issubdtype(y.dtype, np.integer) and y.ndim == 1
     y = jnp.asarray(y, jnp.int32) if is_label else jnp.asarray(_real("y", y).reshape(len(y), -1))
-    return Data(jnp.asarray(x), y, jnp.asarray(weight, x.dtype))
+    x = x if isinstance(x, StoredRows) else jnp.asarray(x)
+    return Data(x, y, jnp.asarray(weight, x.dtype))
 
 
 def _real(name: str, values: Any) -> np.ndarray:
     """Finite numbers in the precision of the computation."""
     try:
         with np.errstate(over="ignore"):
-            values = np.asarray(values).astype(jnp.result_type(float))
+            values = np.asarray(values).astype(jnp.result_type(float), copy=False)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{name} must be numbers ({error}): encode text and dates first."
         ) from error
-    if not np.all(np.isfinite(values)):
+    if not np.isfinite(np.sum(values)) and not np.all(
+        np.isfinite(values)
+    ):  # the first needs no room
         raise InputError(f"{name} has NaN or infinite values: remove or impute them first.")
     return values

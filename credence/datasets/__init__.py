@@ -1,13 +1,16 @@
 """Tables in, and named data sets: `read_table`, `check_table`, `load`, `list_datasets`.
 
 Arrays for published experiments besides: decisions (`halfcheetah`, `mountain_car`), `spiral`,
-`xor`, `principal_digits`, `imdb_embeddings`.
+`xor`, `principal_digits`, `imdb_embeddings`; and inputs that stay on disk, `make_regression`,
+`make_classification`, `open_data`. `read_nacc` reads the Alzheimer data from the user's own file.
 """
 
 from credence.datasets.checks import CheckedTable, check_table, infer_task
 from credence.datasets.digits import Digits, principal_digits
 from credence.datasets.embeddings import Embeddings, imdb_embeddings
 from credence.datasets.inverse_rl import Decisions, halfcheetah, mountain_car
+from credence.datasets.large import OnDisk, make_classification, make_regression, open_data
+from credence.datasets.nacc import read_nacc
 from credence.datasets.registry import (
     DATASETS,
     Listed,
@@ -30,6 +33,7 @@ __all__ = [
     "Digits",
     "Embeddings",
     "Listed",
+    "OnDisk",
     "Split",
     "check_table",
     "find",
@@ -38,8 +42,12 @@ __all__ = [
     "infer_task",
     "list_datasets",
     "load",
+    "make_classification",
+    "make_regression",
     "mountain_car",
+    "open_data",
     "principal_digits",
+    "read_nacc",
     "read_table",
     "spiral",
     "uci_splits",

@@ -82,10 +82,18 @@ def _fetch(spec: DatasetSpec, openml: OpenML):
     by_name = {"name": openml.name, "version": openml.version}
     which = {"data_id": openml.id} if openml.id else by_name
     as_frame = spec.layout == "table"
+    # pandas 3.1 makes numbers of the categories 0, 1, ..., which scikit-learn takes for text; asked
+    # for no types it makes numbers of the whole column, as we want them.
+    plain = {"dtype": None}
     try:
         with warnings.catch_warnings():  # about retries; what is wrong is said below, once
             warnings.simplefilter("ignore")
-            return fetch_openml(**which, as_frame=as_frame, data_home=str(cache_folder()))
+            return fetch_openml(
+                **which,
+                as_frame=as_frame,
+                data_home=str(cache_folder()),
+                read_csv_kwargs=plain,
+            )
     except (OSError, ValueError) as error:  # no network, or OpenML refuses (OpenMLError)
         raise nowhere(spec, error) from error
 

@@ -46,6 +46,7 @@ from credence.diagnostics.convergence import (
 from credence.diagnostics.cost import PHASES, Cost, ess_per_second, format_speed_up, speed_up
 from credence.diagnostics.crps import crps_normal, crps_normal_mixture, crps_sample
 from credence.diagnostics.discrepancy import gaussian_kernel, inverse_multiquadric_kernel, mmd2
+from credence.diagnostics.emulation import Emulation, emulation
 from credence.diagnostics.entropy import Decomposition, decompose_entropy, decompose_variance
 from credence.diagnostics.importance import hellinger, pareto_smoothed
 from credence.diagnostics.regression import (
@@ -64,6 +65,7 @@ __all__ = [
     "Convergence",
     "Cost",
     "Decomposition",
+    "Emulation",
     "PITSummary",
     "PrecisionRecall",
     "ReliabilityDiagram",
@@ -79,6 +81,7 @@ __all__ = [
     "decompose_entropy",
     "decompose_variance",
     "ece",
+    "emulation",
     "ess_bulk",
     "ess_per_second",
     "ess_tail",

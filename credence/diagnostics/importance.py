@@ -24,7 +24,8 @@ def pareto_smoothed(log_ratios: Float[np.ndarray, " draw"]) -> Smoothed:
     Vehtari, Simpson, Gelman, Yao & Gabry, "Pareto smoothed importance sampling" (2024): the largest
     weights are replaced by quantiles of the generalised Pareto law fitted to them, whose shape k
     tells how many moments the weights have: above .7 do not trust them. Weights so far apart that
-    the fit breaks down have k infinite.
+    the fit breaks down, as where all but one are zero, have k infinite; weights that are all the
+    same have k minus infinity, for there is nothing to mistrust.
 
     Args:
         log_ratios: log density of the target less that of the law drawn from, in nats.
@@ -37,8 +38,13 @@ def pareto_smoothed(log_ratios: Float[np.ndarray, " draw"]) -> Smoothed:
     if len(log_ratios) < 25:
         raise ValueError(f"Pareto smoothing needs at least 25 draws, got {len(log_ratios)}.")
     log_ratios = np.asarray(log_ratios, float)
-    with np.errstate(all="ignore"):
-        log_weights, pareto_k = array_stats.psislw(-log_ratios)
+    if np.ptp(log_ratios) < 1e-9:
+        return Smoothed(np.full(len(log_ratios), 1 / len(log_ratios)), -np.inf)
+    try:
+        with np.errstate(all="ignore"):
+            log_weights, pareto_k = array_stats.psislw(-log_ratios)
+    except ValueError:  # a tail of equal values, where one draw has all the weight
+        log_weights, pareto_k = log_ratios, np.inf
     if not (np.all(np.isfinite(log_weights)) and np.isfinite(pareto_k)):
         log_weights, pareto_k = log_ratios, np.inf
     weights = np.exp(log_weights - np.max(log_weights))

@@ -21,6 +21,10 @@ Names of the numbers, here and in every table:
     ood_auroc               how well the total entropy tells strangers from test rows
     ood_auroc_epistemic     how well the epistemic entropy does
     ess_share               effective sample size of the weights between two levels, as a share
+    emulator_error          of a CES run's emulator along its chain, in nats, root mean square
+    emulator_pareto_k       tail index of the importance weights of uncorrected draws; "inf" where
+                            they have no mean
+    emulator_acceptance     share that the true likelihood accepted, where it decided
     ess_function            (min, median, max) bulk ESS of predictions at held-out rows
     ess_weights             (min, median, max) bulk ESS of single weights, as papers report it
 """
@@ -35,6 +39,7 @@ from credence.diagnostics import (
     calibration,
     classification,
     convergence,
+    emulation,
     regression,
     with_architecture,
 )
@@ -63,9 +68,19 @@ def scores(ensemble: Ensemble, arrays: Arrays) -> tuple[Numbers, dict[str, list[
     score = _score_regression if arrays.task == "regression" else _score_classification
     numbers, rows = score(ensemble, arrays)
     return (
-        {name: plain(value) for name, value in numbers.items()},
+        {name: plain(value) for name, value in numbers.items()} | _emulator(ensemble),
         {name: [float(f"{value:.6g}") for value in values] for name, values in rows.items()},
     )
+
+
+def _emulator(ensemble: Ensemble) -> Numbers:
+    """What is known of an emulator, where one was used."""
+    found = emulation(ensemble.scalars)
+    if found is None:
+        return {}
+    numbers = found.numbers()
+    names = {"error": "error", "pareto_k": "pareto_k", "acceptance_rate": "acceptance"}
+    return {f"emulator_{ours}": numbers[name] for name, ours in names.items()}
 
 
 def plain(value: float | None) -> float | None:

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.clock import CompileClock
 from credence.diagnostics.cost import Cost
@@ -25,7 +26,16 @@ from credence.ensemble import Ensemble, Provenance
 from credence.errors import InputError, check_numbers
 from credence.models.linearized import linearized
 from credence.models.spec import to_spec
-from credence.posterior import BayesianModel, Data, Params, Position, Posterior, num_targets
+from credence.models.stored import StoredRows
+from credence.posterior import (
+    BayesianModel,
+    Data,
+    Params,
+    Position,
+    Posterior,
+    num_targets,
+    rows_at,
+)
 from credence.progress import Monitor, NoProgress, Progress
 from credence.run import Driver, PhaseResult
 
@@ -39,6 +49,8 @@ class Drawn(NamedTuple):
     """Where set, the members' networks are linearised there: see `credence.models.linearized`."""
     weights: Float[np.ndarray, "chain draw"] | None = None
     """How much each counts, sum one, possibly signed; None for equally."""
+    found: Mapping[str, Any] = MappingProxyType({})
+    """What the run chose for itself, ready for JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +65,8 @@ class Method:
     """Whether draws form Markov chains that leave the posterior (nearly) invariant."""
     prior: ClassVar[str] = "fan_in"
     """Of the weights, where the caller names none: one of `models.PRIORS`."""
+    reads_disk: ClassVar[bool] = False
+    """Whether inputs may stay on disk: see `models.stored`."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """What other methods' names for a setting mean here, e.g. num_draws."""
 
@@ -84,6 +98,11 @@ class Method:
         """
         if max_seconds is not None and not max_seconds > 0:
             raise InputError(f"max_seconds must be > 0, got {max_seconds}.")
+        if isinstance(posterior.data.x, StoredRows) and not self.reads_disk:
+            raise InputError(
+                f"The inputs lie on disk, and '{self.name}' wants them in memory: use 'ces', "
+                "'nuts', 'hmc' or 'pcn', which read them in chunks, or pass an array of some rows."
+            )
         seed = int(key) if isinstance(key, int | np.integer) else None
         key = as_key(key)
         watcher = progress or NoProgress()
@@ -106,7 +125,12 @@ class Method:
             params=params,
             cost=measured_cost(driver, posterior, seconds, clock.seconds),
             provenance=Provenance(
-                self.name, dataclasses.asdict(self), seed, fingerprint(posterior), driver.stopped
+                self.name,
+                dataclasses.asdict(self),
+                seed,
+                fingerprint(posterior),
+                driver.stopped,
+                found=dict(drawn.found),
             ),
             num_features=feature_shape(posterior),
             num_targets=num_targets(posterior.data),
@@ -187,9 +211,12 @@ def feature_shape(posterior: Posterior) -> int | tuple[int, ...]:
 
 
 def fingerprint(posterior: Posterior) -> str:
-    """SHA-256 of the data (x, y, weight), first 16 hex digits."""
-    digest = hashlib.sha256()
-    for array in jax.tree.leaves(posterior.data):
+    """SHA-256 of the data (x, y, weight), first 16 hex digits; of x on disk, of some rows."""
+    digest, data = hashlib.sha256(), posterior.data
+    if isinstance(data.x, StoredRows):
+        digest.update(data.x.fingerprint())
+        data = data._replace(x=None)
+    for array in jax.tree.leaves(data):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
 
@@ -197,24 +224,19 @@ def fingerprint(posterior: Posterior) -> str:
 def function_monitor(posterior: Posterior, num_points: int = 20) -> Monitor:
     """Predictions at a few training inputs, for the live R-hat and ESS."""
     chosen = np.linspace(0, posterior.num_points - 1, min(num_points, posterior.num_points))
-    rows = np.unique(chosen.astype(int))
-    return lambda draws: np.asarray(
-        _first_output(jnp.asarray(draws), posterior.data, rows, model=posterior.model)
-    )
+    rows = rows_at(posterior.data, np.unique(chosen.astype(int)))
+    return lambda draws: np.asarray(_first_output(jnp.asarray(draws), rows, model=posterior.model))
 
 
 @partial(jax.jit, static_argnames="model")
 def _first_output(
     draws: Float[Array, "chain draw weight"],
-    data: Data,
-    rows: Int[Array, " row"],
+    rows: Data,
     *,
     model: BayesianModel,
 ) -> Float[Array, "chain draw row"]:
-    x = data.x[rows]
-
     def output(position: Float[Array, " weight"]) -> Float[Array, " row"]:
-        return model.network.apply(model.unravel(position, data).network, x)[:, 0]
+        return model.network.apply(model.unravel(position, rows).network, rows.x)[:, 0]
 
     return jax.vmap(jax.vmap(output))(draws)
 

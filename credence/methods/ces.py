@@ -21,7 +21,7 @@ from credence.kernels.delayed_acceptance import (
 )
 from credence.kernels.evaluation import value
 from credence.methods.base import Drawn, Method, from_fields
-from credence.methods.chains import Chains
+from credence.methods.chains import Chains, shares_passes
 from credence.methods.emulators import (
     EMULATORS,
     Coreset,
@@ -55,6 +55,13 @@ CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
 CORRECTIONS = ("delayed_acceptance", "psis", "none")
 MOST_CLIMB = 1000
 """Steps of L-BFGS towards a mode."""
+STUCK = (
+    "The chain that led to these draws has not moved: explore for longer (num_warmup, or more "
+    "seconds), or calibrate by draws (calibration='sghmc'). "
+)
+"""What an infinite error means."""
+CHECKED = 50
+"""Draws per chain whose true likelihood says how far an uncorrected emulator is off."""
 MIN_CALIBRATION = 10
 """Draws per chain that leave some to fit and some to hold out."""
 
@@ -80,6 +87,8 @@ class CES(Chains):
     Args beyond those of `Chains`, whose acceptance rate is that of the emulator's chain and whose
     num_warmup and thinning count evaluations of the likelihood:
         calibration: "mode", every chain's own; or the draws of "sghmc", as published, or "pcn".
+        calibration_rows: at random, that these two see, and the training before them; None for all
+            in memory, or of those on disk as many as fit 256 MB. The emulator learns from all rows.
         num_calibration: draws per chain for the emulator to learn from; a fifth is held out.
         num_refinements: rounds in which the emulator's chain, half as long as the warm-up, leads to
             as many more draws, and the emulator learns from them too; 0 as published.
@@ -94,15 +103,18 @@ class CES(Chains):
         max_error: nats by which the emulator may be off at held-out draws (root mean square).
 
     Scalars: acceptance_rate (of the likelihood), first_acceptance_rate (of the emulator's chain),
-    log_density and log_surrogate (nats, means over a draw's steps), emulator_error (nats),
+    log_density and log_surrogate (nats, means over a draw's steps; without correction the former
+    at 50 draws of a chain, else NaN), emulator_error (nats),
     emulator_error_share (of the variance), and pareto_k with "psis".
     """
 
     name: ClassVar[str] = "ces"
+    reads_disk: ClassVar[bool] = True
     summary: ClassVar[str] = "calibrate, emulate, sample (FBNN): exact by delayed acceptance"
 
     thinning: int = 1
     calibration: str = "mode"
+    calibration_rows: int | None = None
     num_calibration: int = 100
     num_refinements: int = 2
     emulator: Emulator | str = field(default=Coreset())
@@ -124,6 +136,7 @@ class CES(Chains):
         require_positive(
             max_error=self.max_error,
             surrogate_steps=1 if self.surrogate_steps is None else self.surrogate_steps,
+            calibration_rows=1 if self.calibration_rows is None else self.calibration_rows,
         )
         if self.num_refinements < 0:
             raise InputError(f"num_refinements must be >= 0, got {self.num_refinements}.")
@@ -149,6 +162,8 @@ class CES(Chains):
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_calibrate, key_rounds, key_emulate, key_move, key_reweigh = jax.random.split(key, 5)
+        rounds = 1 + self.num_refinements
+        self._emulator.check(posterior, rounds * self.num_chains * self.num_calibration)
         points, target = self._calibrate(key_calibrate, posterior, driver)
         for number in range(1, self.num_refinements + 1):
             key_fit, key_explore = jax.random.split(jax.random.fold_in(key_rounds, number))
@@ -158,17 +173,19 @@ class CES(Chains):
         drawn = self._move(key_move, emulated, points, target)
         if self.correction == "psis":
             drawn = reweighed(key_reweigh, drawn, emulated, target)
+        elif not self._is_exact:
+            drawn = checked(key_reweigh, drawn, target)
         shape = drawn.positions.shape[:2]
         assert error is not None  # draws were held out
         errors = {"emulator_error": error.nats, "emulator_error_share": error.share}
         scalars = {name: np.full(shape, number) for name, number in errors.items()}
-        return drawn._replace(scalars=drawn.scalars | scalars)
+        return drawn._replace(scalars=drawn.scalars | scalars, found=emulated.about)
 
     def _calibrate(
         self, key: PRNGKeyArray, posterior: Posterior, driver: Driver
     ) -> tuple[Points, "Target"]:
         """Modes, or draws of a sampler that need not have converged, and the likelihood there."""
-        key_draw, key_evaluate = jax.random.split(key)
+        key_draw, key_part, key_evaluate = jax.random.split(key, 3)
         with driver.part("calibrate", budget_share=0.3):
             if self.calibration == "mode":
                 key_train, key_climb = jax.random.split(key_draw)
@@ -181,7 +198,8 @@ class CES(Chains):
                     num_chains=self.num_chains,
                     training=self.training,
                 )
-                positions = np.asarray(method._run(key_draw, posterior, driver).positions)
+                known = posterior.part(key_part, self.calibration_rows)
+                positions = np.asarray(method._run(key_draw, known, driver).positions)
             target = Target(posterior, posterior.anchored(jnp.asarray(positions[0, -1])), driver)
             points = points_at("evaluate", key_evaluate, positions, target)
         check_points(points)
@@ -230,6 +248,7 @@ class CES(Chains):
         if not error.nats <= self.max_error:
             raise HopelessEmulator(
                 f"{found}, more than max_error={self.max_error:g}: its chain would lead nowhere. "
+                f"{'' if np.isfinite(error.nats) else STUCK}"
                 "Use more pseudo-observations (emulator=Coreset(num_inputs=...)), more draws "
                 f"to learn from (num_calibration={self.num_calibration} per chain), or fewer "
                 "weights; max_error=inf samples all the same."
@@ -306,7 +325,7 @@ class CES(Chains):
         surrogate = SurrogateDensity(posterior.model, emulated.log_likelihood)
         moves = delayed_acceptance if is_exact else uncorrected
         static = (("build", build), ("surrogate", surrogate))
-        fixed_cost = SAMPLERS[self.sampler].fixed_cost
+        fixed_cost = SAMPLERS[self.sampler].fixed_cost or shares_passes(posterior)
         return Recipe(moves, posterior.log_density, static, fixed_cost)
 
     @property
@@ -403,6 +422,17 @@ def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Targe
     }
     weights = np.stack([found.weights for found in smoothed]) / shape[0]
     return drawn._replace(scalars=drawn.scalars | scalars, weights=weights)
+
+
+def checked(key: PRNGKeyArray, drawn: Drawn, target: Target) -> Drawn:
+    """The true log density at a few draws of every chain, NaN at the others: it changes nothing,
+    but tells how far the emulator is off where it led."""
+    positions = np.asarray(drawn.positions)
+    num_chains, num_draws, _ = positions.shape
+    some = np.unique(np.linspace(0, num_draws - 1, min(CHECKED, num_draws)).round().astype(int))
+    found = np.full((num_chains, num_draws), np.nan)
+    found[:, some] = points_at("reweigh", key, positions[:, some], target).log_densities
+    return drawn._replace(scalars=drawn.scalars | {"log_density": found})
 
 
 @partial(jax.jit, static_argnames="model")

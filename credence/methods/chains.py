@@ -10,8 +10,15 @@ from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method
 from credence.methods.deep_ensemble import Training, train
 from credence.models.priors import require_positive
+from credence.models.stored import StoredRows
 from credence.posterior import Data, Posterior
 from credence.run import Adapter, Driver, PhaseResult
+
+
+def shares_passes(posterior: Posterior) -> bool:
+    """Whether chains should move abreast, whatever their steps cost: a pass over rows on disk costs
+    more than to wait for the longest trajectory."""
+    return isinstance(posterior.data.x, StoredRows)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,8 @@ from credence.kernels.optimizer import adam
 from credence.methods.base import Drawn, Method
 from credence.methods.schedules import rows_per_step
 from credence.models.priors import require_positive
-from credence.posterior import BayesianModel, Data, Posterior
+from credence.models.stored import StoredRows
+from credence.posterior import BayesianModel, Data, Posterior, some_rows
 from credence.run import Adapter, Driver
 
 
@@ -187,12 +188,29 @@ def held_out(key: PRNGKeyArray, posterior: Posterior, training: Training) -> Dat
 
 
 def split(key: PRNGKeyArray, data: Data, num_validation: int) -> tuple[Data, Data]:
-    """Rows to fit and rows to validate on, at random; without the latter, all rows for both."""
+    """Rows to fit and rows to validate on, at random; without the latter, all rows for both.
+
+    Of rows on disk a part that fits memory, with weights as if it were all of them.
+    """
+    if isinstance(data.x, StoredRows):
+        return _split_part(key, data, num_validation / len(data.x))
     if num_validation == 0:
         return data, data
     order = np.argsort(np.asarray(_random_bits(key, data.x.shape[0])), stable=True)
     rows = lambda index: jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[index]), data)  # noqa: E731
     return rows(order[num_validation:]), rows(order[:num_validation])
+
+
+def _split_part(key: PRNGKeyArray, data: Data, share: float) -> tuple[Data, Data]:
+    """`split` of some rows."""
+    part = some_rows(key, data)
+    num_validation = round(share * len(part.x))
+    if num_validation == 0:
+        return part, part
+    rows = lambda index: jax.tree.map(lambda leaf: leaf[index], part)  # noqa: E731
+    fitting, validation = rows(slice(num_validation, None)), rows(slice(num_validation))
+    total, kept = jnp.sum(part.weight), jnp.sum(fitting.weight)
+    return fitting._replace(weight=fitting.weight * (1 - share) * total / kept), validation
 
 
 @partial(jax.jit, static_argnums=1)

@@ -13,7 +13,7 @@ from jaxtyping import PRNGKeyArray
 from credence.kernels.base import Recipe
 from credence.kernels.blackjax_kernels import hmc, nuts
 from credence.methods.base import Drawn
-from credence.methods.chains import Chains
+from credence.methods.chains import Chains, shares_passes
 from credence.methods.tuning import first_window_adaptation, tuned
 from credence.posterior import Posterior
 from credence.run import Driver, fixed
@@ -25,6 +25,8 @@ class Hamiltonian(Chains):
 
     Arguments as `Chains`; the acceptance rate is .8 as in Stan.
     """
+
+    reads_disk: ClassVar[bool] = True
 
     thinning: int = 1
 
@@ -65,7 +67,7 @@ class NUTS(Hamiltonian):
 
     def _recipe(self, posterior: Posterior) -> Recipe:
         static = (("max_doublings", self.max_doublings),)
-        return Recipe(nuts, posterior.log_density, static, fixed_cost=False)
+        return Recipe(nuts, posterior.log_density, static, fixed_cost=shares_passes(posterior))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,4 +90,4 @@ class HMC(Hamiltonian):
             ("max_integration_steps", self.max_integration_steps),
             ("trajectory_length", self.trajectory_length),
         )
-        return Recipe(hmc, posterior.log_density, static, fixed_cost=False)
+        return Recipe(hmc, posterior.log_density, static, fixed_cost=shares_passes(posterior))

@@ -30,6 +30,7 @@ class PCN(Chains):
     """
 
     name: ClassVar[str] = "pcn"
+    reads_disk: ClassVar[bool] = True
     summary: ClassVar[str] = "preconditioned Crank-Nicolson: exact, without gradients"
     round_draws: ClassVar[int] = 10
 

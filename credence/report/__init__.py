@@ -3,6 +3,7 @@
 from credence.report.data import (
     ClassificationTarget,
     Convergence,
+    Emulation,
     RegressionTarget,
     Reliability,
     ReportData,
@@ -18,6 +19,7 @@ __all__ = [
     "Check",
     "ClassificationTarget",
     "Convergence",
+    "Emulation",
     "Level",
     "RegressionTarget",
     "Reliability",

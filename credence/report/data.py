@@ -140,6 +140,20 @@ class Convergence:
 
 
 @dataclass(frozen=True)
+class Emulation:
+    """How well an emulator of the likelihood knew it where its chain went.
+
+    Args:
+        true, emulated: log densities in nats, each chain's mean taken off.
+        numbers: as in metrics.json under "emulation".
+    """
+
+    true: Float[np.ndarray, "chain checked"]
+    emulated: Float[np.ndarray, "chain checked"]
+    numbers: Mapping[str, object]
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """What was run and how to repeat it."""
 
@@ -170,6 +184,8 @@ class ReportData:
     convergence: Convergence
     targets: tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]
     run: RunRecord
+    emulation: Emulation | None = None
+    """Where the chains followed an emulator."""
 
     def __post_init__(self) -> None:
         kind = {"regression": RegressionTarget, "classification": ClassificationTarget}

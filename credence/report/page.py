@@ -13,6 +13,7 @@ from credence.report.evidence import collect_evidence
 from credence.report.markup import Html, element, join
 from credence.report.parts import masthead
 from credence.report.sections_architecture import architecture_section
+from credence.report.sections_emulation import emulation_section
 from credence.report.sections_run import convergence_section, run_section
 from credence.report.verdict import Level, Verdict, verdict
 from credence.report.wording import count
@@ -51,6 +52,7 @@ def render(report: ReportData) -> str:
         *_body(report, is_converged),
         *_architecture(report, is_converged),
         convergence_section(report.convergence),
+        *([emulation_section(report)] if report.emulation is not None else []),
         run_section(report),
     )
     title = f"{WORDS[judged.level][0]}: {report.title}"

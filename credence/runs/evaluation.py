@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from credence.diagnostics import calibration, classification, regression
+from credence.diagnostics import calibration, classification, emulation, regression
 from credence.estimators import BNNClassifier, BNNRegressor
 
 Arrays = dict[str, np.ndarray]
@@ -62,6 +62,7 @@ def metrics(model: BNNRegressor | BNNClassifier, found: Arrays, n_train: int) ->
         "stopped": model.ensemble_.provenance.stopped,
         **_evidence(model, n_train),
         **_architecture(model),
+        **_emulation(model),
         "divergences": int(np.sum(model.ensemble_.scalars.get("is_divergent", np.zeros(1)) > 0)),
         "seconds": {name: round(value, 3) for name, value in cost.seconds.items()},
         "likelihood_evaluations": cost.likelihood_evaluations,
@@ -85,6 +86,21 @@ def _architecture(model: BNNRegressor | BNNClassifier) -> dict[str, Any]:
     """Its posterior, where the method changes it."""
     found = model.ensemble_.architecture()
     return {} if found is None else {"architecture": found.to_dict()}
+
+
+def _emulation(model: BNNRegressor | BNNClassifier) -> dict[str, Any]:
+    """What is known of an emulator, where one was used."""
+    found = emulation(model.ensemble_.scalars)
+    chosen = model.ensemble_.provenance.found
+    return {} if found is None else {"emulation": found.numbers() | chosen}
+
+
+def emulation_arrays(model: BNNRegressor | BNNClassifier) -> Arrays:
+    """True and emulated log densities along the chains, where there are any."""
+    found = emulation(model.ensemble_.scalars)
+    if found is None:
+        return {}
+    return {"emulation_true": found.true, "emulation_emulated": found.emulated}
 
 
 def convergence_arrays(model: BNNRegressor | BNNClassifier, x: pd.DataFrame) -> Arrays:

@@ -10,6 +10,7 @@ from credence.errors import InputError
 from credence.report import (
     ClassificationTarget,
     Convergence,
+    Emulation,
     Level,
     RegressionTarget,
     Reliability,
@@ -69,6 +70,7 @@ def report_data(folder: Path) -> ReportData:
         metrics=numbers,
         convergence=_convergence(numbers, about, found),
         targets=_targets(folder, about, found),
+        emulation=_emulation(numbers, found),
         run=RunRecord(
             command=settings.command,
             seed=settings.seed,
@@ -88,6 +90,14 @@ def _stopped_note(numbers: dict[str, Any]) -> tuple[str, ...]:
     if numbers["stopped"] not in causes:
         return ()
     return (f"Only {numbers['num_draws']} draws per chain: {causes[numbers['stopped']]}.",)
+
+
+def _emulation(numbers: dict[str, Any], found: dict[str, np.ndarray]) -> Emulation | None:
+    """Where a run before this version left none there is none."""
+    if "emulation_true" not in found or "emulation" not in numbers:
+        return None
+    arrays = found["emulation_true"], found["emulation_emulated"]
+    return Emulation(*arrays, numbers=numbers["emulation"])
 
 
 def _convergence(

@@ -275,11 +275,12 @@ def _of_any_depth(settings: FitSettings) -> Transdimensional:
     """
     from credence.methods import Transdimensional
 
-    return Transdimensional(
+    known = Transdimensional.known(
         max_depth=settings.max_depth,
         num_draws=settings.num_draws,
         num_chains=settings.num_chains,
     )
+    return Transdimensional(**known)
 
 
 def _finish(folder: Path, settings: FitSettings, rows: Rows, progress: bool) -> Fitted:
@@ -288,7 +289,12 @@ def _finish(folder: Path, settings: FitSettings, rows: Rows, progress: bool) -> 
     After Ctrl-C there may be a result from the draws so far; the run then stays resumable.
     """
     from credence.checkpoint import write_text
-    from credence.runs.evaluation import convergence_arrays, evaluate, metrics
+    from credence.runs.evaluation import (
+        convergence_arrays,
+        emulation_arrays,
+        evaluate,
+        metrics,
+    )
     from credence.runs.page import verdict_of, write_page
 
     target = rows.table.target
@@ -299,7 +305,8 @@ def _finish(folder: Path, settings: FitSettings, rows: Rows, progress: bool) -> 
     found = evaluate(model, x, y)
     numbers = metrics(model, found, len(rows.train))
     model.save(folder / "ensemble")
-    _save_evaluation(folder, rows.table, x, found | convergence_arrays(model, x))
+    arrays = found | convergence_arrays(model, x) | emulation_arrays(model)
+    _save_evaluation(folder, rows.table, x, arrays)
     write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
     numbers |= verdict_of(folder)
     write_text(folder / "metrics.json", json.dumps(numbers, indent=2))

@@ -14,6 +14,7 @@ from jaxtyping import PRNGKeyArray
 from scipy.optimize import nnls
 
 from credence.clock import CompileClock
+from credence.diagnostics import emulation
 from credence.diagnostics.importance import hellinger, pareto_smoothed
 from credence.ensemble import Ensemble
 from credence.errors import InputError
@@ -23,19 +24,24 @@ from credence.methods import METHODS, NUTS
 from credence.methods.ces import CES, HopelessEmulator, UnreliableWeights, check_points
 from credence.methods.deep_ensemble import Training
 from credence.methods.emulators import (
+    Auto,
     Coreset,
     Emulated,
     Emulator,
+    GaussianProcess,
     Network,
     Points,
     Taylor,
     coreset,
     error_of,
+    gaussian_process,
     network,
     taylor,
 )
+from credence.methods.emulators.auto import expected_acceptance
 from credence.methods.fitting import Equations, split
-from credence.models import MLP, Bernoulli, Categorical, Gaussian, Normal
+from credence.models import MLP, Bernoulli, Categorical, Gaussian, Normal, stored
+from credence.models.stored import open_rows
 from credence.posterior import Data, Posterior
 from credence.run import Driver
 
@@ -82,6 +88,7 @@ class Wrong(Emulator):
         )
 
 
+PARTLY_BLIND = GaussianProcess(num_components=2)
 GOOD, POOR, WRONG = Coreset(num_inputs=12, num_draws=50), Taylor(num_rows=6, order=1), Wrong()
 
 
@@ -95,7 +102,14 @@ def exact(emulator: Emulator, sampler: str = "hmc", correction: str = "delayed_a
 class TestExactness:
     @pytest.mark.parametrize(
         ("emulator", "sampler"),
-        [(GOOD, "hmc"), (POOR, "hmc"), (WRONG, "hmc"), (WRONG, "pcn"), (POOR, "nuts")],
+        [
+            (GOOD, "hmc"),
+            (POOR, "hmc"),
+            (WRONG, "hmc"),
+            (WRONG, "pcn"),
+            (POOR, "nuts"),
+            pytest.param(PARTLY_BLIND, "pcn", marks=pytest.mark.slow),
+        ],
         ids=str,
     )
     def test_delayed_acceptance_gives_the_posterior(self, emulator: Any, sampler: str) -> None:
@@ -105,6 +119,30 @@ class TestExactness:
         print(f"{emulator.name}, {sampler}: z {z:.1f}, accepted {rate:.2f}")
         assert z < 4.5
         assert rate < 0.95 or emulator is GOOD
+
+    def test_rows_on_disk_give_the_posterior(self, tmp_path) -> None:
+        assert moment_z(weights(self.from_disk(tmp_path)), PROBLEM) < 4.5
+
+    def test_planted_rows_that_count_twice_are_caught(self, tmp_path, monkeypatch) -> None:
+        """Three rows of the last chunk belong to its neighbour too."""
+
+        def planted(rows: Any, others: Any, start: Any) -> Any:
+            chunk, is_new = original(rows, others, start)
+            return chunk, jnp.ones_like(is_new)
+
+        original = stored.chunks_of
+        monkeypatch.setattr(stored, "chunks_of", planted)
+        assert moment_z(weights(self.from_disk(tmp_path)), PROBLEM) > 8
+
+    @staticmethod
+    def from_disk(folder: Any) -> Ensemble:
+        """A run on linear regression whose 12 inputs are read five at a time."""
+        np.save(folder / "x.npy", PROBLEM.x.astype(np.float32))
+        model = PROBLEM.posterior.model
+        rows = open_rows(folder / "x.npy", chunk_rows=5)
+        parts = (model.network, model.prior, model.likelihood, (rows, PROBLEM.y))
+        jax.clear_caches()  # what is planted must be traced
+        return CES(emulator=POOR, sampler="hmc", **SETTINGS).run(1, Posterior(*parts))
 
     def test_uncorrected_draws_of_a_wrong_emulator_are_caught(self) -> None:
         assert moment_z(weights(exact(WRONG, correction="none")), PROBLEM) > 10
@@ -317,6 +355,78 @@ class TestEmulators:
         assert seen.share < 0.9
         assert seen.nats < unseen.nats
 
+    @pytest.mark.parametrize("subspace", ["active", "pca"])
+    def test_a_process_in_all_directions_of_a_linear_network_is_its_likelihood(
+        self, subspace: str
+    ) -> None:
+        """Which is quadratic; the emulated posterior is then exact, in every direction."""
+        posterior = PROBLEM.posterior
+        points, data = near(posterior, num_draws=100)
+        to_fit, held_out = split(points)
+        emulator = GaussianProcess(num_components=4, subspace=subspace)
+        with Driver() as driver:
+            emulated = emulator.fit(jax.random.key(1), to_fit, posterior, data, driver)
+        assert error_of(emulated, held_out).share < 1e-3
+        assert error_of(emulated, held_out).nats < 0.05
+
+    def test_a_process_knows_nothing_outside_its_subspace(self) -> None:
+        """And the active subspace finds the direction that the data see."""
+        rng = np.random.default_rng(0)
+        x = np.column_stack([rng.normal(size=200), 1e-3 * rng.normal(size=(200, 2))])
+        y = 2 * x[:, 0] + 0.3 * rng.normal(size=200)
+        posterior = Posterior(MLP(1, ()), Gaussian(), Normal(0.3), (x, y))
+        points, data = near(posterior, num_draws=80)
+        with Driver() as driver:
+            active = GaussianProcess(num_components=2)
+            emulated = active.fit(jax.random.key(1), points, posterior, data, driver)
+        basis = np.asarray(emulated.arrays.basis[0])
+        seen = np.linalg.norm(basis[:, [0, 3]], axis=0)  # the slope of x_1 and the bias
+        assert np.all(seen > 0.99)
+        process = jax.tree.map(lambda leaf: leaf[0], emulated.arrays)
+        away = process.centre + jnp.asarray([0.0, 5.0, -5.0, 0.0])
+        values = [emulated.log_likelihood(at, process) for at in (process.centre, away)]
+        assert float(values[1] - values[0]) == pytest.approx(0, abs=0.2)
+
+    def test_a_process_is_concave_far_away(self) -> None:
+        rng = np.random.default_rng(0)
+        z = rng.normal(size=(60, 3))
+        _, curvature = gaussian_process.concave(z, z[:, 0] ** 2 - z[:, 1] ** 2)
+        sizes = np.linalg.eigvalsh(curvature)
+        assert sizes.max() < 1e-9
+        assert sizes.min() == pytest.approx(-2, rel=0.1)
+
+    def test_auto_takes_what_is_off_least_for_its_cost(self) -> None:
+        posterior = PROBLEM.posterior
+        points, data = near(posterior)
+        auto = Auto(candidates=("taylor", "gaussian_process"))
+        with Driver() as driver:
+            emulated = auto.fit(jax.random.key(1), points, posterior, data, driver)
+        about = emulated.about
+        by_name = {one["name"]: one for one in about["candidates"]}
+        assert set(by_name) == {"taylor", "gaussian_process"}
+        assert about["emulator"] == max(by_name.values(), key=lambda one: one["promise"])["name"]
+        assert json.loads(json.dumps(about)) == json.loads(json.dumps(dict(about)))
+
+    def test_auto_leaves_out_what_cannot_learn(self) -> None:
+        posterior = regression()
+        one = np.zeros((2, 1, posterior.num_weights))
+        from_modes = Points(one, one[..., 0], one[..., 0])
+        names = [each.name for each in Auto()._usable(posterior, from_modes)]
+        assert names == ["coreset", "taylor"]
+        with pytest.raises(InputError, match=r"None of the emulators .* add .coreset"):
+            Auto(candidates=("gaussian_process",))._usable(posterior, from_modes)
+        with pytest.raises(InputError, match="candidates must be some of"):
+            Auto(candidates=("network",))
+
+    @pytest.mark.parametrize("nats", [0.0, 0.5, 2.0])
+    def test_promised_acceptance_is_that_of_gaussian_errors(self, nats: float) -> None:
+        """Ends are draws of the target up to e^error: log ratios N(-s^2 / 2, s^2), s^2 = 2 e^2."""
+        variance = 2 * nats**2
+        z = np.random.default_rng(0).normal(-variance / 2, variance**0.5, size=200_000)
+        rates = np.minimum(1, np.exp(z))
+        error = rates.std() / len(rates) ** 0.5 + 1e-12
+        assert abs(rates.mean() - expected_acceptance(nats)) < 4.5 * error
+
     def test_perfect_outputs_make_the_likelihood(self) -> None:
         """With the true outputs in place of the network's, the arithmetic is exact."""
         posterior = regression()
@@ -334,14 +444,9 @@ class TestEmulators:
         assert float(likelihood(position, parts)) == pytest.approx(points.log_likelihoods[0, 3])
 
     def test_too_many_outputs_are_refused_with_advice(self, monkeypatch) -> None:
-        posterior = regression()
-        points, data = near(posterior, num_draws=20)
         monkeypatch.setattr(network, "MOST_OUTPUTS", 100)
-        with (
-            pytest.raises(InputError, match="too many to emulate: use Network"),
-            Driver() as driver,
-        ):
-            Network().fit(jax.random.key(0), points, posterior, data, driver)
+        with pytest.raises(InputError, match="too many to emulate: use Network"):
+            CES(emulator=Network(), calibration="sghmc").run(0, regression())
 
     def test_weights_are_the_least_squares_ones(self) -> None:
         rng = np.random.default_rng(0)
@@ -527,3 +632,8 @@ def test_as_published_with_sghmc() -> None:
     ensemble = small(calibration="sghmc", sampler="sghmc", correction="none", num_refinements=0)
     assert "acceptance_rate" not in ensemble.scalars
     assert np.all(ensemble.scalars["is_finite"] == 1)
+    found = emulation(ensemble.scalars)
+    assert found is not None
+    assert not found.is_exact
+    assert found.pareto_k is not None
+    assert found.true.shape == (2, 50)

@@ -1,5 +1,6 @@
 """Emulators of a log likelihood, for calibrate-emulate-sample."""
 
+from credence.methods.emulators.auto import Auto
 from credence.methods.emulators.base import (
     Arrays,
     Emulated,
@@ -12,16 +13,19 @@ from credence.methods.emulators.base import (
     error_of,
 )
 from credence.methods.emulators.coreset import Coreset
+from credence.methods.emulators.gaussian_process import GaussianProcess
 from credence.methods.emulators.network import Network
 from credence.methods.emulators.taylor import Taylor
 
 __all__ = [
     "EMULATORS",
     "Arrays",
+    "Auto",
     "Coreset",
     "Emulated",
     "Emulator",
     "Error",
+    "GaussianProcess",
     "Network",
     "Points",
     "SurrogateDensity",
@@ -32,6 +36,6 @@ __all__ = [
 ]
 
 EMULATORS: dict[str, type[Emulator]] = {
-    emulator.name: emulator for emulator in (Coreset, Taylor, Network)
+    emulator.name: emulator for emulator in (Coreset, Taylor, Network, GaussianProcess, Auto)
 }
 """All emulators by name."""

@@ -1,7 +1,9 @@
 """What an emulator is: a cheap log likelihood of positions, fitted to a few true ones."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -10,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.kernels.delayed_acceptance import Surrogate
-from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_prior
+from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_prior, rows_at
 from credence.run import Driver
 
 
@@ -34,6 +36,8 @@ class Emulated(NamedTuple):
     """Leaves (member, ...): as many as chains, or one; see `members`."""
     flops: float
     """Of one evaluation."""
+    about: Mapping[str, Any] = MappingProxyType({})
+    """What was chosen, ready for JSON."""
 
     @property
     def num_members(self) -> int:
@@ -53,6 +57,13 @@ class Emulator:
     """Whether one point per chain teaches it nothing."""
 
     name: str = field(default="", init=False)
+
+    def check(self, posterior: Posterior, num_draws: int) -> None:
+        """Refuse, before anything is computed, a posterior that this emulator cannot learn.
+
+        Args:
+            num_draws: of the calibration, of all chains.
+        """
 
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
@@ -89,7 +100,8 @@ class SurrogateDensity:
 
 def arrays_of(emulated: Emulated, data: Data) -> Arrays:
     """Of the surrogate log density, leaves (member, ...)."""
-    first = jax.tree.map(lambda leaf: jnp.stack([leaf[:1]] * emulated.num_members), data)
+    row = rows_at(data, slice(1))
+    first = jax.tree.map(lambda leaf: jnp.stack([leaf] * emulated.num_members), row)
     return Arrays(first, jax.tree.map(jnp.asarray, emulated.arrays))
 
 

@@ -20,7 +20,15 @@ from credence.methods.emulators.base import Emulated, Emulator, Points
 from credence.methods.fitting import Equations, num_held_out
 from credence.models.likelihoods import LocationScale
 from credence.models.priors import require_positive
-from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_prior
+from credence.models.stored import StoredRows
+from credence.posterior import (
+    BayesianModel,
+    Data,
+    Position,
+    Posterior,
+    flat_log_prior,
+    some_rows,
+)
 from credence.run import Adapter, Driver
 
 PENALTIES = 10.0 ** np.arange(-6.0, 0.0)
@@ -91,8 +99,11 @@ class Coreset(Emulator):
         flat = points.positions.reshape(-1, posterior.num_weights)
         likeliest = jnp.asarray(flat[np.argmax(points.log_densities)])
         num_inputs = self.num_inputs or int(np.clip(len(data.x) // 50, 200, 600))
-        chosen, counts = spread_out(key, np.asarray(data.x), np.asarray(data.weight), num_inputs)
-        x = jnp.asarray(np.asarray(data.x)[chosen])
+        key_part, key_spread = jax.random.split(key)
+        part = some_rows(key_part, data) if isinstance(data.x, StoredRows) else data
+        x, weight = np.asarray(part.x), np.asarray(part.weight)
+        chosen, counts = spread_out(key_spread, x, weight, num_inputs)
+        x = jnp.asarray(x[chosen])
         expected = every_label if data.y.ndim == 1 else to_both_sides
         y, shares = expected(likeliest, x, data, model=posterior.model)
         rows = PseudoObservations(

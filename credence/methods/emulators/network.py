@@ -15,7 +15,15 @@ from credence.methods.emulators.base import Emulated, Emulator, Points
 from credence.models.likelihoods import Normal
 from credence.models.networks import MLP
 from credence.models.priors import Gaussian, require_positive
-from credence.posterior import BayesianModel, Data, Position, Posterior
+from credence.posterior import (
+    BayesianModel,
+    Data,
+    Position,
+    Posterior,
+    like,
+    rows_at,
+    shapes,
+)
 from credence.run import Driver
 
 TARGETS = ("outputs", "log_likelihood")
@@ -57,6 +65,15 @@ class Network(Emulator):
         check_name("target", self.target, TARGETS)
         require_positive(num_components=self.num_components)
 
+    def check(self, posterior: Posterior, num_draws: int) -> None:
+        """See `Emulator.check`."""
+        num_outputs = int(np.prod(shapes(posterior.model, like(posterior.data))[1].shape))
+        if self.target == "outputs" and num_outputs * num_draws > MOST_OUTPUTS:
+            raise InputError(
+                f"{num_draws:,} draws of {num_outputs:,} outputs are too many to emulate: use "
+                "Network(target='log_likelihood'), or Coreset(), which sees a few inputs only."
+            )
+
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
@@ -74,7 +91,7 @@ class Network(Emulator):
         )
         best = train(key, learning, driver, 1, self.training)
         weights = learning.unravel(best.positions[0]).network
-        kept = data if self.target == "outputs" else jax.tree.map(lambda leaf: leaf[:1], data)
+        kept = data if self.target == "outputs" else rows_at(data, slice(1))
         dtype = flat.dtype
         parts = Parts(
             weights, mean, 1 / std, np.asarray(scale, dtype), basis.mean, basis.components, kept
@@ -92,13 +109,6 @@ class Network(Emulator):
             values = points.log_likelihoods.reshape(-1, 1)
             average = values.mean(axis=0)
             return values - average, Basis(average.astype(dtype), np.ones((1, 1), dtype))
-        one = partial(_outputs, model=model)
-        num_outputs = jax.eval_shape(one, flat[0], data).size
-        if num_outputs * len(flat) > MOST_OUTPUTS:
-            raise InputError(
-                f"{len(flat)} draws of {num_outputs:,} outputs are too many to emulate: use "
-                "Network(target='log_likelihood'), or Coreset(), which sees a few inputs only."
-            )
         outputs = np.asarray(_all_outputs(flat, data, model=model), float)
         average = outputs.mean(axis=0)
         left, sizes, right = np.linalg.svd(outputs - average, full_matrices=False)

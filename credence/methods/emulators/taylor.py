@@ -15,6 +15,7 @@ from credence.kernels.evaluation import evaluation
 from credence.kernels.hessian import hessian_columns
 from credence.methods.emulators.base import Emulated, Emulator, Points
 from credence.models.priors import require_positive
+from credence.models.stored import StoredRows
 from credence.posterior import (
     BayesianModel,
     Data,
@@ -62,6 +63,14 @@ class Taylor(Emulator):
             raise InputError(f"order must be 0, 1 or 2, got {self.order}.")
         if self.num_rows == 0 and self.order in (0, 1):
             raise InputError("Without rows the series needs order=2, or it has no maximum.")
+
+    def check(self, posterior: Posterior, num_draws: int) -> None:
+        """See `Emulator.check`."""
+        if self._order(posterior) == 2 and isinstance(posterior.data.x, StoredRows):
+            raise InputError(
+                "Inputs on disk are read once for a value and its gradient, not for a Hessian: use "
+                "Taylor(order=1) or Coreset()."
+            )
 
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
@@ -114,6 +123,8 @@ class Taylor(Emulator):
     def _order(self, posterior: Posterior) -> int:
         if self.order is not None:
             return self.order
+        if isinstance(posterior.data.x, StoredRows) and self.num_rows != 0:
+            return 1
         return 2 if posterior.num_weights <= MOST_QUADRATIC or self.num_rows == 0 else 1
 
 
