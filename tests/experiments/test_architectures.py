@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from data_folder import needs_data
 
 from credence.diagnostics import architecture_posterior
 from credence.errors import InputError
@@ -26,6 +27,7 @@ def test_clouds_of_training_and_test_have_the_same_noise() -> None:
     np.testing.assert_allclose(*spread, rtol=0.35)
 
 
+@needs_data
 def test_boston_is_divided_in_halves_and_standardised_by_the_first() -> None:
     found = boston(0)
     assert (len(found.x_train), len(found.x_test)) == (253, 253)
@@ -34,11 +36,9 @@ def test_boston_is_divided_in_halves_and_standardised_by_the_first() -> None:
     assert not rows_of(found.x_train) & rows_of(found.x_test)
 
 
+@needs_data
 def test_digits_are_balanced_and_of_other_writers() -> None:
-    try:
-        found = digits(5)(0)
-    except InputError:
-        pytest.skip("OptDigits is not to be had")
+    found = digits(5)(0)
     assert found.x_train.shape == (250, 20)
     np.testing.assert_array_equal(np.bincount(found.y_train), 50)
     assert np.bincount(found.y_test).min() > 150
