@@ -20,7 +20,7 @@ from credence.diagnostics.cost import Cost
 from credence.errors import InputError, StorageError
 from credence.models.networks import Network
 from credence.models.spec import from_spec, network_from_spec, to_spec
-from credence.posterior import BayesianModel, Data, Params
+from credence.posterior import MOST_IMAGES, BayesianModel, Data, Params
 from credence.predictive import Predictive, concatenate
 
 Inputs = Float[Array | np.ndarray, "point *feature"]
@@ -285,10 +285,6 @@ class Ensemble:
                 if name.startswith("stat.")
             },
         )
-
-
-MOST_IMAGES = 128
-"""Rows at a time where inputs are more than vectors: a network may keep megabytes of each."""
 
 
 @partial(jax.jit, static_argnames="network")

@@ -51,6 +51,8 @@ class Data(NamedTuple):
     """Log likelihood of each row at a typical parameter, subtracted row by row; see `anchored`."""
 
 
+MOST_IMAGES = 256
+"""Rows of more than one axis that a network takes at a time."""
 LogDensity = Callable[[Position, Data], Float[Array, ""]]
 
 
@@ -92,8 +94,26 @@ class BayesianModel:
         self, params: Params, x: Float[Array, "point *feature"], y: Targets
     ) -> Float[Array, " point"]:
         """Log likelihood of each row, in nats."""
-        outputs = self.network.apply(params.network, x)
-        return self.likelihood.log_prob(params.likelihood, outputs, y)
+        return self.likelihood.log_prob(params.likelihood, self._outputs(params.network, x), y)
+
+    def _outputs(
+        self, params: Any, x: Float[Array, "point *feature"]
+    ) -> Float[Array, "point output"]:
+        """Of the network; for many images in chunks, each computed again where a gradient needs
+        it, because a convolutional network keeps up to megabytes of every image."""
+        num, size = len(x), MOST_IMAGES
+        if x.ndim == 2 or num <= size:
+            return self.network.apply(params, x)
+
+        @jax.checkpoint
+        def chunk(start: Array) -> Array:
+            return self.network.apply(params, jax.lax.dynamic_slice_in_dim(x, start, size))
+
+        starts = jnp.arange(0, num, size)
+        chunks = jax.lax.map(chunk, jnp.minimum(starts, num - size))
+        num_repeated = len(starts) * size - num
+        whole = chunks[:-1].reshape(-1, chunks.shape[-1])
+        return jnp.concatenate([whole, chunks[-1, num_repeated:]])
 
     def log_likelihood(self, params: Params, data: Data) -> Float[Array, ""]:
         """Weighted sum over the rows, in nats; less its value at the anchor, where there is one."""

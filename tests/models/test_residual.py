@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from credence.errors import InputError
-from credence.models import ResNet
+from credence.models import Categorical, Gaussian, ResNet
 from credence.models.residual import NORMS, Convolution, Weights, _as_product
 from credence.models.spec import from_spec, to_spec
+from credence.posterior import Posterior
 
 IMAGES = np.random.default_rng(0).normal(size=(6, 8, 8, 3))
 
@@ -114,6 +115,29 @@ def test_half_precision_is_near_the_whole_one() -> None:
     one, other = (jax.jit(each.apply)(params, jnp.asarray(IMAGES)) for each in (whole, half))
     assert other.dtype == one.dtype
     assert 0 < np.abs(one - other).max() < 0.05 * np.abs(one).max()
+
+
+def test_many_images_are_taken_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same log density and gradient, where the last chunk overlaps and where it does not."""
+    labels = np.arange(6) % 3
+    for size in (4, 3):
+        whole = Posterior(ResNet(3, 2, (1,)), Gaussian(), Categorical(), (IMAGES, labels))
+        position = whole.init(jax.random.key(0), 1)[0]
+
+        def found(
+            posterior: Posterior = whole, position: jax.Array = position
+        ) -> tuple[jax.Array, jax.Array]:
+            density = lambda w, data: posterior.model.log_density(  # noqa: E731
+                posterior.model.unravel(w, data), data
+            )
+            return jax.jit(jax.value_and_grad(density))(position, posterior.data)
+
+        value, gradient = found()
+        monkeypatch.setattr("credence.posterior.MOST_IMAGES", size)
+        in_chunks, gradient_in_chunks = found()
+        np.testing.assert_allclose(in_chunks, value, rtol=1e-5)
+        np.testing.assert_allclose(gradient_in_chunks, gradient, rtol=1e-3, atol=1e-4)
+        monkeypatch.undo()
 
 
 def test_fan_in_counts_the_inputs_of_a_unit() -> None:
