@@ -246,7 +246,8 @@ def measured_cost(
 ) -> Cost:
     """All work the driver's phases did, in evaluations of single data points, and where time went.
 
-    Nominal FLOPs: 2 per weight and point forward, 6 for a value with its gradient. Seconds of all
+    Nominal FLOPs: 2 per weight and point forward, 6 for a value with its gradient; as often as a
+    weight is used, where the network says that it is used more than once. Seconds of all
     phases add up to the wall time; what belongs to no phase is "other", and phases that differ only
     after their first word ("temper 8", "temper 16") count together. A resumed run counts what its
     phases took before as well.
@@ -263,9 +264,18 @@ def measured_cost(
     return Cost(
         likelihood_evaluations=values + gradients,
         gradient_evaluations=gradients,
-        flops=sum(map(flops, results)),
+        flops=uses_per_weight(posterior) * sum(map(flops, results)),
         seconds=phases,
     )
+
+
+def uses_per_weight(posterior: Posterior) -> float:
+    """How often a network multiplies by a weight for one point; 1 unless it says otherwise."""
+    network, data = posterior.model.network, posterior.data
+    if not hasattr(network, "uses_per_weight"):
+        return 1.0
+    template = posterior.model.template(data)
+    return network.uses_per_weight(template.network, feature_shape(posterior))  # type: ignore[attr-defined]
 
 
 def flops(result: PhaseResult) -> float:

@@ -151,6 +151,21 @@ class ResNet:
 
         return jax.tree.map(count, params)
 
+    def uses_per_weight(self, params: Weights, shape: tuple[int, ...]) -> float:
+        """Multiplications for one image of that shape, per weight: a kernel is used at every pixel.
+
+        Args:
+            params: the weights, or their shapes.
+        """
+        rows, columns, _ = shape
+        total = params.stem.kernel.size * rows * columns + params.last.kernel.size
+        for stage, blocks in enumerate(params.stages):
+            if stage > 0:
+                rows, columns = -(-rows // 2), -(-columns // 2)
+            kernels = [leaf for leaf in jax.tree.leaves(blocks) if leaf.ndim == 4]
+            total += rows * columns * sum(kernel.size for kernel in kernels)
+        return total / sum(leaf.size for leaf in jax.tree.leaves(params))
+
 
 DEPTHS = {8: (16, (1, 1, 1)), 18: (64, (2, 2, 2, 2)), 20: (16, (3, 3, 3))}
 """Channels of the first stage and blocks per stage, by number of layers."""
