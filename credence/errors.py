@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
-from types import NoneType
+from types import NoneType, UnionType
 from typing import Any, get_args
 
 
@@ -38,15 +38,21 @@ class OutOfTime(Interrupted):
 
 
 def check_numbers(settings: Any) -> None:
-    """Refuse fields of a dataclass that are declared as whole or real numbers and are none."""
+    """Refuse fields of a dataclass that are declared as whole or real numbers and are none.
+
+    NumPy's numbers become Python's, which can be written as JSON.
+    """
     for field in dataclasses.fields(settings):
-        kinds = set(get_args(field.type) or (field.type,))
+        kinds = set(get_args(field.type)) if isinstance(field.type, UnionType) else {field.type}
         value = getattr(settings, field.name)
         if not kinds <= {int, float, NoneType} or (value is None and NoneType in kinds):
             continue
         wanted, words = (Real, "a number") if float in kinds else (Integral, "a whole number")
         if isinstance(value, bool) or not isinstance(value, wanted):
             raise InputError(f"{field.name} must be {words}, got {value!r}.")
+        if not isinstance(value, int | float):
+            plain = float(value) if float in kinds else int(value)
+            object.__setattr__(settings, field.name, plain)
 
 
 def check_name(what: str, name: str, known: Collection[str]) -> None:

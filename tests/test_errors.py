@@ -1,6 +1,8 @@
 """Settings that are no numbers where numbers are declared."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,13 +19,18 @@ class Settings:
     rate: float | None = None
     name: str = "any"
     counts: int | tuple[int, ...] = (1, 2)
+    pair: tuple[int] = (1,)
+    call: Callable[[int], int] = abs
 
 
 @pytest.mark.parametrize(
     "good", [{}, {"count": np.int32(4)}, {"size": 1}, {"limit": 2}, {"rate": np.float32(0.1)}]
 )
 def test_numbers_pass(good: dict[str, Any]) -> None:
-    check_numbers(Settings(**good))
+    settings = Settings(**good)
+    check_numbers(settings)
+    numbers = [value for name, value in asdict(settings).items() if name not in ("call", "pair")]
+    assert json.loads(json.dumps(numbers, default=list))
 
 
 @pytest.mark.parametrize(
