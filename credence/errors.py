@@ -51,7 +51,8 @@ def check_numbers(settings: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, wanted):
             raise InputError(f"{field.name} must be {words}, got {value!r}.")
         if not isinstance(value, int | float):
-            plain = float(value) if float in kinds else int(value)
+            plain: Any = value
+            plain = float(plain) if float in kinds else int(plain)
             object.__setattr__(settings, field.name, plain)
 
 
