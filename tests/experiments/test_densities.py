@@ -91,6 +91,7 @@ def test_blocks_of_pairs_are_all_pairs(num: int) -> None:
     np.testing.assert_allclose(found, exact, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_embedded_distance_is_that_from_many_draws() -> None:
     density = grid()
     x = 1.3 * density.sample(0, 500)
@@ -105,6 +106,7 @@ TINY = replace(
 )
 
 
+@pytest.mark.slow
 def test_study_writes_page_and_results_and_goes_on(tmp_path: Any) -> None:
     summary = run(TINY, tmp_path, size="smoke", problems=("rings",))
     assert [row["sampler"] for row in summary["densities"]] == [s.label for s in TINY.samplers]

@@ -93,6 +93,7 @@ def test_noise_of_the_reference_is_taken_off_and_unresolved_points_left_out() ->
     assert lowest_common(noisy, noisy, noise) > 2 * noise
 
 
+@pytest.mark.slow
 def test_bootstrap_error_of_a_slope_is_its_spread() -> None:
     rng, replicates = np.random.default_rng(3), 32
 

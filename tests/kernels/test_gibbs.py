@@ -84,6 +84,7 @@ def test_planted_wrong_conditional_is_caught():
     assert max(scores(of, ends).values()) > 8
 
 
+@pytest.mark.slow
 def test_after_another_kernel_the_prior_is_invariant():
     of = model("layer")
     build: Any = with_gibbs

@@ -73,7 +73,10 @@ def scores(points: Point, target: VariableWidth = TARGET) -> tuple[float, float,
     return statistic, p, max(map(abs, prior_scores(target, points).values()))
 
 
-@pytest.mark.parametrize("name", MOVES)
+SOME = [pytest.param(name, marks=pytest.mark.slow if name == "annealed" else ()) for name in MOVES]
+
+
+@pytest.mark.parametrize("name", SOME)
 def test_prior_is_invariant(name: str) -> None:
     points, info = ends(move_of(name, TARGET, no_data()))
     statistic, p, worst = scores(points)
@@ -114,7 +117,10 @@ def test_other_priors_of_the_width_are_invariant(width_prior: WidthPrior) -> Non
 
 @pytest.mark.parametrize(
     ("name", "prior"),
-    [(name, Gaussian()) for name in MOVES]
+    [
+        pytest.param(name, Gaussian(), marks=pytest.mark.slow if name == "annealed" else ())
+        for name in MOVES
+    ]
     + [("informed", TraceClass()), ("split_merge", TraceClass())],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )

@@ -39,7 +39,7 @@ from .widths import (
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-FAST = ("identity_layer", "collapsed_layer")
+FAST = ("collapsed_layer",)
 BY_MOVE = [
     pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in LAYER_MOVES
 ]
@@ -230,6 +230,7 @@ def sandwich(
     return kept, info._replace(acceptance_rate=rate, is_accepted=is_accepted)
 
 
+@pytest.mark.slow
 def test_planted_ratio_of_the_two_ends_is_caught() -> None:
     size = sum(leaf.size for leaf in jax.tree.leaves(TARGET.model.template(no_data())))
     step = partial(hamiltonian, TARGET, inverse_mass=jnp.ones(size))

@@ -132,10 +132,16 @@ HYPER = network_target(
     largest=(LARGEST,), prior=HierarchicalGamma(4.0, 4.0), likelihood=Normal(0.5)
 )
 CASES = [
-    pytest.param(NOISY, MOVES, hmc, id="all-moves-learnt-noise"),
+    pytest.param(NOISY, MOVES, hmc, marks=pytest.mark.slow, id="all-moves-learnt-noise"),
     pytest.param(CLASSES, ("informed", "split_merge"), hmc, id="classes"),
-    pytest.param(FAN_IN, ("informed", "collapsed"), nuts, id="fan-in-nuts"),
-    pytest.param(HYPER, ("informed", "collapsed", "plain"), hmc, id="precisions"),
+    pytest.param(FAN_IN, ("informed", "collapsed"), nuts, marks=pytest.mark.slow, id="fan-in-nuts"),
+    pytest.param(
+        HYPER,
+        ("informed", "collapsed", "plain"),
+        hmc,
+        marks=pytest.mark.slow,
+        id="precisions",
+    ),
     *(pytest.param(NOISY, (name,), hmc, marks=pytest.mark.slow, id=name) for name in MOVES),
 ]
 
@@ -175,7 +181,13 @@ def architecture_p(target: VariableWidth, ends: Point) -> float:
     [
         pytest.param(LAYERS, ("informed", "collapsed"), (), id="two-layers"),
         pytest.param(LAYERS, MOVES, (), marks=pytest.mark.slow, id="two-layers-all-moves"),
-        pytest.param(DEEP, ("plain",), ("identity_layer", "collapsed_layer"), id="any-depth"),
+        pytest.param(
+            DEEP,
+            ("plain",),
+            ("identity_layer", "collapsed_layer"),
+            marks=pytest.mark.slow,
+            id="any-depth",
+        ),
         pytest.param(DEEP, MOVES, LAYER_MOVES, marks=pytest.mark.slow, id="any-depth-all-moves"),
     ],
 )
@@ -210,6 +222,7 @@ def test_planted_row_weights_left_out_are_caught() -> None:
 LAYERS_PLAIN = network_target(largest=(4,), likelihood=Normal(0.7), num_outputs=2)
 
 
+@pytest.mark.slow
 def test_planted_sandwich_without_the_steps_is_caught() -> None:
     target = network_target(largest=(LARGEST,), likelihood=Normal(1.0))
     one = partial(

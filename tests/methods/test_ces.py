@@ -427,6 +427,7 @@ class TestEmulators:
         error = rates.std() / len(rates) ** 0.5 + 1e-12
         assert abs(rates.mean() - expected_acceptance(nats)) < 4.5 * error
 
+    @pytest.mark.slow
     def test_perfect_outputs_make_the_likelihood(self) -> None:
         """With the true outputs in place of the network's, the arithmetic is exact."""
         posterior = regression()
@@ -600,6 +601,7 @@ def test_bad_networks_are_refused() -> None:
         Network(target="all")
 
 
+@pytest.mark.slow
 def test_draws_that_never_moved_say_nothing_good_of_an_emulator() -> None:
     posterior = regression()
     points, data = near(posterior, num_draws=20)
