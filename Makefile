@@ -1,6 +1,7 @@
 # Everything needed on a fresh machine with Python >= 3.11:
 #   make demo    fit scikit-learn's diabetes data, print the summary, write the report
-#   make test    the tests (make test-slow: the long statistical ones)
+#   make test    the tests; of those with many costly variants a third a day, all in three days
+#                (make test-slow: the long statistical ones, and the variants without a turn)
 #   make truth   every kernel against exact targets; writes docs/truth.md
 
 PYTHON ?= python3

@@ -1,6 +1,10 @@
-"""What all tests share: checked annotations, and on request checked keys and double precision."""
+"""What all tests share: checked annotations, on request checked keys and double precision, and
+variants that take turns."""
 
+import os
+from collections import defaultdict
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import jax
 import jaxtyping
@@ -32,3 +36,22 @@ def float64() -> Iterator[None]:
     """Double precision for the length of a test."""
     with jax.enable_x64(True):
         yield
+
+
+os.environ.setdefault("CREDENCE_TEST_DAY", str(datetime.now(UTC).toordinal()))
+"""Which variants have their turn; workers inherit it, so that all collect the same at midnight."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test marked `rotates(days)` every variant runs once in so many days; else it is slow."""
+    day = int(os.environ["CREDENCE_TEST_DAY"])
+    variants: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("rotates") and not item.get_closest_marker("slow"):
+            variants[item.nodeid.split("[")[0]].append(item)
+    for found in variants.values():
+        for index, item in enumerate(found):
+            days = min(item.get_closest_marker("rotates").args[0], len(found))
+            if index % days != day % days:
+                item.add_marker("slow")

@@ -27,7 +27,7 @@ from .laws import (
 )
 from .targets import GaussianTarget, correlated, gaussian_log_density, standard
 
-pytestmark = pytest.mark.usefixtures("float64")
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
 CHAINS = [
     ula_chain,

@@ -30,7 +30,7 @@ from .two_state import (
     stationary_law,
 )
 
-pytestmark = pytest.mark.usefixtures("float64")
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
 NUM_CLOUDS, NUM_STEPS = 4000, 50
 BG = {2: 0.39922, 5: 0.55203, 20: 0.66924}

@@ -34,7 +34,7 @@ from .widths import (
     with_error,
 )
 
-pytestmark = pytest.mark.usefixtures("float64")
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
 NUM_CHAINS, NUM_JUMPS, LARGEST = 6000, 12, 16
 TARGET = network_target()

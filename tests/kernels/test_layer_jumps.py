@@ -37,7 +37,7 @@ from .widths import (
     prior_scores,
 )
 
-pytestmark = pytest.mark.usefixtures("float64")
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
 FAST = ("collapsed_layer",)
 BY_MOVE = [

@@ -18,7 +18,7 @@ from credence.posterior import Data
 
 from .targets import GaussianTarget, correlated, gaussian_log_density, standard
 
-pytestmark = pytest.mark.usefixtures("float64")
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
 NUM_CHAINS = 128
 

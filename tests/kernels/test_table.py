@@ -33,7 +33,7 @@ from credence.posterior import Data, LogDensity
 
 from .targets import GaussianTarget, correlated, gaussian_log_density, standard, z_scores
 
-pytestmark = pytest.mark.usefixtures("float64")
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
 
 class Row(NamedTuple):

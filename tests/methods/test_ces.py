@@ -47,6 +47,8 @@ from credence.run import Driver
 
 from .test_hamiltonian import chain_z, moment_z, weights
 
+pytestmark = pytest.mark.rotates(3)
+
 PROBLEM = linear_regression()
 SETTINGS: dict[str, Any] = {
     "num_chains": 64,

@@ -23,6 +23,8 @@ from credence.methods.pcn import PCN
 from credence.models import MLP, Gaussian, Normal
 from credence.posterior import Posterior
 
+pytestmark = pytest.mark.rotates(3)
+
 SETTINGS: dict[str, Any] = {
     "num_chains": 64,
     "num_draws": 250,

@@ -25,6 +25,8 @@ from credence.progress import Line, NoProgress
 
 from .test_hamiltonian import chain_z, moment_z, weights
 
+pytestmark = pytest.mark.rotates(3)
+
 PROBLEM = linear_regression()
 SIZES = {"num_particles": 1000, "num_runs": 40}
 SMALL = {"num_particles": 250, "num_runs": 20}

@@ -26,6 +26,8 @@ from credence.posterior import Posterior
 
 from .test_hamiltonian import chain_z, weights
 
+pytestmark = pytest.mark.rotates(3)
+
 SETTINGS: dict[str, Any] = {
     "num_chains": 64,
     "num_draws": 300,

@@ -24,6 +24,8 @@ from credence.methods.schedules import cosine_decay
 from credence.methods.variational import Variational
 from credence.run import Driver
 
+pytestmark = pytest.mark.rotates(3)
+
 PROBLEM = linear_regression()
 SHORT = Training(max_epochs=100)
 

@@ -15,6 +15,8 @@ from credence.models import chunks
 from credence.models.chunks import chunk_size, chunked
 from credence.models.dense import Layer, mlp
 
+pytestmark = pytest.mark.rotates(3)
+
 WIDTHS = (3, 5, 1)
 NUM_WEIGHTS = 26
 
