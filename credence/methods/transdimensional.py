@@ -35,7 +35,7 @@ from credence.methods.chains import Chains
 from credence.methods.tuning import Memory, first_window_adaptation, tuned
 from credence.models import MLP, Gaussian, HierarchicalGamma, LeadingInputs, TraceClass
 from credence.models.likelihoods import Normal
-from credence.models.priors import normal_sample, require_positive, require_whole
+from credence.models.priors import normal_sample, require_positive
 from credence.models.units import (
     activity,
     count_active,
@@ -114,15 +114,13 @@ class Transdimensional(Chains):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_whole(
+        require_positive(
             num_jumps=self.num_jumps,
             num_starts=self.num_starts,
             max_doublings=self.max_doublings,
             max_integration_steps=self.max_integration_steps,
             num_temperatures=self.num_temperatures,
             num_integration_steps=self.num_integration_steps,
-        )
-        require_positive(
             trajectory_length=self.trajectory_length,
             split_std=self.split_std,
             identity_std=self.identity_std,
@@ -154,7 +152,7 @@ class Transdimensional(Chains):
                 f"say, or leave it out for a uniform one."
             )
         if limit is not None:
-            require_whole(**{largest: limit})
+            require_positive(**{largest: limit})
             law.log_probs(limit)  # may refuse an empty support
 
     def run(

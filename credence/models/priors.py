@@ -16,7 +16,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import gamma, norm
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -252,11 +251,3 @@ def require_positive(**values: float) -> None:
     for name, value in values.items():
         if not value > 0:
             raise InputError(f"{name} must be > 0, got {value}.")
-
-
-def require_whole(**values: Any) -> None:
-    """Refuse what is not a whole number >= 1, naming the first."""
-    for name, value in values.items():
-        is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not is_whole or value < 1:
-            raise InputError(f"{name} must be a whole number >= 1, got {value!r}.")
