@@ -14,16 +14,20 @@ from credence.models import (
     HierarchicalGamma,
     NoisyArgmax,
     Normal,
+    ResNet,
     StudentT,
     TraceClass,
 )
 from credence.models.linearized import Linearized
 from credence.models.spec import from_spec, network_from_spec, to_spec
+from credence.models.variable_depth import VariableDepthMLP
 from credence.models.wrappers import LeadingInputs, PerAction
 
 PARTS = [
     MLP(3, hidden=(7, 5), activation="relu"),
     MLP(1, hidden=()),
+    VariableDepthMLP(1, hidden=(4, 4)),
+    ResNet(3, 4, (1, 2), norm="group"),
     Linearized(MLP(2, hidden=(3,))),
     LeadingInputs(MLP(2, hidden=(3,)), 4),
     PerAction(LeadingInputs(MLP(1), 2)),
