@@ -39,6 +39,7 @@ def test_never_fewer_than_a_level_needs() -> None:
     assert allocation.usual(20, [10, 20]) == (20, 20)
 
 
+@pytest.mark.slow
 def test_a_pilot_finds_the_variance_of_every_increment() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20, 2))

@@ -287,6 +287,7 @@ def near(posterior: Posterior, num_draws: int = 60) -> tuple[Points, Data]:
 
 @pytest.mark.usefixtures("float64")
 class TestEmulators:
+    @pytest.mark.slow
     def test_series_has_value_gradient_and_curvature_of_all_rows(self) -> None:
         posterior = regression()
         points, data = near(posterior)

@@ -13,6 +13,8 @@ from credence.models import MLP, Gaussian, Normal
 from credence.posterior import Data, Posterior
 from credence.run import Driver
 
+pytestmark = pytest.mark.rotates(3)
+
 PROBLEM = linear_regression()
 LONG = Training(max_epochs=4000, validation_fraction=0.0, patience=20)
 

@@ -42,6 +42,8 @@ from credence.posterior import Posterior
 from .test_hamiltonian import chain_z
 from .test_smc import AfterBlocks, Stop, assert_same
 
+pytestmark = pytest.mark.rotates(3)
+
 ALPHA, NOISE_STD, NUM_FEATURES = 1.25, 0.5, (4, 8, 16, 32)
 RNG = np.random.default_rng(5)
 FREQUENCIES, PHASES = 3 * RNG.normal(size=32), RNG.uniform(0, 2 * np.pi, size=32)

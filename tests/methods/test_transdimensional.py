@@ -20,6 +20,8 @@ from credence.models.units import count_active
 from credence.models.width_priors import DepthPrior, WidthPrior
 from credence.posterior import Posterior
 
+pytestmark = pytest.mark.rotates(3)
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))
 Y = np.sin(2 * X[:, 0]) + 0.3 * RNG.normal(size=30)
