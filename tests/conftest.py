@@ -1,10 +1,13 @@
-"""What all tests share: checked annotations, on request checked keys and double precision, and
-variants that take turns."""
+"""What all tests share: checked annotations, on request checked keys, double precision and
+a command line, and variants that take turns."""
 
+import gc
 import os
+import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import jax
 import jaxtyping
@@ -31,11 +34,50 @@ def checked_keys() -> Iterator[None]:
         yield
 
 
+MOST_MAPS = 20_000
+"""Of memory; a process may have 65,530 on Linux, and the compiler dies at more."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_programs() -> Iterator[None]:
+    """Compiled programs are forgotten before a worker has too many of them."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
+
+
 @pytest.fixture
 def float64() -> Iterator[None]:
     """Double precision for the length of a test."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """A command line inside the test process, where JAX is set up already.
+
+    run("fit", ...) -> (status, standard output, standard error).
+    """
+    from credence import cli, environment
+
+    monkeypatch.setattr(environment, "configure", lambda: None)
+
+    def call(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["credence", *map(str, words)])
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            status = int(end.code or 0)
+        out, err = capsys.readouterr()
+        return status, out, " ".join(err.split())
+
+    return call
 
 
 os.environ.setdefault("CREDENCE_TEST_DAY", str(datetime.now(UTC).toordinal()))

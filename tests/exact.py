@@ -1,11 +1,12 @@
 """Bayesian linear regression in closed form, and comparison of draws with exact values."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from scipy.stats import multivariate_normal
 
+from credence.ensemble import Ensemble
 from credence.models import MLP, Gaussian, Normal
 from credence.posterior import Posterior
 
@@ -74,6 +75,23 @@ def with_ones(x: Float[np.ndarray, "point feature"]) -> Float[np.ndarray, "point
     return np.column_stack([x, np.ones(len(x))])
 
 
+def weights(ensemble: Ensemble) -> Float[np.ndarray, "chain draw weight"]:
+    """Kernel and bias of a network without hidden layers."""
+    (layer,) = ensemble.params.network
+    return np.concatenate([layer.kernel[..., 0], layer.bias], axis=-1).astype(float)
+
+
+def member_weights(ensemble: Ensemble) -> Float[np.ndarray, "draw weight"]:
+    """Those of the members of an ensemble that has no chains."""
+    return weights(ensemble)[0]
+
+
+def z_scores(draws: Any, exact: Any) -> np.ndarray:
+    """|z| of the mean of independent draws (draw, ...)."""
+    draws = np.asarray(draws, float)
+    return np.abs(draws.mean(axis=0) - exact) / (draws.std(axis=0, ddof=1) / len(draws) ** 0.5)
+
+
 def assert_mean(draws: np.ndarray, exact: float | np.ndarray, resolution: float) -> None:
     """Independent draws (draw, ...) have the exact mean, and are enough to tell `resolution`.
 
@@ -82,5 +100,5 @@ def assert_mean(draws: np.ndarray, exact: float | np.ndarray, resolution: float)
     draws = np.asarray(draws, float)
     error = draws.std(axis=0, ddof=1) / len(draws) ** 0.5
     assert np.all(error < resolution), f"too noisy to tell ({error.max():.2g}): draw more"
-    deviation = np.abs(draws.mean(axis=0) - exact) / error
+    deviation = z_scores(draws, exact)
     assert np.all(deviation < 5), f"{deviation.max():.1f} standard errors off"

@@ -11,7 +11,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import credence
-from credence import cli, environment
+from credence import environment
 
 QUICK = ["--hidden", "4", "--num-draws", "60", "--method", "hmc"]
 
@@ -25,23 +25,6 @@ pytestmark = pytest.mark.filterwarnings(
 def _same_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands run inside the test process, where JAX is set up already."""
     monkeypatch.setattr(environment, "configure", lambda: None)
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """run("fit", ...) -> (status, standard output, standard error)."""
-
-    def call(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["credence", *map(str, words)])
-        status = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            status = int(end.code or 0)
-        out, err = capsys.readouterr()
-        return status, out, " ".join(err.split())
-
-    return call
 
 
 def houses(num_rows: int = 60) -> pd.DataFrame:

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from stops import AfterBlocks, Stop
 
 from credence.blocks import chain_devices
 from credence.clock import CompileClock
@@ -136,36 +137,6 @@ def uninterrupted() -> dict[str, PhaseResult]:
     return run()
 
 
-class AfterBlocks(NoProgress):
-    """Does something when so many blocks of the run are done."""
-
-    def __init__(self, num_blocks: int, action: Any) -> None:
-        self.left, self.action = num_blocks, action
-        self.said: list[str] = []
-
-    def phase(self, name: str, num_draws: int, done: int = 0) -> Line:
-        owner = self
-
-        class Counting(Line):
-            def advance(self, num_draws: int) -> None:
-                owner.left -= 1
-                if owner.left == 0:
-                    owner.action()
-
-        return Counting()
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
-
-
-class Crash(Exception):
-    """What a test throws into a run."""
-
-
-def crash() -> None:
-    raise Crash
-
-
 def press_ctrl_c() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
@@ -181,8 +152,8 @@ def test_a_folder_does_not_change_the_draws(uninterrupted, tmp_path):
 
 @pytest.mark.parametrize("num_blocks", [1, 4, 6, 7, 9, 12])
 def test_a_crashed_run_resumes_bit_for_bit(uninterrupted, tmp_path, num_blocks):
-    with pytest.raises(Crash):
-        run(tmp_path, AfterBlocks(num_blocks, crash))
+    with pytest.raises(Stop):
+        run(tmp_path, AfterBlocks(num_blocks))
     assert_same(run(tmp_path), uninterrupted)
 
 
@@ -191,8 +162,8 @@ def test_a_crash_between_any_two_files_resumes_bit_for_bit(
     uninterrupted, tmp_path, monkeypatch, num_files
 ):
     """Files alternate: block, state, block, state."""
-    fail_savez_after(num_files, Crash(), monkeypatch)
-    with pytest.raises(Crash):
+    fail_savez_after(num_files, Stop(), monkeypatch)
+    with pytest.raises(Stop):
         run(tmp_path)
     monkeypatch.undo()
     assert_same(run(tmp_path), uninterrupted)
@@ -224,8 +195,8 @@ def fail_savez_after(num_files: int, error: Exception, monkeypatch: pytest.Monke
 
 def test_what_a_kill_leaves_behind_is_ignored(uninterrupted, tmp_path):
     """Half a temporary file, and half a block that no state knows of."""
-    with pytest.raises(Crash):
-        run(tmp_path, AfterBlocks(9, crash))
+    with pytest.raises(Stop):
+        run(tmp_path, AfterBlocks(9))
     (tmp_path / "01-sample" / ".block-00003.npz.123.part").write_bytes(b"PK half")
     (tmp_path / "01-sample" / "block-00003.npz").write_bytes(b"PK half")
     assert_same(run(tmp_path), uninterrupted)
@@ -574,8 +545,8 @@ def test_the_number_of_devices_does_not_change_the_draws(tmp_path, what):
 
 
 def test_a_run_begun_on_one_device_ends_on_two(uninterrupted, tmp_path):
-    with pytest.raises(Crash):
-        run(tmp_path / "run", AfterBlocks(9, crash))
+    with pytest.raises(Stop):
+        run(tmp_path / "run", AfterBlocks(9))
     out = tmp_path / "draws.npy"
     draws = finish(start("walk", tmp_path / "run", out, 2), out)
     np.testing.assert_array_equal(draws, uninterrupted["sample"].draws)

@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 import traceback
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +125,7 @@ def build_method(cell: CellSpec) -> "Method":
             + did_you_mean(cell.method, methods)
         )
     chosen = methods[cell.method]
-    known = chosen.__dataclass_fields__
+    known = [each.name for each in fields(chosen)]
     for name in cell.settings:
         if name not in known:
             raise InputError(

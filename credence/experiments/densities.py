@@ -6,11 +6,10 @@ Beside them the unadjusted Langevin algorithm, and jumps to partners drawn afres
 gradient. Squared maximum mean discrepancy from the exact law, per iteration and per gradient.
 """
 
-import json
 import time
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-import credence
 from credence.blocks import chain_devices, init_states, run_block, spread
-from credence.checkpoint import write_text
 from credence.diagnostics.discrepancy import inverse_multiquadric_kernel, mmd2
 from credence.experiments.plane_densities import (
     Density,
@@ -33,12 +30,12 @@ from credence.experiments.plane_densities import (
 )
 from credence.experiments.runner import NoWatch, write_results
 from credence.experiments.specs import check_size, chosen
+from credence.experiments.study_folder import claimed, heading, kept
 from credence.kernels.auxiliary import MIXTURE, gaussian
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.interacting import interacting
 from credence.kernels.mala import mala
 from credence.kernels.ula import ula
-from credence.runs.folder import require_usable
 
 ABOUT = "densities.json"
 STEP = 1e-3
@@ -192,28 +189,23 @@ def run(
     """
     from credence.experiments.densities_page import render
 
-    watch, folder = watch or NoWatch(), Path(out)
+    watch = watch or NoWatch()
     check_size(size)
     wanted = chosen("problem", problems, {target.name: 0 for target in study.targets})
-    require_usable(folder, ABOUT)
-    write_text(folder / ABOUT, json.dumps({"name": study.name, "size": size, "seed": seed}))
+    folder = claimed(out, ABOUT, study, size=size, seed=seed)
     effort, rows = study.efforts[size], []
     for target in study.targets:
         if target.name not in wanted:
             continue
         for sampler in study.samplers:
-            kept = [
+            runs = [
                 _kept(folder, target, sampler, effort, each)
                 for each in range(seed, seed + effort.seeds)
             ]
-            rows.append(_row(target, sampler, effort, kept))
+            rows.append(_row(target, sampler, effort, runs))
             watch.say(f"{target.name}, {sampler.label}: MMD² {rows[-1]['mmd2']:.5f}")
     summary = {
-        "experiment": study.name,
-        "description": study.description,
-        "source": study.source,
-        "size": size,
-        "seed": seed,
+        **heading(study, size=size, seed=seed),
         "particles": effort.particles,
         "iterations": effort.iterations,
         "seeds": effort.seeds,
@@ -237,14 +229,8 @@ def _kept(
     folder: Path, target: Target, sampler: Sampler, effort: Effort, seed: int
 ) -> dict[str, Any]:
     """A run, read if it is there."""
-    name = f"{target} {sampler} {effort} {seed} {credence.__version__}"
-    path = folder / "runs" / f"{zlib.crc32(name.encode()):08x}.json"
-    if path.exists():
-        return json.loads(path.read_text(encoding="utf-8"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    found = measured(target, sampler, effort, seed)
-    write_text(path, json.dumps(found))
-    return found
+    compute = partial(measured, target, sampler, effort, seed)
+    return kept(folder / "runs", f"{target} {sampler} {effort} {seed}", compute)
 
 
 def measured(target: Target, sampler: Sampler, effort: Effort, seed: int) -> dict[str, Any]:

@@ -26,8 +26,8 @@ from credence.errors import InputError
 from credence.experiments.contenders import Contender, Effort, Job, Study
 from credence.experiments.programs import execute
 from credence.experiments.runner import NoWatch, write_results
+from credence.experiments.study_folder import claimed
 from credence.experiments.width_problems import WidthProblem
-from credence.runs.folder import require_usable
 
 ABOUT = "study.json"
 FEWEST = 20
@@ -56,11 +56,9 @@ def run(
     from credence.experiments.error_cost_page import render
     from credence.experiments.error_cost_results import summarise
 
-    watch, effort, folder = watch or NoWatch(), study.effort(size), Path(out)
+    watch, effort = watch or NoWatch(), study.effort(size)
     chosen = [replace(problem, **effort.problem) for problem in study.only(problems)]
-    require_usable(folder, ABOUT)
-    about = {"name": study.name, "size": size, "seed": seed, "effort": asdict(effort)}
-    write_text(folder / ABOUT, json.dumps(about, indent=2))
+    folder = claimed(out, ABOUT, study, size=size, seed=seed, effort=asdict(effort))
     found = {}
     for problem in chosen:
         limited = effort.within(study.limits.get(problem.name))

@@ -18,6 +18,7 @@ from credence.experiments.envelope import (
     slope,
     theory,
 )
+from credence.experiments.study_folder import heading
 from credence.experiments.width_problems import SOURCES, WidthProblem
 
 MEASURES = {
@@ -42,11 +43,7 @@ def summarise(
     problems = [_problem(outcomes, effort, study) for outcomes in found.values()]
     return finite(
         {
-            "experiment": study.name,
-            "description": study.description,
-            "source": study.source,
-            "size": size,
-            "seed": seed,
+            **heading(study, size=size, seed=seed),
             "replicates": effort.replicates,
             "measures": MEASURES,
             "problems": problems,

@@ -6,9 +6,8 @@ from credence.diagnostics.cost import PHASES
 from credence.experiments import charts, verdict
 from credence.experiments.results import COLUMNS, DOUBT
 from credence.report.markup import Html, element, join
-from credence.report.page import WORDS, document
+from credence.report.page import document, verdict_block
 from credence.report.parts import columns, figure, key, masthead, section, settings, table
-from credence.report.verdict import Level
 from credence.report.wording import count, duration, number, percent
 
 Problem = dict[str, Any]
@@ -87,26 +86,9 @@ def _verdict(summary: dict[str, Any]) -> Html:
         "Standard errors are of paired differences over the test rows; another split or seed may "
         "change the order. Effective draws and speed-ups count converged chains only."
     )
-    items = (_item(*finding) for finding in verdict.findings(summary))
-    return element(
-        "div",
-        element("p", word, class_="word"),
-        element("p", headline, class_="headline"),
-        element("ul", *items, class_="checks"),
-        element("p", caveat, class_="small"),
-        class_=f"verdict {WORDS[level][1]}",
-    )
-
-
-def _item(level: Level, subject: str, sentence: str) -> Html:
-    word, class_, mark = WORDS[level]
-    return element(
-        "li",
-        element("span", mark, class_="mark", role="img", aria_label=word),
-        element("span", subject.replace("_", " "), class_="subject"),
-        element("span", sentence, class_="sentence"),
-        class_=class_,
-    )
+    found = verdict.findings(summary)
+    checks = (each._replace(subject=each.subject.replace("_", " ")) for each in found)
+    return verdict_block(level, word, headline, checks, caveat)
 
 
 def _problem(problem: Problem, index: int, summary: dict[str, Any]) -> Html:

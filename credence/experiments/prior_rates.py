@@ -10,8 +10,6 @@ layers makes E f^2 fall as width^-1 too, and the increment relative to the outpu
 With variance 1 / fan-in, whose outputs have a limit in law, it does not shrink at all.
 """
 
-import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,15 +20,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import credence
-from credence.checkpoint import write_text
 from credence.experiments.runner import NoWatch, write_results
 from credence.experiments.specs import check_size, chosen
+from credence.experiments.study_folder import claimed, digest, heading, kept
 from credence.models import MLP, Gaussian, TraceClass
 from credence.models.increments import exact_second_moment, prior_increments, second_moment
 from credence.models.networks import Network
 from credence.models.priors import GaussianPrior
-from credence.runs.folder import require_usable
 
 ABOUT = "rates.json"
 INPUT = 2.0
@@ -103,22 +99,17 @@ def run(
     """
     from credence.experiments.prior_rates_page import render
 
-    watch, folder = watch or NoWatch(), Path(out)
+    watch = watch or NoWatch()
     check_size(size)
     panels = chosen("problem", problems, dict.fromkeys(curve.panel for curve in study.curves))
-    require_usable(folder, ABOUT)
-    write_text(folder / ABOUT, json.dumps({"name": study.name, "size": size, "seed": seed}))
+    folder = claimed(out, ABOUT, study, size=size, seed=seed)
     rows = []
     for curve in study.curves:
         if curve.panel in panels:
             rows.append(resolved(_kept(study, curve, folder, size, seed)))
             watch.say(f"{curve.panel}, {curve.name}: slope {rows[-1]['slope']:.2f}")
     summary = {
-        "experiment": study.name,
-        "description": study.description,
-        "source": study.source,
-        "size": size,
-        "seed": seed,
+        **heading(study, size=size, seed=seed),
         "draws": study.draws[size],
         "curves": rows,
     }
@@ -129,15 +120,13 @@ def run(
 def _kept(study: RateStudy, curve: Curve, folder: Path, size: str, seed: int) -> dict[str, Any]:
     """A curve, read if it is there."""
     level, draws = study.levels[size][curve.depth - 1], study.draws[size]
-    name = f"{curve.panel} {curve.name} {level} {draws} {seed} {credence.__version__}"
-    path = folder / "curves" / f"{zlib.crc32(name.encode()):08x}.json"
-    if path.exists():
-        return json.loads(path.read_text(encoding="utf-8"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(name.encode()))
-    found = measured(key, curve, level, draws, study.num_inputs)
-    write_text(path, json.dumps(found))
-    return found
+    name = f"{curve.panel} {curve.name} {level} {draws} {seed}"
+
+    def compute() -> dict[str, Any]:
+        key = jax.random.fold_in(jax.random.key(seed), digest(name))
+        return measured(key, curve, level, draws, study.num_inputs)
+
+    return kept(folder / "curves", name, compute)
 
 
 def measured(key: jax.Array, curve: Curve, level: int, draws: int, inputs: int) -> dict[str, Any]:
@@ -163,12 +152,12 @@ def resolved(row: dict[str, Any]) -> dict[str, Any]:
     means = np.array(row["means"])
     lost = np.flatnonzero(means < ROUNDING**2 * means[0])
     end = int(lost[0]) if lost.size else len(means)
-    kept = {
+    clear = {
         name: None if row[name] is None else row[name][:end]
         for name in ("widths", "means", "errors", "exact")
     }
-    slope, error = fitted_slope(*(np.array(kept[k]) for k in ("widths", "means", "errors")))
-    return {**row, **kept, "slope": slope, "slope_error": error}
+    slope, error = fitted_slope(*(np.array(clear[k]) for k in ("widths", "means", "errors")))
+    return {**row, **clear, "slope": slope, "slope_error": error}
 
 
 def exact(curve: Curve, networks: tuple[MLP, ...], x: np.ndarray) -> list[float] | None:

@@ -10,6 +10,7 @@ from credence.diagnostics.convergence import Convergence
 from credence.diagnostics.cost import Cost, ess_per_second, format_speed_up, speed_up
 from credence.experiments.seeds import merged
 from credence.experiments.specs import Experiment, Outcome, Problem, to_json
+from credence.experiments.study_folder import heading
 
 COLUMNS = {
     "regression": ("rmse", "mse", "nll", "crps", "coverage_95", "coverage_95_credible"),
@@ -49,11 +50,7 @@ def summarise(
     verdicts = [row["converged"] for row in rows if row["converged"] is not None]
     failed = [f"{r['problem']}: {r['label']}" for r in rows if r["status"] == "failed"]
     return {
-        "experiment": experiment.name,
-        "description": experiment.description,
-        "source": experiment.source,
-        "size": size,
-        "seed": seed,
+        **heading(experiment, size=size, seed=seed),
         "num_seeds": max((row.get("num_seeds", 1) for row in rows), default=1),
         "n_jobs": n_jobs,
         "baseline": experiment.baseline,

@@ -8,7 +8,8 @@ a problem in about ten minutes; the page says so.
 from dataclasses import replace
 from typing import Any
 
-from credence.experiments.architectures import BOSTON, DIGITS, XOR, ArchitectureStudy
+from credence.experiments.architectures import ArchitectureStudy
+from credence.experiments.catalogue_architectures import BOSTON, DIGITS, THREE_WAYS, XOR
 from credence.experiments.contenders import Effort, Study
 from credence.experiments.densities import DENSITIES, DensityStudy
 from credence.experiments.prior_rates import RateStudy, curves
@@ -255,5 +256,6 @@ STUDIES: dict[str, Study | RateStudy | DensityStudy | ArchitectureStudy] = {
         XOR,
         DIGITS,
         BOSTON,
+        THREE_WAYS,
     )
 }

@@ -74,9 +74,24 @@ class Recipe:
         return self.build(self.log_density, **settings, **dict(self.static), **meeting)
 
 
-def either(condition: Bool[Array, ""], yes: Any, no: Any) -> Any:
+def either(condition: Bool[Array, ""] | bool, yes: Any, no: Any) -> Any:
     """The one or the other of two states, leaf by leaf."""
     return jax.tree.map(lambda yes, no: jnp.where(condition, yes, no), yes, no)
+
+
+def metropolis(
+    key: PRNGKeyArray, log_ratio: Float[Array, ""], is_possible: Bool[Array, ""]
+) -> tuple[Float[Array, ""], Bool[Array, ""]]:
+    """Metropolis's test.
+
+    Args:
+        log_ratio: log of the ratio R, in nats.
+        is_possible: False refuses, whatever the ratio: where it is not finite, or out of range.
+    Returns:
+        The acceptance rate min(1, R), and whether it is accepted.
+    """
+    acceptance_rate = jnp.where(is_possible, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
+    return acceptance_rate, jax.random.uniform(key) < acceptance_rate
 
 
 def check_step_size(step_size: float | Float[Array, ""]) -> None:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.kernels.base import Kernel, Settings, either
+from credence.kernels.base import Kernel, Settings, either, metropolis
 from credence.posterior import Data, LogDensity, Position
 
 Surrogate = Callable[[Position, Any], Float[Array, ""]]
@@ -86,8 +86,7 @@ def delayed_acceptance(
         before, after = moved.start.log_density, moved.end.log_density
         log_ratio = new.log_density - state.log_density - (after - before)
         is_finite = jnp.isfinite(log_ratio)
-        acceptance_rate = jnp.where(is_finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
-        is_accepted = jax.random.uniform(key_accept) < acceptance_rate
+        acceptance_rate, is_accepted = metropolis(key_accept, log_ratio, is_finite)
         kept = either(is_accepted, new, state)
         return kept, DelayedInfo(
             acceptance_rate,

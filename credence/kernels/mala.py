@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.kernels.base import Kernel, Scalar, check_step_size, either
+from credence.kernels.base import Kernel, Scalar, check_step_size, either, metropolis
 from credence.posterior import Data, LogDensity, Position
 
 
@@ -63,8 +63,7 @@ def mala(
             + 0.5 * jnp.sum((noise - noise_back) * (noise + noise_back))
         )
         is_finite = jnp.isfinite(log_ratio) & jnp.all(jnp.isfinite(new.gradient))
-        acceptance_rate = jnp.where(is_finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
-        is_accepted = jax.random.uniform(key_accept) < acceptance_rate
+        acceptance_rate, is_accepted = metropolis(key_accept, log_ratio, is_finite)
         kept = either(is_accepted, new, state)
         return kept, MALAInfo(acceptance_rate, is_finite, jnp.ones((), jnp.int32))
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 from credence.errors import InputError
-from credence.kernels.base import Kernel, Scalar, check_step_size, either
+from credence.kernels.base import Kernel, Scalar, check_step_size, either, metropolis
 from credence.posterior import Data, LogDensity, Position
 
 GOLDEN = 2654435769
@@ -100,8 +100,7 @@ def adjusted_mclmc(
         end, kinetic_change = jax.lax.fori_loop(0, num_leapfrogs, leapfrog, (start, zero))
         energy_change = kinetic_change - (end.log_density - start.log_density)
         is_finite = jnp.isfinite(energy_change) & jnp.all(jnp.isfinite(end.gradient))
-        acceptance_rate = jnp.where(is_finite, jnp.exp(jnp.minimum(-energy_change, 0.0)), 0.0)
-        is_accepted = jax.random.uniform(key_accept) < acceptance_rate
+        acceptance_rate, is_accepted = metropolis(key_accept, -energy_change, is_finite)
         turned_back = start._replace(direction=-start.direction)
         new = either(is_accepted, end, turned_back)
         info = MicrocanonicalInfo(

@@ -9,7 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.errors import InputError
-from credence.kernels.base import Kernel, Scalar, either
+from credence.kernels.base import Kernel, Scalar, either, metropolis
 from credence.posterior import Data, Position
 
 
@@ -74,8 +74,7 @@ def pcn(
         new = init(reference_mean + kept + step_size * reference_std * noise, data)
         log_ratio = log_r(new) - log_r(state)
         is_finite = jnp.isfinite(log_ratio)
-        acceptance_rate = jnp.where(is_finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
-        is_accepted = jax.random.uniform(key_accept) < acceptance_rate
+        acceptance_rate, is_accepted = metropolis(key_accept, log_ratio, is_finite)
         chosen = either(is_accepted, new, state)
         return chosen, PCNInfo(acceptance_rate, is_finite, jnp.ones((), jnp.int32))
 

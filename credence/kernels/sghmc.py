@@ -63,9 +63,7 @@ def sghmc(
         )
         new = SGHMCState(state.position + velocity, velocity)
         is_finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(new.position))
-        kept = jax.tree.map(
-            lambda a, b: jnp.where(is_finite, a, b), new, init(state.position, data)
-        )
+        kept = either(is_finite, new, init(state.position, data))
         return kept, LangevinInfo(is_finite, jnp.ones((), jnp.int32))
 
     return Kernel(init, step)
@@ -115,9 +113,7 @@ def scale_adapted_sghmc(
         key: PRNGKeyArray, state: AdaptiveState, data: Data
     ) -> tuple[AdaptiveState, LangevinInfo]:
         value, gradient = jax.value_and_grad(log_density)(state.position, data)
-        state_now = jax.tree.map(
-            lambda a, b: jnp.where(is_adapting, a, b), _remember(state, gradient), state
-        )
+        state_now = either(is_adapting, _remember(state, gradient), state)
         square = state_now.mean_square
         rate = step_size**2 / jnp.sqrt(square)
         velocity = kicked(key, state.velocity, gradient, rate, friction, square, temperature)

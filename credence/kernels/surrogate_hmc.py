@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.kernels.base import Kernel, Scalar, check_step_size, either
+from credence.kernels.base import Kernel, Scalar, check_step_size, either, metropolis
 from credence.posterior import Data, LogDensity, Position
 
 SurrogateGradient = Callable[[Position, Any], Position]
@@ -94,8 +94,7 @@ def surrogate_hmc(
         kinetic = 0.5 * inverse_mass * (momentum - end_momentum) * (momentum + end_momentum)
         log_ratio = new.log_density - state.log_density + jnp.sum(kinetic)
         is_finite = jnp.isfinite(log_ratio)
-        acceptance_rate = jnp.where(is_finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
-        is_accepted = jax.random.uniform(key_accept) < acceptance_rate
+        acceptance_rate, is_accepted = metropolis(key_accept, log_ratio, is_finite)
         kept = either(is_accepted, new, state)
         return kept, SurrogateHMCInfo(acceptance_rate, is_finite, jnp.ones((), jnp.int32))
 

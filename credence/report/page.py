@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 
 from credence.report import sections_classification, sections_regression
@@ -48,7 +48,7 @@ def render(report: ReportData) -> str:
     main = element(
         "main",
         _header(report),
-        _verdict_block(judged, report),
+        _verdict(judged),
         *_body(report, is_converged),
         *_architecture(report, is_converged),
         convergence_section(report.convergence),
@@ -96,19 +96,26 @@ def _header(report: ReportData) -> Html:
     return masthead(report.title, facts)
 
 
-def _verdict_block(judged: Verdict, report: ReportData) -> Html:
-    word, class_, _ = WORDS[judged.level]
+def _verdict(judged: Verdict) -> Html:
     caveat = (
         "The verdict holds for new rows that resemble the test rows. "
         "It says nothing about rows unlike any the model was trained on."
     )
+    word = WORDS[judged.level][0]
+    return verdict_block(judged.level, word, judged.headline, judged.checks, caveat)
+
+
+def verdict_block(
+    level: Level, word: str, headline: str, checks: Iterable[tuple[Level, str, str]], caveat: str
+) -> Html:
+    """What a page says first; a check is its level, what it is of, and a sentence."""
     return element(
         "div",
         element("p", word, class_="word"),
-        element("p", judged.headline, class_="headline"),
-        element("ul", *map(_check_item, judged.checks), class_="checks"),
+        element("p", headline, class_="headline"),
+        element("ul", *map(_check_item, checks), class_="checks"),
         element("p", caveat, class_="small"),
-        class_=f"verdict {class_}",
+        class_=f"verdict {WORDS[level][1]}",
     )
 
 

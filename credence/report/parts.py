@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import NamedTuple
 
-from credence.report.data import RowTable
+from credence.report.data import AnyTarget, RowTable, finite_rows
 from credence.report.markup import Html, element, escape, join, shorten
-from credence.report.wording import count, number
+from credence.report.wording import count, number, with_unit
 
 MIN_DRAWN = 5  # test rows; with fewer, a chart says nothing
 MAX_COLUMNS = 10  # of the user's table
@@ -94,6 +94,43 @@ def key_numbers(numbers: Sequence[KeyNumber]) -> Html:
         for item in numbers
     )
     return element("dl", *items, class_="numbers")
+
+
+def named_scores(
+    metrics: Mapping[str, object], scores: Mapping[str, tuple[str, str, str]]
+) -> list[KeyNumber]:
+    """Those of metrics.json that are there; a score has a title, a note and a unit."""
+    return [
+        KeyNumber(with_unit(metrics[name], unit), title, note)
+        for name, (title, note, unit) in scores.items()
+        if name in metrics
+    ]
+
+
+def target_chapters(
+    whole: AnyTarget,
+    prefix: str,
+    drawn: Sequence[Callable[[AnyTarget, str], Html]],
+    least_sure: Callable[[AnyTarget], Html],
+    *,
+    is_converged: bool,
+) -> list[Html]:
+    """The sections of one target: predictions, calibration, uncertainty, rows least sure of.
+
+    Args:
+        prefix: keeps ids apart.
+        drawn: the first three, of the rows with finite predictions; next to none are not drawn.
+        least_sure: the last, of all rows.
+    """
+    target = finite_rows(whole)
+    titles = ("Predictions against truth", "Calibration", "Where the uncertainty comes from")
+    if len(target.y) < MIN_DRAWN:
+        built = [(titles[0], too_few(len(target.y)))]
+    else:
+        built = [(title, draw(target, prefix)) for title, draw in zip(titles, drawn, strict=True)]
+    if whole.least_sure is not None and whole.least_sure.index:
+        built.append(("The rows it is least sure of", least_sure(whole)))
+    return [section(title, body, is_converged=is_converged) for title, body in built]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], class_: str | None = None) -> Html:

@@ -12,19 +12,19 @@ from credence.report import readings
 from credence.report.data import ClassificationTarget, finite_rows
 from credence.report.markup import Html, element, join, shorten
 from credence.report.parts import (
-    MIN_DRAWN,
     Column,
     KeyNumber,
     figure,
     key,
     key_numbers,
+    named_scores,
     pair,
     row_table,
     section,
     table,
-    too_few,
+    target_chapters,
 )
-from credence.report.wording import count, number, percent, with_unit
+from credence.report.wording import count, number, percent
 
 MAX_LABELS = 10  # in the confusion matrix; above, the commonest mistakes are listed
 MAX_MISTAKES = 12
@@ -42,28 +42,14 @@ def numbers_section(
 ) -> Html:
     """Accuracy beside guessing, and the scores of metrics.json."""
     numbers = [_accuracy(finite_rows(target), len(targets) > 1) for target in targets]
-    numbers += [
-        KeyNumber(with_unit(metrics[name], unit), title, note)
-        for name, (title, note, unit) in SCORES.items()
-        if name in metrics
-    ]
+    numbers += named_scores(metrics, SCORES)
     return section("Key numbers", key_numbers(numbers), is_converged=is_converged)
 
 
 def target_sections(whole: ClassificationTarget, prefix: str, is_converged: bool) -> list[Html]:
     """Predictions, calibration, uncertainty, rows least sure of; `prefix` keeps ids apart."""
-    target = finite_rows(whole)
-    if len(target.y) < MIN_DRAWN:
-        built = [("Predictions against truth", too_few(len(target.y)))]
-    else:
-        built = [
-            ("Predictions against truth", _predictions(target, prefix)),
-            ("Calibration", _calibration(target, prefix)),
-            ("Where the uncertainty comes from", _uncertainty(target, prefix)),
-        ]
-    if whole.least_sure is not None and whole.least_sure.index:
-        built.append(("The rows it is least sure of", _least_sure(whole)))
-    return [section(title, body, is_converged=is_converged) for title, body in built]
+    drawn = (_predictions, _calibration, _uncertainty)
+    return target_chapters(whole, prefix, drawn, _least_sure, is_converged=is_converged)
 
 
 def _accuracy(target: ClassificationTarget, is_one_of_many: bool) -> KeyNumber:

@@ -12,17 +12,17 @@ from credence.report.data import RegressionTarget, finite_rows
 from credence.report.evidence import is_inside, skill_regression
 from credence.report.markup import Html, element
 from credence.report.parts import (
-    MIN_DRAWN,
     Column,
     KeyNumber,
     figure,
     key,
     key_numbers,
+    named_scores,
     pair,
     row_table,
     section,
     table,
-    too_few,
+    target_chapters,
 )
 from credence.report.wording import count, number, percent, times, with_unit
 
@@ -42,18 +42,8 @@ def numbers_section(
 
 def target_sections(whole: RegressionTarget, prefix: str, is_converged: bool) -> list[Html]:
     """Predictions, calibration, uncertainty, rows least sure of; `prefix` keeps ids apart."""
-    target = finite_rows(whole)
-    if len(target.y) < MIN_DRAWN:
-        built = [("Predictions against truth", too_few(len(target.y)))]
-    else:
-        built = [
-            ("Predictions against truth", _predictions(target, prefix)),
-            ("Calibration", _calibration(target, prefix)),
-            ("Where the uncertainty comes from", _uncertainty(target, prefix)),
-        ]
-    if whole.least_sure is not None and whole.least_sure.index:
-        built.append(("The rows it is least sure of", _least_sure(whole)))
-    return [section(title, body, is_converged=is_converged) for title, body in built]
+    drawn = (_predictions, _calibration, _uncertainty)
+    return target_chapters(whole, prefix, drawn, _least_sure, is_converged=is_converged)
 
 
 def _key_numbers(target: RegressionTarget, metrics: Mapping[str, object]) -> list[KeyNumber]:
@@ -89,11 +79,7 @@ def _scores(metrics: Mapping[str, object], unit: str) -> list[KeyNumber]:
         "crps": ("CRPS", "distance of prediction and truth, spread counted; lower is better", unit),
         "nll": ("NLL", "surprise at the truth, nats per row; lower is better", ""),
     }
-    return [
-        KeyNumber(with_unit(metrics[name], unit), title, note)
-        for name, (title, note, unit) in named.items()
-        if name in metrics
-    ]
+    return named_scores(metrics, named)
 
 
 def _predictions(target: RegressionTarget, prefix: str) -> Html:

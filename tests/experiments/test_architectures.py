@@ -1,19 +1,29 @@
 """Experiments D1 to D3: splits without leaks, and what is told of a run."""
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from data_folder import needs_data
+from scipy import stats
 
 from credence.diagnostics import architecture_posterior
 from credence.errors import InputError
-from credence.experiments import architectures
+from credence.experiments import architecture_ways, architectures
 from credence.experiments.architecture_data import boston, clouds, digits
-from credence.experiments.architectures import BOSTON, DIGITS, XOR, run
+from credence.experiments.architecture_ways import Ways, cross_validated, share_errors
+from credence.experiments.architectures import run
+from credence.experiments.architectures_page import three_ways
+from credence.experiments.catalogue_architectures import BOSTON, DIGITS, THREE_WAYS, XOR
+from credence.experiments.problem import Arrays
 from credence.experiments.studies import STUDIES
+from credence.models import MLP, Gaussian, Normal
 from credence.models.width_priors import DepthPrior
+from credence.posterior import Posterior
+from credence.preprocessing import TargetScaler
 
 
 def rows_of(x: np.ndarray) -> set[bytes]:
@@ -61,7 +71,7 @@ def test_methods_start_where_the_thesis_does() -> None:
     np.testing.assert_array_equal(np.bincount(depths)[1:], 2)
 
 
-def measured(problem: Any, effort: Any, seed: int) -> dict[str, Any]:
+def measured(problem: Any, effort: Any, ways: Any, seed: int) -> dict[str, Any]:
     """A run that nobody ran."""
     rng = np.random.default_rng(seed)
     depth = rng.integers(1, 4, size=(4, 100)).astype(float)
@@ -104,10 +114,86 @@ def test_page_and_results_and_going_on(tmp_path: Any, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("study", [XOR, BOSTON], ids=lambda study: study.name)
+@pytest.mark.parametrize(
+    "study",
+    [
+        pytest.param(XOR, id="xor"),
+        pytest.param(BOSTON, marks=needs_data, id="boston"),
+        pytest.param(THREE_WAYS, marks=needs_data, id="three_ways"),
+    ],
+)
 def test_a_small_run(study: Any, tmp_path: Any) -> None:
     name = study.problems[-1].name
     (row,) = run(study, tmp_path, size="smoke", problems=(name,))["architectures"]
     assert row["architecture"]["num_draws"] == 12
     assert 0 <= row["scores"]["across"] <= 1
+    assert (row["ways"] is not None) == (study is THREE_WAYS)
     assert DepthPrior() == study.problems[-1].method(study.efforts["smoke"]).depth_prior
+
+
+def test_shares_of_evidences_have_the_errors_of_simulation() -> None:
+    rng = np.random.default_rng(0)
+    log, errors = np.array([-1.0, 0.0, 0.3]), np.array([0.02, 0.05, 0.01])
+    shares = np.exp(log - np.logaddexp.reduce(log))
+    drawn = np.exp(log + errors * rng.normal(size=(100_000, 3)))
+    drawn /= drawn.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(share_errors(shares, errors), drawn.std(axis=0), rtol=0.03)
+
+
+def test_cross_validation_leaves_the_row_out() -> None:
+    """The predictive density of y = w x + noise, known exactly, without each row's fold."""
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(30, 1)), rng.normal(size=30)
+    arrays = Arrays(x, y, x, y, TargetScaler.fit(np.array([[-1.0], [1.0]])), ())
+    posterior = Posterior(MLP(1, ()), Gaussian(scaling="unit"), Normal(noise_std=0.5), (x, y))
+    ways = Ways((1,), num_particles=2000, num_runs=2, num_folds=5)
+    found = cross_validated(posterior, arrays, ways, seed=3)
+    folds = np.random.default_rng(3).permutation(30) % 5
+    design = np.hstack([x, np.ones((30, 1))])
+
+    def exact(row: int, known: np.ndarray) -> float:
+        covariance = np.linalg.inv(np.eye(2) + design[known].T @ design[known] / 0.25)
+        mean = covariance @ design[known].T @ y[known] / 0.25
+        variance = 0.25 + design[row] @ covariance @ design[row]
+        return float(-stats.norm.logpdf(y[row], design[row] @ mean, variance**0.5))
+
+    left_out = [exact(row, folds != folds[row]) for row in range(30)]
+    planted = [exact(row, np.ones(30, bool)) for row in range(30)]
+    np.testing.assert_allclose(found, left_out, atol=0.05)
+    assert np.abs(found - planted).max() > 0.15
+
+
+def test_sizes_that_no_draw_has_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a bound in place of an error, so that results can be written."""
+    x, y = np.ones((6, 1)), np.ones(6)
+    posterior = Posterior(MLP(1, (4,)), Gaussian(scaling="unit"), Normal(), (x, y))
+    problem = replace(XOR.problems[0], max_width=4)
+    width = np.random.default_rng(0).integers(3, 5, size=(4, 100)).astype(float)
+    found = architecture_posterior({"width": width, "width_1": width, "has_moved": width})
+    evidence = SimpleNamespace(nats=-1.0, standard_error=0.1)
+    run = SimpleNamespace(log_evidence=lambda: evidence)
+    monkeypatch.setattr(architecture_ways.SMC, "run", lambda *_: run)
+    monkeypatch.setattr(architecture_ways, "cross_validated", lambda *_: np.arange(6.0))
+    compared: Any = architectures._ways
+    ways = compared(problem, posterior, None, found, Ways((1, 2, 3, 4), 2, 2, 2), 0)
+    json.dumps(ways, allow_nan=False)
+    assert ways["jumps"][:2] == [0, 0]
+    assert 0 < ways["jumps_error"][0] < 0.1
+    np.testing.assert_allclose(ways["evidence"], 0.25)
+    assert "differ from them by at most" in str(three_ways(ways, "Hidden units", "ways"))
+
+
+def test_a_chart_shows_three_answers() -> None:
+    ways = {
+        "sizes": [1, 2, 4],
+        "jumps": [0.1, 0.3, 0.6],
+        "jumps_error": [0.01, 0.01, 0.02],
+        "evidence": [0.1, 0.28, 0.62],
+        "evidence_error": [0.01, 0.02, 0.02],
+        "nll": [0.5, 0.4, 0.41],
+        "nll_error": [0.05, 0.04, 0.04],
+    }
+    page = str(three_ways(ways, "Hidden units", "ways"))
+    assert page.count("<svg") == 1
+    assert "the jumps prefer 4" in page
+    assert "Cross-validation prefers 2; 4 is worse by 0.010 nats" in page

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 import samples
 
-from credence import cli, environment
 from credence.errors import InputError
 from credence.experiments import cell, compare, problem, runner
 from credence.experiments.specs import ModelSpec, Outcome, Rows, SimulatedSource, TableSource
@@ -213,24 +212,6 @@ def test_compare_gives_draws_to_those_that_have_them() -> None:
     experiment = compare("boston", "MEDV", ["map", "nuts"], num_draws=7, num_chains=2)
     assert experiment.baseline == "nuts"
     assert [m.settings for m in experiment.methods] == [{}, {"num_draws": 7, "num_chains": 2}]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """run("compare", ...) -> (status, standard output, standard error)."""
-    monkeypatch.setattr(environment, "configure", lambda: None)
-
-    def call(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["credence", *map(str, words)])
-        status = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            status = int(end.code or 0)
-        out, err = capsys.readouterr()
-        return status, out, " ".join(err.split())
-
-    return call
 
 
 def test_compare_in_processes_of_their_own(run, tmp_path: Path, monkeypatch) -> None:

@@ -14,6 +14,7 @@ from credence.errors import InputError
 from credence.kernels.gibbs import gibbs_precisions, with_gibbs
 from credence.kernels.mala import mala
 from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
+from credence.models.networks import Layer
 from credence.posterior import BayesianModel, Data, flat_log_density
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -112,3 +113,14 @@ def test_prior_without_precisions_is_refused():
     plain = BayesianModel(MLP(1), Gaussian(), Normal())
     with pytest.raises(InputError, match="hierarchical"):
         gibbs_precisions(flat_log_density(plain), model=plain)
+
+
+def test_whole_numbers_are_no_reason_to_round() -> None:
+    network, weights = (
+        MLP(1, (2,)),
+        (Layer(jnp.ones((1, 2)), jnp.ones(2)), Layer(jnp.ones((2, 1)), jnp.ones(1))),
+    )
+    found = HierarchicalGamma(1, 1).conditional(network, weights)
+    exact = HierarchicalGamma(1.0, 1.0).conditional(network, weights)
+    jax.tree.map(np.testing.assert_array_equal, found, exact)
+    np.testing.assert_allclose(found[0], [3.0, 2.5])

@@ -66,11 +66,26 @@ class TestTwoStates:
 
     @pytest.mark.parametrize("jump", ["bg", "ar"])
     @pytest.mark.parametrize("num", [2, 5, 20])
-    def test_finite_clouds_have_the_exact_law(self, jump: str, num: int) -> None:
-        law = stationary_law(num, jump)
-        z = mean_z(kernel(jump), num, law.mean), variance_z(kernel(jump), num, law.variance)
+    @pytest.mark.parametrize("synchronous", [False, True])
+    def test_finite_clouds_have_the_exact_law(self, jump: str, num: int, synchronous: bool) -> None:
+        law = stationary_law(num, jump, synchronous=synchronous)
+        built = kernel(jump, synchronous=synchronous)
+        z = mean_z(built, num, law.mean), variance_z(built, num, law.variance)
         print(f"{jump}, N = {num}: z of mean {z[0]:.1f}, of variance {z[1]:.1f}")
         assert max(map(abs, z)) < 4.5
+
+    @pytest.mark.parametrize("jump", ["bg", "ar"])
+    def test_one_coin_for_all_keeps_the_law_of_a_particle(self, jump: str) -> None:
+        """And raises the variance of a cloud, which tells the two apart."""
+        for num in (2, 5, 20):
+            one, each = (stationary_law(num, jump, synchronous=s) for s in (True, False))
+            np.testing.assert_allclose(one.mean, each.mean, rtol=1e-6)
+            assert one.variance > each.variance
+        z = variance_z(kernel(jump), 20, one.variance)
+        print(f"{jump}: variance with a coin each, {each.variance:.5f}, against that with one coin "
+              f"for all, {one.variance:.5f}: z {z:.1f}")  # fmt: skip
+        if jump == "bg":  # accept-reject hardly differs
+            assert abs(z) > 8
 
     @pytest.mark.parametrize("jump", ["bg", "ar"])
     def test_move_then_jump_has_its_own_exact_law(self, jump: str) -> None:
@@ -103,6 +118,7 @@ class TestTwoStates:
 class TestPlantedErrors:
     """Each must be caught by the same numbers."""
 
+    @pytest.mark.parametrize("synchronous", [False, True])
     @pytest.mark.parametrize("jump", ["bg", "ar"])
     @pytest.mark.parametrize(
         ("name", "wrong"),
@@ -112,9 +128,11 @@ class TestPlantedErrors:
             ("eta omitted", lambda *at: at[0]),
         ],
     )
-    def test_wrong_potentials(self, jump: str, name: str, wrong: Any) -> None:
+    def test_wrong_potentials(self, jump: str, name: str, wrong: Any, synchronous: bool) -> None:
         density = Auxiliary(log_auxiliary, wrong)
-        z = mean_z(kernel(jump, density), 20, stationary_law(20, jump).mean)
+        z = mean_z(
+            kernel(jump, density, synchronous=synchronous), 20, stationary_law(20, jump).mean
+        )
         print(f"{jump}, {name}: z {z:.0f}")
         assert abs(z) > 8
 
@@ -131,12 +149,12 @@ class TestPlantedErrors:
         assert abs(z) > 8
 
     def test_shared_uniforms(self, monkeypatch: Any) -> None:
-        honest = module._level
+        honest = module.level
 
         def wrong(uniform: Any, selection: str, axes: Any) -> Any:
-            return module._everyone(honest(uniform, selection, axes), axes)[0]
+            return module.everyone(honest(uniform, selection, axes), axes)[0]
 
-        monkeypatch.setattr(module, "_level", wrong)
+        monkeypatch.setattr(module, "level", wrong)
         law, built = stationary_law(20, "bg"), kernel("bg")
         z = mean_z(built, 20, law.mean), variance_z(built, 20, law.variance)
         print(f"shared uniforms: z of mean {z[0]:.1f}, of variance {z[1]:.1f}")
@@ -235,9 +253,10 @@ class TestGaussian:
         states, info = run_clouds(built, starts, starts, data, num_steps=10)
         return TARGET.whiten(states.position[:, 0]), info
 
+    @pytest.mark.parametrize("synchronous", [False, True])
     @pytest.mark.parametrize("linear", ["mala", "hmc", "pcn"])
-    def test_accept_reject_is_exact(self, linear: str) -> None:
-        built = on_gaussian("ar", linear)
+    def test_accept_reject_is_exact(self, linear: str, synchronous: bool) -> None:
+        built = on_gaussian("ar", linear, synchronous=synchronous)
         whitened, info = self.ends(built, TARGET.data)
         planted, _ = self.ends(built, TARGET._replace(factor=1.2).data)
         z, wrong = max(z_scores(whitened).values()), max(z_scores(planted).values())
@@ -246,7 +265,7 @@ class TestGaussian:
         assert wrong > 8
         assert np.all(info.is_finite)
         assert np.mean(info.is_jump) == pytest.approx(0.3, abs=0.01)
-        expected = 0.3 * float(np.mean(info.jump_acceptance_rate))
+        expected = 0.3 * float(np.mean(info.jump_acceptance_rate[info.is_jump]))
         assert np.mean(info.is_accepted_jump) == pytest.approx(expected, abs=0.01)
         assert 0.3 < np.mean(info.jump_acceptance_rate) < 0.9
 
@@ -267,8 +286,9 @@ class TestGaussian:
         states, _ = run_clouds(built, starts, starts, TARGET.data, num_steps=10)
         return TARGET.whiten(states.position.reshape(-1, 2))
 
+    @pytest.mark.parametrize("synchronous", [False, True])
     @pytest.mark.parametrize("jump", ["bg", "ar"])
-    def test_constants_change_nothing(self, jump: str) -> None:
+    def test_constants_change_nothing(self, jump: str, synchronous: bool) -> None:
         """N4: of the target's log density or of the auxiliary's."""
         higher = MIXTURE._replace(
             log_density=lambda *at: MIXTURE.log_density(*at) + 500.0,
@@ -276,10 +296,12 @@ class TestGaussian:
         )
         starts = TARGET.sample(3, 60).reshape(3, 20, 2)
         plain, moved = (
-            run_clouds(on_gaussian(jump, auxiliary=density), starts, starts, TARGET.data,
-                       num_steps=20)[0].position
-            for density in (MIXTURE, higher)
-        )  # fmt: skip
+            run_clouds(built, starts, starts, TARGET.data, num_steps=20)[0].position
+            for built in (
+                on_gaussian(jump, auxiliary=density, synchronous=synchronous)
+                for density in (MIXTURE, higher)
+            )
+        )
         np.testing.assert_allclose(plain, moved, rtol=1e-9)
         assert np.mean(plain == starts) < 0.1
 
@@ -328,10 +350,17 @@ def still(log_density: Any) -> Kernel:
     )
 
 
+@pytest.mark.parametrize("synchronous", [False, True])
 @pytest.mark.parametrize("jump", ["bg", "ar"])
-def test_jumps_land_on_the_newest_auxiliary_states(jump: str, monkeypatch: Any) -> None:
+def test_jumps_land_on_the_newest_auxiliary_states(
+    jump: str, synchronous: bool, monkeypatch: Any
+) -> None:
     """N3: with eps = 1, X is a part of the new Y; a stale cloud is a part of the old."""
-    settings: dict[str, Any] = {"jump_probability": 1.0, "auxiliary_kernel": still}
+    settings: dict[str, Any] = {
+        "jump_probability": 1.0,
+        "auxiliary_kernel": still,
+        "synchronous": synchronous,
+    }
     starts = TARGET.sample(5, 40).reshape(1, 40, 2)
 
     def share_on_new(built: Kernel) -> float:
@@ -355,8 +384,9 @@ def rings(position: Any, data: Any) -> Any:
     return jax.scipy.special.logsumexp(-0.5 * ((distance - RADII) / RING_STD) ** 2)
 
 
+@pytest.mark.parametrize("synchronous", [False, True])
 @pytest.mark.parametrize("jump", ["bg", "ar"])
-def test_rings_far_from_the_start(jump: str) -> None:
+def test_rings_far_from_the_start(jump: str, synchronous: bool) -> None:
     """N5: 2/3 of the mass is on the outer ring, where plain MALA leaves nearly all.
 
     Partners start in equilibrium: from (5, 5) they would need more than 1500 steps to get there.
@@ -376,6 +406,7 @@ def test_rings_far_from_the_start(jump: str) -> None:
             auxiliary_settings=step,
             jump_probability=probability,
             jump=jump,
+            synchronous=synchronous,
             axes=("particle",),
         )
         states, _ = run_clouds(built, starts, partners, NOTHING, num_steps=1500)
@@ -410,6 +441,7 @@ class TestRefusals:
             ({"jump": "hop"}, "Unknown jump 'hop'"),
             ({"selection": "best"}, "Unknown selection 'best'"),
             ({"num_past": 0}, "num_past must be at least 1"),
+            ({"num_past": 2, "synchronous": True}, "num_past=2 remembers the potentials"),
             ({"auxiliary": Auxiliary(lambda *_: 0.0, lambda *_: 0.0)}, "cannot be drawn from"),
         ],
     )
@@ -432,6 +464,28 @@ def test_work_is_counted(linear: str, jump: str, expected: tuple[int, int]) -> N
     starts = TARGET.sample(4, 20).reshape(1, 20, 2)
     _, info = run_clouds(on_gaussian(jump, linear), starts, starts, TARGET.data, num_steps=2)
     assert (int(info.num_evaluations[0, 0, 0]), int(info.num_gradients[0, 0, 0])) == expected
+
+
+@pytest.mark.parametrize(("linear", "own", "jumping"), [("mala", 1, 2), ("hmc", 3, 4)])
+def test_only_jumps_cost_a_potential(linear: str, own: int, jumping: int) -> None:
+    """With one coin for all: by the count, and in the compiled step, which branches."""
+    starts = TARGET.sample(4, 200).reshape(10, 20, 2)
+    built = on_gaussian("ar", linear, synchronous=True)
+    _, info = run_clouds(built, starts, starts, TARGET.data, num_steps=30)
+    assert np.all(info.is_jump == info.is_jump[..., :1])
+    np.testing.assert_array_equal(info.num_gradients, np.where(info.is_jump, jumping, own))
+    assert 0.2 < np.mean(info.is_jump) < 0.4
+    assert np.all(info.potential_ess > 1)
+
+    def traced(built: Kernel) -> str:
+        states = jax.vmap(lambda x: built.init(x, TARGET.data))(starts[0])
+        step = jax.vmap(
+            lambda key, state: built.step(key, state, TARGET.data), axis_name="particle"
+        )
+        return str(jax.make_jaxpr(step)(jax.random.split(jax.random.key(0), 20), states))
+
+    assert " cond[" in traced(built)
+    assert " cond[" not in traced(on_gaussian("ar", linear))
 
 
 def test_partners_on_a_tempered_target_cost_a_likelihood() -> None:

@@ -20,6 +20,7 @@ from credence.models.width_priors import WidthPrior
 from credence.posterior import Data
 
 from .widths import (
+    always,
     chi_squared,
     count_widths,
     hamiltonian,
@@ -74,9 +75,10 @@ def scores(points: Point, target: VariableWidth = TARGET) -> tuple[float, float,
 
 
 SOME = [pytest.param(name, marks=pytest.mark.slow if name == "annealed" else ()) for name in MOVES]
+SEVERAL = ("plain_by_3", "informed_by_2", "split_merge_by_4")
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", [*SOME, *SEVERAL])
 def test_prior_is_invariant(name: str) -> None:
     points, info = ends(move_of(name, TARGET, no_data()))
     statistic, p, worst = scores(points)
@@ -84,14 +86,15 @@ def test_prior_is_invariant(name: str) -> None:
     assert p > 1e-4
     assert worst < 4.5
     assert np.all(info.is_finite)
-    if name != "split_merge":  # the prior is the proposal; for `annealed` whatever its steps do
+    if "split_merge" not in name:  # the prior is the proposal; for `annealed` whatever its steps do
         rates = np.asarray(info.acceptance_rate)[np.asarray(info.is_in_range)]
         np.testing.assert_allclose(rates, 1.0, rtol=1e-9)
 
 
-def test_prior_is_invariant_where_borders_force_a_direction() -> None:
-    statistic, p, worst = scores(ends(move_of("plain", TARGET, no_data()), forced=True)[0])
-    print(f"forced borders: chi2_15 {statistic:.1f} (p {p:.2g}), weights z {worst:.1f}")
+@pytest.mark.parametrize("name", ["plain", "plain_by_3"])
+def test_prior_is_invariant_where_borders_force_a_direction(name: str) -> None:
+    statistic, p, worst = scores(ends(move_of(name, TARGET, no_data()), forced=True)[0])
+    print(f"{name}, forced borders: chi2_15 {statistic:.1f} (p {p:.2g}), weights z {worst:.1f}")
     assert p > 1e-4
     assert worst < 4.5
 
@@ -121,7 +124,8 @@ def test_other_priors_of_the_width_are_invariant(width_prior: WidthPrior) -> Non
         pytest.param(name, Gaussian(), marks=pytest.mark.slow if name == "annealed" else ())
         for name in MOVES
     ]
-    + [("informed", TraceClass()), ("split_merge", TraceClass())],
+    + [("informed", TraceClass()), ("split_merge", TraceClass()), ("plain_by_3", TraceClass())]
+    + [("informed_by_3", Gaussian())],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_priors_that_depend_on_width_or_order_are_invariant(name: str, prior: Any) -> None:
@@ -174,7 +178,7 @@ def test_planted_sandwich_without_the_steps_is_caught() -> None:
         sandwich_without_p,
         data=no_data(),
         target=TARGET,
-        move=move_of("plain", TARGET, no_data()),
+        leap=always(move_of("plain", TARGET, no_data()), TARGET),
         step=step,
     )
 

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from scipy import stats
 from scipy.signal import fftconvolve
 
-from credence.kernels.jumps import JumpInfo, LayerMove, layer_jump, log_directions
+from credence.kernels.jumps import LayerMove, layer_jump, log_directions
 from credence.kernels.layer_birth import closed, identity_gain, inserted, removed, shifted
 from credence.kernels.transdimensional import LAYER_MOVES, MOVES, build_layer_move, mixed_jump
 from credence.kernels.variable_width import Point, VariableWidth
@@ -24,17 +24,19 @@ from credence.models.width_priors import DepthPrior, WidthPrior
 from credence.posterior import Data
 
 from .widths import (
+    balance_z,
+    check_flows,
     chi_squared,
     hamiltonian,
     in_chunks,
     jitted,
-    log_joint,
     move_of,
     network_target,
     no_data,
     points_of,
     prior_points,
     prior_scores,
+    sandwich_without_p,
 )
 
 pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
@@ -213,28 +215,13 @@ def test_planted_position_factor_of_births_alone_is_caught() -> None:
     assert p < 1e-8
 
 
-def sandwich(
-    key: Any, point: Point, data: Data, *, target: VariableWidth, move: LayerMove, step: Any
-) -> tuple[Point, JumpInfo]:
-    """Planted, the thesis's: step - jump - step, by the target's ratio at the two ends alone."""
-    key_before, key_jump, key_after, key_accept = jax.random.split(key, 4)
-    huge = with_error(move, lambda d: 1e6, lambda d: 1e6)
-    before = step(point, key_before, data)
-    jumped, info = layer_jump(key_jump, before, data, target=target, move=huge)
-    after = step(jumped, key_after, data)
-    prior = lambda point: log_joint(target, point) - point.log_likelihood  # noqa: E731
-    log_ratio = log_joint(target, after) - log_joint(target, point) - prior(jumped) + prior(before)
-    rate = jnp.where(info.is_in_range, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
-    is_accepted = jax.random.uniform(key_accept) < rate
-    kept = jax.tree.map(lambda a, b: jnp.where(is_accepted, a, b), after, point)
-    return kept, info._replace(acceptance_rate=rate, is_accepted=is_accepted)
-
-
 @pytest.mark.slow
 def test_planted_ratio_of_the_two_ends_is_caught() -> None:
+    """As in the thesis."""
     size = sum(leaf.size for leaf in jax.tree.leaves(TARGET.model.template(no_data())))
     step = partial(hamiltonian, TARGET, inverse_mass=jnp.ones(size))
-    one = partial(sandwich, target=TARGET, move=layer_move("layer"), step=step)
+    leap = only(with_error(layer_move("layer"), lambda d: 1e6, lambda d: 1e6))
+    one = partial(sandwich_without_p, target=TARGET, leap=leap, step=step)
     points, _ = ends(one, num_jumps=10)
     worst = max(map(abs, prior_scores(TARGET, points).values()))
     print(f"planted sandwich: z {worst:.0f}")
@@ -384,6 +371,11 @@ def _proposals(
     return in_chunks(one, jax.random.split(key, len(points.widths)), points)
 
 
+def two_of(depth: int) -> np.ndarray:
+    """Probabilities of a depth and of the next."""
+    return LINE.probabilities()[depth - 1 : depth + 1]
+
+
 def flows(move: LayerMove, depth: int) -> tuple[np.ndarray, np.ndarray]:
     """min(1, R) of births from a depth and of deaths from the next, at exact draws."""
     rates = []
@@ -396,32 +388,18 @@ def flows(move: LayerMove, depth: int) -> tuple[np.ndarray, np.ndarray]:
     return rates[0], rates[1]
 
 
-def balance_z(move: LayerMove, depth: int) -> float:
-    """Flow up less flow down, in standard errors."""
-    p = LINE.probabilities()[depth - 1 : depth + 1]
-    up, down = flows(move, depth)
-    error = np.hypot(p[0] * up.std(), p[1] * down.std()) / NUM_EXACT**0.5
-    return float(abs(p[0] * up.mean() - p[1] * down.mean()) / error)
-
-
 @pytest.mark.parametrize("name", BY_MOVE)
 def test_detailed_balance_and_ceiling(name: str) -> None:
-    move, probabilities = layer_move(name, LINE.target), LINE.probabilities()
+    move = layer_move(name, LINE.target)
     for depth in (1, 3):
-        up, down = flows(move, depth)
-        ratio = probabilities[depth] / probabilities[depth - 1]
-        for rates, ceiling in ((up, min(1, ratio)), (down, min(1, 1 / ratio))):
-            assert rates.mean() < ceiling + 4.5 * rates.std() / NUM_EXACT**0.5 + 1e-9
-        z = balance_z(move, depth)
-        print(f"{name} {depth} to {depth + 1}: {up.mean():.3f} {down.mean():.3f} z {z:.1f}")
-        assert z < 4.5
+        check_flows(two_of(depth), flows(move, depth), f"{name} {depth} to {depth + 1}")
 
 
 @pytest.mark.parametrize("name", BY_MOVE)
 def test_planted_factor_breaks_detailed_balance(name: str) -> None:
     """A normalising constant left out, of 0.3 nats."""
     wrong = with_error(layer_move(name, LINE.target), lambda d: -0.3, lambda d: 0.3)
-    z = max(balance_z(wrong, depth) for depth in (1, 3))
+    z = max(balance_z(two_of(depth), flows(wrong, depth)) for depth in (1, 3))
     print(f"planted in {name}: z {z:.0f}")
     assert z > 8
 

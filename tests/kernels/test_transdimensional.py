@@ -16,14 +16,17 @@ from jax.flatten_util import ravel_pytree
 from scipy import stats
 
 from credence.errors import InputError
+from credence.kernels import variable_width
 from credence.kernels.blackjax_kernels import hmc, nuts
 from credence.kernels.transdimensional import LAYER_MOVES, MOVES, transdimensional
 from credence.kernels.variable_width import Point, VariableWidth
 from credence.models import Categorical, Gaussian, HierarchicalGamma, Normal
+from credence.models.units import only_active
 from credence.models.width_priors import DepthPrior
 from credence.posterior import Data, flat_log_density
 
 from .widths import (
+    always,
     chi_squared,
     count_widths,
     hamiltonian,
@@ -32,6 +35,7 @@ from .widths import (
     move_of,
     network_target,
     prior_point,
+    prior_points,
     prior_scores,
     sandwich_without_p,
 )
@@ -62,6 +66,7 @@ def sweeps(
     moves: tuple[str, ...],
     within: Any = hmc,
     layer_moves: tuple[str, ...] = LAYER_MOVES,
+    **more: Any,
 ) -> Any:
     """(key, point, data) -> point after some steps of the kernel."""
     size = sum(leaf.size for leaf in jax.tree.leaves(target.model.template(blank(target))))
@@ -70,7 +75,7 @@ def sweeps(
         flat_log_density(target.model), target=target, within=within,
         within_settings=HMC if within is hmc else (("max_doublings", 4),), moves=moves,
         layer_moves=layer_moves, num_jumps=3, move_settings=BRIDGE, step_size=0.1,
-        inverse_mass=jnp.ones(size),
+        inverse_mass=jnp.ones(size), **more,
     )  # fmt: skip
 
     def run(key: Any, point: Point, data: Data) -> Point:
@@ -144,6 +149,49 @@ CASES = [
     ),
     *(pytest.param(NOISY, (name,), hmc, marks=pytest.mark.slow, id=name) for name in MOVES),
 ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("target", "more"),
+    [
+        pytest.param(CLASSES, {"sandwich": True}, id="sandwich"),
+        pytest.param(HYPER, {"gibbs": True}, id="gibbs"),
+        pytest.param(
+            network_target(
+                largest=(LARGEST,),
+                prior=HierarchicalGamma(4.0, 4.0, per="array", scaling="unit"),
+                likelihood=Normal(0.5),
+            ),
+            {"gibbs": True},
+            id="gibbs-arrays",
+        ),
+        pytest.param(CLASSES, {"kind_probs": jnp.array([0.7, 0.3])}, id="unequal-kinds"),
+    ],
+)
+def test_joint_law_is_invariant_with(target: Any, more: Any) -> None:
+    moves = ("informed", "plain_by_2") if "kind_probs" in more else ("informed",)
+    starts, (ends, _) = geweke(target, sweeps(target, moves, **more))
+    statistic, p, worst = scores(target, ends)
+    moved = np.mean(starts.widths != ends.widths)
+    print(f"{list(more)}: chi2_7 {statistic:.1f} (p {p:.2g}), worst z {worst:.1f}, moved {moved}")
+    assert p > 1e-4
+    assert worst < 4.5
+    assert moved > 0.3
+
+
+@pytest.mark.slow
+def test_planted_precisions_that_count_absent_weights_are_caught(monkeypatch: Any) -> None:
+    conditional_of = HierarchicalGamma.conditional_of
+
+    def of_all(prior: Any, params: Any, stds: Any, counts: Any) -> Any:
+        return conditional_of(prior, params, stds, jax.tree.map(jnp.size, params))
+
+    monkeypatch.setattr(HierarchicalGamma, "conditional_of", of_all)
+    _, (ends, _) = geweke(HYPER, sweeps(HYPER, ("plain",), gibbs=True))
+    statistic, _, worst = scores(HYPER, ends)
+    print(f"planted: absent weights count, chi2_7 {statistic:.0f}, worst z {worst:.0f}")
+    assert worst > 8
 
 
 @pytest.mark.parametrize(("target", "moves", "within"), CASES)
@@ -228,7 +276,7 @@ def test_planted_sandwich_without_the_steps_is_caught() -> None:
     one = partial(
         sandwich_without_p,
         target=target,
-        move=move_of("plain", target, blank(target)),
+        leap=always(move_of("plain", target, blank(target)), target),
         step=partial(
             hamiltonian,
             target,
@@ -268,3 +316,33 @@ def build(**changed: Any) -> Any:
 def test_bad_settings_are_refused(changed: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         build(**changed)
+
+
+@pytest.mark.parametrize(
+    ("largest", "depth_prior"), [((8,), None), ((8, 5), None), ((6, 6, 6), DepthPrior())]
+)
+def test_narrow_networks_are_computed_by_narrow_programs(
+    largest: tuple[int, ...], depth_prior: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Value and gradient by active weights are those of the widest program."""
+    monkeypatch.setattr(variable_width, "SMALLEST_BUCKET", 2)
+    target = network_target(
+        largest=largest, likelihood=Categorical(), num_outputs=3, depth_prior=depth_prior
+    )
+    data = blank(target)
+    assert variable_width.buckets(largest) == {8: (2, 4, 8), 6: (3, 6)}[max(largest)]
+    points = prior_points(jax.random.key(0), target, data, 40)
+    by_bucket = jax.jit(jax.value_and_grad(target.log_likelihood))
+    whole = jax.jit(jax.value_and_grad(target.model.log_likelihood))
+    for index in range(40):
+        params, widths = jax.tree.map(lambda leaf, i=index: leaf[i], tuple(points)[:2])
+        found, slope = by_bucket(params, data)
+        exact, exact_slope = whole(params, data)
+        np.testing.assert_allclose(found, exact, rtol=1e-10)
+        active = only_active(slope.network, widths)
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12),
+            active,
+            only_active(exact_slope.network, widths),
+        )
+    assert len(np.unique(points.widths.max(axis=1))) > 2

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.polynomial import legendre
 from scipy import stats
 
+from credence.kernels.base import either, metropolis
 from credence.kernels.blackjax_kernels import leapfrogs
 from credence.kernels.jumps import JumpInfo, Move, Proposal, jump
 from credence.kernels.transdimensional import build_move
@@ -268,13 +269,15 @@ def with_error(move: Move, birth: Ratio | None = None, death: Ratio | None = Non
 
         return changed
 
-    return Move(wrong(move.birth, birth or zero), wrong(move.death, death or zero), move.layer)
+    return move._replace(
+        birth=wrong(move.birth, birth or zero), death=wrong(move.death, death or zero)
+    )
 
 
-def always(move: Move) -> Move:
-    """The proposal itself, whatever its ratio."""
+def always(move: Move, target: VariableWidth) -> Any:
+    """A jump whose proposal is accepted whatever its ratio."""
     huge: Ratio = lambda width, proposal: 1e6 - proposal.log_ratio  # noqa: E731
-    return with_error(move, huge, huge)
+    return partial(jump, target=target, move=with_error(move, huge, huge))
 
 
 def log_joint(target: VariableWidth, point: Point) -> Any:
@@ -284,19 +287,46 @@ def log_joint(target: VariableWidth, point: Point) -> Any:
 
 
 def sandwich_without_p(
-    key: PRNGKeyArray, point: Point, data: Data, *, target: VariableWidth, move: Move, step: Any
+    key: PRNGKeyArray, point: Point, data: Data, *, target: VariableWidth, leap: Any, step: Any
 ) -> tuple[Point, JumpInfo]:
-    """Planted: step - plain jump - step, accepted by the target's ratio at the two ends alone."""
+    """Planted: step - leap - step, accepted by the target's ratio at the two ends alone.
+
+    Args:
+        leap: a jump that is always accepted.
+    """
     key_before, key_jump, key_after, key_accept = jax.random.split(key, 4)
     before = step(point, key_before, data)
-    jumped, info = jump(key_jump, before, data, target=target, move=always(move))
+    jumped, info = leap(key_jump, before, data)
     after = step(jumped, key_after, data)
     prior = lambda point: log_joint(target, point) - point.log_likelihood  # noqa: E731
     log_ratio = log_joint(target, after) - log_joint(target, point) - prior(jumped) + prior(before)
-    rate = jnp.where(info.is_in_range, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
-    is_accepted = jax.random.uniform(key_accept) < rate
-    kept = jax.tree.map(lambda a, b: jnp.where(is_accepted, a, b), after, point)
+    rate, is_accepted = metropolis(key_accept, log_ratio, info.is_in_range)
+    kept = either(is_accepted, after, point)
     return kept, info._replace(acceptance_rate=rate, is_accepted=is_accepted)
+
+
+def balance_z(probabilities: Float[np.ndarray, "2"], rates: tuple[np.ndarray, np.ndarray]) -> float:
+    """Flow up between two neighbours less flow down, in standard errors.
+
+    Args:
+        probabilities: of the two.
+        rates: min(1, R) of births from the lower and of deaths from the upper, at exact draws.
+    """
+    up, down = (p * rate for p, rate in zip(probabilities, rates, strict=True))
+    error = np.hypot(up.std(), down.std()) / len(up) ** 0.5
+    return float(abs(up.mean() - down.mean()) / max(error, 1e-12))  # collapsed rates are constants
+
+
+def check_flows(
+    probabilities: Float[np.ndarray, "2"], rates: tuple[np.ndarray, np.ndarray], name: str
+) -> None:
+    """In balance, and no rate above its ceiling; arguments as of `balance_z`."""
+    ratio = probabilities[1] / probabilities[0]
+    for each, ceiling in zip(rates, (min(1, ratio), min(1, 1 / ratio)), strict=True):
+        assert each.mean() < ceiling + 4.5 * each.std() / len(each) ** 0.5 + 1e-9
+    z = balance_z(probabilities, rates)
+    print(f"{name}: up {rates[0].mean():.3f} down {rates[1].mean():.3f} z {z:.1f}")
+    assert z < 4.5
 
 
 def in_chunks(chain: Any, *arguments: Any) -> Any:

@@ -21,7 +21,7 @@ from credence.errors import InputError
 from credence.kernels.delayed_acceptance import uncorrected
 from credence.kernels.pcn import pcn
 from credence.methods import METHODS, NUTS
-from credence.methods.ces import CES, HopelessEmulator, UnreliableWeights, check_points
+from credence.methods.ces import CES, HopelessEmulator
 from credence.methods.deep_ensemble import Training
 from credence.methods.emulators import (
     Auto,
@@ -40,6 +40,7 @@ from credence.methods.emulators import (
 )
 from credence.methods.emulators.auto import expected_acceptance
 from credence.methods.fitting import Equations, split
+from credence.methods.true_likelihood import UnreliableWeights, check_points
 from credence.models import MLP, Bernoulli, Categorical, Gaussian, Normal, stored
 from credence.models.stored import open_rows
 from credence.posterior import Data, Posterior
@@ -471,6 +472,22 @@ class TestEmulators:
         found = coreset.nonnegative_minimum(design.T @ design, design.T @ target)
         np.testing.assert_allclose(found, nnls(design, target)[0], atol=1e-9)
         assert 10 < np.sum(found == 0) < 40
+
+    def test_descent_finds_the_same_where_terms_are_nearly_alike(self) -> None:
+        """More terms than equations, and a ridge of 1e-5."""
+        rng = np.random.default_rng(0)
+        design, target = rng.normal(size=(60, 300)) + 3, rng.normal(size=60)
+        gram = design.T @ design + 1e-3 * np.eye(300)
+        moment = design.T @ target
+        root = np.linalg.cholesky(gram).T
+        exact = nnls(root, np.linalg.solve(root.T, moment))[0]
+        value = lambda v: float(v @ (0.5 * gram @ v - moment))  # noqa: E731
+        for found in (
+            coreset.nonnegative_minimum(gram, moment),
+            coreset.descended(gram, moment, np.zeros(300)),
+        ):
+            assert np.all(found >= 0)
+            assert value(found) < value(exact) + 1e-4 * abs(value(exact))
 
     def test_rows_are_chosen_without_repetition(self) -> None:
         chosen = taylor.some_rows(jax.random.key(0), regression().data, 50)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact import linear_regression
+from exact import linear_regression, member_weights
 
 from credence.clock import CompileClock
 from credence.errors import InputError
@@ -28,15 +28,9 @@ def wiggly(seed: int = 0, hidden: int = 20) -> Posterior:
     return Posterior(MLP(1, hidden=(hidden,)), prior, Normal(noise_std=0.3), (x, y))
 
 
-def weights(ensemble) -> np.ndarray:
-    """Kernel and bias of every member of a linear model."""
-    (layer,) = ensemble.params.network
-    return np.concatenate([layer.kernel[0, :, :, 0], layer.bias[0]], axis=-1)
-
-
 def test_members_reach_the_mode_of_linear_regression():
     """The posterior is Gaussian: its mode is its mean."""
-    found = weights(DeepEnsemble(num_members=3, training=LONG).run(0, PROBLEM.posterior))
+    found = member_weights(DeepEnsemble(num_members=3, training=LONG).run(0, PROBLEM.posterior))
     mean, covariance = PROBLEM.solve()
     distance = np.abs(found - mean) / np.diag(covariance) ** 0.5
     assert distance.max() < 0.01, "in posterior standard deviations"
@@ -46,8 +40,8 @@ def test_members_reach_the_mode_of_linear_regression():
 
 def test_map_is_the_single_member():
     posterior = PROBLEM.posterior
-    found = weights(MAP(training=LONG).run(0, posterior))
-    single = weights(DeepEnsemble(num_members=1, training=LONG).run(0, posterior))
+    found = member_weights(MAP(training=LONG).run(0, posterior))
+    single = member_weights(DeepEnsemble(num_members=1, training=LONG).run(0, posterior))
     np.testing.assert_array_equal(found, single)
 
 
@@ -128,7 +122,7 @@ def test_minibatches_find_the_mode_too():
     training = Training(
         max_epochs=3000, validation_fraction=0.0, batch_size=4, learning_rate=0.002, patience=50
     )
-    found = weights(DeepEnsemble(num_members=2, training=training).run(0, PROBLEM.posterior))
+    found = member_weights(DeepEnsemble(num_members=2, training=training).run(0, PROBLEM.posterior))
     mean, covariance = PROBLEM.solve()
     assert (np.abs(found - mean) / np.diag(covariance) ** 0.5).max() < 0.2
 
@@ -136,7 +130,7 @@ def test_minibatches_find_the_mode_too():
 def test_settings_change_the_result():
     posterior = PROBLEM.posterior
     base = Training(max_epochs=100)
-    found = weights(DeepEnsemble(training=base).run(0, posterior))
+    found = member_weights(DeepEnsemble(training=base).run(0, posterior))
     assert found.shape == (5, 4)
     for changed in (
         Training(max_epochs=150),
@@ -144,7 +138,7 @@ def test_settings_change_the_result():
         Training(max_epochs=100, batch_size=5),
         Training(max_epochs=100, validation_fraction=0.3),
     ):
-        other = weights(DeepEnsemble(training=changed).run(0, posterior))
+        other = member_weights(DeepEnsemble(training=changed).run(0, posterior))
         assert not np.array_equal(other, found), changed
 
 

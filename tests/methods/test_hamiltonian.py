@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from exact import LinearRegression, linear_regression
+from exact import LinearRegression, linear_regression, weights
 from scipy import stats
 
 from credence.clock import CompileClock
@@ -51,12 +51,6 @@ def chain_z(draws: np.ndarray, exact: np.ndarray) -> np.ndarray:
     error = means.std(axis=0, ddof=1) / len(means) ** 0.5
     t = np.abs(means.mean(axis=0) - exact) / error
     return -stats.norm.ppf(stats.t.sf(t, df=len(means) - 1))
-
-
-def weights(ensemble: Ensemble) -> np.ndarray:
-    """Kernel and bias (chain, draw, weight)."""
-    (layer,) = ensemble.params.network
-    return np.concatenate([layer.kernel[..., 0], layer.bias], axis=-1).astype(float)
 
 
 def moment_z(draws: np.ndarray, problem: LinearRegression) -> float:

@@ -6,26 +6,34 @@ Particles of a run share their partners, so that standard errors come from indep
 import os
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from exact import linear_regression
 
+from credence.blocks import Block
 from credence.errors import InputError, Interrupted
 from credence.kernels.auxiliary import FULL_GAUSSIAN
 from credence.methods import METHODS
 from credence.methods.auxiliaries import usual_temperature
 from credence.methods.deep_ensemble import Training
-from credence.methods.interacting import (
+from credence.methods.interacting import Interacting
+from credence.methods.jump_tuning import JumpTuning
+from credence.methods.partner_warnings import (
     DegenerateAuxiliaryWarning,
-    Interacting,
     StuckPartnersWarning,
-    _warn_where_stuck,
+    warn_of_partners,
+    warn_where_stuck,
 )
+from credence.methods.tuning import window_adaptation
 from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
 from credence.posterior import Posterior
+from credence.run import PhaseResult
 
 from .test_hamiltonian import moment_z, weights
 
@@ -39,6 +47,11 @@ SETTINGS: dict[str, Any] = {
 }
 METHODS_BY_NAME = {
     "ar, tempered": Interacting(**SETTINGS),
+    "ar, ladder": Interacting(**SETTINGS, auxiliary="ladder", num_levels=3, temperature=8.0),
+    "ar, ladder, synchronous": Interacting(
+        **SETTINGS, auxiliary="ladder", num_levels=2, jump_probability=0.3, synchronous=True
+    ),
+    "ar, tempered, synchronous": Interacting(**SETTINGS, synchronous=True),
     "ar, prior, pcn": Interacting(
         **SETTINGS | {"num_warmup": 600}, auxiliary="prior", kernel="pcn", thinning=20
     ),
@@ -66,7 +79,7 @@ def runs(method: Interacting, posterior: Posterior = PROBLEM.posterior) -> np.nd
         for name in METHODS_BY_NAME
     ],
 )
-@pytest.mark.filterwarnings("ignore::credence.methods.interacting.DegenerateAuxiliaryWarning")
+@pytest.mark.filterwarnings("ignore::credence.methods.partner_warnings.DegenerateAuxiliaryWarning")
 def test_posterior_of_linear_regression(name: str) -> None:
     draws = runs(METHODS_BY_NAME[name])
     wrong = PROBLEM._replace(noise_std=1.1 * PROBLEM.noise_std)
@@ -171,6 +184,19 @@ class TestDegenerateAuxiliary:
             replace(SMALL, auxiliary=name, num_particles=100).run(1, PROBLEM.posterior)
 
 
+def phase(log_potential: np.ndarray, *, ess: float) -> PhaseResult:
+    """As much of a phase as the warnings read."""
+    info = {
+        "log_potential": log_potential,
+        "potential_ess": np.full(log_potential.shape, ess),
+        "is_jump": np.ones(log_potential.shape),
+        "is_accepted_jump": np.full(log_potential.shape, 0.5),
+    }
+    past = SimpleNamespace(log_potential=log_potential[:, -1:])
+    none = np.zeros((*log_potential.shape, 0))
+    return PhaseResult(SimpleNamespace(past=past), none, info, (), 0, 0, 0, 0.0, 0.0, 0.0)
+
+
 class TestStuckPartners:
     """What R-hat between particles that share their partners cannot show."""
 
@@ -182,13 +208,16 @@ class TestStuckPartners:
 
     def test_two_places(self) -> None:
         with pytest.warns(StuckPartnersWarning, match=r"R-hat of their potentials is 1\.\d"):
-            _warn_where_stuck(self.potentials(2.0), SMALL)
+            warn_where_stuck(self.potentials(2.0), auxiliary="tempered")
 
     def test_one_place_is_quiet(self) -> None:
-        _warn_where_stuck(self.potentials(0.0), SMALL)
+        warn_where_stuck(self.potentials(0.0), auxiliary="tempered")
 
     def test_fresh_partners_are_quiet(self) -> None:
-        _warn_where_stuck(self.potentials(2.0), replace(SMALL, auxiliary="prior"))
+        sample = phase(self.potentials(2.0), ess=5.0)
+        warn_of_partners(sample, auxiliary="prior", compares=True, is_fresh=True)
+        with pytest.warns(StuckPartnersWarning):
+            warn_of_partners(sample, auxiliary="prior", compares=True)
 
 
 def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
@@ -218,9 +247,17 @@ def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
         ({"order": "both"}, "Unknown order 'both'"),
         ({"temperature": 0.9}, "temperature must be > 1 and finite, got 0.9"),
         ({"widening": 0.0}, "widening must be > 0"),
-        ({"num_past": 0}, "num_past must be > 0"),
+        ({"num_past": 0}, "num_past must be at least 1"),
+        ({"num_past": 2, "synchronous": True}, "num_past=2 remembers the potentials"),
         ({"temperature": 2.0, "auxiliary": "prior"}, "temperature=2.0 is of auxiliary='tempered'"),
         ({"selection": "stratified"}, "selection='stratified' is of jump='bg'"),
+        ({"num_levels": 3}, "num_levels=3 is of auxiliary='ladder'"),
+        ({"num_levels": 1, "auxiliary": "ladder"}, "num_levels must be at least 2, got 1"),
+        ({"auxiliary": "ladder", "auxiliary_kernel": "mala"}, "All levels of auxiliary='ladder'"),
+        ({"widening": 1.2}, "widening=1.2 is of auxiliary='laplace' and auxiliary='ensemble'"),
+        ({"widening": 2.0, "auxiliary": "prior"}, "widening=2.0 is of auxiliary='laplace'"),
+        ({"trajectory_length": 2.0, "kernel": "mala"}, "trajectory_length=2.0 is of HMC"),
+        ({"target_jump_rate": 0.1, "num_warmup": 30}, "num_warmup=30 leaves no step with jumps"),
     ],
 )
 def test_refusals_are_sentences(settings: dict[str, Any], message: str) -> None:
@@ -228,7 +265,22 @@ def test_refusals_are_sentences(settings: dict[str, Any], message: str) -> None:
         Interacting(**settings)
 
 
-@pytest.mark.filterwarnings("ignore::credence.methods.interacting.StuckPartnersWarning")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"widening": 2.0, "auxiliary": "laplace"},
+        {"widening": 2.0, "auxiliary": "ensemble"},
+        {"temperature": 2.0},
+        {"temperature": 2.0, "auxiliary": "ladder", "num_levels": 2},
+        {"trajectory_length": 0.5, "kernel": "mala", "auxiliary_kernel": "hmc"},
+        {"target_jump_rate": 0.1, "num_warmup": 50},
+    ],
+)
+def test_settings_that_matter_are_taken(settings: dict[str, Any]) -> None:
+    Interacting(**settings)
+
+
+@pytest.mark.filterwarnings("ignore::credence.methods.partner_warnings.StuckPartnersWarning")
 def test_pcn_is_tuned_to_its_acceptance_rate() -> None:
     """Its step size has no metric to follow."""
     method = replace(SMALL, kernel="pcn", num_particles=16, num_warmup=500, num_draws=100)
@@ -293,3 +345,30 @@ def test_particles_on_two_devices_draw_the_same(tmp_path: Any, selection: str, j
         subprocess.run(command, env=environment, check=True)
         draws.append(np.load(out))
     assert np.mean(np.isclose(*draws, rtol=1e-3, atol=1e-3).all(axis=-1)) > 0.95
+
+
+def test_potentials_between_synchronous_jumps_are_not_new_ones() -> None:
+    """Partners that have met, of which few draws are new, are not called stuck."""
+    rng = np.random.default_rng(0)
+    new = rng.normal(size=(16, 60))
+    sample = phase(np.repeat(new, 10, axis=1), ess=16.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_partners(sample, auxiliary="tempered", compares=True, synchronous=True)
+
+
+def test_a_rate_of_synchronous_jumps_is_that_of_the_jumps_made() -> None:
+    window = window_adaptation(0.1, jnp.ones(2), num_rounds=4)
+    tuning = JumpTuning(window, window, lambda *found: {}, 4, 0.1, 0.05, synchronous=True)
+    ones = np.ones((3, 10))
+    info = {"acceptance_rate": ones, "auxiliary_acceptance_rate": ones, "is_jump": 0.1 * ones}
+    info |= {
+        "is_accepted_jump": 0.02 * ones,
+        "jump_acceptance_rate": ones,
+    }  # stale: the first one's
+    block = Block(None, np.zeros((3, 10, 2), np.float32), info)
+    memory = tuning.adapter.memory
+    for _ in range(4):
+        memory = tuning._update(memory, block)
+    assert memory.rounds_with_jumps > 0
+    np.testing.assert_allclose(tuning._probability(memory), 0.25)

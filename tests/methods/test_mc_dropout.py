@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from exact import z_scores
 from scipy.optimize import minimize
 
 from credence.clock import CompileClock
@@ -40,12 +41,6 @@ def ridge(posterior: Posterior, position: Any) -> Any:
     first, last = posterior.model.unravel(position, posterior.data).network
     hidden = posterior.data.x @ first.kernel + first.bias
     return RATE / (1 - RATE) * jnp.sum((hidden * last.kernel[:, 0]) ** 2) / (2 * NOISE_STD**2)
-
-
-def z_scores(draws: Any, exact: Any) -> np.ndarray:
-    """|z| of the mean of independent draws (draw, ...)."""
-    draws = np.asarray(draws, float)
-    return np.abs(draws.mean(axis=0) - exact) / (draws.std(axis=0, ddof=1) / len(draws) ** 0.5)
 
 
 def test_objective_and_gradient_over_masks(float64):
@@ -154,7 +149,7 @@ def test_training_ends_at_the_minimum_of_the_expected_objective():
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, 1.5, float("nan")])
 def test_rate_out_of_range_is_refused(rate):
-    with pytest.raises(InputError, match=r"rate must be between 0 and 1.*0.1 is usual"):
+    with pytest.raises(InputError, match=r"rate must be strictly between 0 and 1.*0.1 is usual"):
         MCDropout(rate=rate)
 
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from stops import AfterBlocks, Stop
 
 from credence.blocks import run_block
 from credence.ensemble import Ensemble
@@ -40,7 +41,7 @@ from credence.models.priors import GaussianPrior
 from credence.posterior import Posterior
 
 from .test_hamiltonian import chain_z
-from .test_smc import AfterBlocks, Stop, assert_same
+from .test_smc import assert_same, resample_positions_only
 
 pytestmark = pytest.mark.rotates(3)
 
@@ -290,18 +291,6 @@ def widen_the_new_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         ladder, "prior_draws", lambda *args, **named: 2 * prior_draws(*args, **named)
     )
-
-
-def resample_positions_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Likelihoods stay where they were."""
-    resampled = particles_module.resampled
-
-    def wrong(memory: Any, *, scheme: str, num: int) -> Any:
-        kept = [leaf[:, :num].reshape(-1) for leaf in memory.cloud[1:]]
-        position = resampled(memory, scheme=scheme, num=num).position
-        return particles_module.ParticleState(position, *kept, position)
-
-    monkeypatch.setattr(particles_module, "resampled", wrong)
 
 
 def mutate_at_the_level_before(monkeypatch: pytest.MonkeyPatch) -> None:

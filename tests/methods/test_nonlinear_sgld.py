@@ -10,18 +10,19 @@ from exact import linear_regression
 from credence.errors import InputError
 from credence.methods import METHODS, NonlinearSGLD, nonlinear_sgld
 from credence.methods.deep_ensemble import Training
+from credence.methods.partner_warnings import DegenerateAuxiliaryWarning, StuckPartnersWarning
 from credence.models import Categorical, Gaussian, ResNet
 from credence.posterior import Posterior
 
 from .test_hamiltonian import moment_z, weights
 
 PROBLEM = linear_regression()
-NUM_RUNS = 16
+NUM_RUNS = 32
 SMALL = NonlinearSGLD(
     num_chains=32,
     num_draws=240,
     num_warmup=1500,
-    target_acceptance_rate=0.9995,  # steps so small that their bias is
+    step_size=0.04,  # so small that its bias is; and the same in all runs, or tuning spreads them
     thinning=40,
     jump_probability=0.2,
     training=Training(max_epochs=300),
@@ -76,6 +77,27 @@ def test_all_rows_as_potential_rows_are_the_whole_batch() -> None:
     assert np.all(whole.scalars["num_gradients"] == 2 * steps)
 
 
+class TestWarnings:
+    """Those of `interacting`; they are about what jumps lead to."""
+
+    MANY = replace(QUICK, num_chains=8, num_draws=120, target_acceptance_rate=0.9)
+
+    def test_potentials_that_degenerate(self) -> None:
+        """At a temperature of 50 nearly all partners are far from the posterior."""
+        method = replace(self.MANY, temperature=50.0, num_draws=50, thinning=40)
+        with pytest.warns(DegenerateAuxiliaryWarning, match=r"are worth 1\.\d of 8 particles"):
+            method.run(1, PROBLEM.posterior)
+
+    def test_partners_that_do_not_meet(self) -> None:
+        """Two networks far apart, and steps too short to get from one to the other."""
+        method = replace(self.MANY, step_size=1e-6)
+        with pytest.warns(StuckPartnersWarning, match="R-hat of their potentials is"):
+            method.run(1, PROBLEM.posterior)
+
+    def test_all_is_well(self) -> None:
+        replace(self.MANY, num_warmup=400, thinning=20).run(1, PROBLEM.posterior)
+
+
 @pytest.mark.slow
 def test_images_and_a_residual_network() -> None:
     rng = np.random.default_rng(0)
@@ -104,6 +126,7 @@ def test_images_and_a_residual_network() -> None:
         ({"jump": "BG"}, "Unknown jump 'BG'"),
         ({"preconditioner": "rms"}, "preconditioner='rms' remembers where its chain was"),
         ({"potential_rows": 0}, "potential_rows must be > 0"),
+        ({"exploration_share": 0.4}, "exploration_share=0.4 is of cycles"),
         ({"num_cycles": 2}, "num_cycles and gibbs do not go together with jumps"),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 from exact import LinearRegression, linear_regression
 from scipy import stats
 from scipy.special import logsumexp
+from stops import AfterBlocks, Stop
 
 from credence.ensemble import Ensemble
 from credence.errors import InputError, Interrupted
@@ -21,7 +22,6 @@ from credence.methods.mutation import Mutation, StuckParticlesWarning
 from credence.methods.smc import SMC, check_particles
 from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
 from credence.posterior import Posterior
-from credence.progress import Line, NoProgress
 
 from .test_hamiltonian import chain_z, moment_z, weights
 
@@ -101,8 +101,8 @@ def test_few_steps_are_exact_too() -> None:
     assert planted_z("correct", **FEW_STEPS) < 4.5
 
 
-@pytest.mark.usefixtures("float64")
-def test_planted_likelihoods_that_are_not_resampled_are_caught(monkeypatch) -> None:
+def resample_positions_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Likelihoods stay where they were."""
     resampled = particles_module.resampled
 
     def wrong(memory: Any, *, scheme: str, num: int) -> Any:
@@ -111,6 +111,11 @@ def test_planted_likelihoods_that_are_not_resampled_are_caught(monkeypatch) -> N
         return particles_module.ParticleState(position, *kept, position)
 
     monkeypatch.setattr(particles_module, "resampled", wrong)
+
+
+@pytest.mark.usefixtures("float64")
+def test_planted_likelihoods_that_are_not_resampled_are_caught(monkeypatch) -> None:
+    resample_positions_only(monkeypatch)
     assert planted_z("likelihoods not resampled", **FEW_STEPS) > 8
 
 
@@ -201,28 +206,6 @@ def test_learnt_noise() -> None:
     print(f"learnt noise: z={z:.1f}, planted z={planted:.1f}")
     assert z < 4.5
     assert planted > 8
-
-
-class Stop(Exception):
-    """What a test throws into a run."""
-
-
-class AfterBlocks(NoProgress):
-    """Stops a run when so many of its blocks are saved."""
-
-    def __init__(self, num_blocks: int) -> None:
-        self.left = num_blocks
-
-    def phase(self, name: str, num_draws: int, done: int = 0) -> Line:
-        owner = self
-
-        class Counting(Line):
-            def advance(self, num_draws: int) -> None:
-                owner.left -= 1
-                if owner.left == 0:
-                    raise Stop
-
-        return Counting()
 
 
 @pytest.mark.parametrize("chain_length", [1, 5])
@@ -345,11 +328,17 @@ def settings(**changes: Any) -> Any:
         (lambda: SMC(chain_length=0), "chain_length must be > 0, got 0"),
         (lambda: SMC(num_particles=10, chain_length=3), "multiple of chain_length"),
         (lambda: SMC(num_particles=10, chain_length=10), "at least twice as large, got 10 and 10"),
-        (settings(ess_target=0), "ess_target must be between 0 and 1, got 0"),
-        (settings(ess_target=1), "ess_target must be between 0 and 1, got 1"),
-        (settings(ess_target=np.nan), "ess_target must be between 0 and 1, got nan"),
-        (settings(autocorrelation=1.0), "autocorrelation must be between 0 and 1, got 1.0"),
-        (settings(target_acceptance_rate=0.0), "target_acceptance_rate must be between 0 and 1"),
+        (settings(ess_target=0), "ess_target must be strictly between 0 and 1, got 0"),
+        (settings(ess_target=1), "ess_target must be strictly between 0 and 1, got 1"),
+        (settings(ess_target=np.nan), "ess_target must be strictly between 0 and 1, got nan"),
+        (
+            settings(autocorrelation=1.0),
+            "autocorrelation must be strictly between 0 and 1, got 1.0",
+        ),
+        (
+            settings(target_acceptance_rate=0.0),
+            "target_acceptance_rate must be strictly between 0 and 1",
+        ),
         (settings(kernel="gibbs"), "Unknown mutation kernel 'gibbs': choose one of hmc, mala"),
         (settings(resampling="none"), "Unknown resampling 'none': choose one of systematic"),
         (settings(num_steps=0), "num_steps must be > 0, got 0"),

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact import LinearRegression, linear_regression, with_ones
+from exact import LinearRegression, linear_regression, member_weights, with_ones, z_scores
 from scipy.optimize import brentq
 
 from credence.clock import CompileClock
@@ -28,12 +28,6 @@ from credence.run import Driver, fixed
 LEARNING_RATE, MOMENTUM, BATCH = 0.1, 0.5, 2
 PROBLEM = linear_regression(num_points=6, num_features=1)
 SHORT = Training(max_epochs=200)
-
-
-def z_scores(draws: Any, exact: Any) -> np.ndarray:
-    """|z| of the mean of independent draws (draw, ...)."""
-    draws = np.asarray(draws, float)
-    return np.abs(draws.mean(axis=0) - exact) / (draws.std(axis=0, ddof=1) / len(draws) ** 0.5)
 
 
 def stationary_law(
@@ -161,16 +155,10 @@ def test_default_learning_rate_spreads_about_as_widely_as_the_posterior(num_poin
     ensemble = SWAG(num_snapshots=200, training=Training(max_epochs=500)).run(0, problem.posterior)
     mean, covariance = problem.solve()
     root = np.linalg.inv(np.linalg.cholesky(covariance))
-    whitened = (weights(ensemble) - mean) @ root.T
+    whitened = (member_weights(ensemble) - mean) @ root.T
     spread = whitened.std()
     assert 0.25 < spread < 4
     assert np.abs(whitened.mean(axis=0)).max() < 2
-
-
-def weights(ensemble: Any) -> np.ndarray:
-    """Kernel and bias (draw, weight) of a linear model."""
-    (layer,) = ensemble.params.network
-    return np.concatenate([layer.kernel[0, :, :, 0], layer.bias[0]], axis=-1).astype(float)
 
 
 def small(**settings: Any) -> SWAG:
@@ -186,7 +174,7 @@ def small(**settings: Any) -> SWAG:
 
 def test_settings_change_the_result():
     posterior = linear_regression().posterior
-    base = weights(small().run(0, posterior))
+    base = member_weights(small().run(0, posterior))
     assert base.shape == (20, 4)
     for changed in (
         {"rank": 0},
@@ -197,8 +185,8 @@ def test_settings_change_the_result():
         {"batch_size": 3},
         {"training": Training(max_epochs=100)},
     ):
-        assert not np.array_equal(weights(small(**changed).run(0, posterior)), base), changed
-    assert weights(small(num_draws=30).run(0, posterior)).shape == (30, 4)
+        assert not np.array_equal(member_weights(small(**changed).run(0, posterior)), base), changed
+    assert member_weights(small(num_draws=30).run(0, posterior)).shape == (30, 4)
 
 
 def test_second_data_set_of_the_same_shape_compiles_nothing():

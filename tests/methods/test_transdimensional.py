@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 from scipy import stats
 
 from credence.diagnostics import width_posterior
@@ -15,6 +16,9 @@ from credence.ensemble import Ensemble
 from credence.errors import InputError
 from credence.kernels.transdimensional import MOVES
 from credence.methods import METHODS, Transdimensional
+from credence.methods.active_metric import add_active_draws
+from credence.methods.move_mixture import MixtureMemory, kind_probs
+from credence.methods.tuning import window_adaptation
 from credence.models import MLP, Categorical, Gaussian, Normal
 from credence.models.units import count_active
 from credence.models.width_priors import DepthPrior, WidthPrior
@@ -136,6 +140,36 @@ def test_members_are_networks_of_their_depth(deep_ensemble: Ensemble, tmp_path: 
     assert (settings.max_depth, settings.depth_prior) == (3, DepthPrior())
 
 
+def test_predictions_given_an_architecture_and_of_one_chain(deep_ensemble: Ensemble) -> None:
+    widths = np.asarray(count_active(deep_ensemble.params.network))
+    first = deep_ensemble.architecture()
+    assert first is not None
+    wanted = tuple(k for k in first.likeliest[0].widths if k)
+    given = deep_ensemble.given(widths=wanted)
+    padded = np.array([*wanted, *[0] * (3 - len(wanted))])
+    is_there = (widths == padded).all(axis=-1)
+    assert 0 < given.num_draws == is_there.sum() < deep_ensemble.num_members
+    x = jnp.asarray(X, jnp.float32)
+    whole = np.asarray(deep_ensemble.outputs(x)).reshape(*is_there.shape, 30, 1)
+    np.testing.assert_array_equal(given.outputs(x), whole[is_there])
+    assert not given.is_chain
+    deep = deep_ensemble.given(depth=2, chain=1)
+    assert deep.num_draws == ((widths[1] > 0).sum(axis=-1) == 2).sum()
+    chain = deep_ensemble.given(chain=0)
+    assert chain.is_chain
+    np.testing.assert_array_equal(chain.outputs(x), whole[0])
+    for nothing, words in (
+        ({"widths": (9,)}, "No draw has"),
+        ({"widths": (1, 1, 1, 1)}, "No draw has"),
+        ({"chain": 4}, "No draw has"),
+        ({}, "Say of what"),
+    ):
+        with pytest.raises(InputError, match=words):
+            deep_ensemble.given(**nothing)
+    with pytest.raises(InputError, match="same architecture"):
+        dataclasses.replace(deep_ensemble, scalars={}).given(depth=1)
+
+
 def test_collapsed_jumps_cost_what_they_compute() -> None:
     """More than the three values that they were once counted as."""
     from credence.kernels.collapsed_birth import collapsed_counts
@@ -190,6 +224,57 @@ def test_resumed_run_gives_the_same_draws(tmp_path: Path) -> None:
     np.testing.assert_array_equal(whole.scalars["width"], again.scalars["width"])
 
 
+def test_the_warm_up_learns_which_jumps_pay() -> None:
+    """Sampled with what is said; every kind is kept; equal where it is not asked for."""
+    moves = ("collapsed", "plain", "plain_by_3")
+    found = small(moves=moves, num_warmup=100)
+    shares = found.provenance.found["move_probabilities"]
+    assert set(shares) == set(moves)
+    assert abs(sum(shares.values()) - 1) < 1e-6
+    assert min(shares.values()) > 0.06
+    tried = np.array([found.scalars[f"num_jumps_{name}"].sum() for name in moves])
+    assert np.all(np.abs(tried / tried.sum() - list(shares.values())) < 0.15)  # borders refuse some
+    equal = small(moves=moves, num_warmup=100, tune_moves=False)
+    assert equal.provenance.found == {}
+    assert not np.array_equal(equal.scalars["width"], found.scalars["width"])
+
+
+def test_a_depth_that_cannot_change_has_no_jumps() -> None:
+    method = Transdimensional(max_depth=2, depth_prior=DepthPrior(smallest=2))
+    assert method._layer_moves(posterior()) == ()
+    assert len(Transdimensional(max_depth=2)._layer_moves(posterior())) == 2
+
+
+def test_absent_layers_keep_the_metric_they_have() -> None:
+    """No draw of their weights is no draw of variance 0, which would make steps huge."""
+    of = Transdimensional(max_width=3, max_depth=3).widest(posterior())
+    template = of.model.template(of.data)
+    rng = np.random.default_rng(0)
+
+    def drawn(layer: Any, is_there: bool) -> Any:
+        shape = lambda leaf: (4, 25, *leaf.shape)  # noqa: E731
+        return jax.tree.map(
+            lambda leaf: jnp.asarray(rng.normal(size=shape(leaf)) * is_there), layer
+        )
+
+    layers = [drawn(layer, i in (0, 3)) for i, layer in enumerate(template.network)]
+    params = template._replace(network=tuple(layers))
+    draws = jax.vmap(jax.vmap(lambda each: ravel_pytree(each)[0]))(params)
+    adapter = window_adaptation(0.1, jnp.full(draws.shape[-1], 0.3), num_rounds=4)
+    memory = add_active_draws(of, adapter.memory, np.asarray(draws, np.float32))
+    found = of.unravel(jnp.asarray(memory.sum_of_squares / memory.degrees_of_freedom)).network
+    for leaf in jax.tree.leaves(found[1:3]):
+        np.testing.assert_allclose(leaf, 0.3, rtol=1e-5)
+    np.testing.assert_allclose(found[0].kernel, 1.0, rtol=0.3)
+
+
+def test_efficiency_is_squared_change_per_evaluation() -> None:
+    groups = (("plain", "plain_by_3"), ("layer",))
+    memory = MixtureMemory((), np.array([10.0, 9.0, 0.0]), np.array([10.0, 27.0, 5.0]))
+    probs = kind_probs(memory, groups)
+    np.testing.assert_allclose(probs, [0.1 + 0.8 * 0.75, 0.1 + 0.8 * 0.25, 1.0], rtol=1e-6)
+
+
 @pytest.mark.slow
 def test_settings_change_the_result() -> None:
     base = small()
@@ -205,6 +290,8 @@ def test_settings_change_the_result() -> None:
         {"within": "nuts"},
         {"initial_widths": (1, 1, 2, 2)},
         {"num_starts": 5},
+        {"sandwich": True},
+        {"moves": ("collapsed_by_2",)},
     ):
         assert not np.array_equal(weights(small(**changed)), weights(base)), changed
 
@@ -235,6 +322,12 @@ def test_two_hidden_layers(moves: tuple[str, ...]) -> None:
         ({"max_depth": 2, "depth_prior": DepthPrior(smallest=3)}, {}, "no depth between 3 and 2"),
         ({"max_depth": 2, "initial_depths": (1, 1, 2, 3)}, {}, "initial depth 3 is outside"),
         ({"layer_moves": ("layers",)}, {}, "Unknown kind of jump 'layers'"),
+        ({"moves": ("plain", "plain")}, {}, "named twice"),
+        ({"moves": ("plain_by_6",)}, {}, "room for 5 more units"),
+        ({"layer_moves": ("layer_by_2",)}, {}, "Unknown kind of jump 'layer_by_2'"),
+        ({"moves": ("plain_by_0",)}, {}, "Unknown kind of jump 'plain_by_0'"),
+        ({"gibbs": True, "sandwich": True}, {}, "do not go together"),
+        ({"gibbs": True}, {}, "gibbs needs prior='hierarchical'"),
         ({"identity_std": 0.0}, {}, "identity_std must be > 0"),
         ({}, {"network": MLP(1, ())}, "no hidden units"),
         (

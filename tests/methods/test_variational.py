@@ -11,11 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact import LinearRegression, linear_regression
+from exact import LinearRegression, linear_regression, member_weights, z_scores
 from scipy.stats import multivariate_normal
 
 from credence.clock import CompileClock
-from credence.ensemble import Ensemble
 from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.variational import LowRankNormal, elbo, variational
@@ -61,12 +60,6 @@ def exact_elbo(problem: LinearRegression, flat: Any, rank: int, *, entropy_share
     )
     log_det = jnp.linalg.slogdet(2 * jnp.pi * jnp.e * cov)[1]
     return expected + entropy_share * 0.5 * log_det
-
-
-def z_scores(draws: np.ndarray, exact: Any) -> np.ndarray:
-    """|z| of the mean of independent draws (draw, ...)."""
-    draws = np.asarray(draws, float)
-    return np.abs(draws.mean(axis=0) - exact) / (draws.std(axis=0, ddof=1) / len(draws) ** 0.5)
 
 
 @pytest.mark.parametrize("rank", [0, 2, 4])
@@ -154,17 +147,11 @@ def test_full_rank_settles_at_the_posterior():
     assert z_scores(whitened(wrong_by_5_percent), np.eye(4)).max() > 8
 
 
-def weights(ensemble: Ensemble) -> np.ndarray:
-    """Kernel and bias (draw, weight) of a linear model."""
-    (layer,) = ensemble.params.network
-    return np.concatenate([layer.kernel[0, :, :, 0], layer.bias[0]], axis=-1).astype(float)
-
-
 @pytest.mark.parametrize("rank", [0, 4])
 def test_draws_of_the_method(rank):
     """Mean field has the variances 1 / diag(precision), full rank the covariance of all."""
     ensemble = Variational(rank=rank, num_draws=5000, training=SHORT).run(0, PROBLEM.posterior)
-    draws = weights(ensemble)
+    draws = member_weights(ensemble)
 
     def worst(problem: LinearRegression) -> float:
         mean, cov = problem.solve()
@@ -188,7 +175,7 @@ def test_minibatches_settle_there_too():
     )
     mean, cov = problem.solve()
     root = np.linalg.inv(np.linalg.cholesky(cov))
-    draws = (weights(ensemble) - mean) @ root.T
+    draws = (member_weights(ensemble) - mean) @ root.T
     assert np.abs(draws.mean(axis=0)).max() < 0.2
     assert np.abs(np.cov(draws.T) - np.eye(4)).max() < 0.15
 
@@ -199,7 +186,7 @@ def small(**settings: Any) -> Variational:
 
 def test_settings_change_the_result():
     posterior = PROBLEM.posterior
-    base = weights(small().run(0, posterior))
+    base = member_weights(small().run(0, posterior))
     assert base.shape == (20, 4)
     for changed in (
         {"rank": 2},
@@ -210,7 +197,7 @@ def test_settings_change_the_result():
         {"batch_size": 5},
         {"training": Training(max_epochs=50)},
     ):
-        assert not np.array_equal(weights(small(**changed).run(0, posterior)), base), changed
+        assert not np.array_equal(member_weights(small(**changed).run(0, posterior)), base), changed
 
 
 def test_second_data_set_of_the_same_shape_compiles_nothing():

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from kernels.laws import Chain, scores_after
 from kernels.targets import gaussian_log_density, standard
 
-from credence.kernels.base import Kernel
+from credence.kernels.base import Kernel, either
 from credence.kernels.gibbs import gibbs_precisions
 from credence.kernels.mala import MALAState, mala
 from credence.kernels.microcanonical import mclmc
@@ -96,7 +96,7 @@ def mala_with_wrong_variance(
         new = right.init(state.position + 0.5 * std**2 * state.gradient + std * noise, data)
         log_ratio = new.log_density - state.log_density + log_q(state, new) - log_q(new, state)
         is_accepted = jnp.log(jax.random.uniform(key_accept)) < log_ratio
-        return jax.tree.map(lambda a, b: jnp.where(is_accepted, a, b), new, state), ()
+        return either(is_accepted, new, state), ()
 
     return Kernel(right.init, step)
 
