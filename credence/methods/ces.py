@@ -1,16 +1,13 @@
 """Calibrate, emulate, sample: chains that follow an emulator of the likelihood."""
 
-import warnings
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
-from credence.diagnostics.importance import MOST_PARETO_K, pareto_smoothed
 from credence.errors import InputError, check_name
 from credence.kernels.base import Recipe
 from credence.kernels.delayed_acceptance import (
@@ -19,7 +16,6 @@ from credence.kernels.delayed_acceptance import (
     delayed_acceptance,
     uncorrected,
 )
-from credence.kernels.evaluation import value
 from credence.methods.base import Drawn, Method, from_fields
 from credence.methods.chains import Chains, shares_passes
 from credence.methods.emulators import (
@@ -31,7 +27,6 @@ from credence.methods.emulators import (
     Points,
     SurrogateDensity,
     arrays_of,
-    emulate,
     error_of,
 )
 from credence.methods.fitting import split
@@ -46,9 +41,10 @@ from credence.methods.surrogate_chains import (
     frozen,
     steps_adaptation,
 )
+from credence.methods.true_likelihood import Target, check_points, checked, points_at, reweighed
 from credence.models.priors import require_positive
-from credence.posterior import BayesianModel, Data, Posterior, flat_log_prior
-from credence.run import Driver, PhaseResult, fixed
+from credence.posterior import Posterior
+from credence.run import Driver, PhaseResult
 
 CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
 """Samplers that calibrate."""
@@ -60,18 +56,14 @@ STUCK = (
     "seconds), or calibrate by draws (calibration='sghmc'). "
 )
 """What an infinite error means."""
-CHECKED = 50
-"""Draws per chain whose true likelihood says how far an uncorrected emulator is off."""
+FEW_ROWS = 5000
+"""Below so many NUTS on all of them was sooner, for a network of 38 weights (docs/ces.md)."""
 MIN_CALIBRATION = 10
 """Draws per chain that leave some to fit and some to hold out."""
 
 
 class HopelessEmulator(InputError):
     """An emulator that does not know the likelihood."""
-
-
-class UnreliableWeights(UserWarning):
-    """Importance weights whose tail is too heavy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +156,11 @@ class CES(Chains):
         key_calibrate, key_rounds, key_emulate, key_move, key_reweigh = jax.random.split(key, 5)
         rounds = 1 + self.num_refinements
         self._emulator.check(posterior, rounds * self.num_chains * self.num_calibration)
+        if posterior.num_points < FEW_ROWS:
+            driver.progress.say(
+                f"With {posterior.num_points:,} rows an emulator saves little or nothing: "
+                "method='nuts' is likely to be sooner."
+            )
         points, target = self._calibrate(key_calibrate, posterior, driver)
         for number in range(1, self.num_refinements + 1):
             key_fit, key_explore = jax.random.split(jax.random.fold_in(key_rounds, number))
@@ -183,7 +180,7 @@ class CES(Chains):
 
     def _calibrate(
         self, key: PRNGKeyArray, posterior: Posterior, driver: Driver
-    ) -> tuple[Points, "Target"]:
+    ) -> tuple[Points, Target]:
         """Modes, or draws of a sampler that need not have converged, and the likelihood there."""
         key_draw, key_part, key_evaluate = jax.random.split(key, 3)
         with driver.part("calibrate", budget_share=0.3):
@@ -206,7 +203,7 @@ class CES(Chains):
         return points, target
 
     def _emulate(
-        self, name: str, key: PRNGKeyArray, points: Points, target: "Target"
+        self, name: str, key: PRNGKeyArray, points: Points, target: Target
     ) -> tuple[Emulated, Error | None]:
         """The emulator that the points teach, and its error at those held out, if there are any."""
         to_fit, held_out = split(points) if points.positions.shape[1] > 1 else (points, None)
@@ -217,7 +214,7 @@ class CES(Chains):
         return emulated, self._checked(error_of(emulated, held_out), target.driver)
 
     def _explore(
-        self, name: str, key: PRNGKeyArray, emulated: Emulated, points: Points, target: "Target"
+        self, name: str, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target
     ) -> Points:
         """More points: where the emulator's chain leads, kept by the likelihood near the posterior.
 
@@ -251,13 +248,12 @@ class CES(Chains):
                 f"{'' if np.isfinite(error.nats) else STUCK}"
                 "Use more pseudo-observations (emulator=Coreset(num_inputs=...)), more draws "
                 f"to learn from (num_calibration={self.num_calibration} per chain), or fewer "
-                "weights; max_error=inf samples all the same."
+                "weights; max_error=inf samples all the same. Or use method='nuts', which needs "
+                "no emulator."
             )
         return error
 
-    def _move(
-        self, key: PRNGKeyArray, emulated: Emulated, points: Points, target: "Target"
-    ) -> Drawn:
+    def _move(self, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target) -> Drawn:
         """Warm up and sample by the emulator, from where the calibration ended."""
         key_warmup, key_sample = jax.random.split(key)
         warmup = self._warmed_up(key_warmup, emulated, points, target, is_exact=self._is_exact)
@@ -279,7 +275,7 @@ class CES(Chains):
         key: PRNGKeyArray,
         emulated: Emulated,
         points: Points,
-        target: "Target",
+        target: Target,
         *,
         is_exact: bool,
         keep_draws: bool = False,
@@ -338,15 +334,6 @@ class CES(Chains):
         return self.emulator
 
 
-class Target(NamedTuple):
-    """What is sampled, and what runs the phases."""
-
-    posterior: Posterior
-    data: Data
-    """Anchored at a draw of the calibration."""
-    driver: Driver
-
-
 def first_states(
     emulated: Emulated, points: Points, is_exact: bool
 ) -> DelayedState | UncorrectedState:
@@ -359,84 +346,7 @@ def first_states(
     return DelayedState(positions, log_densities, members)
 
 
-def points_at(
-    name: str, key: PRNGKeyArray, positions: Float[np.ndarray, "chain draw weight"], target: Target
-) -> Points:
-    """What an emulator can learn at positions, evaluated as a phase of the driver."""
-    posterior, data = target.posterior, target.data
-    flat = jnp.asarray(positions.reshape(-1, positions.shape[-1]))
-    recipe = Recipe(value, posterior.log_density)
-    found = target.driver.phase(
-        name, key, recipe, flat, data, fixed(), num_steps=1, keep_draws=False
-    )
-    log_priors = np.asarray(_log_priors(flat, data, model=posterior.model), float)
-    log_densities = np.asarray(found.states.log_density, float)
-    values = (log_densities - log_priors, log_densities)
-    return Points(positions, *(value.reshape(positions.shape[:2]) for value in values))
-
-
-def check_points(points: Points) -> None:
-    """Refuse what nothing can be learnt from.
-
-    Raises:
-        InputError: where the log likelihood is not finite, or the same everywhere.
-    """
-    if not np.all(np.isfinite(points.log_likelihoods)):
-        raise InputError(
-            "The log likelihood is not finite at some draws of the calibration, so that no "
-            "emulator can learn it: check the likelihood, or calibrate for longer."
-        )
-    if points.log_likelihoods.shape[1] > 1 and np.ptp(points.log_likelihoods) < 1e-6:
-        raise InputError(
-            "The log likelihood is the same at all draws of the calibration: either its chains do "
-            "not move (smaller steps, or calibration='pcn'), or the data say nothing about the "
-            "weights, and draws of the prior would do."
-        )
-
-
 def affordable(posterior: Posterior, flops_per_step: float) -> int:
     """Steps of the emulator's chain that cost as much as one likelihood."""
     exact = 2.0 * posterior.num_points * posterior.num_weights
     return int(np.clip(exact / max(flops_per_step, 1.0), 1, MOST_STEPS))
-
-
-def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Target) -> Drawn:
-    """Each chain's draws with Pareto-smoothed importance weights, chains counting the same."""
-    positions = np.asarray(drawn.positions)
-    points = points_at("reweigh", key, positions, target)
-    log_ratios = points.log_likelihoods - emulate(emulated, positions)
-    smoothed = [pareto_smoothed(chain) for chain in log_ratios]
-    worst = max(found.pareto_k for found in smoothed)
-    if worst > MOST_PARETO_K:
-        warnings.warn(
-            f"Importance weights are not to be trusted: Pareto k-hat {worst:.2f} is above "
-            f"{MOST_PARETO_K}. The emulator's draws miss part of the posterior; use "
-            "correction='delayed_acceptance'.",
-            UnreliableWeights,
-            stacklevel=2,
-        )
-    shape = log_ratios.shape
-    scalars = {
-        "log_density": points.log_densities,
-        "pareto_k": np.broadcast_to([[found.pareto_k] for found in smoothed], shape),
-    }
-    weights = np.stack([found.weights for found in smoothed]) / shape[0]
-    return drawn._replace(scalars=drawn.scalars | scalars, weights=weights)
-
-
-def checked(key: PRNGKeyArray, drawn: Drawn, target: Target) -> Drawn:
-    """The true log density at a few draws of every chain, NaN at the others: it changes nothing,
-    but tells how far the emulator is off where it led."""
-    positions = np.asarray(drawn.positions)
-    num_chains, num_draws, _ = positions.shape
-    some = np.unique(np.linspace(0, num_draws - 1, min(CHECKED, num_draws)).round().astype(int))
-    found = np.full((num_chains, num_draws), np.nan)
-    found[:, some] = points_at("reweigh", key, positions[:, some], target).log_densities
-    return drawn._replace(scalars=drawn.scalars | {"log_density": found})
-
-
-@partial(jax.jit, static_argnames="model")
-def _log_priors(
-    positions: Float[Array, "point weight"], data: Data, *, model: BayesianModel
-) -> Float[Array, " point"]:
-    return jax.vmap(flat_log_prior(model), (0, None))(positions, data)

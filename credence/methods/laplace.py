@@ -31,7 +31,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 from scipy.optimize import minimize_scalar
 
-from credence.errors import InputError
+from credence.errors import InputError, check_share
 from credence.methods.base import Drawn, Method
 from credence.methods.curvature import (
     Spectrum,
@@ -120,10 +120,7 @@ class Laplace(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive(num_draws=self.num_draws, refine_steps=self.refine_steps)
-        if not 0 < self.held_out_fraction < 1:
-            raise InputError(
-                f"held_out_fraction must be in (0, 1), got {self.held_out_fraction}; 0.2 is usual."
-            )
+        check_share("0.2 is usual", held_out_fraction=self.held_out_fraction)
         for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise InputError(

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.linalg import solve
+from scipy.optimize import Bounds, minimize
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 
@@ -35,6 +36,8 @@ PENALTIES = 10.0 ** np.arange(-6.0, 0.0)
 """Ridge penalties tried, in units of the Gram matrix's mean diagonal."""
 CANDIDATES = 50
 """Rows per input among which the inputs are chosen."""
+MOST_DESCENT = 1000
+"""Steps towards weights >= 0 where blocks do not settle."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +66,7 @@ class Coreset(Emulator):
     any number of rows.
 
     Args:
-        num_inputs: of pseudo-observations; None takes one for 50 rows, 200 to 600.
+        num_inputs: of pseudo-observations; None takes 600, or all rows of fewer.
         num_draws: of the calibration, the last of all chains, whose gradients on all rows are
             computed.
     """
@@ -98,7 +101,7 @@ class Coreset(Emulator):
         """What the likeliest weights expect at inputs that stand for all rows."""
         flat = points.positions.reshape(-1, posterior.num_weights)
         likeliest = jnp.asarray(flat[np.argmax(points.log_densities)])
-        num_inputs = self.num_inputs or int(np.clip(len(data.x) // 50, 200, 600))
+        num_inputs = self.num_inputs or min(len(data.x), 600)
         key_part, key_spread = jax.random.split(key)
         part = some_rows(key_part, data) if isinstance(data.x, StoredRows) else data
         x, weight = np.asarray(part.x), np.asarray(part.weight)
@@ -349,10 +352,13 @@ def nonnegative_minimum(
     Block principal pivoting: Portugal, Judice & Vicente, "A comparison of block pivoting and
     interior-point algorithms for linear least squares problems with nonnegative variables" (1994).
     `scipy.optimize.nnls` frees one term at a time, from none; here nearly all are free in the end.
+    Where blocks do not settle (many terms say nearly the same) L-BFGS-B goes on, to an optimum that
+    is near enough: their rule for one term at a time may take more steps than anybody can wait for.
     """
     is_free, fewest, patience = np.ones(len(moment), bool), len(moment) + 1, 3
-    while True:
-        v = np.zeros(len(moment))
+    v = np.zeros(len(moment))
+    while patience >= 0:
+        v[:] = 0.0
         v[is_free] = solve(gram[np.ix_(is_free, is_free)], moment[is_free], assume_a="pos")
         slope = gram @ v - moment
         is_wrong = np.where(is_free, v < 0, slope < -1e-10 * np.abs(moment).max())
@@ -360,6 +366,26 @@ def nonnegative_minimum(
             return v
         patience = 3 if np.sum(is_wrong) < fewest else patience - 1
         fewest = min(fewest, int(np.sum(is_wrong)))
-        if patience < 0:  # one at a time, which cannot go round in circles
-            is_wrong &= np.arange(len(v)) == np.flatnonzero(is_wrong)[-1]
         is_free ^= is_wrong
+    return descended(gram, moment, np.maximum(v, 0.0))
+
+
+def descended(
+    gram: Float[np.ndarray, "term term"],
+    moment: Float[np.ndarray, " term"],
+    start: Float[np.ndarray, " term"],
+) -> Float[np.ndarray, " term"]:
+    """The same minimum by projected quasi-Newton steps, in units in which the diagonal is 1."""
+    scale = 1.0 / np.sqrt(np.diag(gram))
+    unit = scale[:, None] * gram * scale
+
+    def value_and_slope(v: np.ndarray) -> tuple[float, np.ndarray]:
+        product = unit @ v
+        return float(v @ (0.5 * product - scale * moment)), product - scale * moment
+
+    options = {"maxiter": MOST_DESCENT, "maxfun": 2 * MOST_DESCENT, "maxcor": 30}
+    found = minimize(
+        value_and_slope, start / scale, jac=True, method="L-BFGS-B",
+        bounds=Bounds(0.0, np.inf), options=options,
+    )  # fmt: skip
+    return scale * found.x
