@@ -94,8 +94,7 @@ FULL_GAUSSIAN = Auxiliary(_full_log_density, _ratio(_full_log_density), _full_sa
 """Arrays: `FullGaussian`."""
 
 
-@lru_cache(maxsize=256)
-def tempered(log_density: LogDensity) -> Auxiliary:
+def power(log_density: LogDensity) -> Auxiliary:
     """The target to the power 1 / T; its array is T > 1, and log G = (1 - 1/T) log target.
 
     Bounded potentials, and no more likelihoods than the target's own: Vuckovic, "Nonlinear MCMC
@@ -108,6 +107,10 @@ def tempered(log_density: LogDensity) -> Auxiliary:
         ),
         uses_data=True,
     )
+
+
+tempered = lru_cache(maxsize=256)(power)
+"""`power`, the same object for the same density, so that compiled programs are found again."""
 
 
 class Rows(NamedTuple):

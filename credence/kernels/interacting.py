@@ -14,25 +14,20 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.errors import InputError, check_name
+from credence.errors import InputError
 from credence.kernels.auxiliary import Auxiliary
 from credence.kernels.base import Kernel, Scalar, Settings, either
-from credence.kernels.resampling import at_levels, effective_sample_size
+from credence.kernels.cloud_jumps import (
+    Past,
+    accept_reject,
+    boltzmann_gibbs,
+    check_jumps,
+    check_past,
+    everyone,
+    level,
+)
+from credence.kernels.resampling import effective_sample_size
 from credence.posterior import Data, LogDensity, Position
-
-JUMPS = ("bg", "ar")
-"""Boltzmann-Gibbs, accept-reject."""
-SELECTIONS = ("multinomial", "stratified", "systematic")
-"""How Boltzmann-Gibbs jumps choose."""
-
-
-class Past(NamedTuple):
-    """A particle's latest auxiliary states as the target sees them; leaves (slot, ...)."""
-
-    state: Any
-    """Of the target's kernel, there."""
-    log_potential: Float[Array, " slot"]
-    """log G, up to a constant, in nats; -inf in slots not yet filled."""
 
 
 class InteractingState(NamedTuple):
@@ -44,6 +39,8 @@ class InteractingState(NamedTuple):
     """Of the kernel Q."""
     past: Past
     num_steps: Int[Array, ""]
+    jump_acceptance_rate: Float[Array, ""]
+    """Of the latest jump."""
 
     @property
     def position(self) -> Float[Array, "*chain weight"]:
@@ -52,7 +49,10 @@ class InteractingState(NamedTuple):
 
 
 class InteractingInfo(NamedTuple):
-    """What a step did."""
+    """What a step did.
+
+    Of synchronous jumps potentials and the jumps' acceptance are those of the latest.
+    """
 
     acceptance_rate: Float[Array, ""]
     """Of K, jump or no jump."""
@@ -86,6 +86,7 @@ def interacting(
     selection: str = "multinomial",
     composed: bool = False,
     num_past: int = 1,
+    synchronous: bool = False,
     axes: tuple[str, ...] = (),
 ) -> Kernel:
     """Nonlinear MCMC: Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), eqs (1)-(6);
@@ -118,18 +119,24 @@ def interacting(
             or. Both leave pi invariant.
         num_past: how many of each particle's latest Y are jumped to (Andrieu et al., 2011, take
             all).
+        synchronous: True throws one coin per step for all particles, so that steps without a jump
+            compute no potential. Each particle has the same law as with a coin of its own: given
+            the partners it moves by the same mixture, and the coin depends on no state. Particles
+            then jump together, so that means over the cloud vary a little more. It needs
+            num_past = 1: between jumps there is nothing to remember.
         axes: names of the mapped axes along which the particles lie, outermost first.
     Raises:
-        InputError: for fewer than 2 particles, a probability outside (0, 1], an unknown name.
+        InputError: for fewer than 2 particles, a probability outside (0, 1], an unknown name, or
+            a past of synchronous jumps.
     A Y of non-finite potential is never jumped to, and is_finite is False.
     """
-    _check(jump_probability, jump, selection, num_past)
+    _check(jump_probability, jump, selection, num_past, synchronous)
     system = _system(
         log_density, auxiliary, arrays, kernel, settings, auxiliary_kernel, auxiliary_settings
     )
 
     def init(position: Position, data: Data) -> InteractingState:
-        return system.start(position, data, num_past)
+        return system.start(position, data, num_past, is_weighed=synchronous)
 
     def step(
         key: PRNGKeyArray, state: InteractingState, data: Data
@@ -137,83 +144,50 @@ def interacting(
         key_auxiliary, key_move, key_jump = jax.random.split(key, 3)
         uniform = jax.random.uniform(key_jump, (4,))
         partner, partner_info = system.auxiliary.step(key_auxiliary, state.auxiliary, data)
-        past = system.remembered(state, partner.position, data)
         moved, info = system.target.step(key_move, state.target, data)
-
         origin = moved if composed else state.target
-        cloud = _everyone(past, axes)
-        if jump == "bg":
-            level = _level(uniform[1:3], selection, axes)
-            jumped, jump_acceptance_rate, is_accepted = boltzmann_gibbs(level, cloud, origin)
-        else:
+
+        def jumped() -> tuple[Past, Any, Float[Array, ""], Bool[Array, ""]]:
+            past = system.remembered(state, partner.position, data)
+            cloud = everyone(past, axes)
+            if jump == "bg":
+                return past, *boltzmann_gibbs(level(uniform[1:3], selection, axes), cloud, origin)
             num_filled = jnp.minimum(state.num_steps + 1, num_past)
             log_potential = system.log_potential(origin, data)
-            jumped, jump_acceptance_rate, is_accepted = accept_reject(
-                uniform[1:], cloud, origin, log_potential, num_filled
-            )
-        is_jump = uniform[0] < jump_probability
-        target = either(is_jump, jumped, moved)
+            return past, *accept_reject(uniform[1:], cloud, origin, log_potential, num_filled)
+
+        def waited() -> tuple[Past, Any, Float[Array, ""], Bool[Array, ""]]:
+            return state.past, origin, state.jump_acceptance_rate, jnp.zeros((), bool)
+
+        if synchronous:  # the first particle's coin is not mapped, so that XLA can branch on it
+            is_jump = is_weighed = everyone(uniform[0], axes)[0] < jump_probability
+            past, there, jump_acceptance_rate, is_accepted = jax.lax.cond(is_jump, jumped, waited)
+        else:
+            is_jump, is_weighed = uniform[0] < jump_probability, jnp.ones((), bool)
+            past, there, jump_acceptance_rate, is_accepted = jumped()
+        target = either(is_jump, there, moved)
 
         newest = past.log_potential[state.num_steps % num_past]
-        values, gradients = system.work(moved, info, partner_info, compares=jump == "ar")
-        return InteractingState(target, partner, past, state.num_steps + 1), InteractingInfo(
+        ess = jnp.nan_to_num(effective_sample_size(everyone(past.log_potential, axes).ravel()))
+        values, gradients = system.work(
+            moved, info, partner_info, is_weighed, compares=jump == "ar"
+        )
+        return InteractingState(
+            target, partner, past, state.num_steps + 1, jump_acceptance_rate
+        ), InteractingInfo(
             _rate(info),
-            _rate(partner_info),
+            _hottest(partner_info, "auxiliary_acceptance_rate", _rate(partner_info)),
             jump_acceptance_rate,
             is_jump,
             is_jump & is_accepted,
-            newest,
-            jnp.nan_to_num(effective_sample_size(cloud.log_potential.ravel())),
-            info.is_finite & partner_info.is_finite & jnp.isfinite(newest),
+            _hottest(partner_info, "log_potential", newest),
+            jnp.minimum(ess, _hottest(partner_info, "potential_ess", ess)),
+            info.is_finite & partner_info.is_finite & (jnp.isfinite(newest) | ~is_weighed),
             values,
             gradients,
         )
 
     return Kernel(init, step)
-
-
-def boltzmann_gibbs(
-    level: Float[Array, ""], cloud: Past, origin: Any
-) -> tuple[Any, Float[Array, ""], Bool[Array, ""]]:
-    """Eq. (5): the auxiliary state at a level in (0, 1) of the cumulated potentials.
-
-    Args:
-        cloud: of all particles, leaves (particle, slot, ...).
-        origin: where X stays if no potential is finite.
-    Returns where X is then, the acceptance rate, and whether it jumped.
-    """
-    log_potential = cloud.log_potential.ravel()
-    most = jnp.max(log_potential)
-    is_possible = jnp.isfinite(most)
-    weights = jnp.exp(log_potential - jnp.where(is_possible, most, 0.0))
-    jumped = _at(cloud.state, at_levels(weights, level))
-    rate = is_possible.astype(log_potential.dtype)
-    return either(is_possible, jumped, origin), rate, is_possible
-
-
-def accept_reject(
-    uniform: Float[Array, "3"],
-    cloud: Past,
-    origin: Any,
-    log_potential: Float[Array, ""],
-    num_filled: Int[Array, ""],
-) -> tuple[Any, Float[Array, ""], Bool[Array, ""]]:
-    """Eq. (6): a uniform auxiliary state, accepted with probability min(1, G(y) / G(x)).
-
-    Args:
-        uniform: three random numbers in [0, 1): which particle, which slot, whether.
-        cloud: of all particles, leaves (particle, slot, ...).
-        origin, log_potential: X, and log G there.
-        num_filled: slots that hold a state.
-    Returns where X is then, the acceptance rate, and whether it jumped.
-    """
-    num_particles, num_slots = cloud.log_potential.shape
-    particle, slot = _one_of(num_particles, uniform[0]), _one_of(num_filled, uniform[1])
-    index = particle * num_slots + slot
-    log_ratio = cloud.log_potential.ravel()[index] - log_potential
-    rate = jnp.where(jnp.isnan(log_ratio), 0.0, jnp.exp(jnp.minimum(log_ratio, 0.0)))
-    is_accepted = uniform[2] < rate
-    return either(is_accepted, _at(cloud.state, index), origin), rate, is_accepted
 
 
 class _System(NamedTuple):
@@ -225,13 +199,16 @@ class _System(NamedTuple):
     target: Kernel
     auxiliary: Kernel
 
-    def start(self, position: Position, data: Data, num_past: int) -> InteractingState:
-        """X and Y at one place, and a past that is empty."""
+    def start(
+        self, position: Position, data: Data, num_past: int, *, is_weighed: bool
+    ) -> InteractingState:
+        """X and Y at one place, and a past that is empty, or that place's potential."""
         target = self.target.init(position, data)
         slots = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_past, *leaf.shape)), target)
-        nowhere = jnp.full(num_past, -jnp.inf, position.dtype)
+        log_potential = self.log_potential(target, data) if is_weighed else -jnp.inf
+        past = Past(slots, jnp.full(num_past, log_potential, position.dtype))
         auxiliary, zero = self.auxiliary.init(position, data), jnp.zeros((), jnp.int32)
-        return InteractingState(target, auxiliary, Past(slots, nowhere), zero)
+        return InteractingState(target, auxiliary, past, zero, jnp.ones((), position.dtype))
 
     def remembered(self, state: InteractingState, partner: Position, data: Data) -> Past:
         """The past with the newest Y in place of the oldest."""
@@ -248,7 +225,13 @@ class _System(NamedTuple):
         return self.density.log_potential(log_target, state.position, data, self.arrays)
 
     def work(
-        self, state: Any, info: Any, partner_info: Any, *, compares: bool
+        self,
+        state: Any,
+        info: Any,
+        partner_info: Any,
+        is_weighed: Bool[Array, ""],
+        *,
+        compares: bool,
     ) -> tuple[Int[Array, ""], Int[Array, ""]]:
         """Log densities of the data, without and with gradient: of K, of Q where eta needs the
         data, and of the potentials.
@@ -260,11 +243,11 @@ class _System(NamedTuple):
         values = sum(getattr(each, "num_evaluations", 0) for each in moves)
         gradients = sum(getattr(each, "num_gradients", 0) for each in moves)
         if hasattr(state, "gradient"):
-            gradients += 1
+            gradients += is_weighed
         elif hasattr(state, "log_density"):
-            values += 1
+            values += is_weighed
         else:
-            values += (2 if compares else 1) * self.density.evaluations_per_potential
+            values += is_weighed * (2 if compares else 1) * self.density.evaluations_per_potential
         return jnp.asarray(values, jnp.int32), jnp.asarray(gradients, jnp.int32)
 
 
@@ -316,66 +299,21 @@ def _afresh(auxiliary: Auxiliary, arrays: Any) -> Kernel:
     return Kernel(lambda position, data: _Place(position), step)
 
 
-def _everyone(tree: Any, axes: tuple[str, ...]) -> Any:
-    """Leaves of all particles, (particle, ...)."""
-    for axis in reversed(axes):
-        tree = jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, axis), tree)  # noqa: B023
-    merge = lambda leaf: leaf.reshape(-1, *leaf.shape[len(axes) :])  # noqa: E731
-    tree = jax.tree.map(merge, tree)
-    check_particles(jax.tree.leaves(tree)[0].shape[0])
-    return tree
-
-
-def _level(uniform: Float[Array, "2"], selection: str, axes: tuple[str, ...]) -> Float[Array, ""]:
-    """Where in [0, 1) a particle looks: uniform for each, in strata of their own for all."""
-    level, lot = uniform
-    if selection == "multinomial":
-        return level
-    ranks = jnp.argsort(jnp.argsort(_everyone(lot, axes)))
-    if selection == "systematic":
-        level = _everyone(level, axes)[0]
-    return (ranks[jax.lax.axis_index(axes)] + level) / len(ranks)
-
-
-def _one_of(num: Int[Array, ""] | int, uniform: Float[Array, ""]) -> Int[Array, ""]:
-    """One of 0, ..., num - 1."""
-    return jnp.minimum((uniform * num).astype(jnp.int32), num - 1)
-
-
-def _at(cloud: Any, index: Int[Array, ""]) -> Any:
-    """One state of a cloud with leaves (particle, slot, ...)."""
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[index], cloud)
-
-
 def _rate(info: Any) -> Float[Array, ""]:
     """Acceptance rate; 1 of a kernel that accepts all."""
     return jnp.asarray(getattr(info, "acceptance_rate", 1.0), float)
 
 
-def check_particles(num_particles: int) -> None:
-    """Refuse a particle alone."""
-    if num_particles < 2:
-        raise InputError(
-            f"Interacting particles must be at least 2, got {num_particles}: their bias falls as "
-            "1 / number."
-        )
+def _hottest(partner_info: Any, name: str, own: Float[Array, ""]) -> Float[Array, ""]:
+    """What the partners say of theirs, where they have any: see `tempered_ladder`."""
+    return getattr(partner_info, name, own)
 
 
-def check_jumps(jump: str, selection: str) -> None:
-    """Refuse an unknown kind of jump or selection, and a selection that has no effect."""
-    check_name("jump", jump, JUMPS)
-    check_name("selection", selection, SELECTIONS)
-    if selection != SELECTIONS[0] and jump != "bg":
-        raise InputError(
-            f"selection='{selection}' is of jump='bg', Boltzmann-Gibbs, and nothing to '{jump}': "
-            "leave it out."
-        )
-
-
-def _check(jump_probability: Scalar, jump: str, selection: str, num_past: int) -> None:
+def _check(
+    jump_probability: Scalar, jump: str, selection: str, num_past: int, synchronous: bool
+) -> None:
     check_jumps(jump, selection)
-    if num_past < 1:
-        raise InputError(f"num_past must be at least 1, got {num_past}; 1 is the newest alone.")
+    check_past(num_past, synchronous)
     if not isinstance(jump_probability, Tracer) and not 0 < jump_probability <= 1:
         raise InputError(
             f"jump_probability must be between 0 and 1, got {jump_probability}; 0.1 is usual."

@@ -13,6 +13,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from credence.errors import InputError
 from credence.kernels.auxiliary import (
     FULL_GAUSSIAN,
     MIXTURE,
@@ -29,6 +30,8 @@ from credence.run import Driver
 
 MODE_STEPS = 10_000
 """Most steps of L-BFGS to the point that "laplace" is fitted at."""
+USUAL_WIDENING = 1.2
+"""Of standard deviations: tails heavier than those of a posterior that is nearly Gaussian."""
 
 
 class Chosen(NamedTuple):
@@ -53,7 +56,7 @@ def choose(
     Args:
         name: one of `AUXILIARIES`.
         members: trained networks.
-        temperature: of "tempered".
+        temperature: of "tempered"; in "ladder" of the first level, and the ratio of the others.
         widening: of the standard deviations of "laplace" and "ensemble".
     """
     at = _Fit(key, posterior, driver, members, temperature, widening)
@@ -67,6 +70,15 @@ def usual_temperature(num_weights: int) -> float:
     log G = (1 - 1/T) log posterior has the variance (T - 1)^2 d / 2.
     """
     return 1 + (2 / num_weights) ** 0.5
+
+
+def check_temperature(temperature: float | None) -> None:
+    """Refuse a temperature at which partners are no wider than the posterior; None is the usual."""
+    if temperature is not None and not 1 < temperature < np.inf:
+        raise InputError(
+            f"temperature must be > 1 and finite, got {temperature}: at 1 partners live on the "
+            "posterior itself, and below their tails are too light."
+        )
 
 
 class _Fit(NamedTuple):
@@ -110,6 +122,7 @@ def _ensemble(at: _Fit) -> Chosen:
 
 AUXILIARIES: dict[str, Callable[[_Fit], Chosen]] = {
     "tempered": _tempered,
+    "ladder": _tempered,
     "prior": _prior,
     "laplace": _laplace,
     "ensemble": _ensemble,

@@ -8,12 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from credence.errors import InputError
+from credence.errors import InputError, check_share
 from credence.kernels.auxiliary import Auxiliary, Rows, tempered, tempered_on_rows
 from credence.kernels.base import Recipe, Settings
-from credence.kernels.interacting import check_jumps, check_particles, interacting
-from credence.methods.auxiliaries import usual_temperature
+from credence.kernels.cloud_jumps import check_jumps, check_particles
+from credence.kernels.interacting import interacting
+from credence.methods.auxiliaries import check_temperature, usual_temperature
 from credence.methods.base import Drawn
+from credence.methods.partner_warnings import warn_of_partners
 from credence.methods.stochastic_gradient import SGLD
 from credence.models.priors import require_positive
 from credence.posterior import Posterior, minibatch
@@ -44,6 +46,8 @@ class NonlinearSGLD(SGLD):
         potential_rows: rows drawn once for the potentials of all steps; None takes each step's
             minibatch.
         selection: of "bg": "multinomial", "stratified" or "systematic".
+        synchronous: True lets all particles jump in the same steps, so that the others cost no
+            potential; False throws a coin for each particle.
     Raises:
         InputError: for fewer than 2 particles, a probability outside (0, 1), T <= 1, cycles, Gibbs
             steps or a preconditioner of its own memory, which a jump would overwrite.
@@ -60,18 +64,15 @@ class NonlinearSGLD(SGLD):
     temperature: float | None = None
     potential_rows: int | None = None
     selection: str = "multinomial"
+    synchronous: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_particles(self.num_chains)
         check_jumps(self.jump, self.selection)
         require_positive(potential_rows=1 if self.potential_rows is None else self.potential_rows)
-        if not 0 < self.jump_probability < 1:
-            raise InputError(
-                f"jump_probability must be strictly between 0 and 1, got {self.jump_probability}."
-            )
-        if self.temperature is not None and not 1 < self.temperature < np.inf:
-            raise InputError(f"temperature must be > 1 and finite, got {self.temperature}.")
+        check_share(jump_probability=self.jump_probability)
+        check_temperature(self.temperature)
         if self.preconditioner == self.published:
             raise InputError(
                 f"preconditioner='{self.published}' remembers where its chain was, but jumps lead "
@@ -79,6 +80,11 @@ class NonlinearSGLD(SGLD):
             )
         if self.num_cycles or self.gibbs:
             raise InputError("num_cycles and gibbs do not go together with jumps: leave them out.")
+        if self.exploration_share != SGLD.exploration_share:
+            raise InputError(
+                f"exploration_share={self.exploration_share} is of cycles, and there are none with "
+                "jumps: leave it out."
+            )
 
     def _draw(
         self,
@@ -98,6 +104,7 @@ class NonlinearSGLD(SGLD):
             ("jump", self.jump),
             ("kernel", recipe.build),
             ("selection", self.selection),
+            ("synchronous", self.synchronous),
         )
         jumping = fixed(
             arrays=arrays,
@@ -105,7 +112,7 @@ class NonlinearSGLD(SGLD):
             auxiliary_settings=settings,
             jump_probability=np.asarray(self.jump_probability, warmup.positions.dtype),
         )
-        return self._sample(
+        sample = self._sample_phase(
             key_sample,
             driver,
             Recipe(interacting, posterior.log_density, static, interacts=True),
@@ -115,6 +122,8 @@ class NonlinearSGLD(SGLD):
             thinning=self._steps_per_draw(posterior),
             batch_size=self._rows(posterior),
         )
+        warn_of_partners(sample, auxiliary="tempered", compares=self.jump == "ar")
+        return Drawn(sample.draws, sample.info)
 
     def _auxiliary(self, key: PRNGKeyArray, posterior: Posterior) -> tuple[Auxiliary, Any]:
         """The partners' density, and its arrays."""
