@@ -1,8 +1,8 @@
 """What every method returns: a weighted ensemble of networks, with its cost and provenance."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -15,7 +15,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from credence.checkpoint import atomic_path, file_sha256, write_text
-from credence.diagnostics.architecture import Architecture, architecture_posterior
+from credence.diagnostics.architecture import (
+    Architecture,
+    architecture_posterior,
+    has_architecture,
+)
 from credence.diagnostics.cost import Cost
 from credence.errors import InputError, StorageError
 from credence.models.networks import Network
@@ -186,6 +190,49 @@ class Ensemble:
     def architecture(self) -> Architecture | None:
         """The posterior over architectures from `transdimensional`; None from other methods."""
         return architecture_posterior(self.scalars)
+
+    def given(
+        self,
+        *,
+        widths: Sequence[int] | None = None,
+        depth: int | None = None,
+        chain: int | None = None,
+    ) -> "Ensemble":
+        """Some of the draws as an ensemble of their own: predictions given an architecture, or of
+        one chain.
+
+        Args:
+            widths: units of every hidden layer that there is: (4,), or (3, 3).
+            depth: number of hidden layers.
+            chain: index of a chain; None pools all chains.
+        Returns:
+            One chain of these draws, in their order; draws chosen by architecture or from several
+            chains are no Markov chain, and is_chain is False.
+        Raises:
+            InputError: where no draw is like that, the architecture never changes, or nothing is
+                asked for.
+        """
+        if widths is None and depth is None and chain is None:
+            raise InputError("Say of what: given(widths=(4,)), given(depth=2) or given(chain=0).")
+        is_there = np.ones((self.num_chains, self.num_draws), bool)
+        if chain is not None:
+            is_there &= (np.arange(self.num_chains) == chain)[:, None]
+        if widths is not None or depth is not None:
+            is_there &= has_architecture(self.scalars, widths, depth)
+        if not is_there.any():
+            raise InputError(
+                f"No draw has widths={widths}, depth={depth}, chain={chain}: architecture() lists "
+                "what was visited."
+            )
+        chosen = lambda leaf: np.asarray(leaf)[is_there][None]  # noqa: E731
+        weights = None if self.weights is None else chosen(self.weights)
+        return replace(
+            self,
+            params=jax.tree.map(chosen, self.params),
+            weights=None if weights is None else weights / weights.sum(),
+            scalars={name: chosen(values) for name, values in self.scalars.items()},
+            is_chain=self.is_chain and widths is None and depth is None,
+        )
 
     def __repr__(self) -> str:
         weights = sum(int(np.prod(leaf.shape[2:])) for leaf in jax.tree.leaves(self.params))

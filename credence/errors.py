@@ -66,6 +66,19 @@ def check_name(what: str, name: str, known: Collection[str]) -> None:
         raise InputError(f"Unknown {what} {name!r}: choose one of {', '.join(known)}.")
 
 
+def check_share(advice: str = "", **shares: float | None) -> None:
+    """Refuse shares that are not strictly between 0 and 1 (NaN included), naming the first.
+
+    Args:
+        advice: how the sentence ends, with what is usual.
+        shares: by name; None is a setting that was left out.
+    """
+    for name, share in shares.items():
+        if share is not None and not 0 < share < 1:
+            end = f"; {advice}." if advice else "."
+            raise InputError(f"{name} must be strictly between 0 and 1, got {share}{end}")
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """`" Did you mean 'nearest'?"` (with its leading space), or nothing if no candidate is near.
 

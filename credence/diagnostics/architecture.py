@@ -1,14 +1,15 @@
 """Posterior over architectures: what chains that change their widths and depth say of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from credence.diagnostics._checks import finite
 from credence.diagnostics.convergence import MIN_DRAWS, Convergence, ess_bulk, mcse_mean, rhat
+from credence.errors import InputError
 
 TRIED, ACCEPTED = "num_jumps_", "num_jumps_accepted_"
 """Scalars of jumps by kind: a prefix before its name."""
@@ -130,19 +131,17 @@ def architecture_posterior(
         scalars: of `Transdimensional`: width, width_1, width_2, ..., depth, num_jumps_NAME,
             num_jumps_accepted_NAME, has_moved.
     """
-    if "width_1" not in scalars:
+    widths = widths_of(scalars)
+    if widths is None:
         return None
-    names = [name for name in scalars if name.removeprefix("width_").isdigit()]
-    names.sort(key=lambda name: int(name.removeprefix("width_")))
-    widths = np.stack([np.asarray(scalars[name]) for name in names], axis=-1).astype(int)
-    depth = scalars.get("depth")
+    num_layers, depth = widths.shape[-1], scalars.get("depth")
     found = Architecture(
         likeliest=_likeliest(widths),
         width=width_posterior(np.asarray(scalars["width"], float)),
-        layers=tuple(width_posterior(widths[..., i].astype(float)) for i in range(len(names))),
+        layers=tuple(width_posterior(widths[..., i].astype(float)) for i in range(num_layers)),
         depth=None if depth is None else width_posterior(np.asarray(depth, float)),
         jumps=_jumps(scalars),
-        num_architectures=len(np.unique(widths.reshape(-1, len(names)), axis=0)),
+        num_architectures=len(np.unique(widths.reshape(-1, num_layers), axis=0)),
         num_states=len(widths) + int(np.sum(np.asarray(scalars["has_moved"])[:, 1:])),
         num_draws=int(np.prod(widths.shape[:2])),
         converged=True,
@@ -156,6 +155,41 @@ def architecture_posterior(
         f"{found.min_ess:.0f}."
     )
     return replace(found, converged=not faults, reason=" ".join(faults) or settled)
+
+
+def widths_of(
+    scalars: Mapping[str, Float[np.ndarray, "chain draw"]],
+) -> Int[np.ndarray, "chain draw layer"] | None:
+    """Units of every hidden layer, 0 where it is absent; None where the architecture is fixed."""
+    if "width_1" not in scalars:
+        return None
+    names = [name for name in scalars if name.removeprefix("width_").isdigit()]
+    names.sort(key=lambda name: int(name.removeprefix("width_")))
+    return np.stack([np.asarray(scalars[name]) for name in names], axis=-1).astype(int)
+
+
+def has_architecture(
+    scalars: Mapping[str, Float[np.ndarray, "chain draw"]],
+    widths: Sequence[int] | None = None,
+    depth: int | None = None,
+) -> Bool[np.ndarray, "chain draw"]:
+    """Which draws have these widths, of the layers that there are, and this depth; None is any.
+
+    Raises:
+        InputError: where the architecture never changes.
+    """
+    found = widths_of(scalars)
+    if found is None:
+        raise InputError("All draws have the same architecture: use method='transdimensional'.")
+    is_there = np.ones(found.shape[:2], bool)
+    if widths is not None:
+        wanted = np.zeros(found.shape[-1], int)
+        count = min(len(widths), len(wanted))
+        wanted[:count] = list(widths)[:count]
+        is_there &= (found == wanted).all(axis=-1) & (len(widths) <= len(wanted))
+    if depth is not None:
+        is_there &= (found > 0).sum(axis=-1) == depth
+    return is_there
 
 
 def with_architecture(judged: Convergence, architecture: Architecture | None) -> Convergence:

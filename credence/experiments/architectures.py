@@ -5,8 +5,6 @@ or how deep should the network be? Ours are exact reversible jumps; what they fi
 what is published, with the reasons why it differs.
 """
 
-import json
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,20 +12,18 @@ from typing import Any
 
 import numpy as np
 
-import credence
-from credence.checkpoint import write_text
-from credence.diagnostics import classification
+from credence.diagnostics import Architecture, classification
 from credence.ensemble import Ensemble
 from credence.experiments import scoring
-from credence.experiments.architecture_data import boston, clouds, digits
+from credence.experiments.architecture_ways import Ways, compared
 from credence.experiments.problem import Arrays
 from credence.experiments.runner import NoWatch, write_results
 from credence.experiments.specs import check_size, chosen
+from credence.experiments.study_folder import claimed, heading, kept
 from credence.methods import Transdimensional
-from credence.models import MLP, Categorical, Gaussian, Normal
+from credence.models import MLP, Gaussian
 from credence.models.width_priors import DepthPrior, WidthPrior
 from credence.posterior import Posterior
-from credence.runs.folder import require_usable
 
 ABOUT = "architectures.json"
 THRESHOLDS = (0.2, 0.4)
@@ -49,6 +45,7 @@ class ArchitectureProblem:
         settings: of `Transdimensional`, beside those of the effort.
         published: the thesis's numbers, under the names of our columns.
         reasons: why ours may differ.
+        ways: size of the experiment -> how evidences and cross-validation answer the same question.
     """
 
     name: str
@@ -63,6 +60,7 @@ class ArchitectureProblem:
     settings: Mapping[str, Any] = field(default_factory=dict)
     published: Mapping[str, float] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
+    ways: Mapping[str, Ways] = field(default_factory=dict)
 
     def posterior(self, arrays: Arrays) -> Posterior:
         """Weights N(0, 1), of the widest and shallowest network."""
@@ -109,149 +107,6 @@ class ArchitectureStudy:
     source: str = ""
 
 
-RATIO = (
-    "the published acceptance ratio leaves out the densities of its NUTS steps, gives births a "
-    "factor that deaths lack, and no factor to the borders: its histogram is not the posterior's"
-)
-PUBLISHED = Effort(16, 1000, 300)
-SMOKE = Effort(2, 6, 4, 10, 3)
-THESIS = 'Berezowski, "Trans-dimensional inference over Bayesian neural networks" (2021), '
-
-
-def _xor(name: str, description: str, variance: float, **more: Any) -> ArchitectureProblem:
-    return ArchitectureProblem(
-        name=name,
-        description=description,
-        data=clouds(variance),
-        likelihood=Categorical(0.5),
-        max_width=16,
-        spacing=1,
-        **more,
-    )
-
-
-XOR = ArchitectureStudy(
-    name="transdimensional_xor",
-    description="How wide should a network be for XOR? Experiment D1",
-    problems=(
-        _xor(
-            "xor",
-            "four clouds of variance 0.015, 1 to 16 tanh units",
-            0.015,
-            published={"mode": 7, "accuracy": 1.0},
-            reasons=(RATIO, "exact evidences rise up to 16 units, where the prior ends"),
-        ),
-        _xor(
-            "noisy_xor",
-            "four clouds of variance 0.1, 1 to 16 tanh units",
-            0.1,
-            published={"mode": 8, "accuracy": 0.92},
-            reasons=(RATIO, "the published test set has another noise than the training set"),
-        ),
-        _xor(
-            "xor_poisson",
-            "as xor, with a Poisson prior of mean 5 over the width: the mode is inside the range",
-            0.015,
-            width_prior=WidthPrior("poisson", 5.0),
-        ),
-    ),
-    efforts={"smoke": SMOKE, "laptop": PUBLISHED, "paper": PUBLISHED},
-    source=THESIS + "sections 5.5 and 5.6",
-)
-
-
-def _digits(
-    name: str, classes: int, temperature: float, published: Mapping[str, float]
-) -> ArchitectureProblem:
-    widest = 64 if classes == 5 else 128
-    return ArchitectureProblem(
-        name=name,
-        description=f"{classes} digits, softmax({temperature} z), 1 to {widest} tanh units",
-        data=digits(classes),
-        likelihood=Categorical(temperature),
-        max_width=widest,
-        spacing=widest // 16,
-        published=published,
-        reasons=(
-            RATIO,
-            "the published chains did not move at first: NUTS took the exponential of log "
-            "densities below -745",
-            "our test images are by other writers than those learnt from, all that there are up "
-            "to 200 of a class",
-        ),
-    )
-
-
-def _columns(*values: float) -> dict[str, float]:
-    """A row of tables 6.1, 7.2 and 7.3."""
-    names: tuple[str, ...] = ("accuracy", "top_2", "top_3")
-    names += ("precision_20", "recall_20", "precision_40", "recall_40", "mode", "mean", "across")
-    return dict(zip(names, values, strict=True))
-
-
-DIGITS = ArchitectureStudy(
-    name="transdimensional_digits",
-    description="How wide should a network be for handwritten digits? Experiment D2",
-    problems=(
-        _digits(
-            "digits_5a", 5, 0.1,
-            _columns(0.975, 0.993, 0.999, 0.975, 1.0, 0.9945, 0.9282, 48, 43.35, 0.112),
-        ),
-        _digits(
-            "digits_5b", 5, 0.5,
-            _columns(0.978, 0.993, 0.998, 0.978, 1.0, 0.9934, 0.9243, 30, 28.73, 0.098),
-        ),
-        _digits(
-            "digits_10a", 10, 0.1,
-            _columns(0.9065, 0.965, 0.9825, 0.9216, 0.9873, 1.0, 0.5047, 89, 81.34, 0.078),
-        ),
-        _digits(
-            "digits_10b", 10, 0.5,
-            _columns(0.926, 0.973, 0.984, 0.925, 1.0, 0.9773, 0.9107, 55, 60.31, 0.056),
-        ),
-    ),
-    efforts={"smoke": SMOKE, "laptop": Effort(4, 200, 150, 200, 6), "paper": PUBLISHED},
-    source=THESIS + "section 6.2",
-)  # fmt: skip
-
-
-def _boston(
-    name: str, width: int, deepest: int, variance: float, published: tuple[float, ...]
-) -> ArchitectureProblem:
-    return ArchitectureProblem(
-        name=name,
-        description=f"1 to {deepest} hidden layers of {width} relu units, noise variance "
-        f"{variance}",
-        data=boston,
-        likelihood=Normal(noise_std=variance**0.5),
-        max_width=width,
-        width_prior=WidthPrior(smallest=width),
-        max_depth=deepest,
-        activation="relu",
-        published=dict(zip(("rmse", "mode", "mean", "across"), published, strict=True)),
-        reasons=(
-            RATIO,
-            "the published error is the root mean square divided by the root of the number of "
-            "rows; here it is multiplied back",
-            "the published test rows are in part the training rows",
-        ),
-    )
-
-
-BOSTON = ArchitectureStudy(
-    name="transdimensional_boston",
-    description="How deep should a network be for Boston housing? Experiment D3",
-    problems=(
-        _boston("boston_2a", 2, 8, 1.0, (3.75, 2, 3.74, 0.045)),
-        _boston("boston_2b", 2, 8, 0.8, (3.90, 4, 3.73, 0.049)),
-        _boston("boston_4a", 4, 4, 1.0, (3.55, 3, 2.67, 0.011)),
-        _boston("boston_4b", 4, 4, 0.8, (3.42, 3, 3.07, 0.014)),
-    ),
-    efforts={"smoke": SMOKE, "laptop": PUBLISHED, "paper": PUBLISHED},
-    source=THESIS + "section 6.3",
-)
-
-
 def run(
     study: ArchitectureStudy,
     out: str | Path,
@@ -270,22 +125,18 @@ def run(
     """
     from credence.experiments.architectures_page import render
 
-    watch, folder = watch or NoWatch(), Path(out)
+    watch = watch or NoWatch()
     check_size(size)
     wanted = chosen("problem", problems, {each.name: 0 for each in study.problems})
-    require_usable(folder, ABOUT)
-    write_text(folder / ABOUT, json.dumps({"name": study.name, "size": size, "seed": seed}))
+    folder = claimed(out, ABOUT, study, size=size, seed=seed)
     rows = []
     for problem in study.problems:
         if problem.name in wanted:
-            rows.append(_kept(folder, problem, study.efforts[size], seed))
+            ways = problem.ways.get(size)
+            rows.append(_kept(folder, problem, study.efforts[size], ways, seed))
             watch.say(sentence(rows[-1]))
     summary = {
-        "experiment": study.name,
-        "description": study.description,
-        "source": study.source,
-        "size": size,
-        "seed": seed,
+        **heading(study, size=size, seed=seed),
         "architectures": rows,
         "converged": all(row["convergence"]["converged"] for row in rows),
     }
@@ -306,23 +157,23 @@ def sentence(row: Mapping[str, Any]) -> str:
     )
 
 
-def _kept(folder: Path, problem: ArchitectureProblem, effort: Effort, seed: int) -> dict[str, Any]:
+def _kept(
+    folder: Path, problem: ArchitectureProblem, effort: Effort, ways: Ways | None, seed: int
+) -> dict[str, Any]:
     """A run, read if it is there."""
-    told = replace(problem, data=len, reasons=(), published={})
-    name = f"{told} {effort} {seed} {credence.__version__}"
-    path = folder / "runs" / f"{problem.name}-{zlib.crc32(name.encode()):08x}.json"
-    if path.exists():
-        return json.loads(path.read_text(encoding="utf-8"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    found = measured(problem, effort, seed)
-    write_text(path, json.dumps(found, allow_nan=False))
-    return found
+    told = replace(problem, data=len, reasons=(), published={}, ways={})
+    compute = lambda: measured(problem, effort, ways, seed)  # noqa: E731
+    key = " ".join(str(each) for each in (told, effort, ways, seed) if each is not None)
+    return kept(folder / "runs", key, compute, prefix=f"{problem.name}-")
 
 
-def measured(problem: ArchitectureProblem, effort: Effort, seed: int) -> dict[str, Any]:
+def measured(
+    problem: ArchitectureProblem, effort: Effort, ways: Ways | None, seed: int
+) -> dict[str, Any]:
     """One run: the posterior over architectures, scores on test rows, convergence and cost."""
     arrays = problem.data(seed)
-    ensemble = problem.method(effort).run(seed, problem.posterior(arrays))
+    posterior = problem.posterior(arrays)
+    ensemble = problem.method(effort).run(seed, posterior)
     found = ensemble.architecture()
     assert found is not None
     tried = sum(each.tried for each in found.jumps.values())
@@ -355,9 +206,36 @@ def measured(problem: ArchitectureProblem, effort: Effort, seed: int) -> dict[st
         "every": every,
         "seconds": dict(ensemble.cost.seconds),
         "total_seconds": ensemble.cost.total_seconds,
+        "move_probabilities": ensemble.provenance.found.get("move_probabilities", {}),
         "likelihood_evaluations": ensemble.cost.likelihood_evaluations,
         "gradient_evaluations": ensemble.cost.gradient_evaluations,
+        "ways": None if ways is None else _ways(problem, posterior, arrays, found, ways, seed),
     }
+
+
+def _ways(
+    problem: ArchitectureProblem,
+    posterior: Posterior,
+    arrays: Arrays,
+    found: Architecture,
+    ways: Ways,
+    seed: int,
+) -> dict[str, Any]:
+    """Three answers to one question; see `architecture_ways`.
+
+    The error of a size that no draw has is not known: one effective draw stands for it.
+    """
+    is_deep = found.depth is not None
+    size = found.depth or found.width
+    least = 1 / size.ess if np.isfinite(size.ess) else 1.0
+    columns = size.widths, size.probabilities, np.nan_to_num(size.standard_errors, nan=least)
+    jumps = {int(k): (p, float(e)) for k, p, e in zip(*columns, strict=True)}
+    prior, largest = (
+        (DepthPrior(), problem.max_depth) if is_deep else (problem.width_prior, problem.max_width)
+    )
+    assert largest is not None
+    log_prior = dict(enumerate(prior.log_probs(largest).tolist()))
+    return compared(posterior, arrays, jumps, log_prior, ways, seed, is_deep=is_deep)
 
 
 def _ranked(ensemble: Ensemble, arrays: Arrays) -> dict[str, float]:

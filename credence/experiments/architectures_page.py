@@ -14,7 +14,7 @@ from credence.report.sections_architecture import (
     read_likeliest,
     read_posterior,
 )
-from credence.report.svg import CHAINS, label, new_figure, to_svg
+from credence.report.svg import ACCENT, CHAINS, SECOND, label, new_figure, to_svg
 from credence.report.wording import count, duration, number
 
 NAMES = {
@@ -75,6 +75,7 @@ def _problem(row: Mapping[str, Any]) -> Html:
     right = [
         figure("Ours and published", read_likeliest(found), _numbers(row)),
         figure("Did it converge?", row["convergence"]["reason"], Html("")),
+        *([three_ways(row["ways"], noun, f"{name}-ways")] if row.get("ways") else []),
         *([figure("Why they differ", "", _reasons(row))] if row["published"] else []),
     ]
     return section(
@@ -94,6 +95,59 @@ def trace_chart(row: Mapping[str, Any], noun: str, name: str) -> Html:
         axes.plot(draws, traces[chain], color=colour, linewidth=0.8, alpha=0.8)
     label(axes, noun, "Draw")
     return to_svg(drawing, name, f"{noun}, draw by draw", "One colour per chain.")
+
+
+def three_ways(ways: Mapping[str, Any], noun: str, name: str) -> Html:
+    """Jumps, evidences and cross-validation, one above the other, over the same sizes."""
+    probability, best = np.array(ways["jumps"]), int(np.argmin(ways["nll"]))
+    sizes, top = ways["sizes"], int(np.argmax(probability))
+    away = np.abs(probability - ways["evidence"]) / np.hypot(
+        ways["jumps_error"], ways["evidence_error"]
+    )
+    worst = float(np.max(away[probability > 0]))
+    reading = (
+        f"Of these sizes the jumps prefer {sizes[top]}; evidences of every size alone differ from "
+        f"them by at most {number(worst)} standard errors of both. Cross-validation prefers "
+        f"{sizes[best]}"
+    )
+    if best == top:
+        reading += " too."
+    else:
+        reading += (
+            f"; {sizes[top]} is worse by {ways['nll'][top] - ways['nll'][best]:.3f} nats per row "
+            f"(standard error of a mean: {ways['nll_error'][best]:.3f})."
+        )
+    return figure(
+        "One question, three answers",
+        reading,
+        ways_chart(ways, noun, name, reading),
+        note="Circles: jumps. Squares: SMC at every size alone. Diamonds: negative log likelihood "
+        "of rows left out, in nats. Lines: two standard errors.",
+    )
+
+
+def ways_chart(ways: Mapping[str, Any], noun: str, name: str, reading: str) -> Html:
+    """Probabilities above, held-out scores below."""
+    drawing, (above, below) = new_figure(rows=2, height=320, hspace=0.45)
+    sizes = np.array(ways["sizes"], float)
+    marks = {"linestyle": "none", "markersize": 5, "linewidth": 0.9, "clip_on": False}
+    step = 0.12 * np.min(np.diff(sizes), initial=1.0)
+    for key, shift, mark, colour in (
+        ("jumps", -step, "o", ACCENT),
+        ("evidence", step, "s", SECOND),
+    ):
+        error = 2 * np.array(ways[f"{key}_error"])
+        above.errorbar(sizes + shift, ways[key], error, marker=mark, color=colour, **marks)
+    below.errorbar(
+        sizes, ways["nll"], 2 * np.array(ways["nll_error"]), marker="D", color=CHAINS[2], **marks
+    )
+    above.set_ylim(bottom=0)
+    label(above, "Probability among these sizes", percent_y=True)
+    label(below, "Held-out negative log likelihood, nats", noun)
+    for axes in (above, below):
+        axes.set_xticks(sizes)
+        axes.grid(visible=False, axis="x")
+    return to_svg(drawing, name, f"{noun}: three answers", reading)
 
 
 def _numbers(row: Mapping[str, Any]) -> Html:

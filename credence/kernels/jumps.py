@@ -4,11 +4,12 @@ Green, "Reversible jump Markov chain Monte Carlo computation and Bayesian model 
 (1995). A move knows how a unit is born in the last slot and how the unit there dies; here are the
 choice between the two, the place of the unit, and the test.
 
-A jump from k to k' = k +- 1 units is accepted with probability min(1, R),
+A jump from k to k' = k +- m units, one after the other, is accepted with probability min(1, R),
 
     R = r  p(k') q(k', k) / [p(k) q(k, k')],
 
-with q the probability of the direction and r the move's own ratio: densities, proposals, Jacobian.
+with q the probability of the direction and r the move's own ratio: densities, proposals, Jacobian;
+of m units the product of their ratios, for the way back passes the same networks.
 At a birth the new unit goes to a uniformly chosen slot, at a death a uniformly chosen unit goes:
 1 / (k + 1) in both directions, which cancels.
 
@@ -17,13 +18,13 @@ goes, but never the first: 1 / d in both directions, which cancels too.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from credence.kernels.base import either
+from credence.kernels.base import either, metropolis
 from credence.kernels.variable_width import Point, VariableWidth
 from credence.models.units import Widths, count_layers, swapped
 from credence.posterior import Data, Params
@@ -48,6 +49,8 @@ class Move(NamedTuple):
     death: Callable[[PRNGKeyArray, Point, Data], Proposal]
     """Of the last active unit."""
     layer: int
+    num_units: int = 1
+    """That are born or die in a jump."""
 
 
 class LayerMove(NamedTuple):
@@ -80,38 +83,75 @@ def jump(
     move: Move,
     forced_borders: bool = False,
 ) -> tuple[Point, JumpInfo]:
-    """One birth or death.
+    """One birth or death, of as many units as the move says.
 
     Args:
         target: joint law of widths and weights, left invariant.
-        move: how units are born and die.
+        move: how units are born and die, and how many at once.
         forced_borders: whether the narrowest network always tries a birth and the widest a death;
             otherwise both directions are equally likely everywhere, and a step out of the support
             is a step refused.
     A ratio that is not a number is refused: the point stays, is_finite is False.
     """
-    key_direction, key_slot, key_move, key_accept = jax.random.split(key, 4)
+    key_direction, key_units, key_accept = jax.random.split(key, 3)
     width, layer = point.widths[move.layer], move.layer
     log_prior = target.log_width_probs(point.params.network, layer)
-    choice = directed(key_direction, width, log_prior, forced=forced_borders)
-    slot = jax.random.randint(key_slot, (), 0, jnp.maximum(width, choice.new_count))
-    read_by = target.readers(point.widths, layer)
+    size = move.num_units
+    choice = directed(key_direction, width, log_prior, forced=forced_borders, size=size)
+    keys = jax.random.split(key_units, size)
 
-    def exchanged(params: Params, last: Int[Array, ""]) -> Params:
+    def exchanged(params: Params, slot: Int[Array, ""], last: Int[Array, ""]) -> Params:
         if target.is_ordered:
             return params
+        read_by = target.readers(point.widths, layer)
         return params._replace(network=swapped(params.network, layer, slot, last, read_by))
 
-    def birth(point: Point) -> Proposal:
+    def birth(key: PRNGKeyArray, point: Point) -> Proposal:
+        key_slot, key_move = jax.random.split(key)
+        width = point.widths[layer]
+        slot = jax.random.randint(key_slot, (), 0, width + 1)
         proposal = move.birth(key_move, point, data)
-        return proposal._replace(params=exchanged(proposal.params, width))
+        return proposal._replace(params=exchanged(proposal.params, slot, width))
 
-    def death(point: Point) -> Proposal:
-        turned = point._replace(params=exchanged(point.params, width - 1))
+    def death(key: PRNGKeyArray, point: Point) -> Proposal:
+        key_slot, key_move = jax.random.split(key)
+        width = point.widths[layer]
+        slot = jax.random.randint(key_slot, (), 0, width)
+        turned = point._replace(params=exchanged(point.params, slot, width - 1))
         return move.death(key_move, turned, data)
 
-    proposal = jax.lax.switch(choice.branch, [_nothing, birth, death], point)
+    branches = [
+        _nothing,
+        lambda point: one_by_one(keys, point, birth, layer, 1),
+        lambda point: one_by_one(keys, point, death, layer, -1),
+    ]
+    proposal = jax.lax.switch(choice.branch, branches, point)
     return tested(key_accept, point, proposal, point.widths.at[layer].set(choice.new_count), choice)
+
+
+def one_by_one(
+    keys: Key[Array, " unit"],
+    point: Point,
+    propose: Callable[[PRNGKeyArray, Point], Proposal],
+    layer: int,
+    change: int,
+) -> Proposal:
+    """Births or deaths in a row as one proposal: ratios multiply, costs add."""
+
+    def next_unit(at: tuple[Point, Proposal], key: PRNGKeyArray) -> tuple[Any, None]:
+        point, so_far = at
+        found = propose(key, point)
+        widths = point.widths.at[layer].add(change)
+        together = found._replace(
+            log_ratio=so_far.log_ratio + found.log_ratio,
+            num_evaluations=so_far.num_evaluations + found.num_evaluations,
+            num_gradients=so_far.num_gradients + found.num_gradients,
+        )
+        return (Point(found.params, widths, found.log_likelihood), together), None
+
+    still = _nothing(point)
+    still = still._replace(log_ratio=jnp.zeros_like(still.log_ratio))
+    return jax.lax.scan(next_unit, (point, still), keys)[0][1]
 
 
 def layer_jump(
@@ -149,12 +189,17 @@ class Choice(NamedTuple):
 
 
 def directed(
-    key: PRNGKeyArray, count: Int[Array, ""], log_prior: Float[Array, " count"], *, forced: bool
+    key: PRNGKeyArray,
+    count: Int[Array, ""],
+    log_prior: Float[Array, " count"],
+    *,
+    forced: bool,
+    size: int = 1,
 ) -> Choice:
-    """A direction from `count` units or layers whose log prior is `log_prior`."""
-    log_birth, log_death = log_directions(log_prior, forced=forced)
+    """A direction, by `size`, from `count` units or layers whose log prior is `log_prior`."""
+    log_birth, log_death = log_directions(log_prior, forced=forced, size=size)
     is_birth = jnp.log(jax.random.uniform(key)) < log_birth[count]
-    new = jnp.where(is_birth, count + 1, count - 1)
+    new = jnp.clip(jnp.where(is_birth, count + size, count - size), 0, len(log_prior) - 1)
     log_forward = jnp.where(is_birth, log_birth[count], log_death[count])
     log_reverse = jnp.where(is_birth, log_death[new], log_birth[new])
     return Choice(
@@ -171,8 +216,7 @@ def tested(
     log_ratio = proposal.log_ratio + choice.log_ratio
     is_in_range = choice.branch > 0
     is_finite = jnp.isfinite(log_ratio) | ~is_in_range
-    acceptance_rate = jnp.where(is_in_range & is_finite, jnp.exp(jnp.minimum(log_ratio, 0.0)), 0.0)
-    is_accepted = jax.random.uniform(key) < acceptance_rate
+    acceptance_rate, is_accepted = metropolis(key, log_ratio, is_in_range & is_finite)
     new = Point(proposal.params, widths, proposal.log_likelihood)
     return either(is_accepted, new, point), JumpInfo(
         is_in_range,
@@ -185,14 +229,15 @@ def tested(
 
 
 def log_directions(
-    log_prior: Float[Array, " width"], *, forced: bool
+    log_prior: Float[Array, " width"], *, forced: bool, size: int = 1
 ) -> tuple[Float[Array, " width"], Float[Array, " width"]]:
     """Log probabilities to try a birth and a death, at every width."""
     half = jnp.full(log_prior.shape, jnp.log(0.5))
     if not forced:
         return half, half
-    may_grow = jnp.isfinite(jnp.append(log_prior[1:], -jnp.inf))
-    may_shrink = jnp.isfinite(jnp.append(-jnp.inf, log_prior[:-1]))
+    nowhere = jnp.full(size, -jnp.inf)
+    may_grow = jnp.isfinite(jnp.append(log_prior[size:], nowhere))
+    may_shrink = jnp.isfinite(jnp.append(nowhere, log_prior[:-size]))
     only = lambda this, other: jnp.where(this, jnp.where(other, half, 0.0), -jnp.inf)  # noqa: E731
     return only(may_grow, may_shrink), only(may_shrink, may_grow)
 

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.errors import InputError, did_you_mean
 from credence.kernels.annealed_birth import annealed_birth
-from credence.kernels.base import Kernel, check_step_size
+from credence.kernels.base import Kernel, check_step_size, either
 from credence.kernels.birth_death import birth_death
 from credence.kernels.collapsed_birth import collapsed_birth
 from credence.kernels.informed_birth import informed_birth
@@ -25,13 +25,17 @@ from credence.kernels.jumps import JumpInfo, LayerMove, Move, jump, layer_jump
 from credence.kernels.layer_birth import layer_birth
 from credence.kernels.split_merge import split_merge
 from credence.kernels.variable_width import Point, VariableWidth
+from credence.models.priors import HierarchicalGamma
 from credence.models.units import Layers, Widths, count_active, count_layers, only_active
 from credence.posterior import Data, LogDensity, Position
 
 MOVES = ("plain", "collapsed", "informed", "annealed", "split_merge")
-"""Kinds of jump between widths."""
+"""Kinds of jump between widths; "plain_by_4" is four units at once."""
 LAYER_MOVES = ("layer", "identity_layer", "collapsed_layer", "collapsed_identity_layer")
 """Kinds of jump between depths."""
+
+GRADIENT = 3
+"""Work of a gradient and its value in values alone."""
 
 Branch = Callable[[PRNGKeyArray, Point], tuple[Point, JumpInfo]]
 """A jump of one kind, in one layer."""
@@ -56,6 +60,8 @@ class TransdimensionalInfo(NamedTuple):
     num_jumps: Int[Array, " kind"]
     """Those jumps, by kind: in the order of `moves`, then `layer_moves`."""
     num_jumps_accepted: Int[Array, " kind"]
+    jump_cost: Int[Array, " kind"]
+    """Evaluations of the likelihood that the jumps took, a gradient as `GRADIENT` of them."""
     num_evaluations: Int[Array, ""]
     num_gradients: Int[Array, ""]
 
@@ -72,6 +78,9 @@ def transdimensional(
     move_settings: tuple[tuple[str, Any], ...] = (),
     step_size: float | Float[Array, ""],
     inverse_mass: Float[Array, " weight"],
+    kind_probs: Float[Array, " kind"] | None = None,
+    sandwich: bool = False,
+    gibbs: bool = False,
 ) -> Kernel:
     """Jumps between widths and depths, then one step of all weights at the architecture reached.
 
@@ -79,6 +88,14 @@ def transdimensional(
     a kind drawn from `moves`, in a layer drawn from the hidden ones that there are; one between
     depths of a kind drawn from `layer_moves`. Before the step the inactive slots are drawn from
     their prior, after it they are zero again.
+
+    A sandwich is a step, one jump, and another step, refused together: the published form. With K
+    the step, reversible with respect to the target, its law of (x, y, y', x') there and back has
+
+        p(y) K(y, x) q(y, y') K(y', x')   and   p(y') K(y', x') q(y', y) K(y, x),
+
+    so that the ratio is that of the jump in the middle alone, at y and y'. It costs two steps a
+    jump, and a jump refused loses them.
 
     Args:
         log_density: not used: the target knows the density at every architecture.
@@ -91,19 +108,34 @@ def transdimensional(
         move_settings: num_temperatures, num_integration_steps, split_std, identity_std: see the
             moves.
         step_size, inverse_mass: of the step, and of annealed jumps.
+        kind_probs: of `moves`, then of `layer_moves`, either of sum 1; None makes all of them
+            equally likely. They must not depend on where the chain is.
+        sandwich: step, jump, step as one proposal, in place of `num_jumps` jumps and a step.
+        gibbs: whether a step ends by a draw of a hierarchical prior's precisions given the weights.
     Raises:
-        InputError: for an unknown move, none at all, or one that the likelihood does not allow.
+        InputError: for an unknown move, none at all, or one that the likelihood does not allow;
+            for a sandwich that ends by a draw of precisions: it is not reversible; for precisions
+            that there are not.
     A jump or step that is not finite is refused: the chain stays, is_finite is False.
     """
     check_step_size(step_size)
     check_moves(moves, MOVES)
+    if gibbs and sandwich:
+        raise InputError("gibbs and sandwich do not go together: the steps must be reversible.")
+    if gibbs and not isinstance(target.model.prior, HierarchicalGamma):
+        raise InputError(f"gibbs needs prior='hierarchical', got {target.model.prior}.")
     settings = dict(move_settings)
     tuning = {"step_size": step_size, "inverse_mass": inverse_mass}
-    build_move(moves[0], target, 0, tuning=tuning, settings=settings)  # may refuse the likelihood
-    has_depth = target.depth_prior is not None
+    for name in moves:  # may refuse the likelihood
+        build_move(name, target, 0, tuning=tuning, settings=settings)
+    has_depth = target.depth_prior is not None and bool(layer_moves)
     if has_depth:
         check_moves(layer_moves, LAYER_MOVES)
-    num_kinds = len(moves) + (len(layer_moves) if has_depth else 0)
+        for name in layer_moves:
+            build_layer_move(name, target, settings)
+    groups = (len(moves), len(layer_moves) if has_depth else 0)
+    num_kinds = sum(groups)
+    probs = equally_likely(groups) if kind_probs is None else kind_probs
 
     def proposals(layers: Layers) -> tuple[tuple[Move, ...], tuple[LayerMove, ...]]:
         """All moves between widths, layer by layer, and all between depths."""
@@ -112,7 +144,7 @@ def transdimensional(
             for layer in range(len(layers) - 1)
             for name in moves
         )
-        if not target.can_change_depth(layers):
+        if not has_depth or not target.can_change_depth(layers):
             return between_widths, ()
         between_depths = tuple(build_layer_move(name, target, settings) for name in layer_moves)
         return between_widths if target.can_change_width(layers) else (), between_depths
@@ -121,46 +153,70 @@ def transdimensional(
         params = target.model.unravel(position, data)
         return TransdimensionalState(position, count_active(params.network).astype(jnp.int32))
 
-    def step(
-        key: PRNGKeyArray, state: TransdimensionalState, data: Data
-    ) -> tuple[TransdimensionalState, TransdimensionalInfo]:
-        key_jumps, key_refresh, key_within = jax.random.split(key, 3)
-        params = target.model.unravel(state.position, data)
-        point = Point(params, state.widths, target.log_likelihood(params, data))
-        width_moves, depth_moves = proposals(params.network)
+    def jumped(
+        key: PRNGKeyArray, point: Point, data: Data, count: int
+    ) -> tuple[Point, tuple[JumpInfo, Int[Array, " jump"]]]:
+        """So many jumps, what they did, and of which kind they were."""
+        width_moves, depth_moves = proposals(point.params.network)
+        one = partial(
+            mixed_jump, data=data, target=target, width_moves=width_moves, depth_moves=depth_moves,
+            num_kinds=len(moves), kind_probs=probs,
+        )  # fmt: skip
+        return jax.lax.scan(lambda at, key: one(key, at), point, jax.random.split(key, count))
 
-        def one_jump(point: Point, key: PRNGKeyArray) -> tuple[Point, tuple[JumpInfo, Array]]:
-            return mixed_jump(
-                key, point, data, target=target, width_moves=width_moves, depth_moves=depth_moves,
-                num_kinds=len(moves),
-            )  # fmt: skip
-
-        keys = jax.random.split(key_jumps, num_jumps)
-        point, (jumps, kind) = jax.lax.scan(one_jump, point, keys)
-        by_kind = partial(count_by_kind, kind, num_kinds)
+    def moved(key: PRNGKeyArray, point: Point, data: Data) -> tuple[Point, Any]:
+        """A step of all weights at a point's widths; its log likelihood is not computed again."""
+        key_refresh, key_within, key_precisions = jax.random.split(key, 3)
+        full = target.refreshed(key_refresh, point.params, point.widths)
+        start, unravel = ravel_pytree(full)
 
         def at_these_widths(position: Position, data: Data) -> Float[Array, ""]:
             return target.log_density(unravel(position), point.widths, data)
 
-        full = target.refreshed(key_refresh, point.params, point.widths)
-        start, unravel = ravel_pytree(full)
         metric = target.metric(inverse_mass, full, point.widths)
         kernel = within(
             at_these_widths, step_size=step_size, inverse_mass=metric, **dict(within_settings)
         )
-        moved, info = kernel.step(key_within, kernel.init(start, data), data)
-        params = unravel(moved.position)
+        state, info = kernel.step(key_within, kernel.init(start, data), data)
+        params = unravel(state.position)
         params = params._replace(network=only_active(params.network, point.widths))
+        if gibbs:
+            params = target.with_precisions(key_precisions, params, point.widths)
+        return point._replace(params=params), info
+
+    def with_likelihood(point: Point, data: Data) -> Point:
+        return point._replace(log_likelihood=target.log_likelihood(point.params, data))
+
+    def step(
+        key: PRNGKeyArray, state: TransdimensionalState, data: Data
+    ) -> tuple[TransdimensionalState, TransdimensionalInfo]:
+        key_first, key_jumps, key_within = jax.random.split(key, 3)
+        params = target.model.unravel(state.position, data)
+        start = Point(params, state.widths, target.log_likelihood(params, data))
+        if sandwich:
+            point, first = moved(key_first, start, data)
+            point, (jumps, kind) = jumped(key_jumps, with_likelihood(point, data), data, 1)
+            point, info = moved(key_within, point, data)
+            point = either(jumps.is_accepted[0], point, start)
+            gradients = first.num_gradients + info.num_gradients + 2
+            is_finite = first.is_finite & info.is_finite
+        else:
+            point, (jumps, kind) = jumped(key_jumps, start, data, num_jumps)
+            point, info = moved(key_within, point, data)
+            gradients, is_finite = info.num_gradients + 1, info.is_finite
+        by_kind = partial(count_by_kind, kind, num_kinds)
         num_tried = jnp.sum(jumps.is_in_range, dtype=jnp.int32)
-        return TransdimensionalState(ravel_pytree(params)[0], point.widths), TransdimensionalInfo(
+        position = ravel_pytree(point.params)[0]
+        return TransdimensionalState(position, point.widths), TransdimensionalInfo(
             acceptance_rate=info.acceptance_rate,
             is_divergent=info.is_divergent,
-            is_finite=info.is_finite & jnp.all(jumps.is_finite),
+            is_finite=is_finite & jnp.all(jumps.is_finite),
             jump_acceptance_rate=jnp.sum(jumps.acceptance_rate) / jnp.maximum(num_tried, 1),
             num_jumps=by_kind(jumps.is_in_range),
             num_jumps_accepted=by_kind(jumps.is_accepted),
-            num_evaluations=jnp.sum(jumps.num_evaluations, dtype=jnp.int32) + 1,
-            num_gradients=jnp.sum(jumps.num_gradients, dtype=jnp.int32) + info.num_gradients + 1,
+            jump_cost=by_kind(jumps.num_evaluations + GRADIENT * jumps.num_gradients),
+            num_evaluations=jnp.sum(jumps.num_evaluations, dtype=jnp.int32) + 1 + sandwich,
+            num_gradients=jnp.sum(jumps.num_gradients, dtype=jnp.int32) + gradients,
         )
 
     return Kernel(init, step)
@@ -175,6 +231,7 @@ def mixed_jump(
     width_moves: tuple[Move, ...],
     depth_moves: tuple[LayerMove, ...],
     num_kinds: int,
+    kind_probs: Float[Array, " kind"],
 ) -> tuple[Point, tuple[JumpInfo, Int[Array, ""]]]:
     """A jump between widths or depths, and its kind.
 
@@ -183,29 +240,42 @@ def mixed_jump(
     Args:
         width_moves: those of the first hidden layer, then of the second, ...
         num_kinds: of jumps between widths, in every layer.
+        kind_probs: of these kinds, then of those between depths.
     """
     key_direction, key_layer, key_kind, key_other, key_jump = jax.random.split(key, 5)
     branches: list[Branch] = [
         *(partial(jump, data=data, target=target, move=move) for move in width_moves),
         *(partial(layer_jump, data=data, target=target, move=move) for move in depth_moves),
     ]
+    log_probs = jnp.log(kind_probs)
     layer = jax.random.randint(key_layer, (), 0, count_layers(point.widths))
-    kind = jax.random.randint(key_kind, (), 0, num_kinds)
+    kind = jax.random.categorical(key_kind, log_probs[:num_kinds])
     chosen = layer * num_kinds + kind
     if depth_moves:
         is_depth = jax.random.bernoulli(key_direction) if width_moves else jnp.asarray(True)
-        other = jax.random.randint(key_other, (), 0, len(depth_moves))
+        other = jax.random.categorical(key_other, log_probs[num_kinds:])
         chosen = jnp.where(is_depth, len(width_moves) + other, chosen)
         kind = jnp.where(is_depth, num_kinds + other, kind)
     point, info = jax.lax.switch(chosen, branches, key_jump, point)
     return point, (info, kind)
 
 
+def equally_likely(groups: tuple[int, ...]) -> Float[Array, " kind"]:
+    """Of every group of kinds the probabilities 1 / size."""
+    return jnp.concatenate([jnp.full(size, 1.0 / max(size, 1)) for size in groups])
+
+
 def count_by_kind(
-    kind: Int[Array, " jump"], num_kinds: int, happened: Bool[Array, " jump"]
+    kind: Int[Array, " jump"], num_kinds: int, counted: Bool[Array, " jump"] | Int[Array, " jump"]
 ) -> Int[Array, " kind"]:
-    """How often something happened, by the kind of the jump."""
-    return jnp.zeros(num_kinds, jnp.int32).at[kind].add(happened.astype(jnp.int32))
+    """Sums of something over jumps of a kind."""
+    return jnp.zeros(num_kinds, jnp.int32).at[kind].add(counted.astype(jnp.int32))
+
+
+def base_and_size(name: str) -> tuple[str, int]:
+    """A kind of jump without its size, and that: ("plain", 4) of "plain_by_4"."""
+    base, by, size = name.rpartition("_by_")
+    return (base, int(size)) if by and size.isdigit() and int(size) > 0 else (name, 1)
 
 
 def build_move(
@@ -216,20 +286,23 @@ def build_move(
     tuning: Mapping[str, Any],
     settings: Mapping[str, Any],
 ) -> Move:
-    """A kind of jump by its name.
+    """A kind of jump between widths by its name.
 
     Args:
         tuning: step_size and inverse_mass, of annealed jumps.
         settings: num_temperatures, num_integration_steps, split_std; each move takes its own.
     """
     chosen = lambda *names: {key: settings[key] for key in names if key in settings}  # noqa: E731
-    if name == "annealed":
+    base, size = base_and_size(name)
+    if base == "annealed":
         bridge = chosen("num_temperatures", "num_integration_steps")
-        return annealed_birth(target, layer, **tuning, **bridge)
-    if name == "split_merge":
-        return split_merge(target, layer, **chosen("split_std"))
-    plain = {"plain": birth_death, "collapsed": collapsed_birth, "informed": informed_birth}
-    return plain[name](target, layer)
+        move = annealed_birth(target, layer, **tuning, **bridge)
+    elif base == "split_merge":
+        move = split_merge(target, layer, **chosen("split_std"))
+    else:
+        plain = {"plain": birth_death, "collapsed": collapsed_birth, "informed": informed_birth}
+        move = plain[base](target, layer)
+    return move._replace(num_units=size)
 
 
 def build_layer_move(name: str, target: VariableWidth, settings: Mapping[str, Any]) -> LayerMove:
@@ -254,8 +327,11 @@ def check_moves(moves: tuple[str, ...], known: tuple[str, ...]) -> None:
     """
     if not moves:
         raise InputError(f"There must be at least one kind of jump: moves of {', '.join(known)}.")
+    if len(set(moves)) < len(moves):
+        raise InputError(f"A kind of jump is named twice: {', '.join(moves)}.")
     for name in moves:
-        if name not in known:
+        kind = base_and_size(name)[0] if known is MOVES else name
+        if kind not in known:
             raise InputError(
                 f"Unknown kind of jump {name!r}: choose from {', '.join(known)}."
                 + did_you_mean(name, known)

@@ -18,12 +18,18 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.models.priors import GaussianPrior, TraceClass, normal_sample
+from credence.models.priors import (
+    GaussianPrior,
+    HierarchicalGamma,
+    TraceClass,
+    normal_sample,
+)
 from credence.models.units import (
     Layers,
     Readers,
     Widths,
     activity,
+    count_active,
     count_layers,
     largest_widths,
     only_active,
@@ -32,6 +38,9 @@ from credence.models.units import (
 )
 from credence.models.width_priors import DepthPrior, WidthPrior
 from credence.posterior import BayesianModel, Data, Params
+
+SMALLEST_BUCKET = 32
+"""Units below which narrower networks are hardly faster."""
 
 
 class Point(NamedTuple):
@@ -131,8 +140,25 @@ class VariableWidth:
         return self.model.log_prior(params) + total(jax.tree.map(jnp.subtract, narrow, wide))
 
     def log_likelihood(self, params: Params, data: Data) -> Float[Array, ""]:
-        """Of parameters that are zero at inactive units, in nats."""
-        return self.model.log_likelihood(params, data)
+        """Of parameters that are zero at inactive units, in nats.
+
+        Computed by the narrowest of `buckets` that has all active units, so that it costs about as
+        much as these; chains that move abreast (accelerators) would compute all of them.
+        """
+        sizes = buckets(largest_widths(params.network))
+        if len(sizes) == 1 or jax.default_backend() != "cpu":
+            return self.model.log_likelihood(params, data)
+
+        def of_first(size: int) -> Any:
+            def narrow(params: Params, data: Data) -> Float[Array, ""]:
+                kept = params._replace(network=first_units(params.network, size))
+                return self.model.log_likelihood(kept, data)
+
+            return narrow
+
+        widest = jnp.max(count_active(params.network))
+        index = jnp.searchsorted(jnp.asarray(sizes), widest)
+        return jax.lax.switch(index, [of_first(size) for size in sizes], params, data)
 
     def log_density(self, params: Params, widths: Widths, data: Data) -> Float[Array, ""]:
         """Of the weights in all slots given the widths: inactive ones follow their prior."""
@@ -144,6 +170,16 @@ class VariableWidth:
         draws = normal_sample(key, params.network, self.stds(params, widths))
         mask = activity(params.network, widths)
         return params._replace(network=where(mask, params.network, draws))
+
+    def with_precisions(self, key: PRNGKeyArray, params: Params, widths: Widths) -> Params:
+        """With a hierarchical prior's precisions drawn from their law given the active weights."""
+        prior, mask = self.model.prior, activity(params.network, widths)
+        assert isinstance(prior, HierarchicalGamma)
+        unit = self.stds(params._replace(prior=jnp.zeros_like(params.prior)), widths)
+        counts = jax.tree.map(jnp.sum, mask)
+        active = only_active(params.network, widths)
+        shape, rate = prior.conditional_of(active, unit, counts)
+        return params._replace(prior=jax.random.loggamma(key, shape) - jnp.log(rate))
 
     def with_units(self, key: PRNGKeyArray, params: Params, lower: Widths, upper: Widths) -> Params:
         """With the units between two widths drawn from their prior at the upper ones."""
@@ -193,6 +229,24 @@ class VariableWidth:
         new = only_active(self.log_normals(after, upper), upper)
         old = only_active(self.log_normals(before, lower), lower)
         return total(jax.tree.map(jnp.subtract, new, old))
+
+
+def buckets(room: tuple[int, ...]) -> tuple[int, ...]:
+    """Widths at which the likelihood is compiled: that of the widest layer, its halves, ..."""
+    sizes = [max(room)]
+    while sizes[0] >= 2 * SMALLEST_BUCKET:
+        sizes.insert(0, -(-sizes[0] // 2))
+    return tuple(sizes)
+
+
+def first_units(layers: Layers, size: int) -> Layers:
+    """Layers with the first units of every hidden layer alone."""
+    *hidden, last = layers
+    kept, width = [], layers[0].kernel.shape[0]
+    for layer in hidden:
+        inputs, width = width, min(size, layer.bias.shape[0])
+        kept.append(type(layer)(layer.kernel[:inputs, :width], layer.bias[:width]))
+    return (*kept, last._replace(kernel=last.kernel[:width]))
 
 
 def total(layers: Layers) -> Float[Array, ""]:

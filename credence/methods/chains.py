@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.errors import InputError
+from credence.errors import check_share
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method
 from credence.methods.deep_ensemble import Training, train
@@ -52,11 +52,10 @@ class Chains(Method):
             num_warmup=self.num_warmup,
             thinning=1 if self.thinning is None else self.thinning,
         )
-        if not 0 < self.target_acceptance_rate < 1:
-            raise InputError(
-                f"target_acceptance_rate must be between 0 and 1, got "
-                f"{self.target_acceptance_rate}; {type(self).target_acceptance_rate} is usual."
-            )
+        check_share(
+            f"{type(self).target_acceptance_rate} is usual",
+            target_acceptance_rate=self.target_acceptance_rate,
+        )
 
     def _start(
         self, key: PRNGKeyArray, posterior: Posterior, driver: Driver, *, budget_share: float = 0.25
@@ -113,14 +112,28 @@ class Chains(Method):
         positions: Float[Array, "chain weight"],
         data: Data,
         adapter: Adapter,
+        **settings: Any,
+    ) -> Drawn:
+        """What `_sample_phase`, with its arguments, has drawn."""
+        sample = self._sample_phase(key, driver, recipe, positions, data, adapter, **settings)
+        return Drawn(sample.draws, sample.info)
+
+    def _sample_phase(
+        self,
+        key: PRNGKeyArray,
+        driver: Driver,
+        recipe: Recipe,
+        positions: Float[Array, "chain weight"],
+        data: Data,
+        adapter: Adapter,
         *,
         thinning: int,
         batch_size: int | None = None,
         states: Any = None,
         surrogate_flops: float = 0.0,
-    ) -> Drawn:
+    ) -> PhaseResult:
         """Phase "sample": draws, with the settings that the warm-up found."""
-        sample = driver.phase(
+        return driver.phase(
             "sample",
             key,
             recipe,
@@ -135,4 +148,3 @@ class Chains(Method):
             states=states,
             surrogate_flops=surrogate_flops,
         )
-        return Drawn(sample.draws, sample.info)

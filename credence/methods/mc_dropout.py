@@ -13,7 +13,7 @@ import jax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.errors import InputError
+from credence.errors import InputError, check_share
 from credence.kernels.base import Recipe
 from credence.kernels.dropout import Rate, dropout, masked_layers, masked_log_density
 from credence.methods.base import Drawn, Method
@@ -59,11 +59,7 @@ class MCDropout(Method):
         )
         if self.batch_size is not None:
             require_positive(batch_size=self.batch_size)
-        if not 0 < self.rate < 1:
-            raise InputError(
-                f"rate must be between 0 and 1, both excluded, got {self.rate}: 0.1 is usual; for "
-                "a network without dropout use map."
-            )
+        check_share("0.1 is usual, and a network without dropout is map", rate=self.rate)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         require_hidden_units(posterior.model.network)

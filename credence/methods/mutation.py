@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Float
 
-from credence.errors import InputError, check_name, check_numbers
+from credence.errors import check_name, check_numbers, check_share
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.kernels.blackjax_kernels import leapfrogs, nuts
 from credence.kernels.mala import mala
@@ -75,13 +75,11 @@ class Mutation:
             num_steps=self._steps_per_look,
             trajectory_length=self.trajectory_length,
         )
-        for name, share in (
-            ("autocorrelation", self.autocorrelation),
-            ("ess_target", self.ess_target),
-            ("target_acceptance_rate", self._target),
-        ):
-            if not 0 < share < 1:
-                raise InputError(f"{name} must be between 0 and 1, got {share}.")
+        check_share(
+            autocorrelation=self.autocorrelation,
+            ess_target=self.ess_target,
+            target_acceptance_rate=self._target,
+        )
 
     def recipe(self, bridge: Bridge) -> Recipe:
         """For the driver."""

@@ -6,7 +6,7 @@ with a sweep that leaves the posterior invariant: see `credence.kernels.transdim
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,25 +24,25 @@ from credence.kernels.blackjax_kernels import hmc, nuts
 from credence.kernels.transdimensional import (
     LAYER_MOVES,
     MOVES,
-    build_layer_move,
-    build_move,
+    base_and_size,
     check_moves,
     transdimensional,
 )
 from credence.kernels.variable_width import VariableWidth
+from credence.methods.active_metric import add_active_draws
 from credence.methods.base import Drawn
 from credence.methods.chains import Chains
-from credence.methods.tuning import Memory, first_window_adaptation, tuned
-from credence.models import MLP, Gaussian, HierarchicalGamma, LeadingInputs, TraceClass
+from credence.methods.move_mixture import Groups, kind_probs, with_mixture
+from credence.methods.tuning import first_window_adaptation, tuned
+from credence.models import Gaussian, HierarchicalGamma, TraceClass
 from credence.models.likelihoods import Normal
 from credence.models.priors import normal_sample, require_positive
 from credence.models.units import (
-    activity,
     count_active,
     largest_widths,
     only_active,
 )
-from credence.models.variable_depth import VariableDepthMLP
+from credence.models.variable_depth import widened
 from credence.models.width_priors import DepthPrior, WidthPrior
 from credence.posterior import Data, Posterior
 from credence.progress import Progress
@@ -66,11 +66,17 @@ class Transdimensional(Chains):
         width_prior: over the number of units of a hidden layer.
         max_depth: hidden layers there is room for; by default the number of them does not change.
         depth_prior: over the number of hidden layers, where it changes.
-        moves: kinds of jump between widths, all equally likely, of
-            `kernels.transdimensional.MOVES`. By default "collapsed" for normal noise, "informed"
-            otherwise.
+        moves: kinds of jump between widths, of `kernels.transdimensional.MOVES`; "plain_by_4" is
+            four units at once. By default "collapsed" for normal noise, otherwise "informed" and
+            "plain", which is refused more often and costs less.
         layer_moves: kinds of jump between depths, of `LAYER_MOVES` there. By default both kinds of
             layer, drawn from the prior and near the identity, collapsed for normal noise.
+        tune_moves: whether the warm-up learns how often each kind is tried, by what it changes for
+            its cost (see `methods.move_mixture`); otherwise all are equally likely.
+        sandwich: step, one jump, step as one proposal, as published, with the ratio that is right;
+            in place of `num_jumps` jumps and a step.
+        gibbs: whether an iteration ends by a draw of a hierarchical prior's precisions given the
+            weights; the steps move them anyway.
         num_jumps: per iteration; where both can change, half of them between depths.
         within: "nuts" or "hmc", the step at fixed widths.
         max_doublings: of NUTS; max_integration_steps, trajectory_length: of HMC.
@@ -99,6 +105,9 @@ class Transdimensional(Chains):
     depth_prior: DepthPrior = field(default=DepthPrior())
     moves: Sequence[str] | None = None
     layer_moves: Sequence[str] | None = None
+    tune_moves: bool = True
+    sandwich: bool = False
+    gibbs: bool = False
     num_jumps: int = 10
     within: str = "nuts"
     max_doublings: int = 8
@@ -188,16 +197,15 @@ class Transdimensional(Chains):
         return VariableWidth(posterior.model, self.width_prior, depth_prior)
 
     def _moves(self, posterior: Posterior) -> tuple[str, ...]:
-        if self.moves is not None:
-            return tuple(self.moves)
         is_normal = isinstance(posterior.model.likelihood, Normal)
-        return ("collapsed",) if is_normal else ("informed",)
+        return tuple(self.moves or (("collapsed",) if is_normal else ("informed", "plain")))
 
     def _layer_moves(self, posterior: Posterior) -> tuple[str, ...]:
-        if self.layer_moves is not None:
-            return tuple(self.layer_moves)
+        depths = () if self.max_depth is None else self.depth_prior.log_probs(self.max_depth)
+        if np.isfinite(depths).sum() < 2:
+            return ()
         is_normal = isinstance(posterior.model.likelihood, Normal)
-        return LAYER_MOVES[2:] if is_normal else LAYER_MOVES[:2]
+        return tuple(self.layer_moves or (LAYER_MOVES[2:] if is_normal else LAYER_MOVES[:2]))
 
     def _move_settings(self) -> tuple[tuple[str, Any], ...]:
         return (
@@ -217,12 +225,19 @@ class Transdimensional(Chains):
             )
         target = self._target(posterior)
         self._initial_widths(posterior)
-        tuning = {"step_size": 1.0, "inverse_mass": jnp.ones(1)}
+        self._check_sizes(posterior)
+        self._recipe(posterior, target)({"step_size": 1.0, "inverse_mass": jnp.ones(1)})
+
+    def _check_sizes(self, posterior: Posterior) -> None:
+        """Refuse jumps of more units than any layer can gain."""
+        room = largest_widths(posterior.model.template(posterior.data).network)
+        most = max(int(np.isfinite(self.width_prior.log_probs(each)).sum()) for each in room) - 1
         for name in self._moves(posterior):
-            build_move(name, target, 0, tuning=tuning, settings=dict(self._move_settings()))
-        if self.max_depth is not None:
-            for name in self._layer_moves(posterior):
-                build_layer_move(name, target, dict(self._move_settings()))
+            if 1 < base_and_size(name)[1] > most:
+                raise InputError(
+                    f"{name!r} never stays in the support of the width prior, which has room for "
+                    f"{most} more units at most: take a smaller size."
+                )
 
     def _initial_widths(self, posterior: Posterior) -> Int[Array, "chain layer"]:
         """One per chain, the same in all hidden layers that there are; 0 in the others.
@@ -274,6 +289,7 @@ class Transdimensional(Chains):
         )
         data = posterior.anchored(start[0])
         recipe = self._recipe(posterior, target)
+        groups = self._moves(posterior), self._layer_moves(posterior)
         adapter = first_window_adaptation(
             key_step,
             self._whole(key_whole, start, posterior, target),
@@ -283,28 +299,35 @@ class Transdimensional(Chains):
             target_acceptance_rate=self.target_acceptance_rate,
             add_draws=partial(add_active_draws, posterior),
         )
+        if self.tune_moves:
+            adapter = with_mixture(adapter, groups)
         warmup = self._warm_up(key_warmup, driver, recipe, start, data, adapter)
+        settings, found = self._settings(warmup.memory, groups)
         drawn = self._sample(
             key_sample,
             driver,
             recipe,
             warmup.positions,
             data,
-            fixed(**tuned(warmup.memory)),
+            fixed(**settings),
             thinning=self.thinning or 1,
         )
         layers = posterior.unravel(jnp.asarray(drawn.positions)).network
         widths = np.asarray(count_active(layers), float)
-        found = architecture_scalars(widths, drawn.positions)
+        sizes = architecture_scalars(widths, drawn.positions)
         if self.max_depth is not None:
-            found["depth"] = (widths > 0).sum(axis=-1).astype(float)
-        kinds = by_kind(drawn.scalars, self._kinds(posterior))
-        return drawn._replace(scalars=drawn.scalars | found | kinds)
+            sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
+        scalars = drawn.scalars | sizes | by_kind(drawn.scalars, groups)
+        return drawn._replace(scalars=scalars, found=found)
 
-    def _kinds(self, posterior: Posterior) -> tuple[str, ...]:
-        """Of jumps, in the order that the kernel counts them."""
-        layer_moves = () if self.max_depth is None else self._layer_moves(posterior)
-        return (*self._moves(posterior), *layer_moves)
+    def _settings(self, memory: Any, groups: Groups) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What to sample with, and what a report should know of it."""
+        if not self.tune_moves:
+            return dict(tuned(memory)), {}
+        probs = kind_probs(memory, groups)
+        names = [name for group in groups for name in group]
+        shares = {name: float(share) for name, share in zip(names, probs, strict=True)}
+        return {**tuned(memory.others), "kind_probs": probs}, {"move_probabilities": shares}
 
     def _whole(
         self,
@@ -330,37 +353,17 @@ class Transdimensional(Chains):
             ),
         }
         static = (
+            ("gibbs", self.gibbs),
             ("layer_moves", self._layer_moves(posterior)),
             ("move_settings", self._move_settings()),
             ("moves", self._moves(posterior)),
             ("num_jumps", self.num_jumps),
+            ("sandwich", self.sandwich),
             ("target", target),
             ("within", WITHIN[self.within]),
             ("within_settings", lengths[self.within]),
         )
         return Recipe(transdimensional, posterior.log_density, static, fixed_cost=False)
-
-
-def widened(network: Any, max_width: int | None, max_depth: int | None = None) -> Any:
-    """The network with `max_width` units in every hidden layer, and `max_depth` of those, which may
-    be absent; None leaves it as it is.
-
-    Raises:
-        InputError: for a network that has no units to add or take away.
-    """
-    if isinstance(network, LeadingInputs):
-        return replace(network, network=widened(network.network, max_width, max_depth))
-    if not isinstance(network, MLP):
-        raise InputError(
-            f"The width of {network} cannot change: 'transdimensional' needs an MLP, "
-            "models.MLP(num_outputs, hidden=(50,))."
-        )
-    if not network.hidden:
-        raise InputError("A linear model has no hidden units to add: give hidden=(50,), say.")
-    hidden = network.hidden if max_width is None else (max_width,) * len(network.hidden)
-    if max_depth is None:
-        return replace(network, hidden=hidden)
-    return VariableDepthMLP(network.num_outputs, (max(hidden),) * max_depth, network.activation)
 
 
 @partial(jax.jit, static_argnames="target")
@@ -378,7 +381,7 @@ def likeliest_draws(
         params = target.model.sample_prior(key_model, data)
         weights = normal_sample(key_weights, params.network, target.stds(params, widths))
         params = params._replace(network=only_active(weights, widths))
-        log_likelihood = target.log_likelihood(params, data)
+        log_likelihood = target.model.log_likelihood(params, data)  # abreast
         return ravel_pytree(params)[0], jnp.nan_to_num(log_likelihood, nan=-jnp.inf)
 
     def best(keys: Key[Array, " start"], widths: Int[Array, " layer"]) -> Array:
@@ -399,58 +402,12 @@ def architecture_scalars(
 
 
 def by_kind(
-    scalars: Mapping[str, np.ndarray], kinds: Sequence[str]
+    scalars: Mapping[str, np.ndarray], groups: Groups
 ) -> dict[str, Float[np.ndarray, "chain draw"]]:
-    """Jumps tried and accepted: in all, and by their kind."""
-    found = {}
-    for name in ("num_jumps", "num_jumps_accepted"):
+    """Jumps tried and accepted, and their cost: in all, and by their kind."""
+    kinds, found = [name for group in groups for name in group], {}
+    for name in ("num_jumps", "num_jumps_accepted", "jump_cost"):
         counts = np.asarray(scalars[name], float)
         found[name] = counts.sum(axis=-1)
         found |= {f"{name}_{kind}": counts[..., i] for i, kind in enumerate(kinds)}
     return found
-
-
-def add_active_draws(
-    posterior: Posterior, memory: Memory, draws: Float[np.ndarray, "chain draw weight"]
-) -> Memory:
-    """Squared deviations of a round's active weights, shared by all units of a layer.
-
-    Units change their places, and a slot that is seldom active says little: weights of one kind (of
-    one input, to one output) have one variance. Deviations are from a chain's mean of the round.
-    """
-    params = posterior.unravel(jnp.asarray(draws))
-    widths = count_active(params.network)
-    mask = jax.vmap(jax.vmap(activity))(params.network, widths)
-    last = len(params.network) - 1
-
-    def of_layer(index: int, layer: Any, active: Any) -> Any:
-        into, out = index > 0, index < last
-        kernel = pooled(
-            layer.kernel, active.kernel, ((-2,) if into else ()) + ((-1,) if out else ())
-        )
-        return type(layer)(kernel, pooled(layer.bias, active.bias, (-1,) if out else ()))
-
-    network = tuple(
-        of_layer(index, layer, active)
-        for index, (layer, active) in enumerate(zip(params.network, mask, strict=True))
-    )
-    always = lambda leaf: pooled(leaf, jnp.ones(leaf.shape, bool), ())  # noqa: E731
-    others = jax.tree.map(always, params._replace(network=()))
-    variance = np.asarray(ravel_pytree(others._replace(network=network))[0])
-    chains, steps, _ = draws.shape
-    count = chains * (steps - 1)
-    return memory._replace(
-        sum_of_squares=memory.sum_of_squares + count * variance,
-        degrees_of_freedom=memory.degrees_of_freedom + count,
-    )
-
-
-def pooled(values: Any, is_active: Any, shared: tuple[int, ...]) -> Any:
-    """Variance within chains of (chain, draw, ...) where active, over chains and shared axes."""
-    count = jnp.sum(is_active, axis=1)
-    mean = jnp.sum(values, axis=1) / jnp.maximum(count, 1)
-    squares = jnp.sum(jnp.where(is_active, (values - mean[:, None]) ** 2, 0.0), axis=1)
-    axes = (0, *shared)
-    total = jnp.sum(squares, axis=axes, keepdims=True)
-    degrees = jnp.sum(jnp.maximum(count - 1, 0), axis=axes, keepdims=True)
-    return jnp.broadcast_to(total / jnp.maximum(degrees, 1), squares.shape)[0]

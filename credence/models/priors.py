@@ -206,11 +206,18 @@ class HierarchicalGamma:
         self, network: Network, params: Any
     ) -> tuple[Float[Array, " group"], Float[Array, " group"]]:
         """Shape and rate of every precision's Gamma law given the weights: it is conjugate."""
-        groups, leaves = self.groups(params), jax.tree.leaves(params)
-        stds = jax.tree.leaves(self.stds(network, params, jnp.zeros(max(groups) + 1)))
-        shape, rate = jnp.full((2, max(groups) + 1), self.shape).at[1].set(self.rate)
-        for group, weights, std in zip(groups, leaves, stds, strict=True):
-            shape = shape.at[group].add(0.5 * weights.size)
+        stds = self.stds(network, params, jnp.zeros(max(self.groups(params)) + 1))
+        return self.conditional_of(params, stds, jax.tree.map(jnp.size, params))
+
+    def conditional_of(
+        self, params: Any, stds: Any, counts: Any
+    ) -> tuple[Float[Array, " group"], Float[Array, " group"]]:
+        """The same, from standard deviations at precision 1 and numbers of weights that count."""
+        groups = self.groups(params)
+        leaves = (jax.tree.leaves(tree) for tree in (params, stds, counts))
+        shape, rate = jnp.full((2, max(groups) + 1), float(self.shape)).at[1].set(self.rate)
+        for group, weights, std, count in zip(groups, *leaves, strict=True):
+            shape = shape.at[group].add(0.5 * count)
             rate = rate.at[group].add(0.5 * jnp.sum((weights / std) ** 2))
         return shape, rate
 
