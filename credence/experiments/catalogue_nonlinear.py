@@ -48,6 +48,7 @@ def _problem(name: str, hidden: tuple[int, ...], **rows: Rows) -> Problem:
     shape = "-".join(map(str, hidden))
     return replace(
         found,
+        name=f"{name}_{shape}",
         description=f"{found.description.split(',')[0]}, {shape} hidden tanh units.",
         model=ModelSpec(
             hidden=hidden, activation="tanh", prior="unit", likelihood=found.model.likelihood

@@ -151,16 +151,22 @@ def test_cross_validation_leaves_the_row_out() -> None:
     folds = np.random.default_rng(3).permutation(30) % 5
     design = np.hstack([x, np.ones((30, 1))])
 
-    def exact(row: int, known: np.ndarray) -> float:
+    def exact(row: int, known: np.ndarray) -> tuple[float, float]:
+        """-log p(y | known rows), and the Monte Carlo error of a mean density, by one draw."""
         covariance = np.linalg.inv(np.eye(2) + design[known].T @ design[known] / 0.25)
-        mean = covariance @ design[known].T @ y[known] / 0.25
-        variance = 0.25 + design[row] @ covariance @ design[row]
-        return float(-stats.norm.logpdf(y[row], design[row] @ mean, variance**0.5))
+        mean = design[row] @ covariance @ design[known].T @ y[known] / 0.25
+        variance = design[row] @ covariance @ design[row]
+        log = stats.norm.logpdf(y[row], mean, (variance + 0.25) ** 0.5)
+        log_square = stats.norm.logpdf(y[row], mean, (variance + 0.125) ** 0.5) - np.log(
+            2 * np.pi**0.5 * 0.5
+        )
+        return -log, np.expm1(log_square - 2 * log) ** 0.5
 
-    left_out = [exact(row, folds != folds[row]) for row in range(30)]
-    planted = [exact(row, np.ones(30, bool)) for row in range(30)]
-    np.testing.assert_allclose(found, left_out, atol=0.05)
-    assert np.abs(found - planted).max() > 0.15
+    left_out, of_one = np.transpose([exact(row, folds != folds[row]) for row in range(30)])
+    planted = np.array([exact(row, np.ones(30, bool))[0] for row in range(30)])
+    errors = of_one / np.sqrt(ways.num_particles)
+    assert np.abs((found - left_out) / errors).max() < 4.5
+    assert np.abs((found - planted) / errors).max() > 9
 
 
 def test_sizes_that_no_draw_has_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
