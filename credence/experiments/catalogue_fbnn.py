@@ -215,6 +215,7 @@ METHODS = (
     _emulated("FBNN (SGHMC-SGHMC)", "sghmc", "sghmc"),
     _emulated("FBNN (SGHMC-pCN)", "sghmc", "pcn"),
     _emulated("FBNN exact (SGHMC-HMC)", "sghmc", "hmc", max_error=1e9),
+    _emulated("CES exact (modes-NUTS)", "mode", "nuts", max_error=1e9),
     _chain("NUTS (reference)", "nuts", num_warmup=25),
     _chain("MCLMC (reference)", "mclmc", num_warmup=25),
 )

@@ -94,7 +94,8 @@ def results(summary: dict[str, Any]) -> Group:
     return Group(*(_problem(each, summary["baseline"]) for each in summary["problems"]))
 
 
-def _problem(problem: dict[str, Any], baseline: str) -> Table:
+def _problem(problem: dict[str, Any], baseline: str) -> Group:
+    """The table, and why rows of it have no numbers."""
     scores = _shown(problem)
     has_chains = any(row["converged"] is not None for row in problem["rows"])
     about_chains = ("R-hat", "ESS f", "speed-up") if has_chains else ()
@@ -105,8 +106,7 @@ def _problem(problem: dict[str, Any], baseline: str) -> Table:
     )
     for row in problem["rows"]:
         if row["status"] == "failed":
-            empty = [""] * (len(listing.columns) - 2)
-            listing.add_row(row["label"], *empty, f"failed: {row['error']}")
+            listing.add_row(row["label"], "failed")
             continue
         ess = row["ess_function"]
         of_chain = (
@@ -120,7 +120,8 @@ def _problem(problem: dict[str, Any], baseline: str) -> Table:
             f"{row['total_seconds']:.1f}",
             *(of_chain if has_chains else ()),
         )
-    return listing
+    failed = [row for row in problem["rows"] if row["status"] == "failed"]
+    return Group(listing, *(Text(f"{row['label']} failed: {row['error']}") for row in failed))
 
 
 def _shown(problem: dict[str, Any]) -> list[str]:

@@ -1,11 +1,14 @@
 """The page is one self-contained file, escapes all text, and says first whom not to believe."""
 
+import io
 import re
 from html.parser import HTMLParser
 
 import pytest
 import samples
+from rich.console import Console
 
+from credence.experiments import show
 from credence.experiments.page import render
 from credence.experiments.results import summarise
 
@@ -82,6 +85,18 @@ def test_all_failed() -> None:
     Balanced(text)
     assert "Nothing could be run." in text
     assert "<svg" not in text
+
+
+def test_a_terminal_tells_why_a_cell_failed() -> None:
+    """In a sentence beneath the table: in a column it is a word wide."""
+    error = "The chain has not moved: " + "explore for longer. " * 20
+    outcomes = [samples.done("a"), samples.failed("b", error=error)]
+    summary = summarise(samples.experiment("a", "b"), outcomes, size="smoke", seed=0, n_jobs=1)
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(show.results(summary))
+    lines = console.export_text().splitlines()
+    assert any(line.startswith("b failed: The chain has not moved: explore") for line in lines)
+    assert len(lines) < 20
 
 
 def test_missing_numbers() -> None:

@@ -302,12 +302,13 @@ class TestEmulators:
         np.testing.assert_allclose(jax.grad(rough)(at), jax.grad(true)(at), rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(jax.hessian(rough)(at), jax.hessian(true)(at), atol=1e-6)
 
-    def test_all_rows_are_the_likelihood_itself(self) -> None:
-        posterior = regression()
+    @pytest.mark.parametrize("emulator", [Taylor(num_rows=200, order=0), Coreset()])
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_all_rows_are_the_likelihood_itself(self, kind: str, emulator: Emulator) -> None:
+        posterior = problem(kind)
         points, data = near(posterior)
         with Driver() as driver:
-            whole = Taylor(num_rows=200, order=0)
-            emulated = whole.fit(jax.random.key(1), points, posterior, data, driver)
+            emulated = emulator.fit(jax.random.key(1), points, posterior, data, driver)
         assert error_of(emulated, points).nats < 1e-8
 
     @pytest.mark.parametrize("kind", KINDS)

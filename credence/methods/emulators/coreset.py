@@ -36,6 +36,10 @@ PENALTIES = 10.0 ** np.arange(-6.0, 0.0)
 """Ridge penalties tried, in units of the Gram matrix's mean diagonal."""
 CANDIDATES = 50
 """Rows per input among which the inputs are chosen."""
+NUM_INPUTS = 600
+"""By default."""
+FEW_ROWS = 2000
+"""So many are taken as they are: one costs as much as an input, and there is nothing to learn."""
 MOST_DESCENT = 1000
 """Steps towards weights >= 0 where blocks do not settle."""
 
@@ -63,10 +67,11 @@ class Coreset(Emulator):
     its random projection, on targets that need not be data, as in Manousakis, Masegosa &
     Broderick's "Bayesian pseudocoresets" (2020). It inherits the network's symmetries: what holds
     at one mode holds at its copies. The error is one of quadrature over the inputs, the same for
-    any number of rows.
+    any number of rows. Rows in memory that are no more than the inputs are taken as they are, and
+    there is no error.
 
     Args:
-        num_inputs: of pseudo-observations; None takes 600, or all rows of fewer.
+        num_inputs: of pseudo-observations; None takes 600, or all rows of at most 2000.
         num_draws: of the calibration, the last of all chains, whose gradients on all rows are
             computed.
     """
@@ -86,10 +91,14 @@ class Coreset(Emulator):
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
         key_inputs, key_order, key_phase = jax.random.split(key, 3)
-        rows = self._before(key_inputs, points, posterior, data)
-        if points.positions.shape[1] > 1:
-            weights = self._fitted(key_order, key_phase, rows, points, posterior, data, driver)
-            rows = rows._replace(weight=jnp.asarray(weights, rows.weight.dtype))
+        in_memory = not isinstance(data.x, StoredRows)
+        if in_memory and len(data.x) <= (self.num_inputs or FEW_ROWS):
+            rows = themselves(data)
+        else:
+            rows = self._before(key_inputs, points, posterior, data)
+            if points.positions.shape[1] > 1:
+                weights = self._fitted(key_order, key_phase, rows, points, posterior, data, driver)
+                rows = rows._replace(weight=jnp.asarray(weights, rows.weight.dtype))
         arrays = jax.tree.map(lambda leaf: leaf[None], rows)
         return Emulated(
             CoresetLikelihood(posterior.model), arrays, 2.0 * len(rows.x) * posterior.num_weights
@@ -101,7 +110,7 @@ class Coreset(Emulator):
         """What the likeliest weights expect at inputs that stand for all rows."""
         flat = points.positions.reshape(-1, posterior.num_weights)
         likeliest = jnp.asarray(flat[np.argmax(points.log_densities)])
-        num_inputs = self.num_inputs or min(len(data.x), 600)
+        num_inputs = self.num_inputs or NUM_INPUTS
         key_part, key_spread = jax.random.split(key)
         part = some_rows(key_part, data) if isinstance(data.x, StoredRows) else data
         x, weight = np.asarray(part.x), np.asarray(part.weight)
@@ -158,6 +167,12 @@ class PseudoObservations(NamedTuple):
     """How many rows each stands for."""
     anchor: Float[Array, "input target"]
     """Log likelihood at a typical parameter, subtracted."""
+
+
+def themselves(data: Data) -> PseudoObservations:
+    """All rows, each with its own target."""
+    anchor = jnp.zeros_like(data.weight) if data.anchor is None else data.anchor
+    return PseudoObservations(data.x, data.y[:, None], data.weight[:, None], anchor[:, None])
 
 
 @dataclass(frozen=True)
