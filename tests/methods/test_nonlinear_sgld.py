@@ -65,6 +65,7 @@ QUICK = replace(
 )
 
 
+@pytest.mark.filterwarnings("ignore::credence.methods.partner_warnings.DegenerateAuxiliaryWarning")
 def test_all_rows_as_potential_rows_are_the_whole_batch() -> None:
     """The same draws, whichever way the potentials are computed, and the cost of both."""
     whole = QUICK.run(3, PROBLEM.posterior)
