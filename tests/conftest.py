@@ -86,12 +86,17 @@ os.environ.setdefault("CREDENCE_TEST_DAY", str(datetime.now(UTC).toordinal()))
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test marked `rotates(days)` every variant runs once in so many days; else it is slow."""
+    """Of a test marked `rotates(days)` every variant runs once in so many days; else it is slow.
+
+    Marked tests without variants take turns with each other; a module's mark is about variants.
+    """
     day = int(os.environ["CREDENCE_TEST_DAY"])
     variants: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("rotates") and not item.get_closest_marker("slow"):
-            variants[item.nodeid.split("[")[0]].append(item)
+            test, *has_variants = item.nodeid.split("[")
+            is_marked = any(mark.name == "rotates" for mark in item.own_markers)
+            variants[test if has_variants or not is_marked else "alone"].append(item)
     for found in variants.values():
         for index, item in enumerate(found):
             days = min(item.get_closest_marker("rotates").args[0], len(found))

@@ -50,6 +50,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.rotates(3)
 def test_fit_writes_the_run_folder_and_json_alone_on_standard_output(run, tmp_path: Path) -> None:
     houses().to_csv(tmp_path / "h.csv", index=False)
     folder = tmp_path / "run"
@@ -107,6 +108,7 @@ def test_predict_has_the_promised_columns(run, fitted: Path, tmp_path: Path) -> 
     assert "city" in err, "an unseen category is said"
 
 
+@pytest.mark.rotates(3)
 def test_classification_columns(run, tmp_path: Path) -> None:
     frame = houses().assign(dear=lambda f: np.where(f["price"] > 360, "yes", "no"))
     frame.drop(columns="price").to_csv(tmp_path / "h.csv", index=False)
@@ -304,6 +306,7 @@ def test_the_verdict_is_in_the_metrics(fitted: Path) -> None:
     assert bool(numbers["verdict_reasons"]) == (numbers["verdict"] != "trust")
 
 
+@pytest.mark.rotates(3)
 def test_columns_can_be_dropped(run, tmp_path: Path) -> None:
     frame = houses().assign(id=range(1000, 1060), built="2005-07-18")
     frame.to_csv(tmp_path / "h.csv", index=False)
@@ -355,6 +358,7 @@ def test_an_interrupted_run_keeps_its_draws_and_can_go_on(
     assert json.loads(out)["rmse"] == json.loads(whole)["rmse"]
 
 
+@pytest.mark.rotates(3)
 def test_max_width_is_for_the_method_that_changes_it(run, tmp_path: Path) -> None:
     houses().to_csv(tmp_path / "h.csv", index=False)
     words = ["fit", tmp_path / "h.csv", "--target", "price", "--max-width", "6"]

@@ -269,6 +269,7 @@ class TestGaussian:
         assert np.mean(info.is_accepted_jump) == pytest.approx(expected, abs=0.01)
         assert 0.3 < np.mean(info.jump_acceptance_rate) < 0.9
 
+    @pytest.mark.rotates(3)
     def test_boltzmann_gibbs_bias_falls_with_the_number_of_particles(self) -> None:
         """E |X|^2 from clouds of 4 to 64; AR's stays at 2."""
         built, sizes = on_gaussian("bg", jump_probability=0.9), (4, 16, 64)
@@ -319,6 +320,7 @@ class TestGaussian:
         ess = np.sum(weights) ** 2 / np.sum(weights**2)
         np.testing.assert_allclose(info.potential_ess[0, -1], ess, rtol=1e-6)
 
+    @pytest.mark.rotates(3)
     def test_partners_whose_potential_is_not_finite_are_never_jumped_to(self) -> None:
         """The target is NaN for positive first weights; half of the partners are there."""
         target = standard(2)._replace(bound=0.0)

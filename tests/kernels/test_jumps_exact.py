@@ -34,7 +34,7 @@ from .widths import (
     with_error,
 )
 
-pytestmark = pytest.mark.usefixtures("float64")
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
 NUM_CHAINS, NUM_SWEEPS = 10_000, 10
 TOY = toy()
@@ -181,6 +181,7 @@ def birth_rate(how: Any, width: int, num_chains: int = 40_000) -> tuple[float, f
     return 2 * share, 2 * (share * (1 - share) / num_chains) ** 0.5
 
 
+@pytest.mark.rotates(3)
 def test_planted_sandwich_goes_through_the_ceiling() -> None:
     ceiling = TOY.probabilities()[5] / TOY.probabilities()[4]
     exact, exact_error = birth_rate(sweep, 5)
@@ -191,6 +192,7 @@ def test_planted_sandwich_goes_through_the_ceiling() -> None:
     assert z > 8
 
 
+@pytest.mark.rotates(3)
 def test_annealing_raises_the_rate_towards_the_ceiling() -> None:
     ratio = TOY.probabilities()[4] / TOY.probabilities()[3]
     found = []

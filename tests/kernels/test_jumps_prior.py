@@ -137,6 +137,7 @@ def test_priors_that_depend_on_width_or_order_are_invariant(name: str, prior: An
     assert worst < 4.5
 
 
+@pytest.mark.rotates(3)
 def test_planted_forced_borders_without_their_factor_are_caught() -> None:
     log_prior = jnp.asarray(TARGET.width_prior.log_probs(LARGEST))
     log_birth, log_death = log_directions(log_prior, forced=True)
@@ -170,6 +171,7 @@ def test_planted_split_without_jacobian_is_caught() -> None:
     assert p < 1e-8
 
 
+@pytest.mark.rotates(3)
 def test_planted_sandwich_without_the_steps_is_caught() -> None:
     """|w|^2 falls to a share of what it should be: such a chain climbs."""
     points = prior_points(jax.random.key(0), TARGET, no_data(), 4000)

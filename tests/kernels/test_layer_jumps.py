@@ -191,6 +191,7 @@ def test_mixture_with_jumps_between_widths_is_invariant(moves: Any, layer_moves:
     assert tried[: len(moves)].sum() / tried.sum() == pytest.approx(0.45, abs=0.15)
 
 
+@pytest.mark.rotates(3)
 def test_forced_borders_are_invariant_with_their_factor_only() -> None:
     log_prior = jnp.asarray(TARGET.depth_prior.log_probs(DEEPEST))  # type: ignore[union-attr]
     log_birth, log_death = log_directions(log_prior, forced=True)
@@ -207,6 +208,7 @@ def test_forced_borders_are_invariant_with_their_factor_only() -> None:
     assert p < 1e-8
 
 
+@pytest.mark.rotates(3)
 def test_planted_position_factor_of_births_alone_is_caught() -> None:
     """1 / d, the chance of the place, which the death pays as well."""
     wrong = with_error(layer_move("layer"), birth=lambda d: -jnp.log(d))

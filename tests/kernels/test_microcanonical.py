@@ -196,6 +196,7 @@ def test_planted_wrong_energy_change_is_caught(factor: float, monkeypatch):
     assert worst_z_score(target, draws) > 8
 
 
+@pytest.mark.rotates(3)
 def test_planted_missing_test_is_caught(monkeypatch):
     """With a step near the limit of stability the test is all that keeps the law."""
     target = standard(10)
@@ -275,6 +276,7 @@ def mean_square(log_density, step_size: float) -> tuple[float, float]:
     return squares.mean(), squares.std(ddof=1) / MCLMC_CHAINS**0.5
 
 
+@pytest.mark.rotates(3)
 def test_bias_of_the_unadjusted_sampler_is_of_second_order():
     coarse, coarse_error = mean_square(gaussian_log_density, 1.0)
     fine, fine_error = mean_square(gaussian_log_density, 0.5)
@@ -296,6 +298,7 @@ def with_wrong_gradient(position, data: Data):
     return value + 0.05 * (value - jax.lax.stop_gradient(value))
 
 
+@pytest.mark.rotates(3)
 def test_planted_wrong_gradient_is_caught():
     square, error = mean_square(with_wrong_gradient, 0.1)
     assert abs(square - 1) > 0.005 + 8 * error

@@ -15,7 +15,7 @@ from .targets import correlated, gaussian_log_density
 from .test_interacting import OUTER, RADII, rings, run_clouds
 from .two_state import NOTHING
 
-pytestmark = pytest.mark.usefixtures("float64")
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
 TARGET = correlated(2)
 RATIO, NUM_LEVELS, JUMP_PROBABILITY = 2.0, 2, 0.3
@@ -84,6 +84,7 @@ def test_potentials_of_the_wrong_level_are_caught(name: str, wrong: Any, monkeyp
     assert abs(found[0]) > 8
 
 
+@pytest.mark.rotates(3)
 def test_work_and_info_are_those_of_all_levels() -> None:
     starts = TARGET.sample(2, 120).reshape(3, 40, 2)
     state, info = run_clouds(ladder(), starts, starts, TARGET.data, num_steps=4)

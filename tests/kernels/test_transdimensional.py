@@ -40,7 +40,7 @@ from .widths import (
     sandwich_without_p,
 )
 
-pytestmark = pytest.mark.usefixtures("float64")
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
 NUM_REPLICATES, NUM_SWEEPS, LARGEST = 3000, 8, 8
 X = np.random.default_rng(0).normal(size=(20, 2))
@@ -253,6 +253,7 @@ def test_joint_law_of_layers_with_two_targets_and_row_weights_is_invariant(
     assert np.mean(info.acceptance_rate) > 0.5
 
 
+@pytest.mark.rotates(3)
 def test_planted_row_weights_left_out_are_caught() -> None:
     """What the same test says of kernels that take every row for one."""
 

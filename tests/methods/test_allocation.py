@@ -76,6 +76,7 @@ def wide(noise_std: float, width: int = 256, num_rows: int = 200) -> Posterior:
     return Posterior(MLP(1, (width,)), TraceClass(2.0), Normal(noise_std), (x, x[:, 0]))
 
 
+@pytest.mark.rotates(3)
 def test_nats_between_levels_are_those_of_the_closed_form() -> None:
     """N E(f_l - f_{l-1})^2 / (2 sigma^2)."""
     posterior = wide(0.1)

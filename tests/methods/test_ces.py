@@ -123,9 +123,11 @@ class TestExactness:
         assert z < 4.5
         assert rate < 0.95 or emulator is GOOD
 
+    @pytest.mark.rotates(3)
     def test_rows_on_disk_give_the_posterior(self, tmp_path) -> None:
         assert moment_z(weights(self.from_disk(tmp_path)), PROBLEM) < 4.5
 
+    @pytest.mark.rotates(3)
     def test_planted_rows_that_count_twice_are_caught(self, tmp_path, monkeypatch) -> None:
         """Three rows of the last chunk belong to its neighbour too."""
 
@@ -147,13 +149,16 @@ class TestExactness:
         jax.clear_caches()  # what is planted must be traced
         return CES(emulator=POOR, sampler="hmc", **SETTINGS).run(1, Posterior(*parts))
 
+    @pytest.mark.rotates(3)
     def test_uncorrected_draws_of_a_wrong_emulator_are_caught(self) -> None:
         assert moment_z(weights(exact(WRONG, correction="none")), PROBLEM) > 10
 
+    @pytest.mark.rotates(3)
     def test_planted_wrong_noise_is_caught(self) -> None:
         wrong = PROBLEM._replace(noise_std=1.1 * PROBLEM.noise_std)
         assert moment_z(weights(exact(GOOD)), wrong) > 8
 
+    @pytest.mark.rotates(3)
     def test_importance_weights_mend_what_is_near(self) -> None:
         settings = SETTINGS | {"num_chains": 8, "num_draws": 2000}
         method = CES(emulator=Wrong(shift=0.1), correction="psis", **settings)
@@ -168,6 +173,7 @@ class TestExactness:
         assert np.max(plain_off) > 8
         assert np.max(off) < 0.2 * np.max(plain_off)
 
+    @pytest.mark.rotates(3)
     def test_a_quadratic_series_is_all_of_a_linear_network(self) -> None:
         """Its Hessian is exact, so that the likelihood accepts every step."""
         ensemble = exact(Taylor(num_rows=0))
@@ -374,6 +380,7 @@ class TestEmulators:
         assert error_of(emulated, held_out).share < 1e-3
         assert error_of(emulated, held_out).nats < 0.05
 
+    @pytest.mark.rotates(3)
     def test_a_process_knows_nothing_outside_its_subspace(self) -> None:
         """And the active subspace finds the direction that the data see."""
         rng = np.random.default_rng(0)
@@ -533,6 +540,7 @@ def small(
     return CES(**(defaults | settings)).run(key, posterior, folder=folder)
 
 
+@pytest.mark.rotates(3)
 def test_resumed_run_gives_the_same_draws(tmp_path, monkeypatch) -> None:
     """Stopped before some of the phases."""
     whole, phase, names = weights(small(3)), Driver.phase, []
@@ -561,6 +569,7 @@ def test_resumed_run_gives_the_same_draws(tmp_path, monkeypatch) -> None:
     np.testing.assert_array_equal(weights(small(3, folder=tmp_path)), whole)
 
 
+@pytest.mark.rotates(3)
 def test_second_run_of_the_same_shapes_compiles_nothing() -> None:
     settings = {"emulator": Taylor(num_rows=8), "calibration": "pcn"}
     small(key=0, **settings)
@@ -651,6 +660,7 @@ def test_pcn_calibrates_with_the_prior_as_reference() -> None:
     assert chain_z(found, PROBLEM.solve()[0]).max() < 10
 
 
+@pytest.mark.rotates(3)
 def test_as_published_with_sghmc() -> None:
     ensemble = small(calibration="sghmc", sampler="sghmc", correction="none", num_refinements=0)
     assert "acceptance_rate" not in ensemble.scalars

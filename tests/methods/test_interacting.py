@@ -37,6 +37,8 @@ from credence.run import PhaseResult
 
 from .test_hamiltonian import moment_z, weights
 
+pytestmark = pytest.mark.rotates(3)
+
 PROBLEM = linear_regression()
 NUM_RUNS = 24
 SETTINGS: dict[str, Any] = {
@@ -179,6 +181,7 @@ class TestDegenerateAuxiliary:
         with pytest.warns(DegenerateAuxiliaryWarning, match=r"of 400 particles, Pareto k \d"):
             method.run(1, PROBLEM.posterior)
 
+    @pytest.mark.rotates(3)
     def test_good_ones_are_quiet(self) -> None:
         for name in ("tempered", "laplace"):
             replace(SMALL, auxiliary=name, num_particles=100).run(1, PROBLEM.posterior)
@@ -302,6 +305,7 @@ def test_it_is_known_by_name() -> None:
     assert Interacting(**Interacting.known(num_chains=8, num_draws=7)).num_particles == 8
 
 
+@pytest.mark.rotates(3)
 def test_a_network_with_learnt_noise() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 2))

@@ -438,6 +438,7 @@ BRIEF: Any = {
 }
 
 
+@pytest.mark.rotates(3)
 def test_a_learnt_noise_is_resumed_and_a_second_run_compiles_nothing(tmp_path):
     method = Laplace(num_draws=10)
     posterior, other = (learnt(linear_regression(num_points=40, seed=seed)) for seed in (0, 1))

@@ -355,6 +355,7 @@ def normalised(log_weights: np.ndarray) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.rotates(3)
 @stuck_on_purpose
 @pytest.mark.usefixtures("float64")
 def test_without_mutation_two_levels_are_importance_sampling(monkeypatch) -> None:
@@ -379,6 +380,7 @@ def test_without_mutation_two_levels_are_importance_sampling(monkeypatch) -> Non
     np.testing.assert_allclose(ensemble.scalars["log_evidence"][:, 0], evidence, rtol=1e-12)
 
 
+@pytest.mark.rotates(3)
 @stuck_on_purpose
 @pytest.mark.usefixtures("float64")
 def test_without_mutation_every_term_is_as_written(monkeypatch) -> None:
@@ -551,6 +553,7 @@ def test_predictions_of_a_signed_regression() -> None:
     assert np.all(crps > 0)
 
 
+@pytest.mark.rotates(3)
 def test_predictions_of_a_signed_classification() -> None:
     posterior = three_classes()
     predictive = short(three_classes).predictive(CURVE)

@@ -258,6 +258,7 @@ def test_a_run_out_of_time_says_how_far_it_came() -> None:
         SMC(num_particles=50, num_runs=2).run(5, PROBLEM.posterior, max_seconds=1e-6)
 
 
+@pytest.mark.rotates(3)
 def test_every_scheme_of_resampling_runs_in_single_precision() -> None:
     """And on a prior that is not Gaussian."""
     posterior = Posterior(
@@ -351,6 +352,7 @@ def test_bad_settings_are_a_sentence(make: Any, sentence: str) -> None:
         make()
 
 
+@pytest.mark.rotates(3)
 def test_weights_that_only_one_particle_has_are_a_sentence() -> None:
     """At noise 1e-6 the weights of every affordable temperature have an ESS of 1."""
     posterior = Posterior(MLP(1, hidden=()), PROBLEM.prior, Normal(1e-6), (PROBLEM.x, PROBLEM.y))

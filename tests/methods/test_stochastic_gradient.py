@@ -197,6 +197,7 @@ def test_second_data_set_compiles_nothing():
     assert clock.num_traces == 0
 
 
+@pytest.mark.rotates(3)
 def test_hierarchical_precisions_by_gibbs():
     """With Gibbs updates the sampler still has the moments that it has without."""
     posterior = Posterior(

@@ -172,6 +172,7 @@ def small(**settings: Any) -> SWAG:
     return SWAG(**(defaults | settings))
 
 
+@pytest.mark.rotates(3)
 def test_settings_change_the_result():
     posterior = linear_regression().posterior
     base = member_weights(small().run(0, posterior))

@@ -212,6 +212,7 @@ def test_summary_of_widths() -> None:
     assert "R-hat" in str(found)
 
 
+@pytest.mark.rotates(3)
 def test_resumed_run_gives_the_same_draws(tmp_path: Path) -> None:
     whole = small(3)
     small(3, folder=tmp_path)
@@ -224,6 +225,7 @@ def test_resumed_run_gives_the_same_draws(tmp_path: Path) -> None:
     np.testing.assert_array_equal(whole.scalars["width"], again.scalars["width"])
 
 
+@pytest.mark.rotates(3)
 def test_the_warm_up_learns_which_jumps_pay() -> None:
     """Sampled with what is said; every kind is kept; equal where it is not asked for."""
     moves = ("collapsed", "plain", "plain_by_3")

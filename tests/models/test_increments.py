@@ -39,6 +39,7 @@ def test_one_hidden_layer(activation: str) -> None:
     assert np.abs(z).max() < 4.5
 
 
+@pytest.mark.rotates(3)
 def test_two_hidden_layers() -> None:
     z = scores(TraceClass(2.0, decay_inputs=True), 2, "identity", 40_000)
     assert np.abs(z).max() < 4.5

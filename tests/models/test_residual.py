@@ -120,6 +120,7 @@ def test_half_precision_is_near_the_whole_one() -> None:
     assert 0 < np.abs(one - other).max() < 0.05 * np.abs(one).max()
 
 
+@pytest.mark.rotates(3)
 def test_many_images_are_taken_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same log density and gradient, where the last chunk overlaps and where it does not."""
     labels = np.arange(6) % 3
