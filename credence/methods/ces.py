@@ -49,6 +49,8 @@ from credence.run import Driver, PhaseResult
 CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
 """Samplers that calibrate."""
 CORRECTIONS = ("delayed_acceptance", "psis", "none")
+CALIBRATED, EXPLORED, WARMED_UP = 0.3, 0.55, 0.7
+"""Shares of max_seconds used up when these must end."""
 MOST_CLIMB = 1000
 """Steps of L-BFGS towards a mode."""
 STUCK = (
@@ -165,7 +167,9 @@ class CES(Chains):
         for number in range(1, self.num_refinements + 1):
             key_fit, key_explore = jax.random.split(jax.random.fold_in(key_rounds, number))
             emulated, _ = self._emulate(f"emulate {number}", key_fit, points, target)
-            points = self._explore(f"calibrate {number}", key_explore, emulated, points, target)
+            if emulated.is_likelihood:
+                break
+            points = self._explore(number, key_explore, emulated, points, target)
         emulated, error = self._emulate("emulate", key_emulate, points, target)
         drawn = self._move(key_move, emulated, points, target)
         if self.correction == "psis":
@@ -183,7 +187,7 @@ class CES(Chains):
     ) -> tuple[Points, Target]:
         """Modes, or draws of a sampler that need not have converged, and the likelihood there."""
         key_draw, key_part, key_evaluate = jax.random.split(key, 3)
-        with driver.part("calibrate", budget_share=0.3):
+        with driver.part("calibrate", budget_share=CALIBRATED):
             if self.calibration == "mode":
                 key_train, key_climb = jax.random.split(key_draw)
                 start = self._start(key_train, posterior, driver, budget_share=0.5)
@@ -207,14 +211,16 @@ class CES(Chains):
     ) -> tuple[Emulated, Error | None]:
         """The emulator that the points teach, and its error at those held out, if there are any."""
         to_fit, held_out = split(points) if points.positions.shape[1] > 1 else (points, None)
-        with target.driver.part(name, budget_share=0.5):
+        with target.driver.part(name, budget_share=EXPLORED):
             emulated = self._emulator.fit(key, to_fit, *target)
+        if emulated.is_likelihood:
+            return emulated, Error(0.0, 0.0)
         if held_out is None:
             return emulated, None
         return emulated, self._checked(error_of(emulated, held_out), target.driver)
 
     def _explore(
-        self, name: str, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target
+        self, number: int, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target
     ) -> Points:
         """More points: where the emulator's chain leads, kept by the likelihood near the posterior.
 
@@ -222,7 +228,8 @@ class CES(Chains):
         there is no end of them.
         """
         key_move, key_evaluate = jax.random.split(key)
-        with target.driver.part(name, budget_share=0.5):
+        until = CALIBRATED + (EXPLORED - CALIBRATED) * number / self.num_refinements
+        with target.driver.part(f"calibrate {number}", budget_share=until):
             shorter = replace(self, num_warmup=max(1, self.num_warmup // 2))
             found = shorter._warmed_up(
                 key_move, emulated, points, target, is_exact=True, keep_draws=True
@@ -256,7 +263,9 @@ class CES(Chains):
     def _move(self, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target) -> Drawn:
         """Warm up and sample by the emulator, from where the calibration ended."""
         key_warmup, key_sample = jax.random.split(key)
-        warmup = self._warmed_up(key_warmup, emulated, points, target, is_exact=self._is_exact)
+        warmup = self._warmed_up(
+            key_warmup, emulated, points, target, is_exact=self._is_exact, budget_share=WARMED_UP
+        )
         sampler = SAMPLERS[self.sampler]
         return self._sample(
             key_sample,
@@ -279,6 +288,7 @@ class CES(Chains):
         *,
         is_exact: bool,
         keep_draws: bool = False,
+        budget_share: float = 1.0,
     ) -> PhaseResult:
         """From the last points on, with what tunes the emulator's chain."""
         key_tune, key_move = jax.random.split(key)
@@ -311,7 +321,7 @@ class CES(Chains):
             states=states,
             surrogate_flops=emulated.flops,
             keep_draws=keep_draws,
-            budget_share=0.7,
+            budget_share=budget_share,
         )
 
     def _recipe(

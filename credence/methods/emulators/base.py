@@ -38,6 +38,8 @@ class Emulated(NamedTuple):
     """Of one evaluation."""
     about: Mapping[str, Any] = MappingProxyType({})
     """What was chosen, ready for JSON."""
+    is_likelihood: bool = False
+    """Whether it is the likelihood itself, and there is nothing to learn."""
 
     @property
     def num_members(self) -> int:

@@ -92,7 +92,8 @@ class Coreset(Emulator):
     ) -> Emulated:
         key_inputs, key_order, key_phase = jax.random.split(key, 3)
         in_memory = not isinstance(data.x, StoredRows)
-        if in_memory and len(data.x) <= (self.num_inputs or FEW_ROWS):
+        is_all = in_memory and len(data.x) <= (self.num_inputs or FEW_ROWS)
+        if is_all:
             rows = themselves(data)
         else:
             rows = self._before(key_inputs, points, posterior, data)
@@ -100,9 +101,8 @@ class Coreset(Emulator):
                 weights = self._fitted(key_order, key_phase, rows, points, posterior, data, driver)
                 rows = rows._replace(weight=jnp.asarray(weights, rows.weight.dtype))
         arrays = jax.tree.map(lambda leaf: leaf[None], rows)
-        return Emulated(
-            CoresetLikelihood(posterior.model), arrays, 2.0 * len(rows.x) * posterior.num_weights
-        )
+        flops = 2.0 * len(rows.x) * posterior.num_weights
+        return Emulated(CoresetLikelihood(posterior.model), arrays, flops, is_likelihood=is_all)
 
     def _before(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data
