@@ -35,15 +35,21 @@ class Convergence:
     reason: str
 
 
+MOST_RHAT = 1e6
+"""What is larger is infinite, but for rounding."""
+
+
 def rhat(draws: Float[np.ndarray, "chain draw *shape"]) -> Float[np.ndarray, "*shape"]:
     """Rank-normalised split R-hat: the larger of the plain and the folded one; 1 is perfect.
 
-    NaN where a quantity never changes. Raises ValueError for one chain, fewer than 4 draws, or
-    values that are not finite. About 2 ms per quantity for 4 chains of 1000 draws.
+    NaN where a quantity never changes, infinite where chains stand still in different places.
+    Raises ValueError for one chain, fewer than 4 draws, or values that are not finite. About 2 ms
+    per quantity for 4 chains of 1000 draws.
     """
     if np.shape(draws)[:1] == (1,):
         raise ValueError("R-hat compares chains and got 1 chain: run at least 2, better 4.")
-    return _by_arviz("rhat", draws, method="rank")
+    found = _by_arviz("rhat", draws, method="rank")
+    return np.where(found > MOST_RHAT, np.inf, found)
 
 
 def ess_bulk(draws: Float[np.ndarray, "chain draw *shape"]) -> Float[np.ndarray, "*shape"]:

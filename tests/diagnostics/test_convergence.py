@@ -106,9 +106,11 @@ def test_a_constant_has_no_rhat_and_no_ess():
         assert np.isnan(statistic(draws)).tolist() == [True, False]
 
 
-def test_chains_stuck_in_different_places_have_infinite_rhat():
-    draws = np.broadcast_to(np.arange(4.0)[:, None], (4, 50))
-    assert rhat(draws) == np.inf
+@pytest.mark.parametrize("places", [(0.0, 1.0, 2.0, 3.0), (1.0, 1.0, 2.0, 2.0)])
+def test_chains_stuck_in_different_places_have_infinite_rhat(places):
+    for num_draws in (50, 1000):
+        draws = np.broadcast_to(np.array(places)[:, None], (4, num_draws))
+        assert rhat(draws) == np.inf
 
 
 @pytest.mark.parametrize("statistic", [rhat, ess_bulk, ess_tail, mcse_mean])
