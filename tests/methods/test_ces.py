@@ -92,7 +92,7 @@ class Wrong(Emulator):
 
 
 PARTLY_BLIND = GaussianProcess(num_components=2)
-GOOD, POOR, WRONG = Coreset(num_inputs=12, num_draws=50), Taylor(num_rows=6, order=1), Wrong()
+GOOD, POOR, WRONG = Coreset(num_inputs=11, num_draws=50), Taylor(num_rows=6, order=1), Wrong()
 
 
 @lru_cache
