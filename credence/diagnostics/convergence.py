@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from credence.diagnostics._checks import finite
 
 MIN_DRAWS = 4  # R-hat and ESS split every chain in two halves, and a variance needs two draws
+MOST_RHAT = 1e6  # what is larger is infinite, but for rounding
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,6 @@ class Convergence:
     num_draws: int
     converged: bool | None
     reason: str
-
-
-MOST_RHAT = 1e6
-"""What is larger is infinite, but for rounding."""
 
 
 def rhat(draws: Float[np.ndarray, "chain draw *shape"]) -> Float[np.ndarray, "*shape"]:

@@ -9,7 +9,7 @@ from credence.experiments.specs import Experiment, MethodSpec, ModelSpec, Proble
 PARTICLES = 16
 LEVELS = 3
 STEPS = 36
-"""Gradients per particle and draw; the dividends are how often a sampler needs one a step."""
+"""Gradients per particle and draw: a sampler that takes g a step makes STEPS // g steps."""
 DRAWS = {"smoke": 4, "laptop": 200, "paper": 1000}
 WARMUP = {"smoke": 2, "laptop": 100, "paper": 250}
 """In draws."""

@@ -38,8 +38,8 @@ CANDIDATES = 50
 """Rows per input among which the inputs are chosen."""
 NUM_INPUTS = 600
 """By default."""
-FEW_ROWS = 2000
-"""So many are taken as they are: one costs as much as an input, and there is nothing to learn."""
+MOST_WHOLE = 2000
+"""Rows that are taken as they are: one costs as much as an input, and nothing is to be learnt."""
 MOST_DESCENT = 1000
 """Steps towards weights >= 0 where blocks do not settle."""
 
@@ -92,7 +92,7 @@ class Coreset(Emulator):
     ) -> Emulated:
         key_inputs, key_order, key_phase = jax.random.split(key, 3)
         in_memory = not isinstance(data.x, StoredRows)
-        is_all = in_memory and len(data.x) <= (self.num_inputs or FEW_ROWS)
+        is_all = in_memory and len(data.x) <= (self.num_inputs or MOST_WHOLE)
         if is_all:
             rows = themselves(data)
         else:
