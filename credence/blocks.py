@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Float, Key, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from credence.kernels.base import Recipe, Settings
 from credence.minibatches import epochs
@@ -67,14 +67,18 @@ def run_block(
     thinning: int,
     batch_size: int | None,
     devices: int,
+    wanted: Array | int | None = None,
 ) -> Block:
     """num_draws * thinning steps of every chain, chains spread over the devices.
 
+    `wanted` ends it after so many draws, with zeros for the others: a number that no program is
+    compiled for. None wants all.
     All keys of a run come from here: block key -> one for the minibatches, one per chain ->
     one per step; none depends on the number of devices.
     """
     num_chains = jax.tree.leaves(states)[0].shape[0]
     num_steps = num_draws * thinning
+    wanted_steps = jnp.asarray(num_draws if wanted is None else wanted, jnp.int32) * thinning
     key_chains, key_batches = jax.random.split(key)
     step_keys = jax.vmap(lambda chain_key: jax.random.split(chain_key, num_steps))(
         jax.random.split(key_chains, num_chains)
@@ -89,6 +93,7 @@ def run_block(
         settings: Settings,
         data: Data,
         key: PRNGKeyArray,
+        wanted_steps: Int[Array, ""],
     ) -> Block:
         kernel = recipe(settings, axes)
 
@@ -110,16 +115,16 @@ def run_block(
 
         def epoch(number: Array, trace: _Trace) -> _Trace:
             load, first = shuffled(number), number * num_batches
-            last = jnp.minimum(first + num_batches, num_steps)
+            last = jnp.minimum(first + num_batches, wanted_steps)
             return jax.lax.fori_loop(
                 first, last, lambda index, trace: step(index, trace, load(index - first)), trace
             )
 
-        num_epochs, num_batches, shuffled = epochs(key, data, batch_size, num_steps)
+        _, num_batches, shuffled = epochs(key, data, batch_size, num_steps)
         one_batch = jax.eval_shape(lambda: shuffled(0)(0))
         info = jax.eval_shape(step_all, step_keys[:, 0], states, one_batch)[1]
         trace = _Trace(states, *_empty(states.position, info, num_draws))
-        trace = jax.lax.fori_loop(0, num_epochs, epoch, trace)
+        trace = jax.lax.fori_loop(0, -(-wanted_steps // num_batches), epoch, trace)
         chain_first = lambda leaf: leaf.swapaxes(0, 1)  # noqa: E731
         return Block(
             trace.states,
@@ -132,11 +137,11 @@ def run_block(
         on_device = jax.shard_map(
             on_device,
             mesh=_mesh(devices),
-            in_specs=(_CHAIN, _CHAIN, every, every, every),
+            in_specs=(_CHAIN, _CHAIN, every, every, every, every),
             out_specs=_CHAIN,
             check_vma=False,
         )
-    return on_device(step_keys, states, settings, data, key_batches)
+    return on_device(step_keys, states, settings, data, key_batches, wanted_steps)
 
 
 def _one_by_one(step: Callable[..., Any]) -> Callable[..., Any]:

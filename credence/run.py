@@ -39,6 +39,9 @@ from credence.progress import NoProgress, Progress
 
 Draws = Float[np.ndarray, "chain draw weight"]
 
+FEWEST_DRAWS = 4
+"""Of a phase that time ends: of fewer nothing can be said."""
+
 
 @dataclass(frozen=True)
 class Adapter:
@@ -99,6 +102,8 @@ class _Saved(NamedTuple):
     """The checkpoint between blocks."""
 
     next_block: Any
+    num_draws: Any
+    """Of all blocks; time may have cut the last one short."""
     states: Any
     memory: Any
     seconds: Any
@@ -115,6 +120,7 @@ class _Phase:
     """A phase under way: what it runs, where it is saved, how far it is."""
 
     program: Callable[..., Block]
+    block_draws: int
     devices: int
     key: PRNGKeyArray
     data: Data
@@ -123,40 +129,59 @@ class _Phase:
     folder: Path | None
     saved: _Saved
     blocks: list[Stored] = field(default_factory=list)
+    draw_seconds: float = 0.0
+    """Of a draw, as the latest ones took; zero before the first."""
 
     def restore(self) -> None:
         """Read the blocks that an earlier process finished."""
         if self.folder is None or not (self.folder / "state.npz").exists():
             return
         layout = jax.tree.map(lambda leaf: leaf.sharding, self.saved.states)
-        shapes = jax.eval_shape(self.program, *self._arguments())
         saved = load_tree(self.folder / "state.npz", self.saved)
-        self.blocks = [
-            load_tree(self._block_path(index), _stored(shapes, self.keep_draws))
-            for index in range(int(saved.next_block))
-        ]
+        for index in range(int(saved.next_block)):
+            num_draws = min(self.block_draws, int(saved.num_draws) - index * self.block_draws)
+            shapes = jax.eval_shape(partial(self._block, num_draws))
+            stored = load_tree(self._block_path(index), _stored(shapes, self.keep_draws))
+            self.blocks.append(stored)
         self.saved = saved._replace(
             states=jax.device_put(saved.states, layout),
             seconds=float(saved.seconds),
             compile_seconds=float(saved.compile_seconds),
         )
+        self.draw_seconds = self.saved.seconds / int(saved.num_draws)
 
-    def advance(self) -> None:
-        """Run the next block and adapt."""
-        start = time.perf_counter()
-        with CompileClock() as clock:
-            block = self.program(*self._arguments())
+    def probe(self) -> None:
+        """Time a first draw, which the first block will compute again."""
+        with self._timed(1):
+            jax.block_until_ready(self._block(1))
+
+    def advance(self, num_draws: int) -> None:
+        """Run so many draws of the next block and adapt."""
+        with self._timed(num_draws):
+            block = self._block(num_draws)
             updated = self.adapter.update(self.saved.memory, block)
             memory = jax.tree.map(_as_restored, updated, self.saved.memory)
             states = self.adapter.rearrange(memory, block)
             self.blocks.append(jax.device_get(_stored(block, self.keep_draws)))
-        self.saved = _Saved(
+        self.saved = self.saved._replace(
             next_block=len(self.blocks),
+            num_draws=int(self.saved.num_draws) + num_draws,
             states=spread(states, self.devices),
             memory=memory,
-            seconds=self.saved.seconds + time.perf_counter() - start - clock.seconds,
-            compile_seconds=self.saved.compile_seconds + clock.seconds,
             done=self.adapter.finished(memory),
+        )
+
+    @contextmanager
+    def _timed(self, num_draws: int) -> Iterator[None]:
+        """Count the seconds of what happens inside, which makes so many draws."""
+        start = time.perf_counter()
+        with CompileClock() as clock:
+            yield
+        seconds = time.perf_counter() - start - clock.seconds
+        self.draw_seconds = seconds / num_draws
+        self.saved = self.saved._replace(
+            seconds=self.saved.seconds + seconds,
+            compile_seconds=self.saved.compile_seconds + clock.seconds,
         )
 
     def save(self) -> None:
@@ -165,10 +190,15 @@ class _Phase:
             save_tree(self._block_path(len(self.blocks) - 1), self.blocks[-1])
             save_tree(self.folder / "state.npz", self.saved)
 
-    def _arguments(self) -> tuple[Any, ...]:
-        """Of the next block: its key comes from its index."""
+    def _block(self, num_draws: int) -> Block:
+        """The first draws of the next block, whose key comes from its index."""
         key = jax.random.fold_in(self.key, len(self.blocks))
-        return key, self.saved.states, self.adapter.settings(self.saved.memory), self.data
+        settings = self.adapter.settings(self.saved.memory)
+        block = self.program(key, self.saved.states, settings, self.data, wanted=num_draws)
+        if num_draws == self.block_draws:
+            return block
+        first = jax.tree.map(lambda leaf: leaf[:, :num_draws], block._replace(states=None))
+        return first._replace(states=block.states)
 
     def _block_path(self, index: int) -> Path:
         assert self.folder is not None
@@ -182,8 +212,8 @@ class Driver(AbstractContextManager["Driver"]):
     Args:
         folder: where checkpoints go; None keeps none.
         progress: what shows progress; see `credence.progress`.
-        max_seconds: wall-clock budget of the whole run, compilation included; every phase runs at
-            least one block. A phase that time ended stays ended when the run is resumed, unless it
+        max_seconds: wall-clock budget of the whole run, compilation included; every phase makes at
+            least `FEWEST_DRAWS`. A phase that time ended stays ended when the run is resumed, unless it
             is open-ended: what it has is of no use.
         identity: what makes the run what it is (method, settings, key, data), as JSON values; the
             folder refuses a run with another.
@@ -273,29 +303,33 @@ class Driver(AbstractContextManager["Driver"]):
                 batch_size=batch_size,
                 devices=devices,
             ),
+            block_draws=block_draws,
             devices=devices,
             key=key,
             data=data,
             adapter=adapter,
             keep_draws=keep_draws,
             folder=self.folder and self.folder / f"{len(self.results):02d}-{name}",
-            saved=_Saved(0, states, adapter.memory, 0.0, 0.0, False),
+            saved=_Saved(0, 0, states, adapter.memory, 0.0, 0.0, False),
         )
         phase.restore()
         self._earlier_seconds += phase.saved.seconds + phase.saved.compile_seconds
 
         num_blocks = num_draws and -(-num_draws // block_draws)
-        done_before = len(phase.blocks) * block_draws
-        with self.progress.phase(name, num_draws, done=done_before) as line:
+        with self.progress.phase(name, num_draws, done=int(phase.saved.num_draws)) as line:
             for stored in phase.blocks:
                 line.show(*stored)
+            if self.max_seconds is not None and num_blocks and not phase.blocks:
+                phase.probe()
             while not (phase.saved.done or self.interrupted):
-                phase.advance()
-                is_late = self._is_late(budget_share)
+                fitting = max(FEWEST_DRAWS, self._num_fitting(phase, budget_share))
+                this_time = min(fitting, block_draws) if num_blocks else block_draws
+                phase.advance(this_time)
+                is_late = this_time < block_draws or not self._num_fitting(phase, budget_share)
                 if len(phase.blocks) == num_blocks or (is_late and num_blocks):
                     phase.saved = phase.saved._replace(done=True)
                 phase.save()
-                line.advance(block_draws)
+                line.advance(this_time)
                 line.show(*phase.blocks[-1])
                 if is_late:
                     break
@@ -307,7 +341,9 @@ class Driver(AbstractContextManager["Driver"]):
                 f"Stopped in phase '{name}', before there was a result to return"
                 + ("." if self.folder is None else ": resume to go on where it stopped.")
             )
-        is_whole = len(phase.blocks) == num_blocks or adapter.finished(phase.saved.memory)
+        is_whole = adapter.finished(phase.saved.memory) or (
+            num_draws is not None and int(phase.saved.num_draws) >= num_draws
+        )
         if not is_whole:
             self.stopped = "interrupt" if self.interrupted else "time"
         num_rows = min(batch_size or len(data.x), len(data.x))
@@ -316,11 +352,13 @@ class Driver(AbstractContextManager["Driver"]):
         self.results[name] = _collect(phase.saved, phase.blocks, num_draws, thinning, costs)
         return self.results[name]
 
-    def _is_late(self, budget_share: float) -> bool:
+    def _num_fitting(self, phase: _Phase, budget_share: float) -> int:
+        """Draws of the next block that will end in time."""
         if self.max_seconds is None:
-            return False
+            return phase.block_draws
         elapsed = self._earlier_seconds + time.perf_counter() - self._entered
-        return elapsed > budget_share * self.max_seconds
+        left = budget_share * self.max_seconds - elapsed
+        return int(np.clip(left / max(phase.draw_seconds, 1e-9), 0, phase.block_draws))
 
     def __enter__(self) -> "Driver":
         if self.folder is not None:

@@ -29,7 +29,7 @@ from credence.kernels.base import Kernel, Recipe
 from credence.minibatches import epochs, permutation
 from credence.posterior import Data
 from credence.progress import Line, NoProgress
-from credence.run import Adapter, Driver, PhaseResult, fixed
+from credence.run import FEWEST_DRAWS, Adapter, Driver, PhaseResult, fixed
 
 NUM_CHAINS, NUM_WEIGHTS, NUM_POINTS = 4, 3, 10
 
@@ -265,11 +265,47 @@ def test_ctrl_c_belongs_to_python_again_afterwards():
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_a_run_out_of_time_ends_early_with_a_block_of_every_phase(uninterrupted, tmp_path):
+def test_a_run_out_of_time_ends_early_with_the_fewest_draws_of_every_phase(tmp_path):
     results = run(tmp_path, max_seconds=1e-6)
-    assert results["warmup"].num_steps == 10
-    assert results["sample"].draws.shape == (NUM_CHAINS, 10, NUM_WEIGHTS)
+    assert results["warmup"].num_steps == FEWEST_DRAWS
+    assert results["sample"].draws.shape == (NUM_CHAINS, FEWEST_DRAWS, NUM_WEIGHTS)
+    assert all(leaf.shape == (NUM_CHAINS, 4) for leaf in results["sample"].info.values())
     assert_same(run(tmp_path), results)  # it stays ended
+
+
+def slow_walk(log_density: Any, *, scale: Any) -> Kernel:
+    """`walk`, at a hundredth of a second a step."""
+    kernel = walk(log_density, scale=scale)
+
+    def step(key: Any, state: WalkState, data: Data) -> tuple[WalkState, WalkInfo]:
+        jax.debug.callback(lambda _: time.sleep(0.01), state.position[0], ordered=False)
+        return kernel.step(key, state, data)
+
+    return Kernel(kernel.init, step)
+
+
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_a_block_that_would_take_too_long_is_cut(tmp_path, batch_size):
+    """A block of 1000 draws, of 4 chains at a hundredth of a second, in a budget of two seconds."""
+
+    def found(folder: Path | None, **driver: Any) -> PhaseResult:
+        with Driver(folder, **driver) as opened:
+            arguments = STARTS, DATA, fixed(scale=np.float32(0.1))
+            recipe = Recipe(slow_walk, no_density, fixed_cost=False)
+            settings = {"num_steps": 2000, "block_steps": 1000, "batch_size": batch_size}
+            return opened.phase("sample", jax.random.key(3), recipe, *arguments, **settings)
+
+    found(None, max_seconds=0.01)  # compiles
+    start = time.perf_counter()
+    result = found(tmp_path, max_seconds=2.0)
+    assert time.perf_counter() - start < 10.0  # a whole block takes 40
+    num_draws = result.draws.shape[1]
+    assert FEWEST_DRAWS < num_draws < 200
+    assert np.all(result.draws[:, -1] != 0)
+    np.testing.assert_array_equal(result.positions, result.draws[:, -1])
+    again = found(tmp_path, max_seconds=2.0)
+    np.testing.assert_array_equal(again.draws, result.draws)
+    np.testing.assert_array_equal(again.positions, result.positions)
 
 
 def test_a_run_with_time_to_spare_is_not_cut(uninterrupted):

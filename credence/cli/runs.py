@@ -34,7 +34,7 @@ def fit(
     num_chains: options.NumChains = None,
     test_fraction: options.TestFraction = 0.2,
     max_seconds: Annotated[
-        float | None, typer.Option(help="Time budget of the fit; the block that runs is finished.")
+        float | None, typer.Option(help="Time budget of the fit.")
     ] = None,
     seed: options.Seed = 0,
     out: Annotated[Path, typer.Option(help="Folder to write; it must be new.")] = Path(
