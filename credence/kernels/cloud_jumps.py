@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
 from credence.errors import InputError, check_name
@@ -70,13 +71,13 @@ def accept_reject(
 
 
 def everyone(tree: Any, axes: tuple[str, ...]) -> Any:
-    """Leaves of all particles, (particle, ...)."""
+    """Leaves of all particles, (particle, ...): of numbers in one row, so that devices meet once."""
+    row, unravel = ravel_pytree(tree)
     for axis in reversed(axes):
-        tree = jax.tree.map(lambda leaf: jax.lax.all_gather(leaf, axis), tree)  # noqa: B023
-    merge = lambda leaf: leaf.reshape(-1, *leaf.shape[len(axes) :])  # noqa: E731
-    tree = jax.tree.map(merge, tree)
-    check_particles(jax.tree.leaves(tree)[0].shape[0])
-    return tree
+        row = jax.lax.all_gather(row, axis)
+    rows = row.reshape(-1, row.shape[-1])
+    check_particles(len(rows))
+    return jax.vmap(unravel)(rows)
 
 
 def level(uniform: Float[Array, "2"], selection: str, axes: tuple[str, ...]) -> Float[Array, ""]:
