@@ -65,7 +65,7 @@ def run(
     """
     from credence import cli, environment
 
-    monkeypatch.setattr(environment, "configure", lambda: None)
+    monkeypatch.setattr(environment, "configure", lambda **_: None)
 
     def call(*words: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["credence", *map(str, words)])

@@ -1,6 +1,8 @@
 """The command line as scripts rely on it: status, --json, files, and a sentence for bad input."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings(
 @pytest.fixture(autouse=True)
 def _same_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands run inside the test process, where JAX is set up already."""
-    monkeypatch.setattr(environment, "configure", lambda: None)
+    monkeypatch.setattr(environment, "configure", lambda **_: None)
 
 
 def houses(num_rows: int = 60) -> pd.DataFrame:
@@ -337,23 +339,24 @@ def test_a_label_only_in_the_test_is_refused(run, tmp_path: Path) -> None:
 def test_an_interrupted_run_keeps_its_draws_and_can_go_on(
     run, fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from credence.run import Driver
+    from credence.run import _Phase
 
     words = ("fit", fitted / "houses.csv", "--target", "price", *QUICK, "--json")
     _, whole, _ = run(*words, "--out", tmp_path / "whole")
-    late = Driver._is_late
+    save = _Phase.save
 
-    def interrupt(self: Driver, share: float) -> bool:
-        self.interrupted = self.interrupted or "warmup" in self.results
-        return late(self, share)
+    def interrupt(phase: _Phase) -> None:
+        save(phase)
+        if phase.folder is not None and phase.folder.name.endswith("-sample"):
+            os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(Driver, "_is_late", interrupt)
+    monkeypatch.setattr(_Phase, "save", interrupt)
     _, out, err = run(*words, "--out", tmp_path / "part")
     part = json.loads(out)
     assert (part["stopped"], part["num_draws"] < 60) == ("interrupt", True)
     assert "resume" in err
     monkeypatch.undo()
-    monkeypatch.setattr(environment, "configure", lambda: None)
+    monkeypatch.setattr(environment, "configure", lambda **_: None)
     _, out, _ = run("resume", tmp_path / "part", "--json")
     assert json.loads(out)["rmse"] == json.loads(whole)["rmse"]
 

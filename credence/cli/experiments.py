@@ -147,6 +147,7 @@ def _run_study(
     refused: dict[str, Any],
 ) -> None:
     """Run a study, whose methods and budgets are its own."""
+    from credence.environment import configure
     from credence.errors import InputError
     from credence.experiments import study_show
     from credence.experiments.studies import STUDIES
@@ -157,6 +158,7 @@ def _run_study(
             f"'{name}' has methods and sizes of its own: leave out "
             f"--{given[0]}, or choose among its problems and sizes."
         )
+    configure(compilation_cache=False)  # a program found ready would cost nothing
     study, settings = STUDIES[name], {"size": size, "seed": seed, "problems": problems}
     summary = _watched(lambda watch: study_show.run(study, out, watch=watch, **settings), out)
     _conclude({"converged": True} | summary, study_show.results(summary), out, as_json)

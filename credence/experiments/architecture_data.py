@@ -58,6 +58,16 @@ def boston(seed: int) -> Arrays:
     return problem.load(source, Rows())
 
 
+def tenth(table: str, target: str) -> Callable[[int], Arrays]:
+    """A table, a tenth of its rows to test on: the size of the published UCI splits."""
+
+    def load(seed: int) -> Arrays:
+        source = TableSource(table=table, target=target, test_fraction=0.1, split_seed=seed)
+        return problem.load(source, Rows())
+
+    return load
+
+
 def _balanced(
     rng: np.random.Generator,
     labels: Int[np.ndarray, " point"],

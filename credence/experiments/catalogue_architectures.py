@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from credence.experiments.architecture_data import boston, clouds, digits
+from credence.experiments.architecture_data import boston, clouds, digits, tenth
 from credence.experiments.architecture_ways import Ways
 from credence.experiments.architectures import ArchitectureProblem, ArchitectureStudy, Effort
 from credence.models import Categorical, Normal
@@ -150,6 +150,34 @@ BOSTON = ArchitectureStudy(
     ),
     efforts={"smoke": SMOKE, "laptop": PUBLISHED, "paper": PUBLISHED},
     source=THESIS + "section 6.3",
+)
+
+
+def _uci(name: str, table: str, target: str, rmse: float) -> ArchitectureProblem:
+    return ArchitectureProblem(
+        name=name,
+        description=f"{table}, 1 to 16 tanh units, learnt noise",
+        data=tenth(table, target),
+        likelihood=Normal(),
+        max_width=16,
+        spacing=1,
+        published={"rmse": rmse},
+        reasons=(
+            "the published error is that of probabilistic backpropagation with 50 relu units, a "
+            "mean over 20 splits (Hernández-Lobato & Adams, 2015); ours is of one split",
+        ),
+    )
+
+
+UCI = ArchitectureStudy(
+    name="transdimensional_uci",
+    description="How wide should a network be for two UCI tables, the noise learnt with it?",
+    problems=(
+        _uci("boston_width", "boston", "MEDV", 3.01),
+        _uci("wine_width", "wine_quality_red", "quality", 0.64),
+    ),
+    efforts={"smoke": SMOKE, "laptop": PUBLISHED, "paper": PUBLISHED},
+    source="after " + THESIS + "section 6.3",
 )
 _SMOKE_WAYS = Ways((1, 2), num_particles=20, num_runs=2, num_folds=2)
 THREE_WAYS = ArchitectureStudy(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from credence.experiments.architectures import ArchitectureStudy
-from credence.experiments.catalogue_architectures import BOSTON, DIGITS, THREE_WAYS, XOR
+from credence.experiments.catalogue_architectures import BOSTON, DIGITS, THREE_WAYS, UCI, XOR
 from credence.experiments.contenders import Effort, Study
 from credence.experiments.densities import DENSITIES, DensityStudy
 from credence.experiments.prior_rates import RateStudy, curves
@@ -257,5 +257,6 @@ STUDIES: dict[str, Study | RateStudy | DensityStudy | ArchitectureStudy] = {
         DIGITS,
         BOSTON,
         THREE_WAYS,
+        UCI,
     )
 }

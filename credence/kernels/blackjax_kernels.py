@@ -5,12 +5,10 @@ target invariant for any fixed step size and metric; `credence.methods.tuning` f
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import blackjax
 import jax
 import jax.numpy as jnp
-from blackjax.mcmc.hmc import HMCState as BlackjaxState
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.kernels.base import Kernel, check_step_size
@@ -87,12 +85,13 @@ def leapfrogs(
     Arguments as `hmc`; particles that move abreast then never wait for each other.
     """
     check_step_size(step_size)
+    blackjax = _blackjax()
     kernel = blackjax.hmc.build_kernel()
 
     def step(key: PRNGKeyArray, state: HMCState, data: Data) -> tuple[HMCState, HMCInfo]:
         new, info = kernel(
             key,
-            BlackjaxState(*state),
+            blackjax.mcmc.hmc.HMCState(*state),
             lambda position: log_density(position, data),
             step_size,
             inverse_mass,
@@ -120,12 +119,13 @@ def nuts(
     2^max_doublings - 1 leapfrog steps.
     """
     check_step_size(step_size)
+    blackjax = _blackjax()
     kernel = blackjax.nuts.build_kernel()
 
     def step(key: PRNGKeyArray, state: HMCState, data: Data) -> tuple[HMCState, HMCInfo]:
         new, info = kernel(
             key,
-            BlackjaxState(*state),
+            blackjax.mcmc.hmc.HMCState(*state),
             lambda position: log_density(position, data),
             step_size,
             inverse_mass,
@@ -148,3 +148,11 @@ def _init(log_density: LogDensity) -> Callable[[Position, Data], HMCState]:
         return HMCState(position, *jax.value_and_grad(log_density)(position, data))
 
     return init
+
+
+def _blackjax() -> Any:
+    """BlackJAX, late and outside of any trace: to import it computes something, after which JAX's
+    devices can no longer be set."""
+    with jax.ensure_compile_time_eval():
+        import blackjax
+    return blackjax

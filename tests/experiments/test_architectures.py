@@ -17,7 +17,7 @@ from credence.experiments.architecture_data import boston, clouds, digits
 from credence.experiments.architecture_ways import Ways, cross_validated, share_errors
 from credence.experiments.architectures import run
 from credence.experiments.architectures_page import three_ways
-from credence.experiments.catalogue_architectures import BOSTON, DIGITS, THREE_WAYS, XOR
+from credence.experiments.catalogue_architectures import BOSTON, DIGITS, THREE_WAYS, UCI, XOR
 from credence.experiments.problem import Arrays
 from credence.experiments.studies import STUDIES
 from credence.models import MLP, Gaussian, Normal
@@ -120,6 +120,7 @@ def test_page_and_results_and_going_on(tmp_path: Any, monkeypatch: pytest.Monkey
         pytest.param(XOR, id="xor"),
         pytest.param(BOSTON, marks=needs_data, id="boston"),
         pytest.param(THREE_WAYS, marks=needs_data, id="three_ways"),
+        pytest.param(UCI, marks=needs_data, id="uci"),
     ],
 )
 def test_a_small_run(study: Any, tmp_path: Any) -> None:

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from exact import linear_regression
+from stops import AfterBlocks, Stop
 
 from credence.blocks import Block
-from credence.errors import InputError, Interrupted
+from credence.errors import InputError
 from credence.kernels.auxiliary import FULL_GAUSSIAN
 from credence.methods import METHODS
 from credence.methods.auxiliaries import usual_temperature
@@ -134,32 +135,14 @@ def test_partners_on_the_posterior_cost_gradients_and_fresh_ones_none() -> None:
     assert (np.unique(tempered), np.unique(fresh)) == ([3], [2])
 
 
-def test_resume_draws_bit_for_bit_what_a_whole_run_draws(tmp_path: Any, monkeypatch: Any) -> None:
-    from credence.run import Driver
-
+def test_resume_draws_bit_for_bit_what_a_whole_run_draws(tmp_path: Any) -> None:
     whole = weights(SMALL.run(3, PROBLEM.posterior))
-    for stop_after in (2, 7):
-        folder = tmp_path / str(stop_after)
-        left = [stop_after]
-        is_late = Driver._is_late
-
-        def stop(
-            self: Driver, share: float, left: list[int] = left, is_late: Any = is_late
-        ) -> bool:
-            left[0] -= 1
-            self.interrupted = self.interrupted or left[0] <= 0
-            return is_late(self, share)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Driver, "_is_late", stop)
-            try:
-                part = SMALL.run(3, PROBLEM.posterior, folder=folder)
-                assert part.num_draws < 50
-            except Interrupted:
-                pass
-        np.testing.assert_array_equal(
-            weights(SMALL.run(3, PROBLEM.posterior, folder=folder)), whole
-        )
+    for num_blocks in (2, 7):
+        folder, stops = tmp_path / str(num_blocks), AfterBlocks(num_blocks)
+        with pytest.raises(Stop):
+            SMALL.run(3, PROBLEM.posterior, folder=folder, progress=stops)
+        resumed = SMALL.run(3, PROBLEM.posterior, folder=folder)
+        np.testing.assert_array_equal(weights(resumed), whole)
 
 
 def test_same_key_same_draws() -> None:
