@@ -33,9 +33,7 @@ def fit(
     num_draws: options.NumDraws = 1000,
     num_chains: options.NumChains = None,
     test_fraction: options.TestFraction = 0.2,
-    max_seconds: Annotated[
-        float | None, typer.Option(help="Time budget of the fit.")
-    ] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Time budget of the fit.")] = None,
     seed: options.Seed = 0,
     out: Annotated[Path, typer.Option(help="Folder to write; it must be new.")] = Path(
         "credence-run"

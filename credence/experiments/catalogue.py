@@ -1,14 +1,15 @@
 """The published experiments, by name."""
 
 from credence.errors import InputError, did_you_mean
-from credence.experiments.catalogue_fbnn import FBNN, FBNN_FIRST_VERSION
+from credence.experiments.catalogue_fbnn import FBNN, FBNN_CONVERGED, FBNN_FIRST_VERSION
 from credence.experiments.catalogue_images import CIFAR10
 from credence.experiments.catalogue_multilevel import IMDB, MNIST_OOD
 from credence.experiments.catalogue_nonlinear import NONLINEAR
 from credence.experiments.specs import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
-    each.name: each for each in (FBNN, FBNN_FIRST_VERSION, IMDB, MNIST_OOD, CIFAR10, NONLINEAR)
+    each.name: each
+    for each in (FBNN, FBNN_CONVERGED, FBNN_FIRST_VERSION, IMDB, MNIST_OOD, CIFAR10, NONLINEAR)
 }
 
 
