@@ -213,8 +213,8 @@ class Driver(AbstractContextManager["Driver"]):
         folder: where checkpoints go; None keeps none.
         progress: what shows progress; see `credence.progress`.
         max_seconds: wall-clock budget of the whole run, compilation included; every phase makes at
-            least `FEWEST_DRAWS`. A phase that time ended stays ended when the run is resumed, unless it
-            is open-ended: what it has is of no use.
+            least `FEWEST_DRAWS`. A phase that time ended stays ended when the run is resumed,
+            unless it is open-ended: what it has is of no use.
         identity: what makes the run what it is (method, settings, key, data), as JSON values; the
             folder refuses a run with another.
     Raises, on entry:

@@ -71,7 +71,7 @@ def accept_reject(
 
 
 def everyone(tree: Any, axes: tuple[str, ...]) -> Any:
-    """Leaves of all particles, (particle, ...): of numbers in one row, so that devices meet once."""
+    """Leaves of all particles, (particle, ...); they travel in one row: devices meet once."""
     row, unravel = ravel_pytree(tree)
     for axis in reversed(axes):
         row = jax.lax.all_gather(row, axis)
