@@ -327,7 +327,7 @@ FBNN = Experiment(
 
 LONG = {
     "BNN-SGHMC": 10_000,
-    "FBNN exact (SGHMC-HMC)": 5000,
+    "FBNN exact (SGHMC-HMC)": 3000,
     "CES exact (modes-NUTS)": 2000,
     "NUTS (reference)": 2000,
     "MCLMC (reference)": 2000,
