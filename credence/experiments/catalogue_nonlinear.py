@@ -9,14 +9,16 @@ from credence.experiments.specs import Experiment, MethodSpec, ModelSpec, Proble
 PARTICLES = 16
 LEVELS = 3
 STEPS = 36
-"""Gradients per particle and draw: a sampler that takes g a step makes STEPS // g steps."""
+"""Gradients per particle and draw: a sampler that takes g a step makes STEPS / g steps."""
+ONE_COIN = 2.1
+"""Gradients of a step with partners and one coin: potentials are computed in a tenth of them."""
 DRAWS = {"smoke": 4, "laptop": 200, "paper": 1000}
 WARMUP = {"smoke": 2, "laptop": 100, "paper": 250}
 """In draws."""
 
 
 def _sampler(
-    label: str, gradients: int, method: str = "interacting", **settings: Any
+    label: str, gradients: float, method: str = "interacting", **settings: Any
 ) -> MethodSpec:
     """Steps per draw such that all samplers have as many gradients.
 
@@ -24,7 +26,7 @@ def _sampler(
         gradients: of a step, that of the partners included.
     """
     chains = "num_particles" if method == "interacting" else "num_chains"
-    thinning = {size: 2 if size == "smoke" else max(1, STEPS // gradients) for size in DRAWS}
+    thinning = {size: 2 if size == "smoke" else max(1, int(STEPS / gradients)) for size in DRAWS}
     return MethodSpec(
         label=label,
         method=method,
@@ -70,6 +72,8 @@ NONLINEAR = Experiment(
         _sampler("MALA", 1, "mala"),
         _sampler("AR tempered", 3, kernel="mala"),
         _sampler("BG tempered", 3, kernel="mala", jump="bg"),
+        _sampler("AR tempered, one coin", ONE_COIN, kernel="mala", synchronous=True),
+        _sampler("BG tempered, one coin", ONE_COIN, kernel="mala", jump="bg", synchronous=True),
         _sampler(
             f"AR ladder of {LEVELS}",
             2 * LEVELS + 1,
