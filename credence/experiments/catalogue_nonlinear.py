@@ -72,8 +72,8 @@ NONLINEAR = Experiment(
         _sampler("MALA", 1, "mala"),
         _sampler("AR tempered", 3, kernel="mala"),
         _sampler("BG tempered", 3, kernel="mala", jump="bg"),
-        _sampler("AR tempered, one coin", ONE_COIN, kernel="mala", synchronous=True),
-        _sampler("BG tempered, one coin", ONE_COIN, kernel="mala", jump="bg", synchronous=True),
+        _sampler("AR tempered (one coin)", ONE_COIN, kernel="mala", synchronous=True),
+        _sampler("BG tempered (one coin)", ONE_COIN, kernel="mala", jump="bg", synchronous=True),
         _sampler(
             f"AR ladder of {LEVELS}",
             2 * LEVELS + 1,
