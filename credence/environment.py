@@ -1,7 +1,7 @@
 """How JAX is set up: the one place that touches its global configuration.
 
 The command line calls `configure` before anything is computed. A library user who wants the same
-calls it first thing, before the first JAX computation of the process:
+calls it before the first JAX computation of the process; to import Credence is none:
 
     import credence
     credence.configure()

@@ -195,7 +195,7 @@ class _Phase:
         key = jax.random.fold_in(self.key, len(self.blocks))
         settings = self.adapter.settings(self.saved.memory)
         block = self.program(key, self.saved.states, settings, self.data, wanted=num_draws)
-        if num_draws == self.block_draws:
+        if num_draws == block.draws.shape[1]:
             return block
         first = jax.tree.map(lambda leaf: leaf[:, :num_draws], block._replace(states=None))
         return first._replace(states=block.states)
@@ -275,7 +275,8 @@ class Driver(AbstractContextManager["Driver"]):
             adapter: settings of the kernel and how they change between blocks.
             num_steps: kernel steps per chain; every `thinning`-th is a draw. None: until the
                 adapter has finished.
-            block_steps: steps per block, rounded so that blocks are equal and cover num_steps.
+            block_steps: most steps of a block; blocks are equal and cover num_steps. Phases of as
+                long blocks share a program.
             batch_size: rows per step, from shuffled epochs; None uses all rows in every step.
             keep_draws: return (and save) positions of all draws.
             budget_share: share of max_seconds used up when this phase must end.
@@ -288,7 +289,7 @@ class Driver(AbstractContextManager["Driver"]):
             StorageError: where a checkpoint cannot be written or read.
         """
         name, budget_share = self._part.prefix + name, self._part.budget_share * budget_share
-        num_draws, block_draws = _draws(num_steps, thinning, block_steps)
+        num_draws, block_draws, room = _draws(num_steps, thinning, block_steps)
         devices = chain_devices(len(positions))
         settings = adapter.settings(adapter.memory)
         if states is None:
@@ -298,7 +299,7 @@ class Driver(AbstractContextManager["Driver"]):
             program=partial(
                 run_block,
                 recipe=recipe,
-                num_draws=block_draws,
+                num_draws=room,
                 thinning=thinning,
                 batch_size=batch_size,
                 devices=devices,
@@ -420,12 +421,14 @@ def _as_restored(new: Any, old: Any) -> Any:
     return new if is_same else jnp.asarray(new, old.dtype)
 
 
-def _draws(num_steps: int | None, thinning: int, block_steps: int) -> tuple[int | None, int]:
-    """Of the phase, None where it is open-ended, and of a block."""
+def _draws(num_steps: int | None, thinning: int, block_steps: int) -> tuple[int | None, int, int]:
+    """Of the phase, None where it is open-ended, of a block, and those that it has room for."""
+    room = max(1, block_steps // thinning)
     if num_steps is None:
-        return None, max(1, block_steps // thinning)
+        return None, room, room
     num_draws = -(-num_steps // thinning)
-    return num_draws, -(-num_draws // max(1, round(num_draws * thinning / block_steps)))
+    room = min(room, num_draws)
+    return num_draws, -(-num_draws // -(-num_draws // room)), room
 
 
 def _stored(block: Block, keep_draws: bool) -> tuple[Any, dict[str, Any]]:

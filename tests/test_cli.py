@@ -227,6 +227,8 @@ def test_target_is_suggested_and_needed(run, tmp_path: Path) -> None:
     assert (status, "price" in err) == (2, True)
     status, _, err = run("fit", tmp_path / "h.csv", "--out", tmp_path / "run")
     assert (status, "--target" in err) == (2, True)
+    status, _, err = run("fit", "mnist", "--out", tmp_path / "run")
+    assert (status, "images, not a table" in err) == (2, True)
 
 
 def test_folders_that_are_no_runs(run, fitted: Path, tmp_path: Path) -> None:

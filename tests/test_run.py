@@ -327,7 +327,7 @@ def test_an_adapter_may_end_a_phase():
 
 
 @pytest.mark.parametrize(
-    ("num_draws", "block_steps", "num_blocks"), [(25, 10, 2), (9, 2, 3), (3, 100, 1), (7, 1, 7)]
+    ("num_draws", "block_steps", "num_blocks"), [(25, 10, 3), (9, 2, 5), (3, 100, 1), (7, 1, 7)]
 )
 def test_equal_blocks_cover_the_draws_and_the_surplus_is_dropped(
     num_draws, block_steps, num_blocks

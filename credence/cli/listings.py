@@ -32,14 +32,13 @@ def datasets(as_json: Json = False) -> None:
 
     keys = ("name", "task", "target", "rows", "columns", "description", "licence")
     found = []
-    listing = Table(
-        Column("name", no_wrap=True), "task", "target", "rows x columns", "where", "description"
-    )
+    listing = Table(Column("name", no_wrap=True), "what it is", Column("where", no_wrap=True))
     for row in list_datasets():
         spec = row.spec
         found.append({key: getattr(spec, key) for key in keys} | {"where": row.found})
-        size = f"{spec.rows:,} x {spec.columns:,}"
-        listing.add_row(spec.name, spec.task, spec.target or "", size, row.found, spec.description)
+        task = f"{spec.task} of {spec.target}" if spec.target else f"{spec.layout}, {spec.task}"
+        about = f"{task}, {spec.rows:,} x {spec.columns:,}: {spec.description}"
+        listing.add_row(spec.name, about, row.found)
     talk.show(listing, found, as_json)
 
 

@@ -95,11 +95,17 @@ def target_of(table: str, target: str) -> str:
     """The target asked for, or that of a known data set.
 
     Raises:
-        InputError: where there is neither.
+        InputError: where there is neither, or the data set is no table.
     """
     from credence.datasets.registry import DATASETS
 
     spec = None if target or Path(table).exists() else DATASETS.get(table)
+    if spec is not None and spec.layout != "table":
+        raise InputError(
+            f"'{table}' is a data set of {spec.layout}, not a table: in Python take "
+            f"datasets.load('{table}') and a Posterior; `credence experiment list` has experiments "
+            "on it."
+        )
     found = target or (spec and spec.target)
     if not found:
         raise InputError("Which column is to be predicted? Say --target COLUMN.")

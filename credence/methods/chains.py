@@ -68,7 +68,7 @@ class Chains(Method):
 
     def _num_rounds(self, thinning: int = 1) -> int:
         """Blocks of the warm-up."""
-        return max(1, round(self.num_warmup / (self.round_draws * thinning)))
+        return -(-self.num_warmup // (self.round_draws * thinning))
 
     def _warm_up(
         self,

@@ -179,7 +179,7 @@ class Interacting(Method):
             raise InputError(
                 f"target_jump_rate={self.target_jump_rate} is met in the warm-up, and "
                 f"num_warmup={self.num_warmup} leaves no step with jumps: give at least "
-                f"{2 * self.round_draws * self.thinning}."
+                f"{self.round_draws * self.thinning + 1}."
             )
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
@@ -287,7 +287,7 @@ class Interacting(Method):
 
     def _num_rounds(self) -> int:
         """Blocks of the warm-up."""
-        return max(1, round(self.num_warmup / (self.round_draws * self.thinning)))
+        return -(-self.num_warmup // (self.round_draws * self.thinning))
 
 
 USUAL_LEVELS = 4

@@ -138,7 +138,7 @@ class RNSHMC(Hamiltonian):
         key_step, key_phase = jax.random.split(key)
         log_density = posterior.log_density
         static = (("max_integration_steps", 256), ("trajectory_length", CALIBRATION_LENGTH))
-        num_rounds = max(1, self.num_calibration // self.round_draws)
+        num_rounds = -(-self.num_calibration // self.round_draws)
         return driver.phase(
             "calibrate",
             key_phase,

@@ -243,7 +243,7 @@ def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
         ({"widening": 1.2}, "widening=1.2 is of auxiliary='laplace' and auxiliary='ensemble'"),
         ({"widening": 2.0, "auxiliary": "prior"}, "widening=2.0 is of auxiliary='laplace'"),
         ({"trajectory_length": 2.0, "kernel": "mala"}, "trajectory_length=2.0 is of HMC"),
-        ({"target_jump_rate": 0.1, "num_warmup": 30}, "num_warmup=30 leaves no step with jumps"),
+        ({"target_jump_rate": 0.1, "num_warmup": 20}, "num_warmup=20 leaves no step with jumps"),
     ],
 )
 def test_refusals_are_sentences(settings: dict[str, Any], message: str) -> None:
