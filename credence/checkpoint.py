@@ -86,9 +86,11 @@ def save_tree(path: Path, tree: Any) -> None:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
-def load_tree(path: Path, like: Any) -> Any:
+def load_tree(path: Path, like: Any, *, free_axis: int | None = None) -> Any:
     """Read what `save_tree` wrote, in the structure and leaf types of `like`.
 
+    Args:
+        free_axis: of all leaves, along which they may be longer or shorter than those of `like`.
     Raises:
         StorageError: where the file does not fit that structure.
     """
@@ -99,7 +101,8 @@ def load_tree(path: Path, like: Any) -> Any:
     except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
         raise StorageError(f"{path} cannot be read ({error}): delete the run folder.") from error
     fits = len(leaves) == len(templates) and all(
-        leaf.shape == _shape(template) for leaf, template in zip(leaves, templates, strict=False)
+        _fits(leaf.shape, _shape(template), free_axis)
+        for leaf, template in zip(leaves, templates, strict=False)
     )
     if not fits:
         raise StorageError(f"{path} was written by other settings: use another run folder.")
@@ -120,6 +123,15 @@ def _from_numpy(leaf: np.ndarray, template: Any) -> Any:
 
 def _shape(leaf: Any) -> tuple[int, ...]:
     return leaf.shape if isinstance(leaf, jax.ShapeDtypeStruct) else _to_numpy(leaf).shape
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...], free_axis: int | None) -> bool:
+    """Whether two shapes are the same, but for one axis."""
+    free = [axis == free_axis for axis in range(len(wanted))]
+    return len(shape) == len(wanted) and all(
+        is_free or found == needed
+        for is_free, found, needed in zip(free, shape, wanted, strict=True)
+    )
 
 
 def _is_key(leaf: Any) -> bool:

@@ -40,7 +40,7 @@ from credence.progress import NoProgress, Progress
 Draws = Float[np.ndarray, "chain draw weight"]
 
 FEWEST_DRAWS = 4
-"""Of a phase that time ends: of fewer nothing can be said."""
+"""Of a block that time cuts short: of fewer nothing can be said."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class _Saved(NamedTuple):
 
     next_block: Any
     num_draws: Any
-    """Of all blocks; time may have cut the last one short."""
+    """Of all blocks, which time may have cut short."""
     states: Any
     memory: Any
     seconds: Any
@@ -137,12 +137,12 @@ class _Phase:
         if self.folder is None or not (self.folder / "state.npz").exists():
             return
         layout = jax.tree.map(lambda leaf: leaf.sharding, self.saved.states)
+        stored = _stored(jax.eval_shape(partial(self._block, self.block_draws)), self.keep_draws)
         saved = load_tree(self.folder / "state.npz", self.saved)
-        for index in range(int(saved.next_block)):
-            num_draws = min(self.block_draws, int(saved.num_draws) - index * self.block_draws)
-            shapes = jax.eval_shape(partial(self._block, num_draws))
-            stored = load_tree(self._block_path(index), _stored(shapes, self.keep_draws))
-            self.blocks.append(stored)
+        self.blocks = [
+            load_tree(self._block_path(index), stored, free_axis=1)
+            for index in range(int(saved.next_block))
+        ]
         self.saved = saved._replace(
             states=jax.device_put(saved.states, layout),
             seconds=float(saved.seconds),
@@ -316,24 +316,21 @@ class Driver(AbstractContextManager["Driver"]):
         phase.restore()
         self._earlier_seconds += phase.saved.seconds + phase.saved.compile_seconds
 
-        num_blocks = num_draws and -(-num_draws // block_draws)
         with self.progress.phase(name, num_draws, done=int(phase.saved.num_draws)) as line:
             for stored in phase.blocks:
                 line.show(*stored)
-            if self.max_seconds is not None and num_blocks and not phase.blocks:
+            if self.max_seconds is not None and num_draws and not phase.blocks:
                 phase.probe()
-            while not (phase.saved.done or self.interrupted):
-                fitting = max(FEWEST_DRAWS, self._num_fitting(phase, budget_share))
-                this_time = min(fitting, block_draws) if num_blocks else block_draws
+            fitting = self._num_fitting(phase, budget_share) or min(FEWEST_DRAWS, block_draws)
+            while fitting and not (phase.saved.done or self.interrupted):
+                this_time = fitting if num_draws else block_draws
                 phase.advance(this_time)
-                is_late = this_time < block_draws or not self._num_fitting(phase, budget_share)
-                if len(phase.blocks) == num_blocks or (is_late and num_blocks):
+                fitting = self._num_fitting(phase, budget_share)
+                if num_draws and (phase.saved.num_draws >= num_draws or not fitting):
                     phase.saved = phase.saved._replace(done=True)
                 phase.save()
                 line.advance(this_time)
                 line.show(*phase.blocks[-1])
-                if is_late:
-                    break
             if phase.saved.done:
                 line.finish()
 
@@ -354,12 +351,13 @@ class Driver(AbstractContextManager["Driver"]):
         return self.results[name]
 
     def _num_fitting(self, phase: _Phase, budget_share: float) -> int:
-        """Draws of the next block that will end in time."""
+        """Draws of the next block that will end in time; none where they would be too few."""
         if self.max_seconds is None:
             return phase.block_draws
         elapsed = self._earlier_seconds + time.perf_counter() - self._entered
         left = budget_share * self.max_seconds - elapsed
-        return int(np.clip(left / max(phase.draw_seconds, 1e-9), 0, phase.block_draws))
+        fitting = int(np.clip(left / max(phase.draw_seconds, 1e-9), 0, phase.block_draws))
+        return fitting if fitting >= min(FEWEST_DRAWS, phase.block_draws) else 0
 
     def __enter__(self) -> "Driver":
         if self.folder is not None:
