@@ -52,6 +52,11 @@ class Drawn(NamedTuple):
     found: Mapping[str, Any] = MappingProxyType({})
     """What the run chose for itself, ready for JSON."""
 
+    @classmethod
+    def by(cls, phase: PhaseResult) -> "Drawn":
+        """All that a phase has drawn."""
+        return cls(phase.draws, phase.info)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Method:

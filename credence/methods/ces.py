@@ -267,7 +267,7 @@ class CES(Chains):
             key_warmup, emulated, points, target, is_exact=self._is_exact, budget_share=WARMED_UP
         )
         sampler = SAMPLERS[self.sampler]
-        return self._sample(
+        sample = self._sample(
             key_sample,
             target.driver,
             self._recipe(sampler.build, emulated, target.posterior, self._is_exact),
@@ -278,6 +278,7 @@ class CES(Chains):
             states=warmup.states,
             surrogate_flops=emulated.flops,
         )
+        return Drawn.by(sample)
 
     def _warmed_up(
         self,

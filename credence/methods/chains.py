@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.errors import check_share
 from credence.kernels.base import Recipe
-from credence.methods.base import Drawn, Method
+from credence.methods.base import Method
 from credence.methods.deep_ensemble import Training, train
 from credence.models.priors import require_positive
 from credence.models.stored import StoredRows
@@ -105,20 +105,6 @@ class Chains(Method):
         )
 
     def _sample(
-        self,
-        key: PRNGKeyArray,
-        driver: Driver,
-        recipe: Recipe,
-        positions: Float[Array, "chain weight"],
-        data: Data,
-        adapter: Adapter,
-        **settings: Any,
-    ) -> Drawn:
-        """What `_sample_phase`, with its arguments, has drawn."""
-        sample = self._sample_phase(key, driver, recipe, positions, data, adapter, **settings)
-        return Drawn(sample.draws, sample.info)
-
-    def _sample_phase(
         self,
         key: PRNGKeyArray,
         driver: Driver,

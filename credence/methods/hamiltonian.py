@@ -47,9 +47,10 @@ class Hamiltonian(Chains):
         )
         warmup = self._warm_up(key_warmup, driver, recipe, start, data, adapter)
         settings = fixed(**tuned(warmup.memory))
-        return self._sample(
+        sample = self._sample(
             key_sample, driver, recipe, warmup.positions, data, settings, thinning=self.thinning
         )
+        return Drawn.by(sample)
 
 
 @dataclass(frozen=True, kw_only=True)

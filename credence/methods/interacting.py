@@ -221,7 +221,7 @@ class Interacting(Method):
             is_fresh=self._mover == "fresh",
             synchronous=self.synchronous,
         )
-        return Drawn(sample.draws, sample.info)
+        return Drawn.by(sample)
 
     def _phase(
         self,

@@ -112,7 +112,7 @@ class NonlinearSGLD(SGLD):
             auxiliary_settings=settings,
             jump_probability=np.asarray(self.jump_probability, warmup.positions.dtype),
         )
-        sample = self._sample_phase(
+        sample = self._sample(
             key_sample,
             driver,
             Recipe(interacting, posterior.log_density, static, interacts=True),
@@ -122,8 +122,13 @@ class NonlinearSGLD(SGLD):
             thinning=self._steps_per_draw(posterior),
             batch_size=self._rows(posterior),
         )
-        warn_of_partners(sample, auxiliary="tempered", compares=self.jump == "ar")
-        return Drawn(sample.draws, sample.info)
+        warn_of_partners(
+            sample,
+            auxiliary="tempered",
+            compares=self.jump == "ar",
+            synchronous=self.synchronous,
+        )
+        return Drawn.by(sample)
 
     def _auxiliary(self, key: PRNGKeyArray, posterior: Posterior) -> tuple[Auxiliary, Any]:
         """The partners' density, and its arrays."""

@@ -61,9 +61,10 @@ class PCN(Chains):
             key_warmup, driver, recipe, start, data, adapter, thinning=self.thinning
         )
         settings = fixed(**tuned(warmup.memory))
-        return self._sample(
+        sample = self._sample(
             key_sample, driver, recipe, warmup.positions, data, settings, thinning=self.thinning
         )
+        return Drawn.by(sample)
 
 
 def near(

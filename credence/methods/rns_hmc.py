@@ -113,7 +113,7 @@ class RNSHMC(Hamiltonian):
         warmup = self._warm_up(
             key_warmup, driver, recipe, explored.positions, data, adapter, budget_share=0.6
         )
-        drawn = self._sample(
+        sample = self._sample(
             key_sample,
             driver,
             recipe,
@@ -123,8 +123,8 @@ class RNSHMC(Hamiltonian):
             thinning=self.thinning,
             states=warmup.states,
         )
-        r2 = np.full(drawn.positions.shape[:2], found.r2)
-        return drawn._replace(scalars=drawn.scalars | {"surrogate_r2": r2})
+        r2 = np.full(sample.draws.shape[:2], found.r2)
+        return Drawn(sample.draws, sample.info | {"surrogate_r2": r2})
 
     def _calibrate(
         self,

@@ -164,7 +164,7 @@ class StochasticGradient(Chains):
         """Phase "sample", with the settings that the warm-up found."""
         if self.num_cycles:
             return self._sample_cycles(key, posterior, driver, warmup.positions, settings)
-        return self._sample(
+        sample = self._sample(
             key,
             driver,
             recipe,
@@ -175,6 +175,7 @@ class StochasticGradient(Chains):
             batch_size=self._rows(posterior),
             states=warmup.states,
         )
+        return Drawn.by(sample)
 
     def _sample_cycles(
         self,

@@ -303,7 +303,7 @@ class Transdimensional(Chains):
             adapter = with_mixture(adapter, groups)
         warmup = self._warm_up(key_warmup, driver, recipe, start, data, adapter)
         settings, found = self._settings(warmup.memory, groups)
-        drawn = self._sample(
+        sample = self._sample(
             key_sample,
             driver,
             recipe,
@@ -312,13 +312,13 @@ class Transdimensional(Chains):
             fixed(**settings),
             thinning=self.thinning or 1,
         )
-        layers = posterior.unravel(jnp.asarray(drawn.positions)).network
+        layers = posterior.unravel(jnp.asarray(sample.draws)).network
         widths = np.asarray(count_active(layers), float)
-        sizes = architecture_scalars(widths, drawn.positions)
+        sizes = architecture_scalars(widths, sample.draws)
         if self.max_depth is not None:
             sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
-        scalars = drawn.scalars | sizes | by_kind(drawn.scalars, groups)
-        return drawn._replace(scalars=scalars, found=found)
+        scalars = sample.info | sizes | by_kind(sample.info, groups)
+        return Drawn(sample.draws, scalars, found=found)
 
     def _settings(self, memory: Any, groups: Groups) -> tuple[dict[str, Any], dict[str, Any]]:
         """What to sample with, and what a report should know of it."""
