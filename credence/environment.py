@@ -1,12 +1,14 @@
 """How JAX is set up: the one place that touches its global configuration.
 
-The command line calls `configure` before anything is computed. A library user who wants the same
-calls it before the first JAX computation of the process; to import Credence is none:
+The command line calls `configure` before anything is computed, and the estimators' `fit` uses all
+cores where nobody has said otherwise. Who works with posteriors and methods calls it before the
+first JAX computation of the process; to import Credence is none:
 
     import credence
     credence.configure()
 """
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -23,6 +25,15 @@ def num_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def use_all_cores() -> None:
+    """One JAX device per core, unless their number was set or JAX has started."""
+    import jax
+
+    if jax.config.jax_num_cpu_devices < 1:
+        with contextlib.suppress(RuntimeError):
+            configure(compilation_cache=False)
 
 
 def configure(num_cpu_devices: int | None = None, compilation_cache: bool = True) -> None:

@@ -23,6 +23,9 @@ jaxtyping.install_import_hook(
 )
 
 
+jax.config.update("jax_num_cpu_devices", 1)  # or the first fit of a worker would choose
+
+
 @pytest.fixture
 def checked_keys() -> Iterator[None]:
     """A random key used twice is an error.

@@ -81,10 +81,12 @@ class BNN(BaseEstimator):
     def _sample(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int) -> None:
         """Build the posterior, run the method, judge convergence."""
         from credence import methods
+        from credence.environment import use_all_cores
         from credence.models import MLP, PRIORS
         from credence.posterior import Posterior
         from credence.progress import NoProgress, RichProgress
 
+        use_all_cores()
         network = self.network or MLP(outputs, as_widths(self.hidden), self.activation)
         prior = named("prior", self.prior or methods.default_prior(self.method), PRIORS)
         posterior = Posterior(network, prior, self._likelihood(), (x, y, weight))
