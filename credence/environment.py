@@ -31,7 +31,7 @@ def use_all_cores() -> None:
     """One JAX device per core, unless their number was set or JAX has started."""
     import jax
 
-    if jax.config.jax_num_cpu_devices < 1:
+    if jax.config.values["jax_num_cpu_devices"] < 1:
         with contextlib.suppress(RuntimeError):
             configure(compilation_cache=False)
 
