@@ -77,6 +77,7 @@ def network(synchronous: bool) -> None:
             thinning=20,
             batch_size=None,
             devices=1,
+            wanted=20,
         )
         return jax.block_until_ready(block)
 

@@ -59,6 +59,7 @@ def speed() -> None:
                 thinning=100,
                 batch_size=BATCH,
                 devices=devices,
+                wanted=STEPS // 100,
             ).draws
         )
 

@@ -51,6 +51,15 @@ _ABREAST = "abreast"
 """Axis of the chains that share a device."""
 
 
+def divided(function: Callable[[Array], Array], items: Array) -> Array:
+    """function(items), which maps over the first axis; inside jit every device has a part."""
+    devices = chain_devices(len(items))
+    if devices == 1:
+        return function(items)
+    part = dict(mesh=_mesh(devices), in_specs=_CHAIN, out_specs=_CHAIN, check_vma=False)
+    return jax.shard_map(function, **part)(items)
+
+
 def _mesh(devices: int) -> Mesh:
     return Mesh(np.array(jax.local_devices()[:devices]), ("chain",))
 
@@ -67,18 +76,18 @@ def run_block(
     thinning: int,
     batch_size: int | None,
     devices: int,
-    wanted: Array | int | None = None,
+    wanted: Array | int,
 ) -> Block:
     """num_draws * thinning steps of every chain, chains spread over the devices.
 
     `wanted` ends it after so many draws, with zeros for the others: a number that no program is
-    compiled for. None wants all.
+    compiled for.
     All keys of a run come from here: block key -> one for the minibatches, one per chain ->
     one per step; none depends on the number of devices.
     """
     num_chains = jax.tree.leaves(states)[0].shape[0]
     num_steps = num_draws * thinning
-    wanted_steps = jnp.asarray(num_draws if wanted is None else wanted, jnp.int32) * thinning
+    wanted_steps = jnp.asarray(wanted, jnp.int32) * thinning
     key_chains, key_batches = jax.random.split(key)
     step_keys = jax.vmap(lambda chain_key: jax.random.split(chain_key, num_steps))(
         jax.random.split(key_chains, num_chains)
@@ -120,7 +129,7 @@ def run_block(
                 first, last, lambda index, trace: step(index, trace, load(index - first)), trace
             )
 
-        _, num_batches, shuffled = epochs(key, data, batch_size, num_steps)
+        num_batches, shuffled = epochs(key, data, batch_size, num_steps)
         one_batch = jax.eval_shape(lambda: shuffled(0)(0))
         info = jax.eval_shape(step_all, step_keys[:, 0], states, one_batch)[1]
         trace = _Trace(states, *_empty(states.position, info, num_draws))

@@ -272,6 +272,7 @@ def clouds(
             thinning=effort.every,
             batch_size=None,
             devices=devices,
+            wanted=num_draws,
         )
         states = block.states
         yield jnp.asarray(np.asarray(block.draws))

@@ -22,8 +22,9 @@ from credence.kernels.base import Recipe
 from credence.kernels.resampling import RESAMPLING, temperature_step
 from credence.kernels.tempering import Bridge, ParticleState, weighing
 from credence.methods.mutation import Mutation, StuckParticlesWarning, Tuning
+from credence.phases import Adapter, PhaseResult, fixed
 from credence.posterior import Data
-from credence.run import Adapter, Driver, PhaseResult, fixed
+from credence.run import Driver
 
 MOST_TEMPERATURES = 500
 """A path that needs more is refused: its ends are too far apart for these particles."""
@@ -209,6 +210,7 @@ class Tempering:
             thinning=1,
             batch_size=None,
             devices=devices,
+            wanted=self.chain_length,
         )
 
     def resampled(self, memory: Memory, num_chains: int) -> ParticleState:

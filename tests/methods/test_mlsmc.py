@@ -473,9 +473,12 @@ def short(problem: Callable[[], Posterior]) -> Ensemble:
 problems = pytest.mark.parametrize("problem", [curve, three_classes])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("coupling", "num_particles"), [("sequential", (62, 42, 32)), ("independent", (64, 44, 34))]
+    ("coupling", "num_particles"),
+    [
+        pytest.param("sequential", (62, 42, 32), marks=pytest.mark.slow),
+        ("independent", (64, 44, 34)),
+    ],
 )
 def test_programs_compiled_ahead_are_those_that_run(coupling: Any, num_particles: Any) -> None:
     """Two at the base, weighing and tempering; three at every level."""
