@@ -21,10 +21,13 @@ from jax.scipy.special import i0e, logsumexp
 from jaxtyping import Array, Float, PRNGKeyArray
 from scipy import special
 
+from credence.blocks import divided
 from credence.posterior import Data
 
 RATES = (1.0, 2.0)
 """Of the kernel: the sum of exp(-rate d^2)."""
+CENTRES = 25
+"""Rows of a mixture's data; those that are no centres have weight zero."""
 BLOCKS = 8
 """Blocks of particles between which distances are taken, each pair of blocks once."""
 
@@ -38,10 +41,10 @@ def _as_data(rows: Any, std: float) -> Data:
 
 
 def gaussians_log_density(position: Float[Array, " 2"], data: Data) -> Float[Array, ""]:
-    """Up to a constant, in nats; x holds the centres, y the standard deviation."""
+    """Up to a constant, in nats; x holds the centres, y the standard deviation, weight 0 or 1."""
     x, y = position  # by hand: sums over two numbers are slow inside a loop
     squares = (x - data.x[:, 0]) ** 2 + (y - data.x[:, 1]) ** 2
-    return logsumexp(-0.5 * squares / data.y[:, 0] ** 2)
+    return logsumexp(-0.5 * squares / data.y[:, 0] ** 2 + jnp.log(data.weight))
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,10 @@ class Mixture:
 
     @property
     def data(self) -> Data:
-        """What the log density takes."""
-        return _as_data(self.centres, self.std)
+        """What the log density takes: as many rows for all mixtures, which so share programs."""
+        num, spare = len(self.centres), max(0, CENTRES - len(self.centres))
+        data = _as_data([*self.centres, *self.centres[:1] * spare], self.std)
+        return data._replace(weight=data.weight.at[num:].set(0.0))
 
     def sample(self, seed: int, num: int) -> Float[np.ndarray, "point 2"]:
         """Exact draws."""
@@ -175,7 +180,7 @@ def mmd2_path(draws: Float[Array, "particle draw 2"], *, density: Density) -> Fl
         similarity = mean_of_pairs(x, _kernel)
         return similarity - 2 * jnp.mean(density.embedding(x)) + density.self_similarity
 
-    return jax.lax.map(one, draws.swapaxes(0, 1))
+    return divided(partial(jax.lax.map, one), draws.swapaxes(0, 1))
 
 
 def _kernel(squares: Array) -> Array:

@@ -147,39 +147,43 @@ def interacting(
         moved, info = system.target.step(key_move, state.target, data)
         origin = moved if composed else state.target
 
-        def jumped() -> tuple[Past, Any, Float[Array, ""], Bool[Array, ""]]:
+        def jumped() -> _Jumped:
             past = system.remembered(state, partner.position, data)
             cloud = everyone(past, axes)
             if jump == "bg":
-                return past, *boltzmann_gibbs(level(uniform[1:3], selection, axes), cloud, origin)
-            num_filled = jnp.minimum(state.num_steps + 1, num_past)
-            log_potential = system.log_potential(origin, data)
-            return past, *accept_reject(uniform[1:], cloud, origin, log_potential, num_filled)
+                there = boltzmann_gibbs(level(uniform[1:3], selection, axes), cloud, origin)
+            else:
+                num_filled = jnp.minimum(state.num_steps + 1, num_past)
+                log_potential = system.log_potential(origin, data)
+                there = accept_reject(uniform[1:], cloud, origin, log_potential, num_filled)
+            return _Jumped(past, _potential_ess(cloud.log_potential), *there)
 
-        def waited() -> tuple[Past, Any, Float[Array, ""], Bool[Array, ""]]:
-            return state.past, origin, state.jump_acceptance_rate, jnp.zeros((), bool)
+        def waited() -> _Jumped:
+            ess = _potential_ess(everyone(state.past.log_potential, axes))
+            rate = state.jump_acceptance_rate
+            return _Jumped(state.past, ess, origin, rate, jnp.zeros((), bool))
 
         if synchronous:  # the first particle's coin is not mapped, so that XLA can branch on it
             is_jump = is_weighed = everyone(uniform[0], axes)[0] < jump_probability
-            past, there, jump_acceptance_rate, is_accepted = jax.lax.cond(is_jump, jumped, waited)
+            jumps = jax.lax.cond(is_jump, jumped, waited)
         else:
             is_jump, is_weighed = uniform[0] < jump_probability, jnp.ones((), bool)
-            past, there, jump_acceptance_rate, is_accepted = jumped()
-        target = either(is_jump, there, moved)
+            jumps = jumped()
+        target = either(is_jump, jumps.there, moved)
 
-        newest = past.log_potential[state.num_steps % num_past]
-        ess = jnp.nan_to_num(effective_sample_size(everyone(past.log_potential, axes).ravel()))
+        ess = jumps.potential_ess
+        newest = jumps.past.log_potential[state.num_steps % num_past]
         values, gradients = system.work(
             moved, info, partner_info, is_weighed, compares=jump == "ar"
         )
         return InteractingState(
-            target, partner, past, state.num_steps + 1, jump_acceptance_rate
+            target, partner, jumps.past, state.num_steps + 1, jumps.acceptance_rate
         ), InteractingInfo(
             _rate(info),
             _hottest(partner_info, "auxiliary_acceptance_rate", _rate(partner_info)),
-            jump_acceptance_rate,
+            jumps.acceptance_rate,
             is_jump,
-            is_jump & is_accepted,
+            is_jump & jumps.is_accepted,
             _hottest(partner_info, "log_potential", newest),
             jnp.minimum(ess, _hottest(partner_info, "potential_ess", ess)),
             info.is_finite & partner_info.is_finite & (jnp.isfinite(newest) | ~is_weighed),
@@ -188,6 +192,17 @@ def interacting(
         )
 
     return Kernel(init, step)
+
+
+class _Jumped(NamedTuple):
+    """What a jump would lead to, made or not."""
+
+    past: Past
+    potential_ess: Float[Array, ""]
+    there: Any
+    """Of the kernel K."""
+    acceptance_rate: Float[Array, ""]
+    is_accepted: Bool[Array, ""]
 
 
 class _System(NamedTuple):
@@ -297,6 +312,11 @@ def _afresh(auxiliary: Auxiliary, arrays: Any) -> Kernel:
         return _Place(sample(key, arrays)), _Drawn(jnp.ones((), bool))
 
     return Kernel(lambda position, data: _Place(position), step)
+
+
+def _potential_ess(log_potential: Float[Array, "particle slot"]) -> Float[Array, ""]:
+    """Zero where none is finite."""
+    return jnp.nan_to_num(effective_sample_size(log_potential.ravel()))
 
 
 def _rate(info: Any) -> Float[Array, ""]:
