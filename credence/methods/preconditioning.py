@@ -27,11 +27,11 @@ from credence.methods.tuning import (
     reasonable_step_size,
     trial_acceptance,
 )
+from credence.phases import Adapter
 from credence.posterior import Data, LogDensity, Posterior, minibatch
-from credence.run import Adapter
 
-TRIALS, TRIAL_STEPS = 2, 5
-"""Trajectories per chain, and their leapfrogs."""
+TRIALS, TRIALS_PER_CHAIN, TRIAL_STEPS = 8, 2, 5
+"""Most trajectories, also of a chain, and their leapfrogs: each costs a pass over all rows."""
 
 FISHER_COUNT = 10
 """Squared gradients that the empirical Fisher information counts for."""
@@ -106,7 +106,7 @@ def gradient_metric(
         step_size = np.exp(memory.log_step_size).astype(square.dtype)
         acceptance = trial_acceptance(
             key_trial,
-            jnp.repeat(positions, TRIALS, axis=0),
+            _spaced(positions, TRIALS_PER_CHAIN * num_chains),
             step_size,
             memory.inverse_mass,
             posterior.data,
@@ -130,7 +130,7 @@ def gradient_metric(
     inverse_mass = np.ones_like(zero) if unit_metric else 1 / (1 + num_points * variance)
     stable = reasonable_step_size(
         key,
-        positions,
+        _spaced(positions, num_chains),
         inverse_mass,
         posterior.data,
         log_density=posterior.log_density,
@@ -160,6 +160,12 @@ def _settings(memory: Memory, log_step_size: Any) -> Settings:
         "step_size": np.exp(log_step_size).astype(memory.inverse_mass.dtype),
         "inverse_mass": memory.inverse_mass,
     }
+
+
+def _spaced(positions: Float[Array, "chain weight"], num: int) -> Float[Array, "trial weight"]:
+    """Where so many trials start, or as many as there may be: spread evenly over the chains."""
+    num = min(num, TRIALS)
+    return positions[np.arange(num) * len(positions) // num]
 
 
 @partial(jax.jit, static_argnames=("log_density", "batch_size"))

@@ -19,8 +19,8 @@ from scipy.special import ndtri
 
 from credence.blocks import Block
 from credence.kernels.base import Settings
+from credence.phases import Adapter
 from credence.posterior import LogDensity
-from credence.run import Adapter
 
 
 class Memory(NamedTuple):
@@ -207,7 +207,8 @@ def reasonable_step_size(
 ) -> Float[Array, ""]:
     """Largest of 4, 2, 1, ... whose leapfrog steps accept on average above one half, or 2^-17.
 
-    Hoffman & Gelman (2014), heuristic of section 3.2.1, with one momentum per chain.
+    Hoffman & Gelman (2014), heuristic of section 3.2.1, with one momentum per chain; found by
+    bisection, as if acceptance fell with the size.
     """
 
     def acceptance(step_size: Float[Array, ""]) -> Float[Array, ""]:
@@ -221,9 +222,15 @@ def reasonable_step_size(
             num_steps=num_steps,
         )
 
-    sizes = 2.0 ** jnp.arange(2, -18, -1, dtype=positions.dtype)
-    is_good = (jax.lax.map(acceptance, sizes) > 0.5).at[-1].set(True)
-    return sizes[jnp.argmax(is_good)]
+    def halved(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        good, bad = bounds
+        middle = (good + bad) // 2
+        is_good = acceptance(2.0 ** middle.astype(positions.dtype)) > 0.5
+        return jnp.where(is_good, middle, good), jnp.where(is_good, bad, middle)
+
+    exponents = jnp.asarray(-17), jnp.asarray(3)
+    good, _ = jax.lax.fori_loop(0, 5, halved, exponents)  # 20 sizes
+    return 2.0 ** good.astype(positions.dtype)
 
 
 @partial(jax.jit, static_argnames=("log_density", "num_steps"))

@@ -18,6 +18,7 @@ from credence.blocks import Block
 from credence.clock import CompileClock
 from credence.errors import InputError
 from credence.kernels.ula import LangevinState
+from credence.methods import preconditioning
 from credence.methods.deep_ensemble import Training
 from credence.methods.preconditioning import gradient_metric, gradient_moments
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA, StochasticGradient
@@ -166,6 +167,28 @@ def test_metric_is_near_the_inverse_precision():
     np.testing.assert_allclose(
         adapter.settings(memory)["inverse_mass"], 1 / np.diag(precision()), rtol=0.5
     )
+
+
+@pytest.mark.parametrize(("num_chains", "num_trials"), [(1, 2), (4, 8), (20, 8)])
+def test_trials_of_a_step_size_do_not_grow_with_the_chains(
+    num_chains: int, num_trials: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each costs passes over all rows; they start from chains far apart in the list."""
+    starts = []
+
+    def tried(key: Any, positions: Any, *_: Any, **__: Any) -> float:
+        starts.append(np.asarray(positions)[:, 0])
+        return 0.9
+
+    monkeypatch.setattr(preconditioning, "trial_acceptance", tried)
+    positions = jnp.tile(0.01 * jnp.arange(num_chains, dtype=jnp.float32)[:, None], (1, 4))
+    adapter = gradient_metric(
+        jax.random.key(0), PROBLEM.posterior, positions, num_rounds=4, target_acceptance_rate=0.9
+    )
+    adapter.update(adapter.memory, Block(LangevinState(positions), positions[:, None], {}))
+    (found,) = starts
+    assert len(found) == num_trials
+    assert len(np.unique(found)) == min(num_chains, num_trials)
 
 
 @pytest.mark.parametrize(
