@@ -101,7 +101,7 @@ def load_tree(path: Path, like: Any, *, free_axis: int | None = None) -> Any:
     except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
         raise StorageError(f"{path} cannot be read ({error}): delete the run folder.") from error
     fits = len(leaves) == len(templates) and all(
-        _fits(leaf.shape, _shape(template), free_axis)
+        _but(free_axis, leaf.shape) == _but(free_axis, _shape(template))
         for leaf, template in zip(leaves, templates, strict=False)
     )
     if not fits:
@@ -125,13 +125,9 @@ def _shape(leaf: Any) -> tuple[int, ...]:
     return leaf.shape if isinstance(leaf, jax.ShapeDtypeStruct) else _to_numpy(leaf).shape
 
 
-def _fits(shape: tuple[int, ...], wanted: tuple[int, ...], free_axis: int | None) -> bool:
-    """Whether two shapes are the same, but for one axis."""
-    free = [axis == free_axis for axis in range(len(wanted))]
-    return len(shape) == len(wanted) and all(
-        is_free or found == needed
-        for is_free, found, needed in zip(free, shape, wanted, strict=True)
-    )
+def _but(axis: int | None, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape with -1 for one axis."""
+    return tuple(-1 if index == axis else size for index, size in enumerate(shape))
 
 
 def _is_key(leaf: Any) -> bool:

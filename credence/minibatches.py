@@ -15,8 +15,8 @@ Index = Int[Array, ""] | int
 
 def epochs(
     key: PRNGKeyArray, data: Data, batch_size: int | None, num_steps: int
-) -> tuple[int, int, Callable[[Index], Callable[[Index], Data]]]:
-    """Epochs that cover num_steps, batches of one, and shuffled(epoch)(batch) -> rows.
+) -> tuple[int, Callable[[Index], Callable[[Index], Data]]]:
+    """Batches in an epoch, and shuffled(epoch)(batch) -> rows.
 
     The data are shuffled once per epoch and then sliced (a gather at every step is several times
     slower); the last slice of an epoch is filled up with rows of weight zero. Without a batch size,
@@ -24,7 +24,7 @@ def epochs(
     """
     num_points = data.x.shape[0]
     if batch_size is None or batch_size >= num_points:
-        return 1, num_steps, lambda epoch: lambda batch: data
+        return num_steps, lambda epoch: lambda batch: data
     num_batches = -(-num_points // batch_size)
     row = jnp.arange(num_batches * batch_size)
     is_real = jnp.where(row < num_points, 1.0, 0.0).reshape(num_batches, batch_size)
@@ -37,7 +37,7 @@ def epochs(
         rows = jax.vmap(partial(minibatch, data))(index, is_real)
         return lambda batch: jax.tree.map(lambda leaf: leaf[batch], rows)
 
-    return -(-num_steps // num_batches), num_batches, shuffled
+    return num_batches, shuffled
 
 
 def permutation(key: PRNGKeyArray, size: int) -> Int[Array, " row"]:

@@ -28,67 +28,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.blocks import Block, chain_devices, init_states, run_block, spread
-from credence.checkpoint import claim_folder, load_tree, save_tree
-from credence.clock import CompileClock, count_compilation
+from credence.blocks import chain_devices, init_states, run_block, spread
+from credence.checkpoint import claim_folder
+from credence.clock import count_compilation
 from credence.environment import num_cores
 from credence.errors import Interrupted
-from credence.kernels.base import Recipe, Settings
+from credence.kernels.base import Recipe
+from credence.phases import Adapter, Phase, PhaseResult, Saved
 from credence.posterior import Data
 from credence.progress import NoProgress, Progress
 
-Draws = Float[np.ndarray, "chain draw weight"]
-
 FEWEST_DRAWS = 4
 """Of a block that time cuts short: of fewer nothing can be said."""
-
-
-@dataclass(frozen=True)
-class Adapter:
-    """Changes a kernel's settings between blocks, from the draws of all chains.
-
-    `memory` is a pytree of fixed shapes, saved with every checkpoint; the functions are pure.
-    """
-
-    memory: Any
-    settings: Callable[[Any], Settings]
-    update: Callable[[Any, Block], Any] = lambda memory, block: memory
-    finished: Callable[[Any], bool] = lambda memory: False
-    rearrange: Callable[[Any, Block], Any] = lambda memory, block: block.states
-    """(updated memory, block) -> states where the next block starts: resampling."""
-
-
-def fixed(**settings: Any) -> Adapter:
-    """No adaptation: the same settings for every block, which no checkpoint repeats."""
-    return Adapter((), lambda memory: settings)
-
-
-@dataclass(frozen=True)
-class PhaseResult:
-    """What a phase leaves behind."""
-
-    states: Any
-    """The kernel's last states: where a later phase of the same kernel may go on."""
-    draws: Draws
-    """Empty (chain, 0, weight) where the phase keeps none."""
-    info: dict[str, np.ndarray]
-    """Each (chain, draw)."""
-    memory: Any
-    num_steps: int
-    num_rows: int
-    """Data rows each step saw: a minibatch, or all."""
-    num_weights: int
-    """Weights of the networks that one evaluation ran."""
-    surrogate_flops: float
-    """Of one evaluation of a surrogate."""
-    seconds: float
-    """Wall time without compilation."""
-    compile_seconds: float
-
-    @property
-    def positions(self) -> Float[Array, "chain weight"]:
-        """Where the chains are."""
-        return self.states.position
 
 
 class _Part(NamedTuple):
@@ -96,113 +47,6 @@ class _Part(NamedTuple):
 
     prefix: str
     budget_share: float
-
-
-class _Saved(NamedTuple):
-    """The checkpoint between blocks."""
-
-    next_block: Any
-    num_draws: Any
-    """Of all blocks, which time may have cut short."""
-    states: Any
-    memory: Any
-    seconds: Any
-    compile_seconds: Any
-    done: Any
-
-
-Stored = tuple[np.ndarray, dict[str, np.ndarray]]
-"""What is kept of a block: draws (chain, draw, weight) and info, each (chain, draw)."""
-
-
-@dataclass
-class _Phase:
-    """A phase under way: what it runs, where it is saved, how far it is."""
-
-    program: Callable[..., Block]
-    block_draws: int
-    devices: int
-    key: PRNGKeyArray
-    data: Data
-    adapter: Adapter
-    keep_draws: bool
-    folder: Path | None
-    saved: _Saved
-    blocks: list[Stored] = field(default_factory=list)
-    draw_seconds: float = 0.0
-    """Of a draw, as the latest ones took; zero before the first."""
-
-    def restore(self) -> None:
-        """Read the blocks that an earlier process finished."""
-        if self.folder is None or not (self.folder / "state.npz").exists():
-            return
-        layout = jax.tree.map(lambda leaf: leaf.sharding, self.saved.states)
-        stored = _stored(jax.eval_shape(partial(self._block, self.block_draws)), self.keep_draws)
-        saved = load_tree(self.folder / "state.npz", self.saved)
-        self.blocks = [
-            load_tree(self._block_path(index), stored, free_axis=1)
-            for index in range(int(saved.next_block))
-        ]
-        self.saved = saved._replace(
-            states=jax.device_put(saved.states, layout),
-            seconds=float(saved.seconds),
-            compile_seconds=float(saved.compile_seconds),
-        )
-        self.draw_seconds = self.saved.seconds / int(saved.num_draws)
-
-    def probe(self) -> None:
-        """Time a first draw, which the first block will compute again."""
-        with self._timed(1):
-            jax.block_until_ready(self._block(1))
-
-    def advance(self, num_draws: int) -> None:
-        """Run so many draws of the next block and adapt."""
-        with self._timed(num_draws):
-            block = self._block(num_draws)
-            updated = self.adapter.update(self.saved.memory, block)
-            memory = jax.tree.map(_as_restored, updated, self.saved.memory)
-            states = self.adapter.rearrange(memory, block)
-            self.blocks.append(jax.device_get(_stored(block, self.keep_draws)))
-        self.saved = self.saved._replace(
-            next_block=len(self.blocks),
-            num_draws=int(self.saved.num_draws) + num_draws,
-            states=spread(states, self.devices),
-            memory=memory,
-            done=self.adapter.finished(memory),
-        )
-
-    @contextmanager
-    def _timed(self, num_draws: int) -> Iterator[None]:
-        """Count the seconds of what happens inside, which makes so many draws."""
-        start = time.perf_counter()
-        with CompileClock() as clock:
-            yield
-        seconds = time.perf_counter() - start - clock.seconds
-        self.draw_seconds = seconds / num_draws
-        self.saved = self.saved._replace(
-            seconds=self.saved.seconds + seconds,
-            compile_seconds=self.saved.compile_seconds + clock.seconds,
-        )
-
-    def save(self) -> None:
-        """Write the last block, then the state that counts it as done."""
-        if self.folder is not None:
-            save_tree(self._block_path(len(self.blocks) - 1), self.blocks[-1])
-            save_tree(self.folder / "state.npz", self.saved)
-
-    def _block(self, num_draws: int) -> Block:
-        """The first draws of the next block, whose key comes from its index."""
-        key = jax.random.fold_in(self.key, len(self.blocks))
-        settings = self.adapter.settings(self.saved.memory)
-        block = self.program(key, self.saved.states, settings, self.data, wanted=num_draws)
-        if num_draws == block.draws.shape[1]:
-            return block
-        first = jax.tree.map(lambda leaf: leaf[:, :num_draws], block._replace(states=None))
-        return first._replace(states=block.states)
-
-    def _block_path(self, index: int) -> Path:
-        assert self.folder is not None
-        return self.folder / f"block-{index:05d}.npz"
 
 
 @dataclass
@@ -231,7 +75,7 @@ class Driver(AbstractContextManager["Driver"]):
     results: dict[str, PhaseResult] = field(default_factory=dict, init=False)
     _entered: float = field(default_factory=time.perf_counter, init=False)
     _earlier_seconds: float = field(default=0.0, init=False)
-    _part: "_Part" = field(default_factory=lambda: _Part("", 1.0), init=False)
+    _part: _Part = field(default_factory=lambda: _Part("", 1.0), init=False)
 
     @contextmanager
     def part(self, name: str, *, budget_share: float = 1.0) -> Iterator[None]:
@@ -295,7 +139,7 @@ class Driver(AbstractContextManager["Driver"]):
         if states is None:
             states = init_states(positions, settings, data, recipe=recipe)
         states = spread(states, devices)
-        phase = _Phase(
+        phase = Phase(
             program=partial(
                 run_block,
                 recipe=recipe,
@@ -304,6 +148,7 @@ class Driver(AbstractContextManager["Driver"]):
                 batch_size=batch_size,
                 devices=devices,
             ),
+            num_draws=num_draws,
             block_draws=block_draws,
             devices=devices,
             key=key,
@@ -311,46 +156,48 @@ class Driver(AbstractContextManager["Driver"]):
             adapter=adapter,
             keep_draws=keep_draws,
             folder=self.folder and self.folder / f"{len(self.results):02d}-{name}",
-            saved=_Saved(0, 0, states, adapter.memory, 0.0, 0.0, False),
+            saved=Saved(0, 0, states, adapter.memory, 0.0, 0.0, False),
         )
         phase.restore()
         self._earlier_seconds += phase.saved.seconds + phase.saved.compile_seconds
-
-        with self.progress.phase(name, num_draws, done=int(phase.saved.num_draws)) as line:
-            for stored in phase.blocks:
-                line.show(*stored)
-            if self.max_seconds is not None and num_draws and not phase.blocks:
-                phase.probe()
-            fitting = self._num_fitting(phase, budget_share) or min(FEWEST_DRAWS, block_draws)
-            while fitting and not (phase.saved.done or self.interrupted):
-                this_time = fitting if num_draws else block_draws
-                phase.advance(this_time)
-                fitting = self._num_fitting(phase, budget_share)
-                if num_draws and (phase.saved.num_draws >= num_draws or not fitting):
-                    phase.saved = phase.saved._replace(done=True)
-                phase.save()
-                line.advance(this_time)
-                line.show(*phase.blocks[-1])
-            if phase.saved.done:
-                line.finish()
-
+        self._run(name, phase, budget_share)
         if self.interrupted and not phase.saved.done and not (may_stop_early and phase.blocks):
             raise Interrupted(
                 f"Stopped in phase '{name}', before there was a result to return"
                 + ("." if self.folder is None else ": resume to go on where it stopped.")
             )
-        is_whole = adapter.finished(phase.saved.memory) or (
-            num_draws is not None and int(phase.saved.num_draws) >= num_draws
-        )
-        if not is_whole:
+        if not phase.is_whole:
             self.stopped = "interrupt" if self.interrupted else "time"
-        num_rows = min(batch_size or len(data.x), len(data.x))
-        num_weights = num_weights or positions.shape[-1]
-        costs = num_rows, num_weights, surrogate_flops
-        self.results[name] = _collect(phase.saved, phase.blocks, num_draws, thinning, costs)
+        self.results[name] = phase.result(
+            thinning,
+            num_rows=min(batch_size or len(data.x), len(data.x)),
+            num_weights=num_weights or positions.shape[-1],
+            surrogate_flops=surrogate_flops,
+        )
         return self.results[name]
 
-    def _num_fitting(self, phase: _Phase, budget_share: float) -> int:
+    def _run(self, name: str, phase: Phase, budget_share: float) -> None:
+        """Block by block to the end: all draws, Ctrl-C, or time."""
+        with self.progress.phase(name, phase.num_draws, done=int(phase.saved.num_draws)) as line:
+            for stored in phase.blocks:
+                line.show(*stored)
+            if self.max_seconds is not None and phase.num_draws and not phase.blocks:
+                phase.probe()
+            fewest = min(FEWEST_DRAWS, phase.block_draws)
+            fitting = self._num_fitting(phase, budget_share) or fewest
+            while fitting and not (phase.saved.done or self.interrupted):
+                num_draws = fitting if phase.num_draws else phase.block_draws
+                phase.advance(num_draws)
+                fitting = self._num_fitting(phase, budget_share)
+                if phase.num_draws and not fitting:
+                    phase.saved = phase.saved._replace(done=True)
+                phase.save()
+                line.advance(num_draws)
+                line.show(*phase.blocks[-1])
+            if phase.saved.done:
+                line.finish()
+
+    def _num_fitting(self, phase: Phase, budget_share: float) -> int:
         """Draws of the next block that will end in time; none where they would be too few."""
         if self.max_seconds is None:
             return phase.block_draws
@@ -410,15 +257,6 @@ def compile_ahead(jobs: Iterable[Callable[[], Any]]) -> Iterator[list[Callable[[
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _as_restored(new: Any, old: Any) -> Any:
-    """A leaf of the memory as `load_tree` would give it back: of the type it had at the start, so
-    that a resumed run rounds as one that never stopped."""
-    if not isinstance(old, jax.Array):
-        return np.asarray(new)
-    is_same = isinstance(new, jax.Array) and new.dtype == old.dtype
-    return new if is_same else jnp.asarray(new, old.dtype)
-
-
 def _draws(num_steps: int | None, thinning: int, block_steps: int) -> tuple[int | None, int, int]:
     """Of the phase, None where it is open-ended, of a block, and those that it has room for."""
     room = max(1, block_steps // thinning)
@@ -427,37 +265,3 @@ def _draws(num_steps: int | None, thinning: int, block_steps: int) -> tuple[int 
     num_draws = -(-num_steps // thinning)
     room = min(room, num_draws)
     return num_draws, -(-num_draws // -(-num_draws // room)), room
-
-
-def _stored(block: Block, keep_draws: bool) -> tuple[Any, dict[str, Any]]:
-    """What is kept of a block: arrays, or their shapes where it holds shapes."""
-    if keep_draws:
-        return block.draws, block.info
-    chains, _, weights = block.draws.shape
-    return np.zeros((chains, 0, weights), block.draws.dtype), block.info
-
-
-def _collect(
-    saved: _Saved,
-    blocks: list[tuple[np.ndarray, dict[str, np.ndarray]]],
-    num_draws: int | None,
-    thinning: int,
-    costs: tuple[int, int, float],
-) -> PhaseResult:
-    """Blocks joined along the draws; surplus draws of the last block dropped."""
-    draws = np.concatenate([draws for draws, _ in blocks], axis=1)[:, :num_draws]
-    info = {
-        name: np.concatenate([block[name] for _, block in blocks], axis=1)[:, :num_draws]
-        for name in blocks[0][1]
-    }
-    done = next(iter(info.values())).shape[1]
-    return PhaseResult(
-        saved.states,
-        draws,
-        info,
-        saved.memory,
-        done * thinning,
-        *costs,
-        float(saved.seconds),
-        float(saved.compile_seconds),
-    )

@@ -341,18 +341,18 @@ def test_a_label_only_in_the_test_is_refused(run, tmp_path: Path) -> None:
 def test_an_interrupted_run_keeps_its_draws_and_can_go_on(
     run, fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from credence.run import _Phase
+    from credence.phases import Phase
 
     words = ("fit", fitted / "houses.csv", "--target", "price", *QUICK, "--json")
     _, whole, _ = run(*words, "--out", tmp_path / "whole")
-    save = _Phase.save
+    save = Phase.save
 
-    def interrupt(phase: _Phase) -> None:
+    def interrupt(phase: Phase) -> None:
         save(phase)
         if phase.folder is not None and phase.folder.name.endswith("-sample"):
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(_Phase, "save", interrupt)
+    monkeypatch.setattr(Phase, "save", interrupt)
     _, out, err = run(*words, "--out", tmp_path / "part")
     part = json.loads(out)
     assert (part["stopped"], part["num_draws"] < 60) == ("interrupt", True)

@@ -27,9 +27,10 @@ from credence.clock import CompileClock
 from credence.errors import Interrupted, StorageError
 from credence.kernels.base import Kernel, Recipe
 from credence.minibatches import epochs, permutation
+from credence.phases import Adapter, PhaseResult, fixed
 from credence.posterior import Data
 from credence.progress import Line, NoProgress
-from credence.run import FEWEST_DRAWS, Adapter, Driver, PhaseResult, fixed
+from credence.run import FEWEST_DRAWS, Driver
 
 NUM_CHAINS, NUM_WEIGHTS, NUM_POINTS = 4, 3, 10
 
@@ -377,9 +378,9 @@ def batches(
 ) -> dict[str, jax.Array]:
     """x, y and weight, each (epoch, batch, row) or with more axes behind."""
     num_batches = -(-NUM_POINTS // batch_size)
-    found = epochs(key, data, batch_size, num_epochs * num_batches)
-    assert found[:2] == (num_epochs, num_batches)
-    epoch = lambda number: jax.vmap(found[2](number))(jnp.arange(num_batches))  # noqa: E731
+    found, shuffled = epochs(key, data, batch_size, num_epochs * num_batches)
+    assert found == num_batches
+    epoch = lambda number: jax.vmap(shuffled(number))(jnp.arange(num_batches))  # noqa: E731
     return jax.lax.map(epoch, jnp.arange(num_epochs))._asdict()
 
 
@@ -435,8 +436,8 @@ def test_batches_estimate_sums_without_bias():
 
 @pytest.mark.parametrize("batch_size", [None, NUM_POINTS, 100])
 def test_a_batch_of_everything_is_the_data_themselves(batch_size):
-    num_epochs, num_batches, shuffled = epochs(jax.random.key(0), DATA, batch_size, 7)
-    assert (num_epochs, num_batches) == (1, 7)
+    num_batches, shuffled = epochs(jax.random.key(0), DATA, batch_size, 7)
+    assert num_batches == 7
     assert shuffled(0)(3) is DATA
 
 

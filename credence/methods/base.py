@@ -27,6 +27,7 @@ from credence.errors import InputError, check_numbers
 from credence.models.linearized import linearized
 from credence.models.spec import to_spec
 from credence.models.stored import StoredRows
+from credence.phases import PhaseResult
 from credence.posterior import (
     BayesianModel,
     Data,
@@ -37,7 +38,7 @@ from credence.posterior import (
     rows_at,
 )
 from credence.progress import Monitor, NoProgress, Progress
-from credence.run import Driver, PhaseResult
+from credence.run import Driver
 
 
 class Drawn(NamedTuple):

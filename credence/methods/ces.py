@@ -43,8 +43,9 @@ from credence.methods.surrogate_chains import (
 )
 from credence.methods.true_likelihood import Target, check_points, checked, points_at, reweighed
 from credence.models.priors import require_positive
+from credence.phases import PhaseResult
 from credence.posterior import Posterior
-from credence.run import Driver, PhaseResult
+from credence.run import Driver
 
 CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
 """Samplers that calibrate."""

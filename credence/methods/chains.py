@@ -11,8 +11,9 @@ from credence.methods.base import Method
 from credence.methods.deep_ensemble import Training, train
 from credence.models.priors import require_positive
 from credence.models.stored import StoredRows
+from credence.phases import Adapter, PhaseResult
 from credence.posterior import Data, Posterior
-from credence.run import Adapter, Driver, PhaseResult
+from credence.run import Driver
 
 
 def shares_passes(posterior: Posterior) -> bool:

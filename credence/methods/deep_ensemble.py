@@ -22,8 +22,9 @@ from credence.methods.base import Drawn, Method
 from credence.methods.schedules import rows_per_step
 from credence.models.priors import require_positive
 from credence.models.stored import StoredRows
+from credence.phases import Adapter
 from credence.posterior import BayesianModel, Data, Posterior, some_rows
-from credence.run import Adapter, Driver
+from credence.run import Driver
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,9 @@ from credence.kernels.blackjax_kernels import hmc, nuts
 from credence.methods.base import Drawn
 from credence.methods.chains import Chains, shares_passes
 from credence.methods.tuning import first_window_adaptation, tuned
+from credence.phases import fixed
 from credence.posterior import Posterior
-from credence.run import Driver, fixed
+from credence.run import Driver
 
 
 @dataclass(frozen=True, kw_only=True)

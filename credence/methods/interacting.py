@@ -30,8 +30,9 @@ from credence.methods.linear_kernels import LINEAR_KERNELS, tuning
 from credence.methods.partner_warnings import warn_of_partners
 from credence.methods.reference import prior_reference
 from credence.models.priors import require_positive
+from credence.phases import Adapter, PhaseResult, fixed
 from credence.posterior import Data, Posterior
-from credence.run import Adapter, Driver, PhaseResult, fixed
+from credence.run import Driver
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from credence.blocks import Block
 from credence.kernels.base import Settings
 from credence.methods.tuning import Memory as Window
 from credence.methods.tuning import metric_ends, tuned
-from credence.run import Adapter
+from credence.phases import Adapter
 
 PROBABILITIES = (0.01, 0.5)
 """Range of a jump probability that is tuned."""

@@ -13,8 +13,8 @@ from credence.kernels.pcn import pcn
 from credence.methods.langevin import one_leapfrog
 from credence.methods.reference import prior_reference
 from credence.methods.tuning import first_window_adaptation, window_adaptation
+from credence.phases import Adapter
 from credence.posterior import Data, LogDensity, Posterior
-from credence.run import Adapter
 
 
 class LinearKernel(NamedTuple):

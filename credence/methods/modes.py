@@ -19,8 +19,9 @@ from credence.blocks import Block
 from credence.kernels.base import Recipe
 from credence.kernels.lbfgs import lbfgs
 from credence.methods.curvature import Spectrum, prior_stds
+from credence.phases import Adapter
 from credence.posterior import Data, Position, Posterior
-from credence.run import Adapter, Driver
+from credence.run import Driver
 
 MOST_DECREMENT = 0.05
 """Newton decrement, in nats, up to which a point counts as a mode. It is the Kullback-Leibler

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from credence.blocks import Block
 from credence.kernels.base import Settings
 from credence.kernels.transdimensional import base_and_size
-from credence.run import Adapter
+from credence.phases import Adapter
 
 SHARED = 0.2
 """Of the probability, equally among all kinds: what is refused now may be accepted elsewhere."""

@@ -18,8 +18,9 @@ from credence.methods.base import Drawn
 from credence.methods.partner_warnings import warn_of_partners
 from credence.methods.stochastic_gradient import SGLD
 from credence.models.priors import require_positive
+from credence.phases import PhaseResult, fixed
 from credence.posterior import Posterior, minibatch
-from credence.run import Driver, PhaseResult, fixed
+from credence.run import Driver
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from credence.diagnostics.convergence import rhat
 from credence.diagnostics.importance import pareto_smoothed
-from credence.run import PhaseResult
+from credence.phases import PhaseResult
 
 LEAST_ESS = 2.0
 """Effective auxiliary particles below which one has nearly all the weight."""

@@ -16,8 +16,9 @@ from credence.methods.base import Drawn
 from credence.methods.chains import Chains
 from credence.methods.reference import prior_reference
 from credence.methods.tuning import metric_ends, move_step_size
+from credence.phases import Adapter, fixed
 from credence.posterior import Posterior
-from credence.run import Adapter, Driver, fixed
+from credence.run import Driver
 
 
 @dataclass(frozen=True, kw_only=True)

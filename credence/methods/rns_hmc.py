@@ -28,8 +28,9 @@ from credence.methods.random_network import (
 )
 from credence.methods.tuning import first_window_adaptation, move_step_size, tuned
 from credence.models.priors import require_positive
+from credence.phases import Adapter, PhaseResult
 from credence.posterior import Data, Posterior
-from credence.run import Adapter, Driver, PhaseResult
+from credence.run import Driver
 
 MIN_CALIBRATION = 20
 """Steps of HMC that leave enough points to fit and to hold out."""

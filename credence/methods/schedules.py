@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from credence.run import Adapter
+from credence.phases import Adapter
 
 
 def rows_per_step(batch_size: int | None, num_points: int) -> int:

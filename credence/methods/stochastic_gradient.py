@@ -25,8 +25,9 @@ from credence.methods.chains import Chains
 from credence.methods.preconditioning import gradient_metric, tuned
 from credence.methods.schedules import rows_per_step
 from credence.models.priors import HierarchicalGamma, require_positive
+from credence.phases import Adapter, PhaseResult, fixed
 from credence.posterior import Posterior
-from credence.run import Adapter, Driver, PhaseResult, fixed
+from credence.run import Driver
 
 
 @dataclass(frozen=True, kw_only=True)

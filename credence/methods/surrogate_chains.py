@@ -17,8 +17,8 @@ from credence.methods import pcn as pcn_tuning
 from credence.methods import tuning
 from credence.methods.emulators import Points
 from credence.methods.reference import prior_reference
+from credence.phases import Adapter, fixed
 from credence.posterior import Posterior
-from credence.run import Adapter, fixed
 
 SECOND_STAGE = 0.6
 """Acceptance rate of the target that the number of the surrogate's steps is tuned to."""

@@ -25,8 +25,9 @@ from credence.kernels.optimizer import sgd
 from credence.methods.base import Drawn, Method
 from credence.methods.deep_ensemble import Training, train
 from credence.models.priors import require_positive
+from credence.phases import fixed
 from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_likelihood
-from credence.run import Driver, fixed
+from credence.run import Driver
 
 ROUND = 5
 """Epochs between checkpoints."""

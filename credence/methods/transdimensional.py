@@ -44,9 +44,10 @@ from credence.models.units import (
 )
 from credence.models.variable_depth import widened
 from credence.models.width_priors import DepthPrior, WidthPrior
+from credence.phases import fixed
 from credence.posterior import Data, Posterior
 from credence.progress import Progress
-from credence.run import Driver, fixed
+from credence.run import Driver
 
 WITHIN: dict[str, Callable[..., Any]] = {"nuts": nuts, "hmc": hmc}
 """Kernels at fixed widths."""

@@ -15,8 +15,9 @@ from credence.kernels.base import Recipe
 from credence.kernels.evaluation import value
 from credence.methods.base import Drawn
 from credence.methods.emulators import Emulated, Points, emulate
+from credence.phases import fixed
 from credence.posterior import BayesianModel, Data, Posterior, flat_log_prior
-from credence.run import Driver, fixed
+from credence.run import Driver
 
 CHECKED = 50
 """Draws per chain whose true likelihood says how far an uncorrected emulator is off."""

@@ -33,8 +33,8 @@ from credence.methods.partner_warnings import (
 )
 from credence.methods.tuning import window_adaptation
 from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
+from credence.phases import PhaseResult
 from credence.posterior import Posterior
-from credence.run import PhaseResult
 
 from .test_hamiltonian import moment_z, weights
 

@@ -22,8 +22,9 @@ from credence.kernels.optimizer import sgd
 from credence.methods.deep_ensemble import Training
 from credence.methods.swag import SWAG, draw, matched_learning_rate, spaced_rows, summarise
 from credence.models import MLP, Gaussian, Normal
+from credence.phases import fixed
 from credence.posterior import Posterior
-from credence.run import Driver, fixed
+from credence.run import Driver
 
 LEARNING_RATE, MOMENTUM, BATCH = 0.1, 0.5, 2
 PROBLEM = linear_regression(num_points=6, num_features=1)

@@ -16,7 +16,8 @@ from credence.methods.tuning import (
     tuned,
     window_adaptation,
 )
-from credence.run import Driver, PhaseResult, fixed
+from credence.phases import PhaseResult, fixed
+from credence.run import Driver
 
 NUM_CHAINS, NUM_ROUNDS, ROUND = 8, 20, 25
 STDS = np.geomspace(0.05, 20.0, 6)

@@ -21,8 +21,9 @@ from credence.kernels.base import Recipe
 from credence.kernels.blackjax_kernels import nuts
 from credence.models import Gaussian, HierarchicalGamma, Network, Normal
 from credence.models.adapters import Equinox, FlaxLinen, FlaxNNX
+from credence.phases import fixed
 from credence.posterior import Posterior
-from credence.run import Driver, fixed
+from credence.run import Driver
 
 LINEAR_X = np.random.default_rng(0).normal(size=(6, 3))
 IMAGES = np.random.default_rng(0).normal(size=(4, 8, 8, 1))

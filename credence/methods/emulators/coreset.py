@@ -22,6 +22,7 @@ from credence.methods.fitting import Equations, num_held_out
 from credence.models.likelihoods import LocationScale
 from credence.models.priors import require_positive
 from credence.models.stored import StoredRows
+from credence.phases import Adapter
 from credence.posterior import (
     BayesianModel,
     Data,
@@ -30,7 +31,7 @@ from credence.posterior import (
     flat_log_prior,
     some_rows,
 )
-from credence.run import Adapter, Driver
+from credence.run import Driver
 
 PENALTIES = 10.0 ** np.arange(-6.0, 0.0)
 """Ridge penalties tried, in units of the Gram matrix's mean diagonal."""

@@ -21,8 +21,9 @@ from credence.kernels.evaluation import evaluation
 from credence.methods.emulators.base import Emulated, Emulator, Points
 from credence.methods.reference import network_stds
 from credence.models.priors import GaussianPrior, require_positive
+from credence.phases import fixed
 from credence.posterior import Data, Position, Posterior, flat_log_likelihood
-from credence.run import Driver, fixed
+from credence.run import Driver
 
 SUBSPACES = ("active", "pca")
 MOST_COMPONENTS = 10

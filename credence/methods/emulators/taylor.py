@@ -16,6 +16,7 @@ from credence.kernels.hessian import hessian_columns
 from credence.methods.emulators.base import Emulated, Emulator, Points
 from credence.models.priors import require_positive
 from credence.models.stored import StoredRows
+from credence.phases import fixed
 from credence.posterior import (
     BayesianModel,
     Data,
@@ -24,7 +25,7 @@ from credence.posterior import (
     flat_log_likelihood,
     minibatch,
 )
-from credence.run import Driver, fixed
+from credence.run import Driver
 
 MOST_QUADRATIC = 5000
 """Weights up to which a Hessian is computed: its columns cost two gradients each."""
