@@ -56,8 +56,10 @@ def divided(function: Callable[[Array], Array], items: Array) -> Array:
     devices = chain_devices(len(items))
     if devices == 1:
         return function(items)
-    part = dict(mesh=_mesh(devices), in_specs=_CHAIN, out_specs=_CHAIN, check_vma=False)
-    return jax.shard_map(function, **part)(items)
+    part = jax.shard_map(
+        function, mesh=_mesh(devices), in_specs=_CHAIN, out_specs=_CHAIN, check_vma=False
+    )
+    return part(items)
 
 
 def _mesh(devices: int) -> Mesh:
