@@ -32,7 +32,8 @@ functionals the worst is often near 3; the pass mark is 4.5. The effective sampl
 bulk ESS, the smallest over coordinates and their sum of squares, from {long} long chains; for
 `pcn`, which needs no gradient, per 1000 densities. The settings are plain ones without
 preconditioning, the same rule for all targets, so these numbers compare dimensions and shapes,
-not tuned methods. Chains: {chains}, from 100 weights on {few}.
+not tuned methods. `interacting` is the first of two particles that jump to fresh partners by
+accept-reject, with MALA between jumps. Chains: {chains}, from 100 weights on {few}.
 
 Targets: N(0, I) and a correlated Gaussian in 2, 20 and 200 dimensions (widths over a range of
 about 10); a banana; two modes of unequal weight; Bayesian linear regression in closed form;

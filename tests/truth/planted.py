@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from kernels.laws import Chain, scores_after
 from kernels.targets import gaussian_log_density, standard
 
+from credence.kernels.auxiliary import MIXTURE
 from credence.kernels.base import Kernel, either
 from credence.kernels.gibbs import gibbs_precisions
 from credence.kernels.mala import MALAState, mala
@@ -118,6 +119,14 @@ def pcn_with_reference_twice(log_density: LogDensity, **settings: Any) -> Kernel
     return pcn(with_reference, **settings)
 
 
+def uncorrected_partners(row: Row) -> Planted:
+    """Jumps to partners by the target's density alone, as if partners were uniform."""
+    only_target = MIXTURE._replace(log_potential=lambda log_target, *_: log_target)
+    error = "auxiliary density left out of the potentials"
+    build = partial(row.build, auxiliary=only_target)
+    return planted_in_row(row, of_gaussian(standard(20)), error, build=build)
+
+
 class WrongGamma(HierarchicalGamma):
     """Its conditional law has n in place of n / 2 in the shape."""
 
@@ -185,6 +194,7 @@ def planted_jobs(rows: list[Row], laws: list[Callable[..., Chain]]) -> list[Call
     special = {
         "mala": [wrong_proposal_variance],
         "pcn": [reference_twice],
+        "interacting": [uncorrected_partners],
         "gibbs_precisions": [wrong_shape],
         "nuts": [missing_jacobian],
     }

@@ -9,12 +9,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credence.kernels.auxiliary import MIXTURE, gaussian
 from credence.kernels.base import Kernel
 from credence.kernels.blackjax_kernels import hmc, nuts
 from credence.kernels.gibbs import gibbs_precisions, with_gibbs
+from credence.kernels.interacting import interacting
 from credence.kernels.mala import mala
 from credence.kernels.microcanonical import adjusted_mclmc, mclmc
 from credence.kernels.pcn import pcn
@@ -97,6 +100,41 @@ def surrogate_settings(target: Target) -> dict[str, Any]:
     }
 
 
+class Cloud(NamedTuple):
+    """Two particles, and where the first is."""
+
+    position: Any
+    states: Any
+
+
+def first_of_two(log_density: Any, **settings: Any) -> Kernel:
+    """The first of two interacting particles: both start where it does, and with fresh partners and
+    accept-reject jumps it has the law of the target whatever the other one does."""
+    kernel = interacting(log_density, axes=("particle",), **settings)
+
+    def init(position: Any, data: Any) -> Cloud:
+        both = jnp.stack([position, position])
+        return Cloud(position, jax.vmap(kernel.init, (0, None))(both, data))
+
+    def step(key: Any, cloud: Cloud, data: Any) -> tuple[Cloud, Any]:
+        both = jax.vmap(kernel.step, (0, 0, None), axis_name="particle")
+        states, info = both(jax.random.split(key), cloud.states, data)
+        return Cloud(states.position[0], states), jax.tree.map(lambda leaf: leaf[0], info)
+
+    return Kernel(init, step)
+
+
+def cloud_settings(target: Target) -> dict[str, Any]:
+    """Of MALA with jumps to draws of a Gaussian a little off, and wider."""
+    std = np.linalg.norm(target.scale.cholesky, axis=1)
+    return {
+        "arrays": gaussian(target.scale.mean + 0.1 * std, 1.2 * std),
+        "settings": mala_settings(target),
+        "auxiliary_settings": {},
+        "jump_probability": 0.3,
+    }
+
+
 def gaussian_gradient(position: Any, surrogate: Any) -> Any:
     """Of a Gaussian's log density, from its mean and precisions."""
     mean, precision = surrogate
@@ -157,6 +195,13 @@ EXACT = [
         partial(surrogate_hmc, gradient=gaussian_gradient, num_integration_steps=3),
         surrogate_settings,
         steps(30, power=1.0, each=1.0),
+        5000,
+    ),
+    Row(
+        "interacting",
+        partial(first_of_two, auxiliary=MIXTURE, kernel=mala, auxiliary_kernel=None, jump="ar"),
+        cloud_settings,
+        steps(20, power=1 / 3, each=1.0),
         5000,
     ),
     Row(
