@@ -150,10 +150,14 @@ class Phase:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has all its draws."""
-        if self.num_draws is not None and int(self.saved.num_draws) >= self.num_draws:
-            return True
-        return self.adapter.finished(self.saved.memory)
+        """Whether it has all its draws, or its adapter has finished."""
+        has_all = self.num_draws is not None and self.num_left == 0
+        return has_all or self.adapter.finished(self.saved.memory)
+
+    @property
+    def num_left(self) -> int:
+        """Draws still to make."""
+        return (self.num_draws or 0) - int(self.saved.num_draws)
 
     @contextmanager
     def _timed(self, num_draws: int) -> Iterator[None]:
@@ -175,8 +179,8 @@ class Phase:
             save_tree(self.folder / "state.npz", self.saved)
 
     def result(self, thinning: int, **costs: Any) -> PhaseResult:
-        """Blocks joined along the draws; surplus draws of the last one dropped."""
-        join = lambda *arrays: np.concatenate(arrays, axis=1)[:, : self.num_draws]  # noqa: E731
+        """Blocks joined along the draws."""
+        join = lambda *arrays: np.concatenate(arrays, axis=1)  # noqa: E731
         draws, info = jax.tree.map(join, *self.blocks)
         return PhaseResult(
             states=self.saved.states,

@@ -133,6 +133,8 @@ class Driver(AbstractContextManager["Driver"]):
             StorageError: where a checkpoint cannot be written or read.
         """
         name, budget_share = self._part.prefix + name, self._part.budget_share * budget_share
+        if self.interrupted:
+            raise self._interruption(name)
         num_draws, block_draws, room = _draws(num_steps, thinning, block_steps)
         devices = chain_devices(len(positions))
         settings = adapter.settings(adapter.memory)
@@ -162,10 +164,7 @@ class Driver(AbstractContextManager["Driver"]):
         self._earlier_seconds += phase.saved.seconds + phase.saved.compile_seconds
         self._run(name, phase, budget_share)
         if self.interrupted and not phase.saved.done and not (may_stop_early and phase.blocks):
-            raise Interrupted(
-                f"Stopped in phase '{name}', before there was a result to return"
-                + ("." if self.folder is None else ": resume to go on where it stopped.")
-            )
+            raise self._interruption(name)
         if not phase.is_whole:
             self.stopped = "interrupt" if self.interrupted else "time"
         self.results[name] = phase.result(
@@ -186,7 +185,7 @@ class Driver(AbstractContextManager["Driver"]):
             fewest = min(FEWEST_DRAWS, phase.block_draws)
             fitting = self._num_fitting(phase, budget_share) or fewest
             while fitting and not (phase.saved.done or self.interrupted):
-                num_draws = fitting if phase.num_draws else phase.block_draws
+                num_draws = min(fitting, phase.num_left) if phase.num_draws else phase.block_draws
                 phase.advance(num_draws)
                 fitting = self._num_fitting(phase, budget_share)
                 if phase.num_draws and not fitting:
@@ -205,6 +204,13 @@ class Driver(AbstractContextManager["Driver"]):
         left = budget_share * self.max_seconds - elapsed
         fitting = int(np.clip(left / max(phase.draw_seconds, 1e-9), 0, phase.block_draws))
         return fitting if fitting >= min(FEWEST_DRAWS, phase.block_draws) else 0
+
+    def _interruption(self, name: str) -> Interrupted:
+        """Ctrl-C before a phase has anything to return."""
+        return Interrupted(
+            f"Stopped in phase '{name}', before there was a result to return"
+            + ("." if self.folder is None else ": resume to go on where it stopped.")
+        )
 
     def __enter__(self) -> "Driver":
         if self.folder is not None:

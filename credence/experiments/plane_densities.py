@@ -25,7 +25,7 @@ from credence.blocks import divided
 from credence.posterior import Data
 
 RATES = (1.0, 2.0)
-"""Of the kernel: the sum of exp(-rate d^2)."""
+"""Of the kernel: the sum of exp(-rate d^2). The second is twice the first: see `_kernel`."""
 CENTRES = 25
 """Rows of a mixture's data; those that are no centres have weight zero."""
 BLOCKS = 8
@@ -184,8 +184,8 @@ def mmd2_path(draws: Float[Array, "particle draw 2"], *, density: Density) -> Fl
 
 
 def _kernel(squares: Array) -> Array:
-    first = jnp.exp(-squares)
-    return first + first**2  # RATES
+    first = jnp.exp(-RATES[0] * squares)
+    return first + first**2
 
 
 def mean_of_pairs(x: Points, kernel: Callable[[Array], Array]) -> Float[Array, ""]:

@@ -80,7 +80,9 @@ def everyone(tree: Any, axes: tuple[str, ...]) -> Any:
     return jax.vmap(unravel)(rows)
 
 
-def level(uniform: Float[Array, "2"], selection: str, axes: tuple[str, ...]) -> Float[Array, ""]:
+def level_in_cloud(
+    uniform: Float[Array, "2"], selection: str, axes: tuple[str, ...]
+) -> Float[Array, ""]:
     """Where in [0, 1) a particle looks: uniform for each, in strata of their own for all."""
     within, lot = uniform
     if selection == "multinomial":

@@ -24,7 +24,7 @@ from credence.kernels.cloud_jumps import (
     check_jumps,
     check_past,
     everyone,
-    level,
+    level_in_cloud,
 )
 from credence.kernels.resampling import effective_sample_size
 from credence.posterior import Data, LogDensity, Position
@@ -121,7 +121,8 @@ def interacting(
             all).
         synchronous: True throws one coin per step for all particles, so that steps without a jump
             compute no potential. Each particle has the same law as with a coin of its own: given
-            the partners it moves by the same mixture, and the coin depends on no state. Particles
+            the partners it moves by the same mixture, and the coin depends on no state (partners
+            that jump themselves, of a ladder, have another joint law). Particles
             then jump together, so that means over the cloud vary a little more. It needs
             num_past = 1: between jumps there is nothing to remember.
         axes: names of the mapped axes along which the particles lie, outermost first.
@@ -151,7 +152,9 @@ def interacting(
             past = system.remembered(state, partner.position, data)
             cloud = everyone(past, axes)
             if jump == "bg":
-                there = boltzmann_gibbs(level(uniform[1:3], selection, axes), cloud, origin)
+                there = boltzmann_gibbs(
+                    level_in_cloud(uniform[1:3], selection, axes), cloud, origin
+                )
             else:
                 num_filled = jnp.minimum(state.num_steps + 1, num_past)
                 log_potential = system.log_potential(origin, data)

@@ -250,7 +250,9 @@ def _first_output(
 def measured_cost(
     driver: Driver, posterior: Posterior, seconds: float, compile_seconds: float
 ) -> Cost:
-    """All work the driver's phases did, in evaluations of single data points, and where time went.
+    """All work the kernels' steps did, in evaluations of single data points, and where time went.
+
+    What adapters take between blocks (a first step size, trials of one) is in the seconds only.
 
     Nominal FLOPs: 2 per weight and point forward, 6 for a value with its gradient; as often as a
     weight is used, where the network says that it is used more than once. Seconds of all

@@ -92,7 +92,7 @@ class DeepEnsemble(Method):
         require_positive(num_members=self.num_members)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
-        best = train(key, posterior, driver, self.num_members, self.training)
+        best = train(key, posterior, driver, self.num_members, self.training, may_stop_early=True)
         return Drawn(best.positions[None], {"validation_loss": np.asarray(best.loss)[None]})
 
 
@@ -122,8 +122,13 @@ def train(
     training: Training,
     *,
     budget_share: float = 1.0,
+    may_stop_early: bool = False,
 ) -> Best:
-    """Train members as the driver's phase "train"; each ends at its best validation loss."""
+    """Train members as the driver's phase "train"; each ends at its best validation loss.
+
+    Args:
+        budget_share, may_stop_early: of the phase.
+    """
     key_init, key_split, key_phase = jax.random.split(key, 3)
     num_validation = num_held_out(posterior, training)
     fitting, validation = split(key_split, posterior.data, num_validation)
@@ -162,7 +167,7 @@ def train(
         batch_size=batch_size,
         keep_draws=False,
         budget_share=budget_share,
-        may_stop_early=True,
+        may_stop_early=may_stop_early,
     )
     return result.memory
 

@@ -1,5 +1,6 @@
 """Interacting particles: nonlinear MCMC with Boltzmann-Gibbs and accept-reject jumps."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +26,7 @@ from credence.methods.auxiliaries import (
 )
 from credence.methods.base import Drawn, Method
 from credence.methods.deep_ensemble import Training, train
-from credence.methods.jump_tuning import PROBABILITIES, JumpTuning
+from credence.methods.jump_tuning import PROBABILITIES, JumpTuning, UntunedJumpsWarning
 from credence.methods.linear_kernels import LINEAR_KERNELS, tuning
 from credence.methods.partner_warnings import warn_of_partners
 from credence.methods.reference import prior_reference
@@ -64,7 +65,7 @@ class Interacting(Method):
         widening: of the standard deviations of "laplace" and "ensemble": above 1 for tails heavier
             than the posterior's; None is 1.2.
         auxiliary_kernel: "fresh", independent draws, where the auxiliary density has a sampler (all
-            but "tempered"); or as `kernel`. None takes the first that is possible.
+            but "tempered" and "ladder"); or as `kernel`. None takes the first that is possible.
         num_particles: at least 2.
         num_draws: per particle, after warm-up.
         num_warmup: steps to tune the step sizes of both kernels, without jumps for three quarters.
@@ -195,7 +196,8 @@ class Interacting(Method):
             self.training,
             budget_share=0.25,
         ).positions
-        chosen = self._chosen(keys["auxiliary"], posterior, driver, members)
+        with driver.part("auxiliary", budget_share=0.35):
+            chosen = self._chosen(keys["auxiliary"], posterior, driver, members)
         system = _System(self, posterior, chosen)
         data = posterior.anchored(members[0])
         tuning = system.tuning(keys["step"], members, data)
@@ -211,6 +213,14 @@ class Interacting(Method):
         warmup = self._phase(
             "warmup", keys["warmup"], driver, system.recipe, members, data, adapter, states
         )
+        if self.target_jump_rate is not None and warmup.memory.rounds_with_jumps == 0:
+            warnings.warn(
+                f"Time ended the warm-up before it had jumps: jump_probability stays "
+                f"{self.jump_probability}, whatever target_jump_rate={self.target_jump_rate} asks "
+                "for. Give more seconds, or fewer steps of warm-up.",
+                UntunedJumpsWarning,
+                stacklevel=2,
+            )
         frozen = fixed(**tuning.tuned(warmup.memory))
         sample = self._phase(
             "sample", keys["sample"], driver, system.recipe, members, data, frozen, warmup.states
@@ -219,6 +229,7 @@ class Interacting(Method):
             sample,
             auxiliary=self.auxiliary,
             compares=self.jump == "ar",
+            may_choose=True,
             is_fresh=self._mover == "fresh",
             synchronous=self.synchronous,
         )
@@ -337,24 +348,18 @@ class _System(NamedTuple):
         """Of both kernels and of the probability of a jump."""
         method = self.method
         key_particles, key_partners = jax.random.split(key)
-        particles, partners = (
-            tuning(
-                name,
-                each,
-                members,
-                data,
-                log_density=self.posterior.log_density,
-                num_rounds=method._num_rounds(),
-                target_acceptance_rate=method.target_acceptance_rate,
-            )
-            for each, name in (
-                (key_particles, method.kernel),
-                (key_partners, method.kernel if method._mover == "fresh" else method._mover),
-            )
+        linear = partial(
+            tuning,
+            members=members,
+            data=data,
+            log_density=self.posterior.log_density,
+            num_rounds=method._num_rounds(),
+            target_acceptance_rate=method.target_acceptance_rate,
         )
+        is_fresh = method._mover == "fresh"
         return JumpTuning(
-            particles,
-            partners,
+            linear(method.kernel, key_particles),
+            fixed() if is_fresh else linear(method._mover, key_partners),
             self.settings,
             num_rounds=method._num_rounds(),
             jump_probability=method.jump_probability,

@@ -16,13 +16,17 @@ PROBABILITIES = (0.01, 0.5)
 """Range of a jump probability that is tuned."""
 
 
+class UntunedJumpsWarning(UserWarning):
+    """The probability of a jump is as given, not as its target asks for."""
+
+
 class Memory(NamedTuple):
     """What the warm-up remembers between rounds (numpy, fixed shapes)."""
 
     particles: Window
     """Step size and metric of K."""
-    partners: Window
-    """Of Q; the metric is that of the particles."""
+    partners: Window | tuple[()]
+    """Of Q; the metric is that of the particles. Fresh partners have none."""
     jump_acceptance: np.ndarray
     """Sum over the rounds with jumps."""
     rounds_with_jumps: np.ndarray
@@ -59,8 +63,8 @@ class JumpTuning:
 
     def tuned(self, memory: Memory) -> Settings:
         """What the warm-up found."""
-        found = tuned(memory.particles), tuned(memory.partners)
-        return self.settings(*found, self._probability(memory))
+        partners = tuned(memory.partners) if memory.partners else {}
+        return self.settings(tuned(memory.particles), partners, self._probability(memory))
 
     def _settings(self, memory: Memory) -> Settings:
         return self.settings(

@@ -37,11 +37,11 @@ def _trajectory(found: Settings, posterior: Posterior, trajectory_length: float)
 
 def _from_prior(found: Settings, posterior: Posterior, trajectory_length: float) -> Settings:
     mean, std = prior_reference(posterior)
-    step_size = np.minimum(found["step_size"], 0.99).astype(found["step_size"].dtype)
+    step_size = np.minimum(found["step_size"], LARGEST_PCN_STEP).astype(found["step_size"].dtype)
     return {"step_size": step_size, "reference_mean": mean, "reference_std": std}
 
 
-FIRST_PCN_STEP = 0.3
+FIRST_PCN_STEP, LARGEST_PCN_STEP = 0.3, 0.99
 """Of the warm-up."""
 LINEAR_KERNELS = {
     "hmc": LinearKernel(leapfrogs, _trajectory, 0.8),
@@ -73,6 +73,8 @@ def tuning(
             num_rounds=num_rounds,
             target_acceptance_rate=target,
             add_draws=lambda memory, draws: memory,  # it has no metric
+            order=1.0,
+            largest=LARGEST_PCN_STEP,
         )
     return first_window_adaptation(
         key,

@@ -32,9 +32,11 @@ class NonlinearSGLD(SGLD):
     chains of the ensemble; they share partners and are not independent.
 
     Nothing here is exact. Both kernels are biased by their step size, as `SGLD` is. Jumps are
-    biased too, by the noise of the potentials: the minibatch that all particles of a step share
-    estimates log G without bias, but the exponential of what networks differ by in its noise has a
-    mean above 1: Boltzmann-Gibbs jumps prefer networks whose loss changes most from batch to batch.
+    biased too, by the noise of the potentials of the minibatch that all particles of a step share:
+    the exponential of what networks differ by in its noise has a mean above 1, so that
+    Boltzmann-Gibbs jumps prefer networks whose loss changes most from batch to batch; and partners
+    have just moved along this minibatch's gradient, so that their log G is a little too high, and
+    accept-reject jumps are accepted a little too often.
     `potential_rows` takes the same rows in every step instead. There is no such noise then, but
     jumps leave posterior^(1/T) (posterior of these rows, scaled to all)^(1 - 1/T) as it is, and
     with all rows they are right.

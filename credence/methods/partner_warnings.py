@@ -39,6 +39,7 @@ def warn_of_partners(
     *,
     auxiliary: str,
     compares: bool,
+    may_choose: bool = False,
     is_fresh: bool = False,
     synchronous: bool = False,
 ) -> None:
@@ -48,19 +49,33 @@ def warn_of_partners(
         sample: phase of the kernel `interacting`.
         auxiliary: name of the auxiliary density.
         compares: accept-reject jumps, which may be refused.
+        may_choose: whether the method has other auxiliary densities to advise.
         is_fresh: partners are drawn afresh, so that they have always met.
         synchronous: particles jump in the same steps, between which potentials are not renewed.
     """
-    warn_where_degenerate(sample, auxiliary=auxiliary, compares=compares)
+    advice = _OTHERS if may_choose else _NO_OTHERS
+    warn_where_degenerate(sample, auxiliary=auxiliary, compares=compares, advice=advice[0])
     if not is_fresh:
         log_potential = np.asarray(sample.info["log_potential"])
         if synchronous:
             is_new = np.any(log_potential[:, 1:] != log_potential[:, :-1], axis=0)
             log_potential = log_potential[:, 1:][:, is_new]
-        warn_where_stuck(log_potential, auxiliary=auxiliary)
+        warn_where_stuck(log_potential, auxiliary=auxiliary, advice=advice[1])
 
 
-def warn_where_degenerate(sample: PhaseResult, *, auxiliary: str, compares: bool) -> None:
+_OTHERS = (
+    "Use one nearer to the posterior with heavier tails: 'tempered' with a temperature nearer to "
+    "1, or a larger widening.",
+    "Draw more, or use an auxiliary density that is drawn from afresh: 'prior', 'laplace' or "
+    "'ensemble'.",
+)
+_NO_OTHERS = ("Use a temperature nearer to 1.", "Draw more, or compare runs with other keys.")
+"""What to do where the auxiliary density is degenerate, and where partners are stuck."""
+
+
+def warn_where_degenerate(
+    sample: PhaseResult, *, auxiliary: str, compares: bool, advice: str = _OTHERS[0]
+) -> None:
     """Say so where few auxiliary particles have nearly all the weight."""
     num = np.size(sample.states.past.log_potential)
     ess = float(np.mean(sample.info["potential_ess"]))
@@ -78,14 +93,15 @@ def warn_where_degenerate(sample: PhaseResult, *, auxiliary: str, compares: bool
     refused = f"; {accepted / tried:.1%} of jumps were accepted" if is_told else ""
     warnings.warn(
         f"The potentials of the auxiliary density '{auxiliary}' are worth {ess:.1f} of "
-        f"{num} particles{heavy}{refused}. Use one nearer to the posterior with heavier tails: "
-        "'tempered' with a temperature nearer to 1, or a larger widening.",
+        f"{num} particles{heavy}{refused}. {advice}",
         DegenerateAuxiliaryWarning,
         stacklevel=2,
     )
 
 
-def warn_where_stuck(log_potential: Float[np.ndarray, "particle draw"], *, auxiliary: str) -> None:
+def warn_where_stuck(
+    log_potential: Float[np.ndarray, "particle draw"], *, auxiliary: str, advice: str = _OTHERS[1]
+) -> None:
     """Say so where the potentials of partners that move by themselves disagree.
 
     R-hat of the particles cannot show it: they jump to all partners alike. Modes of one height
@@ -100,8 +116,7 @@ def warn_where_stuck(log_potential: Float[np.ndarray, "particle draw"], *, auxil
     warnings.warn(
         f"The partners on the auxiliary density '{auxiliary}' have not met: R-hat of their "
         f"potentials is {between:.2f}. Each part of the posterior then counts as often as partners "
-        "happened to start there, whatever R-hat the particles have. Draw more, or use an "
-        "auxiliary density that is drawn from afresh: 'prior', 'laplace' or 'ensemble'.",
+        f"happened to start there, whatever R-hat the particles have. {advice}",
         StuckPartnersWarning,
         stacklevel=2,
     )

@@ -7,8 +7,9 @@ enough of them, what the rows' own gradients vary by speaks too: N times their v
 empirical Fisher information, what the data add to the precision; a prior adds about 1.
 
 No chain of these has a Metropolis test to tune its step size by. So between blocks leapfrogs with
-full gradients are tried from where each chain is: the step size at which such trials would be
-accepted at a high rate makes small errors, and is far from where the dynamics become unstable.
+full gradients are tried from where the chains are, by turns if there are many: the step size at
+which such trials would be accepted at a high rate makes small errors, and is far from where the
+dynamics become unstable.
 """
 
 from functools import partial
@@ -106,7 +107,7 @@ def gradient_metric(
         step_size = np.exp(memory.log_step_size).astype(square.dtype)
         acceptance = trial_acceptance(
             key_trial,
-            _spaced(positions, TRIALS_PER_CHAIN * num_chains),
+            _spaced(positions, TRIALS_PER_CHAIN * num_chains, int(memory.round)),
             step_size,
             memory.inverse_mass,
             posterior.data,
@@ -162,10 +163,13 @@ def _settings(memory: Memory, log_step_size: Any) -> Settings:
     }
 
 
-def _spaced(positions: Float[Array, "chain weight"], num: int) -> Float[Array, "trial weight"]:
-    """Where so many trials start, or as many as there may be: spread evenly over the chains."""
-    num = min(num, TRIALS)
-    return positions[np.arange(num) * len(positions) // num]
+def _spaced(
+    positions: Float[Array, "chain weight"], num: int, first: int = 0
+) -> Float[Array, "trial weight"]:
+    """Where so many trials start, or as many as there may be: spread evenly over the chains, from
+    the first on."""
+    num, num_chains = min(num, TRIALS), len(positions)
+    return positions[(np.arange(num) * num_chains // num + first) % num_chains]
 
 
 @partial(jax.jit, static_argnames=("log_density", "batch_size"))

@@ -50,6 +50,8 @@ def window_adaptation(
     num_rounds: int,
     target_acceptance_rate: float = 0.8,
     add_draws: AddDraws | None = None,
+    order: float = 2.0,
+    largest: float = np.inf,
 ) -> Adapter:
     """Adapter of `step_size` and `inverse_mass`; after the phase see `tuned`.
 
@@ -58,6 +60,8 @@ def window_adaptation(
         num_rounds: blocks in the warm-up phase.
         target_acceptance_rate: .8 as in Stan.
         add_draws: what a round's draws say of the metric; by default their variances.
+        order: of `newton_step`.
+        largest: step size.
     """
     ends = metric_ends(num_rounds)
     zero = np.zeros(())
@@ -80,7 +84,9 @@ def window_adaptation(
 
     def update(memory: Memory, block: Block) -> Memory:
         acceptance = float(np.mean(np.asarray(block.info["acceptance_rate"])))
-        memory = move_step_size(memory, acceptance, target_acceptance_rate)
+        memory = move_step_size(memory, acceptance, target_acceptance_rate, order=order)
+        log_step_size = np.minimum(memory.log_step_size, np.log(largest))
+        memory = memory._replace(log_step_size=log_step_size)
         memory = (add_draws or _add_draws)(memory, np.asarray(block.draws))
         memory = memory._replace(round=memory.round + 1)
         return _renew_metric(memory) if int(memory.round) in ends else memory

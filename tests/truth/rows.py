@@ -119,7 +119,7 @@ def first_of_two(log_density: Any, **settings: Any) -> Kernel:
     def step(key: Any, cloud: Cloud, data: Any) -> tuple[Cloud, Any]:
         both = jax.vmap(kernel.step, (0, 0, None), axis_name="particle")
         states, info = both(jax.random.split(key), cloud.states, data)
-        return Cloud(states.position[0], states), jax.tree.map(lambda leaf: leaf[0], info)
+        return Cloud(states.position[0], states), jax.tree.map(jnp.sum, info)
 
     return Kernel(init, step)
 
