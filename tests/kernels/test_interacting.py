@@ -149,12 +149,12 @@ class TestPlantedErrors:
         assert abs(z) > 8
 
     def test_shared_uniforms(self, monkeypatch: Any) -> None:
-        honest = module.level
+        honest = module.level_in_cloud
 
         def wrong(uniform: Any, selection: str, axes: Any) -> Any:
             return module.everyone(honest(uniform, selection, axes), axes)[0]
 
-        monkeypatch.setattr(module, "level", wrong)
+        monkeypatch.setattr(module, "level_in_cloud", wrong)
         law, built = stationary_law(20, "bg"), kernel("bg")
         z = mean_z(built, 20, law.mean), variance_z(built, 20, law.variance)
         print(f"shared uniforms: z of mean {z[0]:.1f}, of variance {z[1]:.1f}")
