@@ -196,8 +196,7 @@ class Interacting(Method):
             self.training,
             budget_share=0.25,
         ).positions
-        with driver.part("auxiliary", budget_share=0.35):
-            chosen = self._chosen(keys["auxiliary"], posterior, driver, members)
+        chosen = self._chosen(keys["auxiliary"], posterior, driver, members)
         system = _System(self, posterior, chosen)
         data = posterior.anchored(members[0])
         tuning = system.tuning(keys["step"], members, data)

@@ -101,6 +101,7 @@ def climb(
     scale: Float[np.ndarray, " weight"] | Float[np.ndarray, "weight weight"],
     num_steps: int,
     whitened: Callable[[Position], tuple[float, Float[np.ndarray, "weight weight"]]] | None = None,
+    budget_share: float = 1.0,
 ) -> Position:
     """Up to the mode by L-BFGS on all rows, as a phase of the driver.
 
@@ -113,6 +114,7 @@ def climb(
             round. For curved valleys, as of networks with little noise, where rises in the
             coordinates of the prior are below the rounding of single precision long before the
             mode.
+        budget_share: of the phase.
     """
 
     def update(memory: _Climb, block: Block) -> _Climb:
@@ -143,6 +145,7 @@ def climb(
         thinning=1,
         block_steps=min(ROUND, num_steps),
         keep_draws=False,
+        budget_share=budget_share,
     )
     return result.positions[0]
 
