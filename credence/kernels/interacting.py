@@ -122,9 +122,9 @@ def interacting(
         synchronous: True throws one coin per step for all particles, so that steps without a jump
             compute no potential. Each particle has the same law as with a coin of its own: given
             the partners it moves by the same mixture, and the coin depends on no state (partners
-            that jump themselves, of a ladder, have another joint law). Particles
-            then jump together, so that means over the cloud vary a little more. It needs
-            num_past = 1: between jumps there is nothing to remember.
+            that jump themselves, of a ladder, have another joint law). Particles then jump
+            together, so that means over the cloud vary a little more. It needs num_past = 1:
+            between jumps there is nothing to remember.
         axes: names of the mapped axes along which the particles lie, outermost first.
     Raises:
         InputError: for fewer than 2 particles, a probability outside (0, 1], an unknown name, or

@@ -1,6 +1,7 @@
 """When jumps mislead: few partners have all the weight, or partners have not met."""
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -53,28 +54,35 @@ def warn_of_partners(
         is_fresh: partners are drawn afresh, so that they have always met.
         synchronous: particles jump in the same steps, between which potentials are not renewed.
     """
-    advice = _OTHERS if may_choose else _NO_OTHERS
-    warn_where_degenerate(sample, auxiliary=auxiliary, compares=compares, advice=advice[0])
+    advice = CHOOSE if may_choose else ENDURE
+    warn_where_degenerate(sample, auxiliary=auxiliary, compares=compares, advice=advice)
     if not is_fresh:
         log_potential = np.asarray(sample.info["log_potential"])
         if synchronous:
             is_new = np.any(log_potential[:, 1:] != log_potential[:, :-1], axis=0)
             log_potential = log_potential[:, 1:][:, is_new]
-        warn_where_stuck(log_potential, auxiliary=auxiliary, advice=advice[1])
+        warn_where_stuck(log_potential, auxiliary=auxiliary, advice=advice)
 
 
-_OTHERS = (
+class Advice(NamedTuple):
+    """What to do."""
+
+    degenerate: str
+    stuck: str
+
+
+CHOOSE = Advice(
     "Use one nearer to the posterior with heavier tails: 'tempered' with a temperature nearer to "
     "1, or a larger widening.",
     "Draw more, or use an auxiliary density that is drawn from afresh: 'prior', 'laplace' or "
     "'ensemble'.",
 )
-_NO_OTHERS = ("Use a temperature nearer to 1.", "Draw more, or compare runs with other keys.")
-"""What to do where the auxiliary density is degenerate, and where partners are stuck."""
+ENDURE = Advice("Use a temperature nearer to 1.", "Draw more, or compare runs with other keys.")
+"""Where there is no other auxiliary density."""
 
 
 def warn_where_degenerate(
-    sample: PhaseResult, *, auxiliary: str, compares: bool, advice: str = _OTHERS[0]
+    sample: PhaseResult, *, auxiliary: str, compares: bool, advice: Advice = CHOOSE
 ) -> None:
     """Say so where few auxiliary particles have nearly all the weight."""
     num = np.size(sample.states.past.log_potential)
@@ -93,14 +101,14 @@ def warn_where_degenerate(
     refused = f"; {accepted / tried:.1%} of jumps were accepted" if is_told else ""
     warnings.warn(
         f"The potentials of the auxiliary density '{auxiliary}' are worth {ess:.1f} of "
-        f"{num} particles{heavy}{refused}. {advice}",
+        f"{num} particles{heavy}{refused}. {advice.degenerate}",
         DegenerateAuxiliaryWarning,
         stacklevel=2,
     )
 
 
 def warn_where_stuck(
-    log_potential: Float[np.ndarray, "particle draw"], *, auxiliary: str, advice: str = _OTHERS[1]
+    log_potential: Float[np.ndarray, "particle draw"], *, auxiliary: str, advice: Advice = CHOOSE
 ) -> None:
     """Say so where the potentials of partners that move by themselves disagree.
 
@@ -116,7 +124,7 @@ def warn_where_stuck(
     warnings.warn(
         f"The partners on the auxiliary density '{auxiliary}' have not met: R-hat of their "
         f"potentials is {between:.2f}. Each part of the posterior then counts as often as partners "
-        f"happened to start there, whatever R-hat the particles have. {advice}",
+        f"happened to start there, whatever R-hat the particles have. {advice.stuck}",
         StuckPartnersWarning,
         stacklevel=2,
     )

@@ -4,6 +4,7 @@ A network without hidden layers is Bayesian linear regression. Chains are indepe
 standard error of a mean comes from the means of the chains, and its law is Student's t.
 """
 
+import signal
 from typing import Any
 
 import jax
@@ -14,13 +15,14 @@ from scipy import stats
 
 from credence.clock import CompileClock
 from credence.ensemble import Ensemble
-from credence.errors import InputError
+from credence.errors import InputError, Interrupted
 from credence.methods.deep_ensemble import Training
 from credence.methods.hamiltonian import HMC, NUTS, Hamiltonian
 from credence.methods.langevin import MALA
 from credence.methods.microcanonical import MCLMC
 from credence.methods.pcn import PCN
 from credence.models import MLP, Gaussian, Normal
+from credence.phases import Phase
 from credence.posterior import Posterior
 
 pytestmark = pytest.mark.rotates(3)
@@ -211,3 +213,10 @@ def test_lengths_out_of_range_are_refused(settings):
         MCLMC(**settings)
     with pytest.raises(InputError, match="target_acceptance_rate"):
         HMC(target_acceptance_rate=1.5)
+
+
+def test_ctrl_c_in_training_ends_a_chain_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members that trained half the way are no use to it; a deep ensemble would keep them."""
+    monkeypatch.setattr(Phase, "save", lambda phase: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(Interrupted, match="phase 'train'"):
+        HMC(**SETTINGS).run(0, linear_regression().posterior)

@@ -24,7 +24,7 @@ from credence.methods import METHODS
 from credence.methods.auxiliaries import usual_temperature
 from credence.methods.deep_ensemble import Training
 from credence.methods.interacting import Interacting
-from credence.methods.jump_tuning import JumpTuning
+from credence.methods.jump_tuning import JumpTuning, UntunedJumpsWarning
 from credence.methods.partner_warnings import (
     DegenerateAuxiliaryWarning,
     StuckPartnersWarning,
@@ -112,6 +112,12 @@ def test_planted_errors_in_the_potential(name: str, wrong: Any, monkeypatch: Any
 SMALL = Interacting(
     num_particles=6, num_draws=50, num_warmup=100, training=Training(max_epochs=100)
 )
+
+
+def test_a_warmup_without_time_for_jumps_says_so() -> None:
+    method = replace(SMALL, target_jump_rate=0.2, num_warmup=1000)
+    with pytest.warns(UntunedJumpsWarning, match=r"jump_probability stays 0\.1"):
+        method.run(1, PROBLEM.posterior, max_seconds=1e-3)
 
 
 def test_ensemble_scalars_and_cost() -> None:
