@@ -11,9 +11,9 @@ from credence.experiments.specs import (
 )
 
 TABLE_1 = (
-    Published(label="SGLD, linear", values={"accuracy": 0.8501, "ece_all_classes": 0.0024}),
+    Published(label="SGLD (linear)", values={"accuracy": 0.8501, "ece_all_classes": 0.0024}),
     Published(
-        label="Nonlinear, Boltzmann-Gibbs", values={"accuracy": 0.8428, "ece_all_classes": 0.0014}
+        label="Nonlinear (Boltzmann-Gibbs)", values={"accuracy": 0.8428, "ece_all_classes": 0.0014}
     ),
     Published(
         label="Full-batch HMC, ResNet-20 (Izmailov et al., 2021)",
@@ -64,7 +64,7 @@ CIFAR10 = Experiment(
     "deep ensemble, with the published numbers.",
     source='Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), section 4.2 and '
     "table 1",
-    baseline="SGLD, linear",
+    baseline="SGLD (linear)",
     num_seeds={"paper": 5},
     methods=(
         MethodSpec(
@@ -77,17 +77,17 @@ CIFAR10 = Experiment(
             },
         ),
         MethodSpec(label="SGHMC", method="sghmc", by_size=_by_size(NETWORKS_FOR_ONE)),
-        MethodSpec(label="SGLD, linear", method="sgld", by_size=_by_size(NETWORKS_FOR_ONE)),
+        MethodSpec(label="SGLD (linear)", method="sgld", by_size=_by_size(NETWORKS_FOR_ONE)),
         MethodSpec(
-            label="Nonlinear, accept-reject", method="nonlinear_sgld", by_size=_potential_rows()
+            label="Nonlinear (accept-reject)", method="nonlinear_sgld", by_size=_potential_rows()
         ),
         MethodSpec(
-            label="Nonlinear, Boltzmann-Gibbs",
+            label="Nonlinear (Boltzmann-Gibbs)",
             method="nonlinear_sgld",
             by_size=_potential_rows(jump="bg"),
         ),
         MethodSpec(
-            label="Nonlinear, potentials of the minibatch",
+            label="Nonlinear (potentials of the minibatch)",
             method="nonlinear_sgld",
             by_size=_by_size(),
         ),

@@ -215,7 +215,8 @@ class Experiment:
         num_seeds: by size, how often every cell is repeated with another seed; a size that is not
             named has one.
     Raises:
-        InputError: for no problem or method, a label given twice, or an unknown baseline.
+        InputError: for no problem or method, a label given twice or with a comma, or an unknown
+            baseline.
     """
 
     name: str
@@ -235,6 +236,12 @@ class Experiment:
             twice = {name for name in names if names.count(name) > 1}
             if twice:
                 raise InputError(f"The {what} '{min(twice)}' is given twice: name it once.")
+        with_comma = [label for label in labels if "," in label]
+        if with_comma:
+            raise InputError(
+                f"The method '{with_comma[0]}' has a comma, and commas separate methods in a list: "
+                "rename it."
+            )
         if self.baseline not in labels:
             raise InputError(
                 f"The baseline '{self.baseline}' is not among the methods {', '.join(labels)}."

@@ -118,6 +118,7 @@ def test_only_keeps_the_baseline() -> None:
         (lambda: find("fbnn").only((), ("nutz",)), "Did you mean 'nuts'"),
         (lambda: find("fbnn").cells("lapto"), "Did you mean 'laptop'"),
         (lambda: samples.experiment("a", "a"), "given twice"),
+        (lambda: samples.experiment("a, b"), "has a comma"),
         (lambda: samples.experiment("alpha", baseline="alpa"), "Did you mean 'alpha'"),
         (lambda: replace(samples.experiment("a"), methods=()), "no method"),
         (lambda: replace(samples.experiment("a"), problems=()), "no problem"),
