@@ -151,13 +151,12 @@ class Phase:
     @property
     def is_whole(self) -> bool:
         """Whether it has all its draws, or its adapter has finished."""
-        has_all = self.num_draws is not None and self.num_left == 0
-        return has_all or self.adapter.finished(self.saved.memory)
+        return self.num_left == 0 or self.adapter.finished(self.saved.memory)
 
     @property
-    def num_left(self) -> int:
-        """Draws still to make."""
-        return (self.num_draws or 0) - int(self.saved.num_draws)
+    def num_left(self) -> int | None:
+        """Draws still to make; None where it is open-ended."""
+        return None if self.num_draws is None else self.num_draws - int(self.saved.num_draws)
 
     @contextmanager
     def _timed(self, num_draws: int) -> Iterator[None]:

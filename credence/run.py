@@ -185,7 +185,8 @@ class Driver(AbstractContextManager["Driver"]):
             fewest = min(FEWEST_DRAWS, phase.block_draws)
             fitting = self._num_fitting(phase, budget_share) or fewest
             while fitting and not (phase.saved.done or self.interrupted):
-                num_draws = min(fitting, phase.num_left) if phase.num_draws else phase.block_draws
+                left = phase.num_left
+                num_draws = phase.block_draws if left is None else min(fitting, left)
                 phase.advance(num_draws)
                 fitting = self._num_fitting(phase, budget_share)
                 if phase.num_draws and not fitting:

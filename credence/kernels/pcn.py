@@ -12,6 +12,9 @@ from credence.errors import InputError
 from credence.kernels.base import Kernel, Scalar, either, metropolis
 from credence.posterior import Data, Position
 
+LARGEST_STEP = 0.99
+"""That a warm-up may find: at 1 a proposal forgets where it came from."""
+
 
 class PCNState(NamedTuple):
     """Position, and the target's log density there (whatever the reference, which may change)."""

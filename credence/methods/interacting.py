@@ -1,6 +1,5 @@
 """Interacting particles: nonlinear MCMC with Boltzmann-Gibbs and accept-reject jumps."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,9 +25,9 @@ from credence.methods.auxiliaries import (
 )
 from credence.methods.base import Drawn, Method
 from credence.methods.deep_ensemble import Training, train
-from credence.methods.jump_tuning import PROBABILITIES, JumpTuning, UntunedJumpsWarning
+from credence.methods.jump_tuning import PROBABILITIES, JumpTuning
 from credence.methods.linear_kernels import LINEAR_KERNELS, tuning
-from credence.methods.partner_warnings import warn_of_partners
+from credence.methods.partner_warnings import CHOOSE, warn_of_partners
 from credence.methods.reference import prior_reference
 from credence.models.priors import require_positive
 from credence.phases import Adapter, PhaseResult, fixed
@@ -212,14 +211,6 @@ class Interacting(Method):
         warmup = self._phase(
             "warmup", keys["warmup"], driver, system.recipe, members, data, adapter, states
         )
-        if self.target_jump_rate is not None and warmup.memory.rounds_with_jumps == 0:
-            warnings.warn(
-                f"Time ended the warm-up before it had jumps: jump_probability stays "
-                f"{self.jump_probability}, whatever target_jump_rate={self.target_jump_rate} asks "
-                "for. Give more seconds, or fewer steps of warm-up.",
-                UntunedJumpsWarning,
-                stacklevel=2,
-            )
         frozen = fixed(**tuning.tuned(warmup.memory))
         sample = self._phase(
             "sample", keys["sample"], driver, system.recipe, members, data, frozen, warmup.states
@@ -228,7 +219,7 @@ class Interacting(Method):
             sample,
             auxiliary=self.auxiliary,
             compares=self.jump == "ar",
-            may_choose=True,
+            advice=CHOOSE,
             is_fresh=self._mover == "fresh",
             synchronous=self.synchronous,
         )

@@ -1,5 +1,6 @@
 """Warm-up of particles that jump: both linear kernels, and how often to jump."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -62,7 +63,15 @@ class JumpTuning:
         return Adapter(first, self._settings, self._update)
 
     def tuned(self, memory: Memory) -> Settings:
-        """What the warm-up found."""
+        """What the warm-up found; says so where it found no probability that was asked for."""
+        if self.target_jump_rate is not None and memory.rounds_with_jumps == 0:
+            warnings.warn(
+                f"Time ended the warm-up before it had jumps: jump_probability stays "
+                f"{self.jump_probability}, whatever target_jump_rate={self.target_jump_rate} asks "
+                "for. Give more seconds, or fewer steps of warm-up.",
+                UntunedJumpsWarning,
+                stacklevel=3,
+            )
         partners = tuned(memory.partners) if memory.partners else {}
         return self.settings(tuned(memory.particles), partners, self._probability(memory))
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.kernels.base import Kernel, Settings
 from credence.kernels.blackjax_kernels import leapfrogs
-from credence.kernels.pcn import pcn
+from credence.kernels.pcn import LARGEST_STEP, pcn
 from credence.methods.langevin import one_leapfrog
 from credence.methods.reference import prior_reference
 from credence.methods.tuning import first_window_adaptation, window_adaptation
@@ -37,11 +37,11 @@ def _trajectory(found: Settings, posterior: Posterior, trajectory_length: float)
 
 def _from_prior(found: Settings, posterior: Posterior, trajectory_length: float) -> Settings:
     mean, std = prior_reference(posterior)
-    step_size = np.minimum(found["step_size"], LARGEST_PCN_STEP).astype(found["step_size"].dtype)
+    step_size = np.minimum(found["step_size"], LARGEST_STEP).astype(found["step_size"].dtype)
     return {"step_size": step_size, "reference_mean": mean, "reference_std": std}
 
 
-FIRST_PCN_STEP, LARGEST_PCN_STEP = 0.3, 0.99
+FIRST_PCN_STEP = 0.3
 """Of the warm-up."""
 LINEAR_KERNELS = {
     "hmc": LinearKernel(leapfrogs, _trajectory, 0.8),
@@ -74,7 +74,7 @@ def tuning(
             target_acceptance_rate=target,
             add_draws=lambda memory, draws: memory,  # it has no metric
             order=1.0,
-            largest=LARGEST_PCN_STEP,
+            largest=LARGEST_STEP,
         )
     return first_window_adaptation(
         key,

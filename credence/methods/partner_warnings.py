@@ -35,35 +35,6 @@ class DegenerateAuxiliaryWarning(UserWarning):
     refuses nearly all."""
 
 
-def warn_of_partners(
-    sample: PhaseResult,
-    *,
-    auxiliary: str,
-    compares: bool,
-    may_choose: bool = False,
-    is_fresh: bool = False,
-    synchronous: bool = False,
-) -> None:
-    """Both warnings, where they are due.
-
-    Args:
-        sample: phase of the kernel `interacting`.
-        auxiliary: name of the auxiliary density.
-        compares: accept-reject jumps, which may be refused.
-        may_choose: whether the method has other auxiliary densities to advise.
-        is_fresh: partners are drawn afresh, so that they have always met.
-        synchronous: particles jump in the same steps, between which potentials are not renewed.
-    """
-    advice = CHOOSE if may_choose else ENDURE
-    warn_where_degenerate(sample, auxiliary=auxiliary, compares=compares, advice=advice)
-    if not is_fresh:
-        log_potential = np.asarray(sample.info["log_potential"])
-        if synchronous:
-            is_new = np.any(log_potential[:, 1:] != log_potential[:, :-1], axis=0)
-            log_potential = log_potential[:, 1:][:, is_new]
-        warn_where_stuck(log_potential, auxiliary=auxiliary, advice=advice)
-
-
 class Advice(NamedTuple):
     """What to do."""
 
@@ -79,6 +50,34 @@ CHOOSE = Advice(
 )
 ENDURE = Advice("Use a temperature nearer to 1.", "Draw more, or compare runs with other keys.")
 """Where there is no other auxiliary density."""
+
+
+def warn_of_partners(
+    sample: PhaseResult,
+    *,
+    auxiliary: str,
+    compares: bool,
+    advice: Advice = ENDURE,
+    is_fresh: bool = False,
+    synchronous: bool = False,
+) -> None:
+    """Both warnings, where they are due.
+
+    Args:
+        sample: phase of the kernel `interacting`.
+        auxiliary: name of the auxiliary density.
+        compares: accept-reject jumps, which may be refused.
+        advice: what the method's user can do.
+        is_fresh: partners are drawn afresh, so that they have always met.
+        synchronous: particles jump in the same steps, between which potentials are not renewed.
+    """
+    warn_where_degenerate(sample, auxiliary=auxiliary, compares=compares, advice=advice)
+    if not is_fresh:
+        log_potential = np.asarray(sample.info["log_potential"])
+        if synchronous:
+            is_new = np.any(log_potential[:, 1:] != log_potential[:, :-1], axis=0)
+            log_potential = log_potential[:, 1:][:, is_new]
+        warn_where_stuck(log_potential, auxiliary=auxiliary, advice=advice)
 
 
 def warn_where_degenerate(

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.blocks import Block
 from credence.errors import InputError
 from credence.kernels.base import Recipe, Settings
-from credence.kernels.pcn import pcn
+from credence.kernels.pcn import LARGEST_STEP, pcn
 from credence.methods.base import Drawn
 from credence.methods.chains import Chains
 from credence.methods.reference import prior_reference
@@ -118,7 +118,7 @@ def reference_adaptation(
         memory = move_step_size(memory, acceptance, target_acceptance_rate, order=1.0)
         memory = memory._replace(
             round=memory.round + 1,
-            log_step_size=np.minimum(memory.log_step_size, np.log(0.99)),
+            log_step_size=np.minimum(memory.log_step_size, np.log(LARGEST_STEP)),
             total=memory.total + draws.sum(axis=0),
             total_square=memory.total_square + (draws**2).sum(axis=0),
             num_draws=memory.num_draws + len(draws),
@@ -131,7 +131,7 @@ def reference_adaptation(
 
 def tuned(memory: Memory) -> Settings:
     """The settings to sample with: the averaged step size and the last reference."""
-    return _settings(memory, np.minimum(memory.mean_log_step_size, np.log(0.99)))
+    return _settings(memory, np.minimum(memory.mean_log_step_size, np.log(LARGEST_STEP)))
 
 
 def _settings(memory: Memory, log_step_size: Any) -> Settings:

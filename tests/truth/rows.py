@@ -109,7 +109,8 @@ class Cloud(NamedTuple):
 
 def first_of_two(log_density: Any, **settings: Any) -> Kernel:
     """The first of two interacting particles: both start where it does, and with fresh partners and
-    accept-reject jumps it has the law of the target whatever the other one does."""
+    accept-reject jumps it has the law of the target whatever the other one does. Its Info has the
+    work of both."""
     kernel = interacting(log_density, axes=("particle",), **settings)
 
     def init(position: Any, data: Any) -> Cloud:
