@@ -68,7 +68,7 @@ def problem(kind: str, num_rows: int) -> tuple[Any, np.ndarray]:
 def candidates() -> dict[str, Any]:
     """Methods by name; each draws until its seconds are over."""
     from credence import methods
-    from credence.methods.emulators import Coreset, Taylor
+    from credence.methods.surrogate.emulators import Coreset, Taylor
 
     endless = {"num_chains": CHAINS, "num_draws": 200_000}
     ces = {**endless, "max_error": np.inf}
@@ -122,8 +122,9 @@ def main() -> None:
 
 def measured(name: str, posterior: Any, x_new: np.ndarray, seconds: float) -> dict[str, Any]:
     """What a method did in its seconds."""
-    from credence.diagnostics import emulation, ess_bulk, rhat
+    from credence.ensembles.diagnostics import ess_bulk, rhat
     from credence.errors import CredenceError
+    from credence.methods.surrogate.emulation import emulation
 
     start = time.perf_counter()
     try:

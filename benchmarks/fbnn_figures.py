@@ -35,9 +35,9 @@ TAILS = (0.025, 0.975)
 def problem(name: str) -> tuple[Any, Any]:
     """Posterior, and the arrays of the experiment's problem."""
     from credence import Posterior
-    from credence.experiments import find
-    from credence.experiments.problem import load
-    from credence.experiments.specs import Rows
+    from credence.compare import find
+    from credence.compare.problem import load
+    from credence.compare.specs import Rows
     from credence.models import MLP, Bernoulli, Gaussian, Normal
 
     experiment = find("fbnn" if name == "wine" else "fbnn_first_version")
@@ -73,7 +73,8 @@ def candidates() -> dict[str, Any]:
 
 def measured(name: str, method: str, seconds: float) -> dict[str, Any]:
     """What the figures show of one run."""
-    from credence.diagnostics import emulation, rhat
+    from credence.ensembles.diagnostics import rhat
+    from credence.methods.surrogate.emulation import emulation
 
     posterior, arrays = problem(name)
     ensemble = candidates()[method].run(0, posterior, max_seconds=seconds)
@@ -191,7 +192,7 @@ def smoothed(values: Any, groups: list[np.ndarray]) -> list[float]:
 
 def reliability(cells: dict[tuple[str, str], Any]) -> Any:
     """Accuracy against confidence in bins of equal mass, simulated classification: figure 7."""
-    from credence.diagnostics import ece, reliability_diagram
+    from credence.ensembles.diagnostics import ece, reliability_diagram
 
     name = "simulated_classification"
     shown = [method for method in LABELS if (name, method) in cells]

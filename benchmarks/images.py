@@ -47,7 +47,8 @@ def seconds_per_gradient(depth: int, batch: int, particles: int, dtype: str | No
 
 def operations(depth: int) -> float:
     """Multiplications and additions of the convolutions for one image."""
-    from credence.models import ResNet, residual
+    from credence.models import ResNet
+    from credence.models.networks import residual
 
     counted = 0
     convolve = residual._convolve
@@ -85,7 +86,7 @@ def main() -> None:
     parser.add_argument("--dtype", help="of convolutions")
     options = parser.parse_args()
     import credence
-    from credence.models import residual
+    from credence.models.networks import residual
 
     credence.configure()
     measure: Callable[[], float] = partial(seconds_per_gradient, **vars(options))

@@ -20,10 +20,10 @@ import jax
 import numpy as np
 from multilevel import write
 
-from credence.clock import CompileClock
-from credence.experiments.densities import SAMPLERS, TARGETS, Effort, clouds
-from credence.experiments.densities_page import chart
-from credence.experiments.plane_densities import mmd2_path
+from credence.engine.clock import CompileClock
+from credence_papers.nonlinear.densities import SAMPLERS, TARGETS, Effort, clouds
+from credence_papers.nonlinear.densities_page import chart
+from credence_papers.nonlinear.plane_densities import mmd2_path
 
 
 def main() -> None:

@@ -15,15 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credence.blocks import init_states, run_block
-from credence.experiments.densities import TARGETS, Effort, Sampler, clouds
-from credence.experiments.plane_densities import Density, mmd2_path
-from credence.kernels.auxiliary import MIXTURE, gaussian
+from credence.density.posterior import Posterior
+from credence.engine.blocks import init_states, run_block
 from credence.kernels.base import Recipe
-from credence.kernels.interacting import interacting
+from credence.methods.interacting.auxiliary import MIXTURE, gaussian
+from credence.methods.interacting.kernel import interacting
 from credence.methods.langevin import one_leapfrog
 from credence.models import MLP, Gaussian, Normal
-from credence.posterior import Posterior
+from credence_papers.nonlinear.densities import TARGETS, Effort, Sampler, clouds
+from credence_papers.nonlinear.plane_densities import Density, mmd2_path
 
 SEEDS = range(4)
 

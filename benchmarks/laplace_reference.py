@@ -19,10 +19,10 @@ import torch
 from laplace import Laplace as Reference
 from torch.utils.data import DataLoader, TensorDataset
 
-from credence.methods.curvature import prior_stds, spectrum
-from credence.methods.laplace import Laplace
+from credence.density.posterior import Posterior
+from credence.methods.laplace.curvature import prior_stds, spectrum
+from credence.methods.laplace.method import Laplace
 from credence.models import MLP, Gaussian, Normal
-from credence.posterior import Posterior
 
 NOISE_STD = 0.5
 SIZES = (3, 8, 1)

@@ -44,7 +44,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     from credence import Posterior
-    from credence.datasets.large import make_regression
+    from credence.datasets.prepared.large import make_regression
     from credence.models import MLP, Gaussian, Normal
 
     report("import", 0.0)
@@ -89,8 +89,8 @@ def sample(posterior: Any, options: Any) -> None:
     import numpy as np
 
     from credence import methods
-    from credence.methods.emulators import Taylor
-    from credence.progress import NoProgress
+    from credence.engine.progress import NoProgress
+    from credence.methods.surrogate.emulators import Taylor
 
     class Said(NoProgress):
         def say(self, text: str) -> None:

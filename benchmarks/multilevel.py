@@ -14,10 +14,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from credence.experiments.error_cost_charts import cost_chart
-from credence.experiments.error_cost_page import interval
-from credence.experiments.prior_rates_page import panel_chart, panels
-from credence.report.wording import number
+from credence.html.wording import number
+from credence_papers.multilevel.error_cost.charts import cost_chart
+from credence_papers.multilevel.error_cost.page import interval
+from credence_papers.multilevel.prior_rates_page import panel_chart, panels
 
 MEASURES = ("flops", "seconds", "nominal")
 

@@ -69,7 +69,7 @@ def clocks() -> np.ndarray:
 def ours(kernel: str, num_steps: int) -> Callable[[int], dict[str, float]]:
     """A run by seed: seconds of the run and of its temperatures, and particle-steps."""
     from credence import Posterior, methods
-    from credence.methods.mutation import Mutation
+    from credence.methods.smc.mutation import Mutation
     from credence.models import MLP, Normal, TraceClass
 
     posterior = Posterior(MLP(1, (WIDTH,)), TraceClass(2.0), Normal(NOISE), problem())

@@ -61,7 +61,7 @@ def main() -> None:
 
     credence.configure()
     from credence import methods
-    from credence.diagnostics.convergence import assess
+    from credence.ensembles.diagnostics.convergence import assess
 
     size = {"num_particles": options.particles, "num_runs": options.runs}
     for table in options.tables:

@@ -28,9 +28,9 @@ def speed() -> None:
     import jax
 
     from credence import Posterior
-    from credence.blocks import init_states, run_block, spread
+    from credence.engine.blocks import init_states, run_block, spread
     from credence.kernels.base import Recipe
-    from credence.kernels.sghmc import sghmc
+    from credence.kernels.sgmcmc.sghmc import sghmc
     from credence.models import MLP, Bernoulli, Gaussian
 
     rng = np.random.default_rng(0)
@@ -77,8 +77,8 @@ def plain_loop(posterior: Any, settings: dict[str, Any]) -> Callable[[int], Any]
     """SGHMC as a script would write it: shuffle, slice, call a jitted step."""
     import jax
 
-    from credence.kernels.sghmc import sghmc
-    from credence.posterior import Data
+    from credence.density.posterior import Data
+    from credence.kernels.sgmcmc.sghmc import sghmc
 
     kernel = sghmc(posterior.log_density, **settings)
     step = jax.jit(kernel.step)
@@ -117,7 +117,7 @@ def steps_per_second(run: Callable[[int], Any], repeats: int = 5) -> float:
 def wine(reference: Path | None) -> None:
     """Print how far the samplers' predictions are from NUTS's."""
     from credence import Posterior, datasets, methods
-    from credence.diagnostics.convergence import assess
+    from credence.ensembles.diagnostics.convergence import assess
     from credence.models import MLP, Gaussian, Normal
 
     data = datasets.load("wine_quality_red", split=0)

@@ -2,12 +2,13 @@
 
     python benchmarks/throughput.py
 
-One process pinned to one core compares plain `vmap` with `credence.models.chunks` on
-`credence.models.dense`; a second one, pinned to two cores, shards the particles over two host
-devices (there each call makes 200 gradient steps, about what a sampler's block does). Operations
-are those of the matrix products alone: 2 N P (sum of kernel sizes) forward, and three times that
-less the first layer's unused input gradient for both. Times are medians of interleaved runs,
-compilation apart; the peak is the best float32 product of square matrices in the same process.
+One process pinned to one core compares plain `vmap` with `credence.density.chunks` on
+`credence.models.networks.dense`; a second one, pinned to two cores, shards the particles over two
+host devices (there each call makes 200 gradient steps, about what a sampler's block does).
+Operations are those of the matrix products alone: 2 N P (sum of kernel sizes) forward, and three
+times that less the first layer's unused input gradient for both. Times are medians of interleaved
+runs, compilation apart; the peak is the best float32 product of square matrices in the same
+process.
 Takes about two minutes on an idle machine; pinning needs Linux.
 """
 
@@ -94,7 +95,7 @@ def problem(num_particles: int, num_points: int, widths: tuple[int, ...]) -> tup
 
 def unravel(position: Any, widths: tuple[int, ...]) -> list[Any]:
     """Layers from one flat vector."""
-    from credence.models.dense import Layer
+    from credence.models.networks.dense import Layer
 
     layers, start = [], 0
     for fan_in, fan_out in pairwise(widths):
@@ -109,8 +110,8 @@ def ours(widths: tuple[int, ...]) -> Callable:
     """Weighted sum of squared errors, as the library computes it."""
     import jax.numpy as jnp
 
-    from credence.models.chunks import chunked
-    from credence.models.dense import mlp, tanh
+    from credence.density.chunks import chunked
+    from credence.models.networks.dense import mlp, tanh
 
     def squared_error(position: Any, data: Any) -> Any:
         x, y, weight = data

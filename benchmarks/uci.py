@@ -67,7 +67,7 @@ def make_model(options: argparse.Namespace) -> Any:
 def run_split(name: str, number: int, options: argparse.Namespace) -> dict[str, float]:
     """Fit one split and score its test rows."""
     from credence import datasets
-    from credence.diagnostics import regression
+    from credence.ensembles.diagnostics import regression
 
     data = datasets.load(name, split=number)
     x, y = data.frame.drop(columns=data.target), data.frame[data.target].to_numpy(float)

@@ -15,28 +15,35 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from credence import datasets, diagnostics, kernels, methods, models
-    from credence.ensemble import Ensemble
+    from credence import datasets, kernels, methods, models
+    from credence.density.posterior import Posterior
+    from credence.ensembles import diagnostics
+    from credence.ensembles.ensemble import Ensemble
+    from credence.ensembles.predictive import Predictive
     from credence.environment import configure
     from credence.errors import CredenceError, InputError, Interrupted, StorageError
     from credence.estimators import BNNClassifier, BNNRegressor, load
-    from credence.posterior import Posterior
-    from credence.predictive import Predictive
 
 _HOME = {
     "BNNClassifier": "estimators",
     "BNNRegressor": "estimators",
     "CredenceError": "errors",
-    "Ensemble": "ensemble",
+    "Ensemble": "ensembles.ensemble",
     "InputError": "errors",
     "Interrupted": "errors",
-    "Posterior": "posterior",
-    "Predictive": "predictive",
+    "Posterior": "density.posterior",
+    "Predictive": "ensembles.predictive",
     "StorageError": "errors",
     "configure": "environment",
     "load": "estimators",
 }
-_ROOMS = ("datasets", "diagnostics", "kernels", "methods", "models")
+_ROOMS = {
+    "datasets": "credence.datasets",
+    "diagnostics": "credence.ensembles.diagnostics",
+    "kernels": "credence.kernels",
+    "methods": "credence.methods",
+    "models": "credence.models",
+}
 
 __all__ = [
     "BNNClassifier",
@@ -60,7 +67,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
-        return import_module(f"credence.{name}")
+        return import_module(_ROOMS[name])
     if name in _HOME:
         return getattr(import_module(f"credence.{_HOME[name]}"), name)
     raise AttributeError(f"module 'credence' has no attribute {name!r}")

@@ -17,7 +17,8 @@ from typing import Annotated
 import typer
 
 import credence
-from credence.cli import experiments, listings, runs, talk
+from credence.cli import experiments, listings, runs
+from credence.cli import messages as talk
 from credence.errors import CredenceError, Interrupted
 
 app = typer.Typer(

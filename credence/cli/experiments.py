@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from credence.cli import options, talk
+from credence.cli import messages as talk
+from credence.cli import options
 
 ExperimentName = Annotated[str, typer.Argument(metavar="NAME", help="As `list` shows it.")]
 
@@ -45,8 +46,8 @@ def compare(
 
     Status 3 where a method failed or a chain did not converge.
     """
-    from credence.experiments import compare as plan
-    from credence.experiments.specs import ModelSpec
+    from credence.compare import compare as plan
+    from credence.compare.specs import ModelSpec
 
     experiment = plan(
         table,
@@ -74,8 +75,10 @@ def experiment_list(as_json: options.Json = False) -> None:
     """List the published experiments."""
     from rich.console import Group
 
-    from credence.experiments import EXPERIMENTS, show, study_show
-    from credence.experiments.studies import STUDIES
+    from credence.compare import EXPERIMENTS
+    from credence.compare import terminal as show
+    from credence_papers import terminal as study_show
+    from credence_papers.multilevel.studies import STUDIES
 
     known = {**EXPERIMENTS, **STUDIES}
     descriptions = {name: each.description for name, each in known.items()}
@@ -86,9 +89,11 @@ def experiment_list(as_json: options.Json = False) -> None:
 @published.command("show", epilog="Example: credence experiment show fbnn")
 def experiment_show(name: ExperimentName, as_json: options.Json = False) -> None:
     """Show an experiment: problems, methods, settings, published numbers."""
-    from credence.experiments import find, show, study_show
-    from credence.experiments.specs import to_json
-    from credence.experiments.studies import STUDIES
+    from credence.compare import find
+    from credence.compare import terminal as show
+    from credence.compare.specs import to_json
+    from credence_papers import terminal as study_show
+    from credence_papers.multilevel.studies import STUDIES
 
     if study := STUDIES.get(name):
         talk.show(study_show.details(study), {"description": study.description}, as_json)
@@ -117,8 +122,8 @@ def experiment_run(
 
     Status 3 where a method failed or a chain did not converge.
     """
-    from credence.experiments import find
-    from credence.experiments.studies import STUDIES
+    from credence.compare import find
+    from credence_papers.multilevel.studies import STUDIES
 
     if name in STUDIES:
         refused = {"methods": methods, "max-seconds": max_seconds, "seeds": seeds}
@@ -131,7 +136,8 @@ def experiment_run(
 
 def _run(experiment: Any, out: Path, as_json: bool, settings: dict[str, Any]) -> None:
     """Run, show the table, end with the status."""
-    from credence.experiments import run, show
+    from credence.compare import run
+    from credence.compare import terminal as show
 
     summary = _watched(lambda watch: run(experiment, out, watch=watch, **settings), out)
     _conclude(summary, show.results(summary), out, as_json)
@@ -149,8 +155,8 @@ def _run_study(
     """Run a study, whose methods and budgets are its own."""
     from credence.environment import configure
     from credence.errors import InputError
-    from credence.experiments import study_show
-    from credence.experiments.studies import STUDIES
+    from credence_papers import terminal as study_show
+    from credence_papers.multilevel.studies import STUDIES
 
     given = [option for option, value in refused.items() if value]
     if given:
@@ -166,7 +172,7 @@ def _run_study(
 
 def _watched(run: Callable[[Any], dict[str, Any]], out: Path) -> dict[str, Any]:
     """The summary of a run that a person sees; Ctrl-C ends the command."""
-    from credence.experiments.show import RichWatch
+    from credence.compare.terminal import RichWatch
 
     try:
         with RichWatch(talk.console) as watch:

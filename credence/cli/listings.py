@@ -5,7 +5,7 @@ from typing import Any
 import typer
 from rich.table import Column, Table
 
-from credence.cli import talk
+from credence.cli import messages as talk
 from credence.cli.options import Json
 from credence.cli.runs import prepare
 
@@ -28,7 +28,7 @@ def methods(as_json: Json = False) -> None:
 @app.command(epilog="Example: CREDENCE_DATA=~/data credence datasets")
 def datasets(as_json: Json = False) -> None:
     """List the data sets known by name, and where each can be had now."""
-    from credence.datasets.registry import list_datasets
+    from credence.datasets.catalogue.registry import list_datasets
 
     keys = ("name", "task", "target", "rows", "columns", "description", "licence")
     found = []
@@ -59,8 +59,8 @@ def examine() -> dict[str, Any]:
 
     import jax
 
-    from credence.datasets.sources import data_folder
-    from credence.ensemble import package_versions
+    from credence.datasets.catalogue.sources import data_folder
+    from credence.ensembles.ensemble import package_versions
     from credence.environment import cache_folder, num_cores
 
     cache = cache_folder()

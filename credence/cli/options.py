@@ -97,7 +97,7 @@ def target_of(table: str, target: str) -> str:
     Raises:
         InputError: where there is neither, or the data set is no table.
     """
-    from credence.datasets.registry import DATASETS
+    from credence.datasets.catalogue.registry import DATASETS
 
     spec = None if target or Path(table).exists() else DATASETS.get(table)
     if spec is not None and spec.layout != "table":

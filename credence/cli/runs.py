@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from credence.cli import options, talk
+from credence.cli import messages as talk
+from credence.cli import options
 from credence.errors import InputError
 
 app = typer.Typer()
@@ -90,7 +91,7 @@ def predict(
     as_json: options.Json = False,
 ) -> None:
     """Predict new rows: mean, std and interval, or probabilities and entropies."""
-    from credence.checkpoint import write_text
+    from credence.engine.checkpoint import write_text
     from credence.runs import workflow
 
     prepare()

@@ -5,13 +5,7 @@ Arrays for published experiments besides: decisions (`halfcheetah`, `mountain_ca
 `make_classification`, `open_data`. `read_nacc` reads the Alzheimer data from the user's own file.
 """
 
-from credence.datasets.checks import CheckedTable, check_table, infer_task
-from credence.datasets.digits import Digits, principal_digits
-from credence.datasets.embeddings import Embeddings, imdb_embeddings
-from credence.datasets.inverse_rl import Decisions, halfcheetah, mountain_car
-from credence.datasets.large import OnDisk, make_classification, make_regression, open_data
-from credence.datasets.nacc import read_nacc
-from credence.datasets.registry import (
+from credence.datasets.catalogue.registry import (
     DATASETS,
     Listed,
     Split,
@@ -20,8 +14,14 @@ from credence.datasets.registry import (
     load,
     uci_splits,
 )
-from credence.datasets.simulated import spiral, xor
-from credence.datasets.specs import Dataset, DatasetSpec
+from credence.datasets.catalogue.specs import Dataset, DatasetSpec
+from credence.datasets.checks import CheckedTable, check_table, infer_task
+from credence.datasets.prepared.digits import Digits, principal_digits
+from credence.datasets.prepared.embeddings import Embeddings, imdb_embeddings
+from credence.datasets.prepared.inverse_rl import Decisions, halfcheetah, mountain_car
+from credence.datasets.prepared.large import OnDisk, make_classification, make_regression, open_data
+from credence.datasets.prepared.nacc import read_nacc
+from credence.datasets.prepared.simulated import spiral, xor
 from credence.datasets.tables import read_table
 
 __all__ = [

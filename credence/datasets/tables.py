@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from credence.datasets.catalogue.registry import DATASETS, load
 from credence.datasets.files import read_table_file
-from credence.datasets.registry import DATASETS, load
 from credence.errors import InputError, did_you_mean
 
 

@@ -22,12 +22,12 @@ from credence.estimators.checks import as_count, as_widths, named
 from credence.preprocessing import make_preprocessor
 
 if TYPE_CHECKING:
-    from credence.diagnostics.convergence import Convergence
+    from credence.ensembles.diagnostics.convergence import Convergence
+    from credence.ensembles.predictive import Predictive
     from credence.methods.base import Method
     from credence.models.likelihoods import Likelihood
-    from credence.models.networks import Network
+    from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
-    from credence.predictive import Predictive
 
 
 MONITORED_ROWS = 100
@@ -81,10 +81,10 @@ class BNN(BaseEstimator):
     def _sample(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int) -> None:
         """Build the posterior, run the method, judge convergence."""
         from credence import methods
+        from credence.density.posterior import Posterior
+        from credence.engine.progress import NoProgress, RichProgress
         from credence.environment import use_all_cores
         from credence.models import MLP, PRIORS
-        from credence.posterior import Posterior
-        from credence.progress import NoProgress, RichProgress
 
         use_all_cores()
         network = self.network or MLP(outputs, as_widths(self.hidden), self.activation)
@@ -116,7 +116,8 @@ class BNN(BaseEstimator):
         return self
 
     def _assess(self, x: Float[np.ndarray, "point feature"]) -> Convergence:
-        from credence.diagnostics import assess, with_architecture
+        from credence.ensembles.diagnostics import assess
+        from credence.methods.transdimensional.architecture import with_architecture
 
         rows = np.linspace(0, len(x) - 1, min(len(x), MONITORED_ROWS)).round().astype(int)
         judged = assess(self.ensemble_.monitored(x[rows]) if self.ensemble_.is_chain else None)
@@ -150,7 +151,7 @@ class BNN(BaseEstimator):
         Raises:
             StorageError: where the folder cannot be written or the disk is full.
         """
-        from credence.checkpoint import write_text
+        from credence.engine.checkpoint import write_text
 
         check_is_fitted(self, "ensemble_")
         folder = Path(folder)

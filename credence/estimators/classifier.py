@@ -22,7 +22,7 @@ from credence.estimators.checks import checked_weights, named
 if TYPE_CHECKING:
     from credence.methods.base import Method
     from credence.models.likelihoods import Likelihood
-    from credence.models.networks import Network
+    from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
 
 

@@ -17,11 +17,11 @@ from credence.estimators.checks import batch_keys, checked_weights, named
 from credence.preprocessing import TargetScaler
 
 if TYPE_CHECKING:
+    from credence.ensembles.predictive import Predictive
     from credence.methods.base import Method
     from credence.models.likelihoods import Likelihood
-    from credence.models.networks import Network
+    from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
-    from credence.predictive import Predictive
 
 
 class BNNRegressor(RegressorMixin, BNN):
@@ -48,7 +48,7 @@ class BNNRegressor(RegressorMixin, BNN):
 
     Attributes:
         ensemble_: the weighted ensemble (`credence.Ensemble`).
-        diagnostics_: convergence in function space (`credence.diagnostics.Convergence`).
+        diagnostics_: convergence in function space (`credence.ensembles.diagnostics.Convergence`).
         method_, method_reason_: what ran, and why "auto" chose it.
         preprocessor_, target_scaler_: learnt from the training table.
         n_features_in_, feature_names_in_: as in scikit-learn.

@@ -14,7 +14,7 @@ from credence.estimators.regressor import BNNRegressor
 from credence.preprocessing import TablePreprocessor
 
 if TYPE_CHECKING:
-    from credence.models.networks import Network
+    from credence.models.networks.mlp import Network
 
 
 def load(folder: str | Path, network: Network | None = None) -> BNNRegressor | BNNClassifier:
@@ -27,8 +27,8 @@ def load(folder: str | Path, network: Network | None = None) -> BNNRegressor | B
         StorageError: where files are missing, broken or of another version.
     """
     from credence import methods
-    from credence.diagnostics.convergence import Convergence
-    from credence.ensemble import Ensemble
+    from credence.ensembles.diagnostics.convergence import Convergence
+    from credence.ensembles.ensemble import Ensemble
 
     folder = Path(folder)
     ensemble = Ensemble.load(folder, network)

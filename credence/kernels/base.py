@@ -19,8 +19,8 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from credence.density.posterior import Data, Position
 from credence.errors import InputError
-from credence.posterior import Data, Position
 
 Settings = Mapping[str, Any]
 """Arrays a kernel is built with (step size, ...): arguments of compiled programs."""

@@ -5,27 +5,27 @@ One file per algorithm; `resolve` finds them by name and decides for "auto".
 
 from typing import Any
 
+from credence.density.posterior import Posterior
 from credence.errors import InputError, did_you_mean
 from credence.methods.base import Method
-from credence.methods.ces import CES
 from credence.methods.deep_ensemble import MAP, DeepEnsemble, Training
 from credence.methods.hamiltonian import HMC, NUTS
-from credence.methods.interacting import Interacting
+from credence.methods.interacting.method import Interacting
+from credence.methods.interacting.nonlinear_sgld import NonlinearSGLD
 from credence.methods.langevin import MALA
-from credence.methods.laplace import Laplace
+from credence.methods.laplace.method import Laplace
 from credence.methods.mc_dropout import MCDropout
 from credence.methods.microcanonical import MCLMC
-from credence.methods.mlsmc import MLSMC
-from credence.methods.mutation import Mutation
-from credence.methods.nonlinear_sgld import NonlinearSGLD
 from credence.methods.pcn import PCN
-from credence.methods.rns_hmc import RNSHMC
-from credence.methods.smc import SMC
+from credence.methods.smc.method import SMC
+from credence.methods.smc.multilevel.method import MLSMC
+from credence.methods.smc.mutation import Mutation
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA
+from credence.methods.surrogate.ces import CES
+from credence.methods.surrogate.rns_hmc import RNSHMC
 from credence.methods.swag import SWAG
-from credence.methods.transdimensional import Transdimensional
+from credence.methods.transdimensional.method import Transdimensional
 from credence.methods.variational import Variational
-from credence.posterior import Posterior
 
 __all__ = [
     "CES",

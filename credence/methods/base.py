@@ -20,15 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.clock import CompileClock
-from credence.diagnostics.cost import Cost
-from credence.ensemble import Ensemble, Provenance
-from credence.errors import InputError, check_numbers
-from credence.models.linearized import linearized
-from credence.models.spec import to_spec
-from credence.models.stored import StoredRows
-from credence.phases import PhaseResult
-from credence.posterior import (
+from credence.density.posterior import (
     BayesianModel,
     Data,
     Params,
@@ -37,8 +29,16 @@ from credence.posterior import (
     num_targets,
     rows_at,
 )
-from credence.progress import Monitor, NoProgress, Progress
-from credence.run import Driver
+from credence.density.stored_rows import StoredRows
+from credence.engine.clock import CompileClock
+from credence.engine.driver import Driver
+from credence.engine.phases import PhaseResult
+from credence.engine.progress import Monitor, NoProgress, Progress
+from credence.ensembles.diagnostics.cost import Cost
+from credence.ensembles.ensemble import Ensemble, Provenance
+from credence.errors import InputError, check_numbers
+from credence.models.networks.linearized import linearized
+from credence.models.saved import to_spec
 
 
 class Drawn(NamedTuple):
@@ -47,7 +47,7 @@ class Drawn(NamedTuple):
     positions: Float[Any, "chain draw weight"]
     scalars: dict[str, Float[np.ndarray, "chain draw"]]
     linearized_at: Position | None = None
-    """Where set, the members' networks are linearised there: see `credence.models.linearized`."""
+    """Where set, networks are linearised there: see `credence.models.networks.linearized`."""
     weights: Float[np.ndarray, "chain draw"] | None = None
     """How much each counts, sum one, possibly signed; None for equally."""
     found: Mapping[str, Any] = MappingProxyType({})
@@ -96,7 +96,8 @@ class Method:
             posterior: what to sample.
             folder: where checkpoints go; a run in the same folder with the same arguments goes on
                 where it stopped.
-            progress: what shows progress (`credence.progress.RichProgress()`); nothing by default.
+            progress: what shows progress (`credence.engine.progress.RichProgress()`); by default
+                nothing does.
             max_seconds: wall-clock budget; what is drawn by then is returned.
         Raises:
             Interrupted: on Ctrl-C before there was a draw.

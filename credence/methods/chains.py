@@ -5,15 +5,15 @@ from typing import Any, ClassVar
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from credence.density.posterior import Data, Posterior
+from credence.density.stored_rows import StoredRows
+from credence.engine.driver import Driver
+from credence.engine.phases import Adapter, PhaseResult
 from credence.errors import check_share
 from credence.kernels.base import Recipe
 from credence.methods.base import Method
 from credence.methods.deep_ensemble import Training, train
 from credence.models.priors import require_positive
-from credence.models.stored import StoredRows
-from credence.phases import Adapter, PhaseResult
-from credence.posterior import Data, Posterior
-from credence.run import Driver
 
 
 def shares_passes(posterior: Posterior) -> bool:

@@ -14,17 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 
-from credence.blocks import Block
+from credence.adaptation.schedules import rows_per_step
+from credence.density.posterior import BayesianModel, Data, Posterior, some_rows
+from credence.density.stored_rows import StoredRows
+from credence.engine.blocks import Block
+from credence.engine.driver import Driver
+from credence.engine.phases import Adapter
 from credence.errors import InputError, check_numbers
+from credence.kernels.ascent.optimizer import adam
 from credence.kernels.base import Recipe
-from credence.kernels.optimizer import adam
 from credence.methods.base import Drawn, Method
-from credence.methods.schedules import rows_per_step
 from credence.models.priors import require_positive
-from credence.models.stored import StoredRows
-from credence.phases import Adapter
-from credence.posterior import BayesianModel, Data, Posterior, some_rows
-from credence.run import Driver
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,14 +10,14 @@ from typing import ClassVar
 import jax
 from jaxtyping import PRNGKeyArray
 
+from credence.adaptation.windows import first_window_adaptation, tuned
+from credence.density.posterior import Posterior
+from credence.engine.driver import Driver
+from credence.engine.phases import fixed
 from credence.kernels.base import Recipe
-from credence.kernels.blackjax_kernels import hmc, nuts
+from credence.kernels.mcmc.hmc import hmc, nuts
 from credence.methods.base import Drawn
 from credence.methods.chains import Chains, shares_passes
-from credence.methods.tuning import first_window_adaptation, tuned
-from credence.phases import fixed
-from credence.posterior import Posterior
-from credence.run import Driver
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from credence.density.posterior import LogDensity, Posterior
 from credence.kernels.base import Kernel, Recipe
-from credence.kernels.mala import mala
+from credence.kernels.mcmc.mala import mala
 from credence.methods.hamiltonian import Hamiltonian
-from credence.posterior import LogDensity, Posterior
 
 
 @dataclass(frozen=True, kw_only=True)

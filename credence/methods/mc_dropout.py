@@ -13,15 +13,15 @@ import jax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from credence.adaptation.schedules import cosine_decay, rows_per_step
+from credence.density.posterior import BayesianModel, Data, Position, Posterior
+from credence.engine.driver import Driver
 from credence.errors import InputError, check_share
+from credence.kernels.ascent.dropout import Rate, dropout, masked_layers, masked_log_density
 from credence.kernels.base import Recipe
-from credence.kernels.dropout import Rate, dropout, masked_layers, masked_log_density
 from credence.methods.base import Drawn, Method
-from credence.methods.schedules import cosine_decay, rows_per_step
-from credence.models.networks import MLP, Network
+from credence.models.networks.mlp import MLP, Network
 from credence.models.priors import require_positive
-from credence.posterior import BayesianModel, Data, Position, Posterior
-from credence.run import Driver
 
 ROUND = 50
 """Steps between changes of the learning rate, and checkpoints."""

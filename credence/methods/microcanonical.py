@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from credence.density.posterior import Posterior
 from credence.errors import InputError
 from credence.kernels.base import Recipe
-from credence.kernels.microcanonical import adjusted_mclmc
+from credence.kernels.mcmc.microcanonical import adjusted_mclmc
 from credence.methods.hamiltonian import Hamiltonian
 from credence.models.priors import require_positive
-from credence.posterior import Posterior
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,17 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.blocks import Block
+from credence.adaptation.reference import prior_reference
+from credence.adaptation.windows import metric_ends, move_step_size
+from credence.density.posterior import Posterior
+from credence.engine.blocks import Block
+from credence.engine.driver import Driver
+from credence.engine.phases import Adapter, fixed
 from credence.errors import InputError
 from credence.kernels.base import Recipe, Settings
-from credence.kernels.pcn import LARGEST_STEP, pcn
+from credence.kernels.mcmc.pcn import LARGEST_STEP, pcn
 from credence.methods.base import Drawn
 from credence.methods.chains import Chains
-from credence.methods.reference import prior_reference
-from credence.methods.tuning import metric_ends, move_step_size
-from credence.phases import Adapter, fixed
-from credence.posterior import Posterior
-from credence.run import Driver
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,21 +13,21 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from credence.adaptation.gradient_metric import gradient_metric, tuned
+from credence.adaptation.schedules import rows_per_step
+from credence.density.posterior import Posterior
+from credence.engine.driver import Driver
+from credence.engine.phases import Adapter, PhaseResult, fixed
 from credence.errors import InputError, Interrupted
 from credence.kernels.base import Kernel, Recipe, Settings
-from credence.kernels.cyclical import cyclical
-from credence.kernels.gibbs import with_gibbs
-from credence.kernels.rms_sgld import rms_sgld
-from credence.kernels.sghmc import check_friction, scale_adapted_sghmc, sghmc
-from credence.kernels.ula import ula
+from credence.kernels.mcmc.gibbs import with_gibbs
+from credence.kernels.sgmcmc.cyclical import cyclical
+from credence.kernels.sgmcmc.rms_sgld import rms_sgld
+from credence.kernels.sgmcmc.sghmc import check_friction, scale_adapted_sghmc, sghmc
+from credence.kernels.sgmcmc.ula import ula
 from credence.methods.base import Drawn
 from credence.methods.chains import Chains
-from credence.methods.preconditioning import gradient_metric, tuned
-from credence.methods.schedules import rows_per_step
 from credence.models.priors import HierarchicalGamma, require_positive
-from credence.phases import Adapter, PhaseResult, fixed
-from credence.posterior import Posterior
-from credence.run import Driver
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,8 @@ class StochasticGradient(Chains):
         thinning: None makes it 10 passes over the data, at least 20 steps.
         step_size: as the kernel's; None finds, in the warm-up's metric, the largest whose leapfrogs
             with full gradients would be accepted at target_acceptance_rate. The bias grows with it.
-        preconditioner: "warmup", the metric of `credence.methods.preconditioning`; "none"; or that
-            of the kernel's own paper.
+        preconditioner: "warmup", the metric of `credence.adaptation.gradient_metric`; "none"; or
+            that of the kernel's own paper.
         batch_size: rows per step, from shuffled epochs, the same for all chains; None uses all rows
             up to 1024, 128 beyond.
         num_cycles: of a cosine step size (Zhang et al., 2020); 0 keeps the step size constant.

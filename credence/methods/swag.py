@@ -19,15 +19,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from credence.density.posterior import BayesianModel, Data, Position, Posterior, flat_log_likelihood
+from credence.engine.driver import Driver
+from credence.engine.phases import fixed
 from credence.errors import InputError
+from credence.kernels.ascent.optimizer import sgd
 from credence.kernels.base import Recipe
-from credence.kernels.optimizer import sgd
 from credence.methods.base import Drawn, Method
 from credence.methods.deep_ensemble import Training, train
 from credence.models.priors import require_positive
-from credence.phases import fixed
-from credence.posterior import BayesianModel, Data, Position, Posterior, flat_log_likelihood
-from credence.run import Driver
 
 ROUND = 5
 """Epochs between checkpoints."""

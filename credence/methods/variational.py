@@ -14,15 +14,15 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from credence.adaptation.schedules import cosine_decay, rows_per_step
+from credence.density.posterior import Position, Posterior
+from credence.engine.driver import Driver
 from credence.errors import InputError
+from credence.kernels.ascent.variational import LowRankNormal, variational
 from credence.kernels.base import Recipe
-from credence.kernels.variational import LowRankNormal, variational
 from credence.methods.base import Drawn, Method
 from credence.methods.deep_ensemble import Training, train
-from credence.methods.schedules import cosine_decay, rows_per_step
 from credence.models.priors import require_positive
-from credence.posterior import Position, Posterior
-from credence.run import Driver
 
 ROUND = 50
 """Steps between changes of the learning rate, checkpoints and points of the loss's trace."""

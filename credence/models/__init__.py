@@ -8,11 +8,11 @@ from credence.models.likelihoods import (
     Normal,
     StudentT,
 )
-from credence.models.networks import ACTIVATIONS, MLP, Layer, Network
+from credence.models.networks.mlp import ACTIVATIONS, MLP, Layer, Network
+from credence.models.networks.residual import ResNet
+from credence.models.networks.wrappers import LeadingInputs, PerAction
 from credence.models.noisy_argmax import NoisyArgmax
 from credence.models.priors import Gaussian, HierarchicalGamma, Prior, TraceClass
-from credence.models.residual import ResNet
-from credence.models.wrappers import LeadingInputs, PerAction
 
 LIKELIHOODS = {
     "normal": Normal,

@@ -21,7 +21,7 @@ from jax.scipy.stats import gamma, norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.errors import InputError
-from credence.models.networks import Layer, Network
+from credence.models.networks.mlp import Layer, Network
 
 
 @runtime_checkable

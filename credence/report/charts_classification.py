@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from credence.html.markup import Html
+from credence.html.svg import ACCENT, ALARM, BAND, MUTED, SECOND, label, new_figure, to_svg
 from credence.report.charts_regression import thin
 from credence.report.data import ClassificationTarget
 from credence.report.evidence import binomial_interval
-from credence.report.markup import Html
-from credence.report.svg import ACCENT, ALARM, BAND, MUTED, SECOND, label, new_figure, to_svg
 
 MAX_STEPS = 300  # points of a curve over rows
 

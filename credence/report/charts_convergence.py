@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from credence.html.markup import Html, shorten
+from credence.html.svg import ACCENT, ALARM, CHAINS, MUTED, SECOND, label, new_figure, to_svg
 from credence.report.charts_regression import thin
 from credence.report.data import Convergence
-from credence.report.markup import Html, shorten
-from credence.report.svg import ACCENT, ALARM, CHAINS, MUTED, SECOND, label, new_figure, to_svg
 
 MAX_TRACES = 3
 MAX_CHAINS = 4
 MAX_DRAWS = 250  # drawn per chain
-RHAT_LIMIT = 1.05  # as in credence.diagnostics.assess
+RHAT_LIMIT = 1.05  # as in credence.ensembles.diagnostics.assess
 ESS_LIMIT = 100  # the same
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
+from credence.html.markup import Html, shorten
+from credence.html.svg import ACCENT, ALARM, BAND, MUTED, SECOND, label, new_figure, to_svg
 from credence.report.data import RegressionTarget
 from credence.report.evidence import (
     binomial_band,
@@ -13,8 +15,6 @@ from credence.report.evidence import (
     is_inside,
     pit_counts,
 )
-from credence.report.markup import Html, shorten
-from credence.report.svg import ACCENT, ALARM, BAND, MUTED, SECOND, label, new_figure, to_svg
 
 MAX_POINTS = 1500  # drawn in the scatter plot
 MAX_INTERVALS = 40  # drawn one by one

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable, Mapping
-from importlib import resources
 
+from credence.html.document import document
+from credence.html.markup import Html, element, join
+from credence.html.parts import masthead
+from credence.html.wording import count
+from credence.methods.surrogate.section import emulation_section
+from credence.methods.transdimensional.section import architecture_section
 from credence.report import sections_classification, sections_regression
 from credence.report.data import ClassificationTarget, RegressionTarget, ReportData
 from credence.report.evidence import collect_evidence
-from credence.report.markup import Html, element, join
-from credence.report.parts import masthead
-from credence.report.sections_architecture import architecture_section
-from credence.report.sections_emulation import emulation_section
 from credence.report.sections_run import convergence_section, run_section
 from credence.report.verdict import Level, Verdict, verdict
-from credence.report.wording import count
 
 MAX_CHAPTERS = 6  # targets with sections of their own
 
@@ -59,33 +57,6 @@ def render(report: ReportData) -> str:
     if not is_converged:
         title = f"Not converged: {report.title}"
     return document(title, join([*([] if is_converged else [bar]), main]))
-
-
-def document(title: str, body: Html) -> str:
-    """A self-contained HTML document in the report's look, with its theme button's script."""
-    script = _read("theme.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (  # no network, and no script but our own, whatever the text of the page
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
-        f"script-src 'sha256-{digest}'"
-    )
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("link", rel="icon", href="data:,"),
-        element("title", title),
-        element("style", Html(_read("style.css"))),
-        element(
-            "style",
-            Html(_read("dark.css")),
-            id="dark",
-            media="screen and (prefers-color-scheme: dark)",
-        ),
-    )
-    page = element("html", head, element("body", body, element("script", Html(script))), lang="en")
-    return f"<!doctype html>\n{page}\n"
 
 
 def _header(report: ReportData) -> Html:
@@ -176,7 +147,3 @@ def _contents(report: ReportData) -> list[Html]:
     more = f"and {n - MAX_CHAPTERS} more, in the table above" if n > MAX_CHAPTERS else ""
     items = [*links, *([element("span", more)] if more else [])]
     return [element("nav", *items, class_="contents small", aria_label="Targets")]
-
-
-def _read(name: str) -> str:
-    return resources.files("credence.report").joinpath(name).read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
+from credence.html.wording import count, number, percent, points, times, with_unit
 from credence.report.charts_classification import selective_accuracy
 from credence.report.charts_convergence import ESS_LIMIT, RHAT_LIMIT
 from credence.report.charts_regression import LEVELS, epistemic_share, error_by_std
@@ -24,7 +25,6 @@ from credence.report.evidence import (
     skill_classification,
     skill_regression,
 )
-from credence.report.wording import count, number, percent, points, times, with_unit
 
 
 def read_predictions(target: RegressionTarget) -> str:

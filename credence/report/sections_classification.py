@@ -7,24 +7,22 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Int
 
-from credence.report import charts_classification as charts
-from credence.report import readings
-from credence.report.data import ClassificationTarget, finite_rows
-from credence.report.markup import Html, element, join, shorten
-from credence.report.parts import (
-    Column,
+from credence.html.markup import Html, element, join, shorten
+from credence.html.parts import (
     KeyNumber,
     figure,
     key,
     key_numbers,
     named_scores,
     pair,
-    row_table,
     section,
     table,
-    target_chapters,
 )
-from credence.report.wording import count, number, percent
+from credence.html.wording import count, number, percent
+from credence.report import charts_classification as charts
+from credence.report import readings
+from credence.report.chapters import Column, row_table, target_chapters
+from credence.report.data import ClassificationTarget, finite_rows
 
 MAX_LABELS = 10  # in the confusion matrix; above, the commonest mistakes are listed
 MAX_MISTAKES = 12

@@ -6,25 +6,23 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from credence.report import charts_regression as charts
-from credence.report import readings
-from credence.report.data import RegressionTarget, finite_rows
-from credence.report.evidence import is_inside, skill_regression
-from credence.report.markup import Html, element
-from credence.report.parts import (
-    Column,
+from credence.html.markup import Html, element
+from credence.html.parts import (
     KeyNumber,
     figure,
     key,
     key_numbers,
     named_scores,
     pair,
-    row_table,
     section,
     table,
-    target_chapters,
 )
-from credence.report.wording import count, number, percent, times, with_unit
+from credence.html.wording import count, number, percent, times, with_unit
+from credence.report import charts_regression as charts
+from credence.report import readings
+from credence.report.chapters import Column, row_table, target_chapters
+from credence.report.data import RegressionTarget, finite_rows
+from credence.report.evidence import is_inside, skill_regression
 
 
 def numbers_section(

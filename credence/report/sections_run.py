@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from credence.html.markup import Html, element, join
+from credence.html.parts import columns, figure, key, section, settings
+from credence.html.wording import count, duration, number
 from credence.report import charts_convergence as charts
 from credence.report import readings
 from credence.report.data import Convergence, ReportData
-from credence.report.markup import Html, element, join
-from credence.report.parts import columns, figure, key, section, settings
-from credence.report.wording import count, duration, number
 
 MAX_TEXT = 400  # characters of one setting
 

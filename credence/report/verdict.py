@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credence.html.wording import count, number, percent, points
 from credence.report.evidence import ALPHA, Evidence, binomial_interval
-from credence.report.wording import count, number, percent, points
 
 MIN_TEST = 50  # with 50 rows, intervals that cover 80 % instead of 95 % are found out 4 times in 5
 MIN_COVERAGE = 0.90  # below it, 95 % intervals miss more than twice as often as they claim

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from credence.diagnostics import calibration, classification, emulation, regression
+from credence.ensembles.diagnostics import calibration, classification, regression
 from credence.estimators import BNNClassifier, BNNRegressor
+from credence.methods.surrogate.emulation import emulation
 
 Arrays = dict[str, np.ndarray]
 NUM_TRACES = 6
@@ -105,7 +106,7 @@ def emulation_arrays(model: BNNRegressor | BNNClassifier) -> Arrays:
 
 def convergence_arrays(model: BNNRegressor | BNNClassifier, x: pd.DataFrame) -> Arrays:
     """R-hat and ESS of the predictions at held-out rows, and a few traces."""
-    from credence.diagnostics import convergence
+    from credence.ensembles.diagnostics import convergence
 
     if not model.ensemble_.is_chain:
         return {}

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import pandas as pd
 
 import credence
-from credence.checkpoint import write_text
+from credence.engine.checkpoint import write_text
 from credence.errors import InputError, StorageError
 
 FORMAT = 1

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from credence.diagnostics.calibration import reliability_diagram
+from credence.ensembles.diagnostics.calibration import reliability_diagram
 from credence.errors import InputError
 from credence.report import (
     ClassificationTarget,

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from credence.datasets.catalogue.registry import DATASETS
+from credence.datasets.catalogue.registry import load as load_dataset
+from credence.datasets.catalogue.specs import DatasetSpec
 from credence.datasets.checks import CheckedTable, check_table, require_column
-from credence.datasets.registry import DATASETS
-from credence.datasets.registry import load as load_dataset
-from credence.datasets.specs import DatasetSpec
 from credence.datasets.tables import read_table
 from credence.errors import InputError
 from credence.runs.folder import (
@@ -65,7 +65,7 @@ def fit(settings: FitSettings, folder: Path, *, progress: bool = False) -> Fitte
     frame, table = read(settings)
     check_settings(settings, table.task)
     rows = split(settings, table)
-    from credence.ensemble import package_versions
+    from credence.ensembles.ensemble import package_versions
 
     claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
     return _finish(folder, settings, rows, progress)
@@ -288,7 +288,7 @@ def _finish(folder: Path, settings: FitSettings, rows: Rows, progress: bool) -> 
 
     After Ctrl-C there may be a result from the draws so far; the run then stays resumable.
     """
-    from credence.checkpoint import write_text
+    from credence.engine.checkpoint import write_text
     from credence.runs.evaluation import (
         convergence_arrays,
         emulation_arrays,
@@ -323,7 +323,7 @@ def _save_evaluation(
     folder: Path, table: CheckedTable, x: pd.DataFrame, found: dict[str, np.ndarray]
 ) -> None:
     """Arrays and the rows worth showing: the report can be written again without the table."""
-    from credence.checkpoint import atomic_path, write_text
+    from credence.engine.checkpoint import atomic_path, write_text
 
     with atomic_path(folder / "evaluation.npz") as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **found)  # type: ignore[arg-type]

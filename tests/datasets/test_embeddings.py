@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from data_folder import needs_data
+from tools.data_folder import needs_data
 
-from credence.datasets import embeddings
-from credence.datasets.embeddings import FILE, MINILM, imdb_embeddings, ordered
+from credence.datasets.prepared import embeddings
+from credence.datasets.prepared.embeddings import FILE, MINILM, imdb_embeddings, ordered
 from credence.errors import InputError
 
 NUM_TRAIN, NUM_TEST = 60, 40

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from credence.datasets import large
-from credence.datasets.large import make_classification, make_regression, open_data
+from credence.datasets.prepared import large
+from credence.datasets.prepared.large import make_classification, make_regression, open_data
 from credence.errors import InputError
 
 

@@ -7,14 +7,14 @@ from urllib.error import URLError
 import numpy as np
 import pandas as pd
 import pytest
-from data_folder import DATA, needs_data
 from sklearn.utils import Bunch
+from tools.data_folder import DATA, needs_data
 
 from credence import datasets
-from credence.datasets import sources
-from credence.datasets.catalogue_bundled import BUNDLED
-from credence.datasets.catalogue_tables import TABLES
-from credence.datasets.registry import DATASETS
+from credence.datasets.catalogue import sources
+from credence.datasets.catalogue.bundled import BUNDLED
+from credence.datasets.catalogue.registry import DATASETS
+from credence.datasets.catalogue.tables import TABLES
 from credence.errors import InputError
 
 # Facts about the files that their makers published.

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from openml_files import put
+from tools.openml_files import put
 
-from credence.datasets import registry, sources
+from credence.datasets.catalogue import registry, sources
 from credence.errors import InputError
 
 RNG = np.random.default_rng(0)

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from data_folder import needs_data
-from exact import assert_mean
+from tools.data_folder import needs_data
+from tools.exact import assert_mean
 
 from credence import datasets
-from credence.datasets.digits import principal_components, principal_digits
-from credence.datasets.inverse_rl import halfcheetah, mountain_car, move
-from credence.datasets.simulated import spiral, xor
+from credence.datasets.prepared.digits import principal_components, principal_digits
+from credence.datasets.prepared.inverse_rl import halfcheetah, mountain_car, move
+from credence.datasets.prepared.simulated import spiral, xor
 from credence.errors import InputError
 
 

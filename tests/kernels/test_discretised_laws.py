@@ -8,13 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
-
-from credence.kernels.cyclical import cyclical
-from credence.kernels.rms_sgld import rms_sgld
-from credence.kernels.sghmc import scale_adapted_sghmc
-from credence.kernels.ula import ula
-
-from .laws import (
+from tools.laws import (
     Chain,
     cyclical_chain,
     frozen_adapted_chain,
@@ -25,7 +19,12 @@ from .laws import (
     sgld_chain,
     ula_chain,
 )
-from .targets import GaussianTarget, correlated, gaussian_log_density, standard
+from tools.targets import GaussianTarget, correlated, gaussian_log_density, standard
+
+from credence.kernels.sgmcmc.cyclical import cyclical
+from credence.kernels.sgmcmc.rms_sgld import rms_sgld
+from credence.kernels.sgmcmc.sghmc import scale_adapted_sghmc
+from credence.kernels.sgmcmc.ula import ula
 
 pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 

@@ -15,23 +15,22 @@ import numpy as np
 import pytest
 from jaxtyping import Array, Float, PRNGKeyArray
 from scipy import stats
+from tools.targets import GaussianTarget, correlated, gaussian_log_density, standard, z_scores
 
-from credence.clock import CompileClock
+from credence.density.posterior import Data, LogDensity
+from credence.engine.clock import CompileClock
 from credence.errors import InputError
 from credence.kernels.base import Kernel
-from credence.kernels.blackjax_kernels import hmc, nuts
-from credence.kernels.cyclical import cyclical
-from credence.kernels.delayed_acceptance import delayed_acceptance
-from credence.kernels.mala import mala
-from credence.kernels.microcanonical import adjusted_mclmc, mclmc
-from credence.kernels.pcn import pcn
-from credence.kernels.rms_sgld import rms_sgld
-from credence.kernels.sghmc import scale_adapted_sghmc, sghmc
-from credence.kernels.surrogate_hmc import surrogate_hmc
-from credence.kernels.ula import ula
-from credence.posterior import Data, LogDensity
-
-from .targets import GaussianTarget, correlated, gaussian_log_density, standard, z_scores
+from credence.kernels.mcmc.hmc import hmc, nuts
+from credence.kernels.mcmc.mala import mala
+from credence.kernels.mcmc.microcanonical import adjusted_mclmc, mclmc
+from credence.kernels.mcmc.pcn import pcn
+from credence.kernels.sgmcmc.cyclical import cyclical
+from credence.kernels.sgmcmc.rms_sgld import rms_sgld
+from credence.kernels.sgmcmc.sghmc import scale_adapted_sghmc, sghmc
+from credence.kernels.sgmcmc.ula import ula
+from credence.methods.surrogate.delayed_acceptance import delayed_acceptance
+from credence.methods.surrogate.surrogate_hmc import surrogate_hmc
 
 pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credence.ensemble import Ensemble
+from credence.density.posterior import Posterior
+from credence.ensembles.ensemble import Ensemble
 from credence.methods import METHODS, resolve
 from credence.methods.base import Method
 from credence.methods.deep_ensemble import Training
@@ -16,7 +17,6 @@ from credence.methods.mc_dropout import MCDropout
 from credence.methods.swag import SWAG
 from credence.methods.variational import Variational
 from credence.models import MLP, Categorical, Gaussian, Normal
-from credence.posterior import Posterior
 
 TRAINING = Training(max_epochs=300)
 LIST: list[Method] = [

@@ -4,14 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact import linear_regression, member_weights
+from tools.exact import linear_regression, member_weights
 
-from credence.clock import CompileClock
+from credence.density.posterior import Data, Posterior
+from credence.engine.clock import CompileClock
+from credence.engine.driver import Driver
 from credence.errors import InputError
 from credence.methods.deep_ensemble import MAP, DeepEnsemble, Training, split, train
 from credence.models import MLP, Gaussian, Normal
-from credence.posterior import Data, Posterior
-from credence.run import Driver
 
 pytestmark = pytest.mark.rotates(3)
 

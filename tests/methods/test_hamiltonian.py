@@ -10,11 +10,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from exact import LinearRegression, linear_regression, weights
-from scipy import stats
+from tools.exact import LinearRegression, linear_regression, weights
+from tools.moments import chain_z, moment_z
 
-from credence.clock import CompileClock
-from credence.ensemble import Ensemble
+from credence.density.posterior import Posterior
+from credence.engine.clock import CompileClock
+from credence.engine.phases import Phase
+from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, Interrupted
 from credence.methods.deep_ensemble import Training
 from credence.methods.hamiltonian import HMC, NUTS, Hamiltonian
@@ -22,8 +24,6 @@ from credence.methods.langevin import MALA
 from credence.methods.microcanonical import MCLMC
 from credence.methods.pcn import PCN
 from credence.models import MLP, Gaussian, Normal
-from credence.phases import Phase
-from credence.posterior import Posterior
 
 pytestmark = pytest.mark.rotates(3)
 
@@ -45,22 +45,6 @@ METHODS = [
 PROBLEM = linear_regression()
 
 methods = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-
-
-def chain_z(draws: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """How far means of draws (chain, draw, ...) are from exact ones, as |z| of a normal."""
-    means = np.asarray(draws, float).mean(axis=1)
-    error = means.std(axis=0, ddof=1) / len(means) ** 0.5
-    t = np.abs(means.mean(axis=0) - exact) / error
-    return -stats.norm.ppf(stats.t.sf(t, df=len(means) - 1))
-
-
-def moment_z(draws: np.ndarray, problem: LinearRegression) -> float:
-    """Worst |z| of all means and covariances against a problem's exact posterior."""
-    mean, covariance = problem.solve()
-    centred = draws - mean
-    products = centred[..., :, None] * centred[..., None, :]
-    return max(chain_z(draws, mean).max(), chain_z(products, covariance).max())
 
 
 @pytest.fixture(scope="module", params=METHODS, ids=lambda method: method.name)

@@ -14,16 +14,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact import z_scores
 from scipy.optimize import minimize
+from tools.exact import z_scores
 
-from credence.clock import CompileClock
+from credence.density.posterior import Params, Posterior
+from credence.engine.clock import CompileClock
 from credence.errors import InputError
-from credence.kernels.dropout import masked_layers, masked_log_density, masked_outputs
+from credence.kernels.ascent.dropout import masked_layers, masked_log_density, masked_outputs
 from credence.methods.mc_dropout import MCDropout
 from credence.models import MLP, Gaussian, Layer, Normal
-from credence.models.adapters import FlaxLinen
-from credence.posterior import Params, Posterior
+from credence.models.networks.adapters import FlaxLinen
 
 RATE, NOISE_STD = 0.3, 0.5
 

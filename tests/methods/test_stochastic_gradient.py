@@ -11,21 +11,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact import linear_regression
 from scipy.linalg import solve_discrete_lyapunov
+from tools.exact import linear_regression, weights
+from tools.moments import chain_z
 
-from credence.blocks import Block
-from credence.clock import CompileClock
+from credence.adaptation import gradient_metric as preconditioning
+from credence.adaptation.gradient_metric import gradient_metric, gradient_moments
+from credence.density.posterior import Posterior
+from credence.engine.blocks import Block
+from credence.engine.clock import CompileClock
 from credence.errors import InputError
-from credence.kernels.ula import LangevinState
-from credence.methods import preconditioning
+from credence.kernels.sgmcmc.ula import LangevinState
 from credence.methods.deep_ensemble import Training
-from credence.methods.preconditioning import gradient_metric, gradient_moments
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA, StochasticGradient
 from credence.models import MLP, HierarchicalGamma, Normal
-from credence.posterior import Posterior
-
-from .test_hamiltonian import chain_z, weights
 
 pytestmark = pytest.mark.rotates(3)
 

@@ -12,19 +12,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact import LinearRegression, linear_regression, member_weights, with_ones, z_scores
 from scipy.optimize import brentq
+from tools.exact import LinearRegression, linear_regression, member_weights, with_ones, z_scores
 
-from credence.clock import CompileClock
+from credence.density.posterior import Posterior
+from credence.engine.clock import CompileClock
+from credence.engine.driver import Driver
+from credence.engine.phases import fixed
 from credence.errors import InputError
+from credence.kernels.ascent.optimizer import sgd
 from credence.kernels.base import Recipe
-from credence.kernels.optimizer import sgd
 from credence.methods.deep_ensemble import Training
 from credence.methods.swag import SWAG, draw, matched_learning_rate, spaced_rows, summarise
 from credence.models import MLP, Gaussian, Normal
-from credence.phases import fixed
-from credence.posterior import Posterior
-from credence.run import Driver
 
 LEARNING_RATE, MOMENTUM, BATCH = 0.1, 0.5, 2
 PROBLEM = linear_regression(num_points=6, num_features=1)

@@ -11,17 +11,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact import LinearRegression, linear_regression, member_weights, z_scores
 from scipy.stats import multivariate_normal
+from tools.exact import LinearRegression, linear_regression, member_weights, z_scores
 
-from credence.clock import CompileClock
+from credence.adaptation.schedules import cosine_decay
+from credence.engine.clock import CompileClock
+from credence.engine.driver import Driver
 from credence.errors import InputError
+from credence.kernels.ascent.variational import LowRankNormal, elbo, variational
 from credence.kernels.base import Recipe
-from credence.kernels.variational import LowRankNormal, elbo, variational
 from credence.methods.deep_ensemble import Training
-from credence.methods.schedules import cosine_decay
 from credence.methods.variational import Variational
-from credence.run import Driver
 
 pytestmark = pytest.mark.rotates(3)
 

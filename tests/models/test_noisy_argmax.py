@@ -4,18 +4,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact import assert_mean
 from jax.test_util import check_grads
 from scipy import stats
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.special import erfcx
+from tools.exact import assert_mean
 
+from credence.density.posterior import Posterior
 from credence.errors import InputError
 from credence.models import MLP, Gaussian, Likelihood
+from credence.models.networks.wrappers import PerAction
 from credence.models.noisy_argmax import NoisyArgmax, mills_ratio
-from credence.models.wrappers import PerAction
-from credence.posterior import Posterior
 
 pytestmark = pytest.mark.usefixtures("checked_keys")
 

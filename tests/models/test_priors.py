@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact import assert_mean
 from scipy import stats
 from scipy.integrate import quad
+from tools.exact import assert_mean
 
 from credence.errors import InputError
 from credence.models import MLP, Gaussian, HierarchicalGamma, Layer, Prior, TraceClass

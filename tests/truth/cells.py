@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
-from kernels.laws import Chain, whitened_after
-from kernels.targets import GaussianTarget, gaussian_log_density, z_scores
 from scipy import stats
+from tools.laws import Chain, whitened_after
+from tools.targets import GaussianTarget, gaussian_log_density, z_scores
 
-from credence.diagnostics.convergence import ess_bulk
+from credence.density.posterior import Data, LogDensity
+from credence.ensembles.diagnostics.convergence import ess_bulk
 from credence.kernels.base import Kernel
-from credence.posterior import Data, LogDensity
 
 from .rows import Row
 from .targets import Target

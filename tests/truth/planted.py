@@ -8,17 +8,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
-from kernels.laws import Chain, scores_after
-from kernels.targets import gaussian_log_density, standard
+from tools.laws import Chain, scores_after
+from tools.targets import gaussian_log_density, standard
 
-from credence.kernels.auxiliary import MIXTURE
+from credence.density.posterior import BayesianModel, Data, LogDensity, Position
 from credence.kernels.base import Kernel, either
-from credence.kernels.gibbs import gibbs_precisions
-from credence.kernels.mala import MALAState, mala
-from credence.kernels.microcanonical import mclmc
-from credence.kernels.pcn import pcn
+from credence.kernels.mcmc.gibbs import gibbs_precisions
+from credence.kernels.mcmc.mala import MALAState, mala
+from credence.kernels.mcmc.microcanonical import mclmc
+from credence.kernels.mcmc.pcn import pcn
+from credence.methods.interacting.auxiliary import MIXTURE
 from credence.models import HierarchicalGamma
-from credence.posterior import BayesianModel, Data, LogDensity, Position
 
 from .cells import compare, law_name
 from .rows import EXACT, Row, mclmc_settings, steps

@@ -13,18 +13,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credence.kernels.auxiliary import MIXTURE, gaussian
 from credence.kernels.base import Kernel
-from credence.kernels.blackjax_kernels import hmc, nuts
-from credence.kernels.gibbs import gibbs_precisions, with_gibbs
-from credence.kernels.interacting import interacting
-from credence.kernels.mala import mala
-from credence.kernels.microcanonical import adjusted_mclmc, mclmc
-from credence.kernels.pcn import pcn
-from credence.kernels.rms_sgld import rms_sgld
-from credence.kernels.sghmc import scale_adapted_sghmc, sghmc
-from credence.kernels.surrogate_hmc import surrogate_hmc
-from credence.kernels.ula import ula
+from credence.kernels.mcmc.gibbs import gibbs_precisions, with_gibbs
+from credence.kernels.mcmc.hmc import hmc, nuts
+from credence.kernels.mcmc.mala import mala
+from credence.kernels.mcmc.microcanonical import adjusted_mclmc, mclmc
+from credence.kernels.mcmc.pcn import pcn
+from credence.kernels.sgmcmc.rms_sgld import rms_sgld
+from credence.kernels.sgmcmc.sghmc import scale_adapted_sghmc, sghmc
+from credence.kernels.sgmcmc.ula import ula
+from credence.methods.interacting.auxiliary import MIXTURE, gaussian
+from credence.methods.interacting.kernel import interacting
+from credence.methods.surrogate.surrogate_hmc import surrogate_hmc
 
 from .targets import HIERARCHY, Target
 

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from kernels.targets import standard
+from tools.targets import standard
 
 from credence.kernels.base import Kernel
-from credence.kernels.blackjax_kernels import hmc
-from credence.kernels.mala import mala
-from credence.kernels.microcanonical import adjusted_mclmc, mclmc
-from credence.kernels.sghmc import sghmc
-from credence.kernels.ula import ula
+from credence.kernels.mcmc.hmc import hmc
+from credence.kernels.mcmc.mala import mala
+from credence.kernels.mcmc.microcanonical import adjusted_mclmc, mclmc
+from credence.kernels.sgmcmc.sghmc import sghmc
+from credence.kernels.sgmcmc.ula import ula
 
 from .cells import Size, long_chains
 from .rows import ones

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-from kernels.laws import (
+from tools.laws import (
     cyclical_chain,
     frozen_adapted_chain,
     frozen_rms_chain,
@@ -13,7 +13,7 @@ from kernels.laws import (
     sgld_chain,
     ula_chain,
 )
-from kernels.targets import correlated, gaussian_log_density, standard
+from tools.targets import correlated, gaussian_log_density, standard
 
 from .cells import Bias, Cell, Size, bias_cell, exact_cell, law_cell
 from .planted import Planted, is_caught, planted_jobs

@@ -12,15 +12,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from exact import linear_regression
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
-from kernels.targets import GaussianTarget, correlated, gaussian_log_density, standard
 from scipy import special, stats
 from scipy.integrate import cumulative_simpson
+from tools.exact import linear_regression
+from tools.targets import GaussianTarget, correlated, gaussian_log_density, standard
 
-from credence.models import MLP, Bernoulli, Gaussian, HierarchicalGamma, Normal
-from credence.posterior import (
+from credence.density.posterior import (
     BayesianModel,
     Data,
     LogDensity,
@@ -28,6 +27,7 @@ from credence.posterior import (
     Posterior,
     flat_log_density,
 )
+from credence.models import MLP, Bernoulli, Gaussian, HierarchicalGamma, Normal
 
 Draws = Float[np.ndarray, "draw weight"]
 

@@ -1,0 +1,201 @@
+"""Warm-up of stochastic gradient samplers: a metric and a step size.
+
+Averaged over the posterior, the outer product of the gradient with itself is the precision of a
+Gaussian posterior: E[g g'] = P. So 1 / E[g^2], from full gradients where the chains are between
+blocks, pooled over chains, is a metric in which steps of one size fit all weights. Until there are
+enough of them, what the rows' own gradients vary by speaks too: N times their variance S^2 is the
+empirical Fisher information, what the data add to the precision; a prior adds about 1.
+
+No chain of these has a Metropolis test to tune its step size by. So between blocks leapfrogs with
+full gradients are tried from where the chains are, by turns if there are many: the step size at
+which such trials would be accepted at a high rate makes small errors, and is far from where the
+dynamics become unstable.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from credence.adaptation.windows import (
+    metric_ends,
+    move_step_size,
+    reasonable_step_size,
+    trial_acceptance,
+)
+from credence.density.posterior import Data, LogDensity, Posterior, minibatch
+from credence.engine.blocks import Block
+from credence.engine.phases import Adapter
+from credence.kernels.base import Settings
+
+TRIALS, TRIALS_PER_CHAIN, TRIAL_STEPS = 8, 2, 5
+"""Most trajectories, also of a chain, and their leapfrogs: each costs a pass over all rows."""
+
+FISHER_COUNT = 10
+"""Squared gradients that the empirical Fisher information counts for."""
+
+
+class Memory(NamedTuple):
+    """What the warm-up remembers between rounds (numpy, fixed shapes)."""
+
+    round: np.ndarray
+    rounds_in_window: np.ndarray
+    sum_square: Float[np.ndarray, " weight"]
+    """Mean squared full gradients over the chains, summed over the window's rounds."""
+    sum_variance: Float[np.ndarray, " weight"]
+    """Likewise S^2, the variance of the rows' gradients."""
+    inverse_mass: Float[np.ndarray, " weight"]
+    rounds_since_metric: np.ndarray
+    log_step_size: np.ndarray
+    mean_log_step_size: np.ndarray
+    """Average since the metric last changed, its first round left out."""
+
+
+def gradient_metric(
+    key: PRNGKeyArray,
+    posterior: Posterior,
+    positions: Float[Array, "chain weight"],
+    *,
+    num_rounds: int,
+    target_acceptance_rate: float,
+    unit_metric: bool = False,
+) -> Adapter:
+    """Adapter of `step_size` and `inverse_mass`; sample with `tuned`.
+
+    The metric is renewed at the ends of windows that double in length.
+
+    Args:
+        key: for the rows whose gradients are compared.
+        posterior: whose gradients.
+        positions: where the chains start.
+        num_rounds: blocks in the warm-up phase.
+        target_acceptance_rate: of the trial leapfrogs.
+        unit_metric: keep an inverse_mass of one.
+    """
+    ends, num_points, num_chains = metric_ends(num_rounds), posterior.num_points, len(positions)
+    measure = partial(
+        gradient_moments, log_density=posterior.log_density, batch_size=max(1, num_points // 16)
+    )
+
+    def renewed(memory: Memory) -> Memory:
+        """The window's metric; then a new window."""
+        rounds, zero = memory.rounds_in_window, np.zeros_like(memory.sum_square)
+        variance = memory.sum_variance / rounds
+        squares = num_chains * memory.sum_square + FISHER_COUNT * (1 + num_points * variance)
+        precision = squares / (num_chains * rounds + FISHER_COUNT)
+        precision = np.ones_like(zero) if unit_metric else precision
+        rescaled = memory.mean_log_step_size + 0.5 * np.mean(
+            np.log(memory.inverse_mass) + np.log(precision)
+        )
+        return memory._replace(
+            rounds_in_window=np.zeros(()),
+            sum_square=zero,
+            sum_variance=zero,
+            inverse_mass=(1 / precision).astype(zero.dtype),
+            rounds_since_metric=np.zeros(()),
+            log_step_size=rescaled,
+            mean_log_step_size=rescaled,
+        )
+
+    def update(memory: Memory, block: Block) -> Memory:
+        key_rows, key_trial = jax.random.split(jax.random.fold_in(key, int(memory.round) + 1))
+        positions = block.states.position
+        square, variance = jax.device_get(measure(key_rows, positions, posterior.data))
+        step_size = np.exp(memory.log_step_size).astype(square.dtype)
+        acceptance = trial_acceptance(
+            key_trial,
+            _spaced(positions, TRIALS_PER_CHAIN * num_chains, int(memory.round)),
+            step_size,
+            memory.inverse_mass,
+            posterior.data,
+            log_density=posterior.log_density,
+            num_steps=TRIAL_STEPS,
+        )
+        memory = move_step_size(memory, float(acceptance), target_acceptance_rate, most=1.5)
+        memory = memory._replace(
+            round=memory.round + 1,
+            rounds_in_window=memory.rounds_in_window + 1,
+            sum_square=memory.sum_square + square,
+            sum_variance=memory.sum_variance + variance,
+        )
+        return renewed(memory) if int(memory.round) in ends else memory
+
+    def settings(memory: Memory) -> Settings:
+        return _settings(memory, memory.log_step_size)
+
+    _, variance = jax.device_get(measure(key, positions, posterior.data))
+    none, zero = np.zeros(()), np.zeros_like(variance)
+    inverse_mass = np.ones_like(zero) if unit_metric else 1 / (1 + num_points * variance)
+    stable = reasonable_step_size(
+        key,
+        _spaced(positions, num_chains),
+        inverse_mass,
+        posterior.data,
+        log_density=posterior.log_density,
+        num_steps=TRIAL_STEPS,
+    )
+    cautious = np.log(np.asarray(stable, float) / 4)
+    start = Memory(
+        round=none,
+        rounds_in_window=none,
+        sum_square=zero,
+        sum_variance=zero,
+        inverse_mass=inverse_mass,
+        rounds_since_metric=none,
+        log_step_size=cautious,
+        mean_log_step_size=cautious,
+    )
+    return Adapter(start, settings, update)
+
+
+def tuned(memory: Memory) -> Settings:
+    """The settings to sample with: the averaged step size and the last metric."""
+    return _settings(memory, memory.mean_log_step_size)
+
+
+def _settings(memory: Memory, log_step_size: Any) -> Settings:
+    return {
+        "step_size": np.exp(log_step_size).astype(memory.inverse_mass.dtype),
+        "inverse_mass": memory.inverse_mass,
+    }
+
+
+def _spaced(
+    positions: Float[Array, "chain weight"], num: int, first: int = 0
+) -> Float[Array, "trial weight"]:
+    """Where so many trials start, or as many as there may be: spread evenly over the chains, from
+    the first on."""
+    num, num_chains = min(num, TRIALS), len(positions)
+    return positions[(np.arange(num) * num_chains // num + first) % num_chains]
+
+
+@partial(jax.jit, static_argnames=("log_density", "batch_size"))
+def gradient_moments(
+    key: PRNGKeyArray,
+    positions: Float[Array, "chain weight"],
+    data: Data,
+    *,
+    log_density: LogDensity,
+    batch_size: int,
+) -> tuple[Float[Array, " weight"], Float[Array, " weight"]]:
+    """Means over chains: the squared full gradient, and the variance S^2 of the rows' gradients.
+
+    The latter from one minibatch per chain: scaled to all N rows, the gradients of b of them have
+    the noise variance N^2 S^2 (1/b - 1/N).
+    """
+    num_points = data.x.shape[0]
+    per_variance = num_points**2 * (1 / batch_size - 1 / num_points)
+    gradient = jax.grad(log_density)
+
+    def moments(arguments: Any) -> Any:
+        key, position = arguments
+        rows = jax.random.permutation(key, num_points)[:batch_size]
+        full = gradient(position, data)
+        noise = gradient(position, minibatch(data, rows, jnp.ones(batch_size))) - full
+        return full**2, noise**2 / per_variance
+
+    keys = jax.random.split(key, len(positions))
+    return jax.tree.map(lambda leaf: leaf.mean(0), jax.lax.map(moments, (keys, positions)))

@@ -1,0 +1,195 @@
+"""One method on one problem, in a process of its own, so that memory and compile time are its own.
+
+    python -m credence.compare.cell SPEC.json OUT.json NUM_DEVICES
+
+OUT.json is written whole or not at all. Whatever fails becomes a result too: a cell with its error
+in a sentence. A process that is stopped leaves its checkpoints beside OUT.json, and goes on there.
+"""
+
+import json
+import shutil
+import sys
+import time
+import traceback
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from credence.compare.specs import CellSpec, ModelSpec, cell_from_json
+from credence.errors import CredenceError, InputError, Interrupted, OutOfTime, did_you_mean
+
+if TYPE_CHECKING:
+    from credence.compare.problem import Arrays
+    from credence.density.posterior import Posterior
+    from credence.ensembles.ensemble import Ensemble
+    from credence.methods.base import Method
+    from credence.models import Network
+
+INTERRUPTED = 130
+
+
+def main(spec_path: Path, out_path: Path, num_devices: int) -> int:
+    """Run the cell; 0 where OUT.json was written, be it with an error."""
+    from credence.engine.checkpoint import write_text
+    from credence.environment import configure
+
+    configure(num_devices, compilation_cache=False)  # a program found ready would cost nothing
+    cell = cell_from_json(json.loads(spec_path.read_text(encoding="utf-8")))
+    checkpoints = out_path.with_suffix(".checkpoint")
+    try:
+        result = compute(cell, checkpoints)
+    except (Interrupted, KeyboardInterrupt) as stop:
+        if not isinstance(stop, OutOfTime):
+            return INTERRUPTED
+        result = failed(stop)
+    except Exception as error:
+        result = failed(error)
+    write_text(out_path, json.dumps(result, allow_nan=False))
+    shutil.rmtree(checkpoints, ignore_errors=True)
+    return 0
+
+
+def failed(error: Exception) -> dict[str, Any]:
+    """The result of a cell that could not be computed."""
+    is_ours = isinstance(error, CredenceError)
+    sentence = str(error) if is_ours else f"{type(error).__name__}: {error}"
+    trace = "" if is_ours else "".join(traceback.format_exception(error))
+    return {"status": "failed", "error": sentence, "traceback": trace}
+
+
+def compute(cell: CellSpec, folder: Path | None = None) -> dict[str, Any]:
+    """The cell's result as JSON data: scores, convergence, cost, memory.
+
+    Raises:
+        InputError: for an unknown method, setting, model or data that cannot be used.
+        Interrupted: on Ctrl-C; with a folder, the next call goes on where this one stopped.
+    """
+    from credence.compare import problem, scoring
+
+    method = build_method(cell)
+    arrays = problem.load_cell(cell)
+    posterior = build_posterior(cell, arrays)
+    before = peak_memory_mib()
+    ensemble = method.run(cell.seed, posterior, folder=folder, max_seconds=cell.max_seconds)
+    after = peak_memory_mib()
+    if ensemble.provenance.stopped == "interrupt":
+        raise Interrupted(f"Stopped in '{cell.name}'; run again to go on.")
+    start = time.perf_counter()
+    numbers, rows = scoring.scores(ensemble, arrays)
+    return {
+        "status": "done",
+        "problem": arrays.size,
+        "scores": numbers,
+        **scoring.judge(ensemble, arrays.x_test),
+        "cost": ensemble.cost.to_dict(),
+        "evaluation_seconds": time.perf_counter() - start,
+        "peak_memory_mib": after,
+        "memory_before_mib": before,
+        **_draws(ensemble),
+        "rows": rows,
+    }
+
+
+def _draws(ensemble: "Ensemble") -> dict[str, Any]:
+    """What was drawn, how, and where."""
+    import jax
+    import numpy as np
+
+    divergent = ensemble.scalars.get("is_divergent", np.zeros(1))
+    return {
+        "is_chain": ensemble.is_chain,
+        "num_chains": ensemble.num_chains,
+        "num_draws": ensemble.num_draws,
+        "stopped": ensemble.provenance.stopped,
+        "divergences": int(np.sum(np.asarray(divergent) > 0)),
+        "settings": ensemble.provenance.settings,
+        "versions": ensemble.provenance.versions,
+        "device": str(jax.devices()[0].device_kind),
+        "num_devices": jax.device_count(),
+    }
+
+
+def build_method(cell: CellSpec) -> "Method":
+    """The method with its settings.
+
+    Raises:
+        InputError: for an unknown method or setting.
+    """
+    from credence.methods import METHODS
+    from credence_papers.multilevel.leading_inputs import TWO_LEVELS
+
+    methods = METHODS | TWO_LEVELS
+    if cell.method not in methods:
+        raise InputError(
+            f"Unknown method '{cell.method}': this version has {', '.join(methods)}."
+            + did_you_mean(cell.method, methods)
+        )
+    chosen = methods[cell.method]
+    known = [each.name for each in fields(chosen)]
+    for name in cell.settings:
+        if name not in known:
+            raise InputError(
+                f"The method '{cell.method}' has no setting '{name}': it has {', '.join(known)}."
+                + did_you_mean(name, known)
+            )
+    return chosen.from_settings(dict(cell.settings))
+
+
+def build_posterior(cell: CellSpec, arrays: "Arrays") -> "Posterior":
+    """Network, prior and likelihood on the training rows.
+
+    Raises:
+        InputError: for an unknown name, or a likelihood that does not fit the task.
+    """
+    from credence.density.posterior import Posterior
+    from credence.estimators.checks import named
+    from credence.models import LIKELIHOODS, PRIORS, Bernoulli, Categorical
+
+    if arrays.task == "regression":
+        known = {"auto": LIKELIHOODS["normal"], **LIKELIHOODS}
+    else:
+        known = {"auto": Categorical, "categorical": Categorical, "bernoulli": Bernoulli}
+    likelihood = named("likelihood", cell.model.likelihood, known)()
+    outputs = likelihood.num_outputs(len(arrays.labels) or 1)
+    network = build_network(cell.model, outputs)
+    prior = named("prior", cell.model.prior, PRIORS)
+    prior = replace(prior, **cell.model.prior_settings)
+    return Posterior(network, prior, likelihood, (arrays.x_train, arrays.y_train))
+
+
+def build_network(model: ModelSpec, num_outputs: int) -> "Network":
+    """A model's network.
+
+    Raises:
+        InputError: for an unknown one.
+    """
+    from credence.models import MLP, ResNet
+
+    if model.network == "mlp":
+        return MLP(num_outputs, tuple(model.hidden), model.activation)
+    depth = model.network.removeprefix("resnet")
+    if depth == model.network or not depth.isdigit():
+        raise InputError(f"Unknown network '{model.network}': use 'mlp' or one as 'resnet18'.")
+    return ResNet.of_depth(int(depth), num_outputs)
+
+
+def peak_memory_mib() -> float | None:
+    """Largest resident memory of this process so far; None where the system does not tell.
+
+    Linux carries getrusage's figure over from the parent process, so /proc is read there.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        lines = status.read_text(encoding="utf-8").splitlines()
+        found = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+        return int(found[0]) / 2**10 if found else None
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, KiB elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])))

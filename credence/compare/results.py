@@ -1,0 +1,200 @@
+"""From finished cells to the table: speed-ups, published numbers, and what may be concluded."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from credence.compare.seeds import merged
+from credence.compare.specs import Experiment, Outcome, Problem, to_json
+from credence.ensembles.diagnostics.convergence import Convergence
+from credence.ensembles.diagnostics.cost import Cost, ess_per_second, format_speed_up, speed_up
+
+COLUMNS = {
+    "regression": ("rmse", "mse", "nll", "crps", "coverage_95", "coverage_95_credible"),
+    "classification": (
+        "accuracy", "nll", "brier", "auroc", "ece", "ece_equal_mass", "ece_all_classes",
+    ),
+}  # fmt: skip
+"""Scores of a task, in the order of the table."""
+
+DOUBT = (
+    "epistemic_id", "epistemic_correct", "epistemic_wrong", "epistemic_others", "ood_auroc",
+    "ood_auroc_epistemic", "ess_share",
+)  # fmt: skip
+"""Scores of a classification's doubt, where there are any."""
+
+NUM_ERRORS = 2.0
+"""Two methods whose mean scores differ by less than so many paired standard errors are a draw."""
+
+Row = dict[str, Any]
+
+
+class Described(Protocol):
+    """A study or an experiment, as far as a summary begins with it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+
+def heading(study: Described, *, size: str, seed: int) -> dict[str, Any]:
+    """How a summary begins."""
+    return {
+        "experiment": study.name,
+        "description": study.description,
+        "source": study.source,
+        "size": size,
+        "seed": seed,
+    }
+
+
+def summarise(
+    experiment: Experiment, outcomes: Sequence[Outcome], *, size: str, seed: int, n_jobs: int
+) -> dict[str, Any]:
+    """The whole table as JSON data.
+
+    `converged` is False where a chain did not converge or a cell failed, and None where there is
+    no chain to judge.
+    """
+    problems = [
+        _summarise_problem(
+            experiment, problem, [o for o in outcomes if o.cell.problem == problem.name], size
+        )
+        for problem in experiment.problems
+    ]
+    rows = [row for problem in problems for row in problem["rows"]]
+    verdicts = [row["converged"] for row in rows if row["converged"] is not None]
+    failed = [f"{r['problem']}: {r['label']}" for r in rows if r["status"] == "failed"]
+    return {
+        **heading(experiment, size=size, seed=seed),
+        "num_seeds": max((row.get("num_seeds", 1) for row in rows), default=1),
+        "n_jobs": n_jobs,
+        "baseline": experiment.baseline,
+        "converged": False if failed else (all(verdicts) if verdicts else None),
+        "not_converged": [f"{r['problem']}: {r['label']}" for r in rows if r["converged"] is False],
+        "failed": failed,
+        "reasons": list(experiment.reasons),
+        "problems": problems,
+        "versions": next((o.result["versions"] for o in outcomes if o.is_done), {}),
+    }
+
+
+def _summarise_problem(
+    experiment: Experiment, problem: Problem, outcomes: Sequence[Outcome], size: str
+) -> dict[str, Any]:
+    labels = dict.fromkeys(outcome.cell.label for outcome in outcomes)
+    outcomes = [merged([o for o in outcomes if o.cell.label == label]) for label in labels]
+    done = [outcome for outcome in outcomes if outcome.is_done]
+    baseline = next((o for o in done if o.cell.label == experiment.baseline), None)
+    published = {entry.label: dict(entry.values) for entry in problem.published}
+    rows = [_row(outcome, baseline) for outcome in outcomes]
+    for row in rows:
+        row["published"] = published.get(row["label"], {})
+    about = done[0].result["problem"] if done else {"task": "unknown", "notes": []}
+    weights = [o.result["num_weights"] for o in done]
+    return {
+        "name": problem.name,
+        "description": problem.description,
+        **about,
+        "model": to_json(problem.model_at(size)),
+        "num_weights": max(weights, default=None),
+        "rows": rows,
+        "published_only": {
+            label: values
+            for label, values in published.items()
+            if label not in {row["label"] for row in rows}
+        },
+        "reasons": list(problem.reasons),
+        "best": {score: best(done, score) for score in ("error", "nll")} if done else {},
+    }
+
+
+def _row(outcome: Outcome, baseline: Outcome | None) -> Row:
+    cell, result = outcome.cell, outcome.result
+    row: Row = {
+        "problem": cell.problem,
+        "label": cell.label,
+        "method": cell.method,
+        "status": result["status"],
+        "error": result.get("error"),
+        "converged": None,
+    }
+    if not outcome.is_done:
+        return row
+    judged, cost = _convergence(outcome), Cost.from_dict(result["cost"])
+    ess, ess_weights = result["ess_function"], result["ess_weights"]
+    value = None if baseline is None else _speed_up(outcome, baseline)
+    return row | {
+        **result["scores"],
+        "num_seeds": result.get("num_seeds", 1),
+        "standard_errors": result.get("standard_errors", {}),
+        "converged": judged.converged,
+        "reason": judged.reason,
+        "max_rhat_function": judged.max_rhat_function,
+        "ess_function": ess,
+        "ess_weights": ess_weights,
+        "weights_judged": result["weights_judged"],
+        "num_weights": result["num_weights"],
+        "seconds": dict(cost.seconds),
+        "total_seconds": cost.total_seconds,
+        "ess_per_second": ess and ess_per_second(ess[0], cost),
+        "ess_weights_per_second": ess_weights and ess_per_second(ess_weights[0], cost),
+        "speed_up": value,
+        "speed_up_text": speed_up_text(judged, baseline and _convergence(baseline), value),
+        "likelihood_evaluations": cost.likelihood_evaluations,
+        "gradient_evaluations": cost.gradient_evaluations,
+        "peak_memory_mib": result["peak_memory_mib"],
+        "memory_before_mib": result["memory_before_mib"],
+        **{k: result[k] for k in ("num_chains", "num_draws", "stopped", "divergences", "settings")},
+    }
+
+
+def speed_up_text(judged: Convergence, baseline: Convergence | None, value: float | None) -> str:
+    """The speed-up, or why there is none."""
+    if judged.converged is None:
+        return "n/a: not a chain"
+    if not judged.converged:
+        return format_speed_up(None)
+    if baseline is None:
+        return "n/a: no baseline"
+    return "n/a: baseline not converged" if value is None else format_speed_up(value)
+
+
+def _speed_up(outcome: Outcome, baseline: Outcome) -> float | None:
+    (judged, cost), (reference, reference_cost) = (
+        (_convergence(o), Cost.from_dict(o.result["cost"])) for o in (outcome, baseline)
+    )
+    return speed_up(judged, cost, reference, reference_cost)
+
+
+def _convergence(outcome: Outcome) -> Convergence:
+    return Convergence(**outcome.result["convergence"])
+
+
+def best(done: Sequence[Outcome], score: str) -> dict[str, Any]:
+    """Who has the smallest mean of a row-by-row score, and who cannot be told from it.
+
+    The difference of two methods is a mean over the same test rows: they are a draw where it is
+    below NUM_ERRORS of its standard errors. Rows are taken as independent, the fits as given.
+    """
+    rows = {o.cell.label: np.asarray(o.result["rows"][score], float) for o in done}
+    rows = {label: values for label, values in rows.items() if np.isfinite(values).all()}
+    if not rows:
+        return {"label": None, "draws": []}
+    winner = min(rows, key=lambda label: rows[label].mean())
+    draws = [label for label in rows if label != winner and _is_draw(rows[label] - rows[winner])]
+    return {"label": winner, "draws": draws}
+
+
+def _is_draw(difference: np.ndarray) -> bool:
+    if len(difference) < 2:
+        return True
+    error = difference.std(ddof=1) / math.sqrt(len(difference))
+    return bool(difference.mean() <= NUM_ERRORS * error)

@@ -1,0 +1,226 @@
+"""All cells of an experiment: each in a fresh process, several side by side through joblib.
+
+OUT/experiment.json     what is run
+OUT/cells/NAME.json     one finished cell; its name holds a hash of all that the result depends on
+OUT/results.json        the table
+OUT/report.html         the page
+
+A cell whose file is there is read, not run again; a failed one is tried again. Ctrl-C keeps what is
+finished, and the cell that was under way goes on from its checkpoint.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from credence.compare import problem
+from credence.compare.specs import CellSpec, Experiment, Outcome, Rows, to_json
+from credence.engine.checkpoint import write_text
+from credence.environment import num_cores
+from credence.errors import InputError, StorageError
+from credence.runs.folder import require_usable
+from credence.runs.workflow import check_seed_and_time
+
+ABOUT = "experiment.json"
+BACKENDS = ("loky", "dask", "ray")
+
+
+class NoWatch:
+    """Hears of every finished cell; this one shows nothing."""
+
+    def start(self, total: int, done: int) -> None:
+        """So many cells, of which so many were read."""
+
+    def finished(self, outcome: Outcome) -> None:
+        """One more cell."""
+
+    def say(self, message: str) -> None:
+        """A sentence for the person who watches."""
+
+
+def run(
+    experiment: Experiment,
+    out: str | Path,
+    *,
+    size: str = "laptop",
+    seed: int = 0,
+    n_jobs: int = 1,
+    backend: str = "loky",
+    max_seconds: float | None = None,
+    num_seeds: int | None = None,
+    watch: NoWatch | None = None,
+) -> dict[str, Any]:
+    """Run what is not finished yet; write and return the table (see `results.summarise`).
+
+    Args:
+        out: folder; a new one, or that of an earlier run.
+        size: smoke, laptop or paper.
+        n_jobs: cells at a time; they share the cores evenly. Times are only comparable at 1.
+        backend: of joblib: loky on this machine; dask and ray, set up by the caller, on a cluster
+            whose machines share `out`.
+        max_seconds: time budget of every method.
+        num_seeds: how often every cell is repeated with another seed; None takes the experiment's
+            own number.
+    Raises:
+        InputError: for a setting out of range, data that are not to be had, an unusable folder.
+        StorageError: where the folder cannot be written.
+        KeyboardInterrupt: on Ctrl-C.
+    """
+    from credence.compare import results
+    from credence.compare.page import render
+
+    watch = watch or NoWatch()
+    _check(n_jobs, backend, max_seconds, seed, num_seeds)
+    experiment.cells(size)  # refuses an unknown size
+    folder = Path(out)
+    require_usable(folder, ABOUT)
+    experiment = _to_be_had(experiment, size, watch)
+    cells = experiment.cells(size, seed, max_seconds, num_seeds)
+    claim(folder, experiment)
+    outcomes = {cell.name: found for cell in cells if (found := read(folder, cell))}
+    watch.start(len(cells), len(outcomes))
+    missing = [cell for cell in cells if cell.name not in outcomes]
+    for outcome in _run_all(missing, folder, n_jobs, backend):
+        outcomes[outcome.cell.name] = outcome
+        watch.finished(outcome)
+    ordered = [outcomes[cell.name] for cell in cells]
+    summary = results.summarise(experiment, ordered, size=size, seed=seed, n_jobs=n_jobs)
+    write_results(folder, summary, render)
+    return summary
+
+
+def write_results(
+    folder: Path, summary: dict[str, Any], render: Callable[[dict[str, Any]], str]
+) -> None:
+    """Write the table and its page, each whole or not at all.
+
+    Raises:
+        StorageError: where they cannot be written.
+    """
+    write_text(folder / "results.json", json.dumps(summary, indent=2, allow_nan=False))
+    write_text(folder / "report.html", render(summary))
+
+
+def read(folder: Path, cell: CellSpec) -> Outcome | None:
+    """A finished cell; None where there is none, or it failed."""
+    with contextlib.suppress(OSError, ValueError):
+        outcome = Outcome(cell, json.loads(cell_path(folder, cell).read_text(encoding="utf-8")))
+        return outcome if outcome.is_done else None
+    return None
+
+
+def cell_path(folder: Path, cell: CellSpec) -> Path:
+    """Where a cell's result is."""
+    return folder / "cells" / f"{cell.name}.json"
+
+
+def run_cell(cell: CellSpec, folder: Path, cores: int) -> Outcome:
+    """Run one cell in a fresh process and read what it wrote.
+
+    A process that dies leaves a failed cell that says so.
+    """
+    out = cell_path(folder, cell)
+    spec = out.with_suffix(".spec.json")
+    write_text(spec, json.dumps(to_json(cell)))
+    out.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "credence.compare.cell", spec, out, str(min(cores, 8))]
+    ended = subprocess.run(
+        command, env=_environment(cores), capture_output=True, text=True, check=False
+    )
+    if ended.returncode == 130:
+        raise KeyboardInterrupt
+    spec.unlink(missing_ok=True)
+    if out.exists():
+        return Outcome(cell, json.loads(out.read_text(encoding="utf-8")))
+    last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
+    error = f"The process ended with status {ended.returncode} ({last}); out of memory perhaps."
+    return Outcome(cell, {"status": "failed", "error": error, "traceback": ended.stderr[-4000:]})
+
+
+def _environment(cores: int) -> dict[str, str]:
+    """So many threads for every library, and no compiled program from another process."""
+    threads = ("PJRT_NPROC", "NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    kept = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+    return {**kept, **dict.fromkeys(threads, str(cores)), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+
+
+def _run_all(cells: list[CellSpec], folder: Path, n_jobs: int, backend: str) -> Iterator[Outcome]:
+    """Outcomes as they come."""
+    if n_jobs == 1 and backend == "loky":
+        yield from (run_cell(cell, folder, num_cores()) for cell in cells)
+        return
+    import joblib
+
+    cores = max(1, num_cores() // n_jobs)
+    streams = "generator_unordered" if backend == "loky" else "list"
+    with joblib.parallel_config(backend=backend, n_jobs=n_jobs):
+        parallel = joblib.Parallel(return_as=streams, batch_size=1)  # pyright: ignore
+        yield from parallel(joblib.delayed(run_cell)(cell, folder, cores) for cell in cells)
+
+
+def claim(folder: Path, experiment: Experiment) -> None:
+    """Make the folder this experiment's.
+
+    Raises:
+        InputError: where it cannot be written.
+    """
+    try:
+        write_text(folder / ABOUT, json.dumps(to_json(experiment), indent=2))
+        (folder / "cells").mkdir(exist_ok=True)
+    except (OSError, StorageError) as error:
+        raise InputError(f"{folder} cannot be written ({error}): give another --out.") from error
+
+
+def _check(
+    n_jobs: int, backend: str, max_seconds: float | None, seed: int, num_seeds: int | None
+) -> None:
+    if n_jobs < 1:
+        raise InputError(f"--jobs must be >= 1, got {n_jobs}; 1 gives comparable times.")
+    if backend not in BACKENDS:
+        raise InputError(f"Unknown backend '{backend}': choose one of {', '.join(BACKENDS)}.")
+    if num_seeds is not None and num_seeds < 1:
+        raise InputError(f"--seeds must be >= 1, got {num_seeds}; 5 show the spread.")
+    check_seed_and_time(seed, max_seconds)
+    if backend == "dask":
+        _require("distributed", "dask")
+    if backend == "ray":
+        _require("ray", "ray")
+        from ray.util.joblib import register_ray  # pyright: ignore[reportMissingImports]
+
+        register_ray()
+
+
+def _require(module: str, extra: str) -> None:
+    from importlib.util import find_spec
+
+    if find_spec(module) is None:
+        raise InputError(
+            f"The backend '{extra}' needs a package that is missing: "
+            f"pip install 'credence[{extra}]'."
+        )
+
+
+def _to_be_had(experiment: Experiment, size: str, watch: NoWatch) -> Experiment:
+    """The experiment without optional problems whose data are not to be had.
+
+    Every problem is loaded once: what cannot be had is said at once; refused if nothing can.
+    """
+    problems, errors = experiment.problems, {}
+    for each in problems:
+        try:
+            problem.load(each.source, each.rows.get(size, Rows()))
+        except InputError as error:
+            errors[each.name] = str(error)
+    if len(errors) == len(problems):
+        named = [f"{name}: {error}" for name, error in errors.items()]
+        raise InputError(" ".join(named if len(named) > 1 else errors.values()))
+    for name, error in errors.items():
+        watch.say(f"Left out {name}: {error}")
+    kept = tuple(p for p in problems if p.name not in errors or not p.is_optional)
+    return replace(experiment, problems=kept)

@@ -1,0 +1,64 @@
+"""Several runs of one cell, which differ in their seed only, as one outcome with errors."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from credence.compare.specs import Outcome
+from credence.ensembles.diagnostics.cost import Cost
+
+
+def merged(outcomes: Sequence[Outcome]) -> Outcome:
+    """Means over the seeds, each score with its standard error; one outcome stays as it is.
+
+    Convergence, effective sample sizes and settings are those of the worst run, memory that of the
+    largest. Where a seed failed, the failure is the outcome.
+    """
+    failed = next((outcome for outcome in outcomes if not outcome.is_done), None)
+    if failed or len(outcomes) == 1:
+        return failed or outcomes[0]
+    results = [outcome.result for outcome in outcomes]
+    worst = max(results, key=_badness)
+    scores = {name: [r["scores"].get(name) for r in results] for name in results[0]["scores"]}
+    means, errors = {}, {}
+    for name, values in scores.items():
+        means[name], errors[name] = mean_and_error(values)
+    memory = [r["peak_memory_mib"] for r in results if r["peak_memory_mib"] is not None]
+    together = {
+        "scores": means,
+        "standard_errors": errors,
+        "num_seeds": len(outcomes),
+        "cost": mean_cost([Cost.from_dict(r["cost"]) for r in results]).to_dict(),
+        "peak_memory_mib": max(memory, default=None),
+        "rows": {
+            name: np.mean([r["rows"][name] for r in results], axis=0).tolist()
+            for name in results[0]["rows"]
+        },
+    }
+    return Outcome(outcomes[0].cell, worst | together)
+
+
+def mean_and_error(values: Sequence[float | None]) -> tuple[float | None, float | None]:
+    """Mean and its standard error; None where a value is missing."""
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None, None
+    return float(np.mean(known)), float(np.std(known, ddof=1) / len(known) ** 0.5)
+
+
+def mean_cost(costs: Sequence[Cost]) -> Cost:
+    """What one of several runs cost on average."""
+    phases = {phase for cost in costs for phase in cost.seconds}
+    return Cost(
+        likelihood_evaluations=round(np.mean([c.likelihood_evaluations for c in costs])),
+        gradient_evaluations=round(np.mean([c.gradient_evaluations for c in costs])),
+        flops=float(np.mean([c.flops for c in costs])),
+        seconds={p: float(np.mean([c.seconds.get(p, 0.0) for c in costs])) for p in phases},
+    )
+
+
+def _badness(result: dict[str, Any]) -> tuple[bool, float]:
+    """Larger for a run that is less to be believed."""
+    judged = result["convergence"]
+    return judged["converged"] is False, judged["max_rhat_function"] or 0.0

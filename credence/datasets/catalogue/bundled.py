@@ -1,0 +1,61 @@
+"""The data sets that scikit-learn brings along: always there, no file and no network needed."""
+
+from credence.datasets.catalogue.specs import CC_BY, DatasetSpec
+
+BUNDLED = (
+    DatasetSpec(
+        name="diabetes",
+        task="regression",
+        target="target",
+        rows=442,
+        columns=11,
+        description="progression of diabetes after one year, from 10 clinical measurements",
+        source="Efron, Hastie, Johnstone & Tibshirani (2004), Annals of Statistics 32",
+        licence="bundled with scikit-learn (BSD-3-Clause)",
+        bundled="load_diabetes",
+    ),
+    DatasetSpec(
+        name="breast_cancer",
+        task="classification",
+        target="target",
+        rows=569,
+        columns=31,
+        description="malignant (0) or benign (1), from 30 features of cell nuclei",
+        source="Wolberg, Street & Mangasarian (1995), UCI 17, Breast Cancer Wisconsin (Diagnostic)",
+        licence=CC_BY,
+        bundled="load_breast_cancer",
+    ),
+    DatasetSpec(
+        name="digits",
+        task="classification",
+        target="target",
+        rows=1797,
+        columns=65,
+        description="handwritten digits as 8x8 counts of 0..16; the test part of optdigits",
+        source="Alpaydin & Kaynak (1998), UCI 80",
+        licence=CC_BY,
+        bundled="load_digits",
+    ),
+    DatasetSpec(
+        name="iris",
+        task="classification",
+        target="target",
+        rows=150,
+        columns=5,
+        description="three species of iris, from the sizes of sepal and petal in cm",
+        source="Fisher (1936), Annals of Eugenics 7; UCI 53",
+        licence=CC_BY,
+        bundled="load_iris",
+    ),
+    DatasetSpec(
+        name="wine",
+        task="classification",
+        target="target",
+        rows=178,
+        columns=14,
+        description="three cultivars of wine, from 13 chemical measurements",
+        source="Aeberhard & Forina (1992), UCI 109",
+        licence=CC_BY,
+        bundled="load_wine",
+    ),
+)

@@ -1,0 +1,395 @@
+"""The posterior: log densities as pure functions of (params, data).
+
+`BayesianModel` is the static half (network, prior, likelihood): frozen, hashable, so compiled
+programs are shared by all data sets of one shape. `Posterior` adds the data, which are always
+*arguments* of compiled functions.
+
+Samplers see a parameter set as one flat vector, a *position* of shape (weight,);
+`unravel` turns it back into `Params`.
+"""
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+
+from credence.density.chunks import chunked
+from credence.density.stored_rows import StoredRows, map_rows, sum_over_rows
+from credence.errors import InputError
+from credence.models.likelihoods import Likelihood
+from credence.models.networks.mlp import Network
+from credence.models.priors import Prior
+
+Position = Float[Array, " weight"]
+Targets = Float[Array, "point target"] | Int[Array, " point"]
+
+
+class Params(NamedTuple):
+    """Everything unknown, unconstrained: weights, noise (likelihood), hyperparameters (prior)."""
+
+    network: Any
+    likelihood: Any
+    prior: Any
+
+
+class Data(NamedTuple):
+    """Observations. Regression targets are (point, target); labels are integers (point,)."""
+
+    x: Any
+    """Array (point, *feature), or `StoredRows` in its place."""
+    y: Targets
+    weight: Float[Array, " point"]
+    """How many observations each row stands for."""
+    anchor: Float[Array, " point"] | None = None
+    """Log likelihood of each row at a typical parameter, subtracted row by row; see `anchored`."""
+
+
+MOST_IMAGES = 256
+"""Rows of more than one axis that a network takes at a time."""
+LogDensity = Callable[[Position, Data], Float[Array, ""]]
+
+
+@dataclass(frozen=True)
+class BayesianModel:
+    """Network, prior and likelihood: the joint density of parameters and data."""
+
+    network: Network
+    prior: Prior
+    likelihood: Likelihood
+
+    def init(self, key: PRNGKeyArray, data: Data) -> Params:
+        """Parameters where optimisation may start."""
+        network = self.network.init(key, one_input(data))
+        return Params(
+            network,
+            self.likelihood.init(num_targets(data)),
+            self.prior.init(self.network, network),
+        )
+
+    def sample_prior(self, key: PRNGKeyArray, data: Data) -> Params:
+        """A draw from the prior; data gives the shapes only."""
+        key_network, key_likelihood = jax.random.split(key)
+        template = self.template(data)
+        network, hyper = self.prior.sample(key_network, self.network, template.network)
+        likelihood = self.likelihood.sample_prior(key_likelihood, num_targets(data))
+        return Params(network, likelihood, hyper)
+
+    def simulate(self, key: PRNGKeyArray, params: Params, x: Float[Array, "point *feature"]) -> Any:
+        """Targets drawn from the likelihood at the rows of x."""
+        return self.likelihood.sample(key, params.likelihood, self.network.apply(params.network, x))
+
+    def log_prior(self, params: Params) -> Float[Array, ""]:
+        """Normalised log prior of all parameters, Jacobians included, in nats."""
+        weights = self.prior.log_density(self.network, params.network, params.prior)
+        return weights + self.likelihood.log_prior(params.likelihood)
+
+    def pointwise_log_likelihood(
+        self, params: Params, x: Float[Array, "point *feature"], y: Targets
+    ) -> Float[Array, " point"]:
+        """Log likelihood of each row, in nats."""
+        return self.likelihood.log_prob(params.likelihood, self._outputs(params.network, x), y)
+
+    def _outputs(
+        self, params: Any, x: Float[Array, "point *feature"]
+    ) -> Float[Array, "point output"]:
+        """Of the network; for many images in chunks, each computed again where a gradient needs
+        it, because a convolutional network keeps up to megabytes of every image."""
+        num, size = len(x), MOST_IMAGES
+        if x.ndim == 2 or num <= size:
+            return self.network.apply(params, x)
+
+        @jax.checkpoint
+        def chunk(start: Array) -> Array:
+            return self.network.apply(params, jax.lax.dynamic_slice_in_dim(x, start, size))
+
+        starts = jnp.arange(0, num, size)
+        chunks = jax.lax.map(chunk, jnp.minimum(starts, num - size))
+        num_repeated = len(starts) * size - num
+        whole = chunks[:-1].reshape(-1, chunks.shape[-1])
+        return jnp.concatenate([whole, chunks[-1, num_repeated:]])
+
+    def log_likelihood(self, params: Params, data: Data) -> Float[Array, ""]:
+        """Weighted sum over the rows, in nats; less its value at the anchor, where there is one."""
+        if isinstance(data.x, StoredRows):
+            return sum_over_rows(self._log_likelihood_of, params, data.x, data._replace(x=None))
+        pointwise = self.pointwise_log_likelihood(params, data.x, data.y)
+        if data.anchor is not None:
+            pointwise = pointwise - data.anchor
+        return jnp.dot(data.weight, pointwise, precision="highest")
+
+    def _log_likelihood_of(self, params: Params, x: Any, others: Data, is_new: Any) -> Any:
+        """Of a chunk of stored rows."""
+        weight = jnp.where(is_new, others.weight, 0.0)
+        return self.log_likelihood(params, others._replace(x=x, weight=weight))
+
+    def log_density(self, params: Params, data: Data, temperature: float = 1.0) -> Float[Array, ""]:
+        """Log of (prior times likelihood)^(1 / temperature), in nats."""
+        return (self.log_prior(params) + self.log_likelihood(params, data)) / temperature
+
+    def template(self, data: Data) -> Params:
+        """Shapes and dtypes of the parameters, without computing them."""
+        return shapes(self, like(data))[0]
+
+    def unravel(self, position: Position, data: Data) -> Params:
+        """Flat vector to parameters; data gives the shapes only."""
+        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self.template(data))
+        return ravel_pytree(zeros)[1](position)
+
+
+def like(data: Data) -> Data:
+    """Shapes and dtypes of data."""
+    shape = lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)  # noqa: E731
+    return jax.tree.map(shape, data, is_leaf=lambda leaf: isinstance(leaf, StoredRows))
+
+
+def one_input(data: Data) -> Any:
+    """What tells a network the shape of its inputs: they themselves, or a row of zeros."""
+    if not isinstance(data.x, StoredRows):
+        return data.x
+    return jnp.zeros((1, *data.x.shape[1:]), data.x.dtype)
+
+
+def rows_at(data: Data, index: Any) -> Data:
+    """Rows in memory, by a slice or by positions on the host."""
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(leaf[index]),
+        data,
+        is_leaf=lambda leaf: isinstance(leaf, StoredRows),
+    )
+
+
+@lru_cache(maxsize=1024)
+def shapes(model: BayesianModel, data: Data) -> tuple[Params, jax.ShapeDtypeStruct]:
+    """Shapes and dtypes of parameters and outputs for data of given shapes, traced once."""
+    params = jax.eval_shape(model.init, jax.random.key(0), data)
+    return params, jax.eval_shape(model.network.apply, params.network, data.x)
+
+
+def num_targets(data: Data) -> int:
+    """Number of regression targets; 1 for labels."""
+    return data.y.shape[1] if data.y.ndim == 2 else 1
+
+
+@lru_cache(maxsize=256)
+def flat_log_density(model: BayesianModel) -> LogDensity:
+    """log_density(position, data) of a model: what kernels move on.
+
+    The same model gives the same function, so programs compiled for it are found again. Many
+    particles are worked through in chunks that fit the cache; see `credence.density.chunks`.
+    """
+
+    def log_density(position: Position, data: Data) -> Float[Array, ""]:
+        return model.log_density(model.unravel(position, data), data)
+
+    return chunked(log_density)
+
+
+@lru_cache(maxsize=256)
+def flat_log_prior(model: BayesianModel) -> LogDensity:
+    """log_prior(position, data) of a model; data gives the shapes only.
+
+    A part of other densities, hence not in chunks: whoever maps their sum over many particles
+    wraps the sum in `chunked`. The same model gives the same function.
+    """
+    return lambda position, data: model.log_prior(model.unravel(position, data))
+
+
+@lru_cache(maxsize=256)
+def flat_log_likelihood(model: BayesianModel) -> LogDensity:
+    """log_likelihood(position, data) of a model, a part of other densities as `flat_log_prior`.
+
+    Without chunks it may also be differentiated twice.
+    """
+    return lambda position, data: model.log_likelihood(model.unravel(position, data), data)
+
+
+PART_BYTES = 256 * 2**20
+"""Of rows on disk that are in memory where a part of them will do."""
+
+
+def some_rows(key: PRNGKeyArray, data: Data, num_rows: int | None = None) -> Data:
+    """So many rows at random, or as many as fit `PART_BYTES`, in memory, with weights as if they
+    were all."""
+    fitting = PART_BYTES // (data.x.dtype.itemsize * int(np.prod(data.x.shape[1:])))
+    count = int(np.clip(num_rows or fitting, 1, len(data.x)))
+    seed = np.asarray(jax.random.bits(key, (2,), jnp.uint32)).tolist()
+    index = np.random.default_rng(seed).choice(len(data.x), count, replace=False, shuffle=False)
+    rows = rows_at(data, np.sort(index))
+    return rows._replace(weight=rows.weight * (jnp.sum(data.weight) / jnp.sum(rows.weight)))
+
+
+def minibatch(data: Data, index: Int[Array, " batch"], is_real: Float[Array, " batch"]) -> Data:
+    """Rows `index` with weights scaled so that sums estimate, without bias, sums over all rows.
+
+    The one place where minibatches are scaled. Rows with is_real = 0 only fill the shape.
+    """
+    scale = data.x.shape[0] / jnp.sum(is_real)
+    if isinstance(data.x, StoredRows):
+        others = jax.tree.map(lambda leaf: leaf[index], data._replace(x=None))
+        rows = others._replace(x=data.x.gather(index))
+    else:
+        rows = jax.tree.map(lambda leaf: leaf[index], data)
+    return rows._replace(weight=rows.weight * is_real * scale)
+
+
+class Posterior:
+    """A model and the data it is conditioned on.
+
+    Args:
+        network: what maps inputs to outputs; see `credence.models.networks.mlp`.
+        prior: see `credence.models.priors`.
+        likelihood: see `credence.models.likelihoods`.
+        data: (x, y) or (x, y, weight): x (point, feature); y (point,) or (point, target) for
+            regression, integer labels (point,) from 0 for classification; weight (point,) >= 0.
+            x may stay on disk: see `credence.density.stored_rows.open_rows`.
+    Raises:
+        InputError: where shapes disagree, values are not finite, or labels exceed the outputs.
+    """
+
+    model: BayesianModel
+    data: Data
+
+    def __init__(self, network: Network, prior: Prior, likelihood: Likelihood, data: Any) -> None:
+        self.model = BayesianModel(network, prior, likelihood)
+        x, y, *weight = data
+        self.data = checked_data(x, likelihood.checked_targets(y), *weight)
+        template, outputs = shapes(self.model, like(self.data))
+        self._check_outputs(outputs.shape)
+        self.num_weights = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(template))
+
+    def _check_outputs(self, shape: tuple[int, ...]) -> None:
+        labels = self.data.y.ndim == 1
+        classes = int(self.data.y.max()) + 1 if labels else num_targets(self.data)
+        expected = self.model.likelihood.num_outputs(classes)
+        too_few = shape[-1] < expected if labels else shape[-1] != expected
+        if len(shape) != 2 or shape[0] != self.data.x.shape[0] or too_few:
+            raise InputError(
+                f"The network's outputs have shape {shape}, but {len(self.data.x)} rows and "
+                f"{self.model.likelihood} need ({len(self.data.x)}, {expected})."
+            )
+
+    @property
+    def num_points(self) -> int:
+        """Number of rows."""
+        return self.data.x.shape[0]
+
+    @property
+    def log_density(self) -> LogDensity:
+        """The flat log density (position, data) -> scalar, in nats."""
+        return flat_log_density(self.model)
+
+    def part(self, key: PRNGKeyArray, num_rows: int | None) -> "Posterior":
+        """That of some rows at random, each counting for several; see `some_rows`. Without a number
+        of rows it is this posterior, unless its inputs lie on disk."""
+        if num_rows is None and not isinstance(self.data.x, StoredRows):
+            return self
+        part = copy(self)
+        part.data = some_rows(key, self.data, num_rows)
+        return part
+
+    def anchored(self, position: Position) -> Data:
+        """The data with every row's log likelihood measured from that at a position.
+
+        The log density changes by a constant only, but its sum over N rows no longer grows with N:
+        differences between positions, on which a Metropolis test decides, then survive float32.
+        """
+        position = jnp.asarray(np.asarray(position))  # on no device in particular, as the data
+        return self.data._replace(anchor=pointwise(position, self.data, model=self.model))
+
+    def init(self, key: PRNGKeyArray, num_members: int) -> Float[Array, "member weight"]:
+        """Flat starting vectors for optimisation."""
+        return _init(jax.random.split(key, num_members), self.data, model=self.model)
+
+    def ravel(self, params: Params) -> Position:
+        """One parameter set to a flat vector: the inverse of `unravel`."""
+        return ravel_pytree(params)[0]
+
+    def unravel(self, position: Float[Array, "*batch weight"]) -> Params:
+        """Flat vectors to parameters, leading axes kept."""
+        return _unravel(position, self.data, model=self.model)
+
+    def __repr__(self) -> str:
+        model = self.model
+        return (
+            f"Posterior({model.network}, {model.prior}, {model.likelihood}, "
+            f"{self.num_points} points, {self.num_weights} weights)"
+        )
+
+
+@partial(jax.jit, static_argnames="model")
+def _init(
+    keys: Key[Array, " member"], data: Data, *, model: BayesianModel
+) -> Float[Array, "member weight"]:
+    return jax.vmap(lambda key: ravel_pytree(model.init(key, data))[0])(keys)
+
+
+@partial(jax.jit, static_argnames="model")
+def pointwise(position: Position, data: Data, *, model: BayesianModel) -> Float[Array, " point"]:
+    """Log likelihood of each row at a flat position, in nats."""
+    params = model.unravel(position, data)
+    if isinstance(data.x, StoredRows):
+        return map_rows(partial(model.pointwise_log_likelihood, params), data.x, data.y)
+    return model.pointwise_log_likelihood(params, data.x, data.y)
+
+
+@partial(jax.jit, static_argnames="model")
+def _unravel(
+    position: Float[Array, "*batch weight"], data: Data, *, model: BayesianModel
+) -> Params:
+    unravel = lambda vector: model.unravel(vector, data)  # noqa: E731
+    for _ in position.shape[:-1]:
+        unravel = jax.vmap(unravel)
+    return unravel(position)
+
+
+def checked_data(x: Any, y: Any, weight: Any = None) -> Data:
+    """Arrays for a `Posterior`: x and weight floating, y as its likelihood wants it.
+
+    Args:
+        x: (point, feature, ...), any real numbers.
+        y: (point, target) numbers or integer labels (point,).
+        weight: (point,) numbers >= 0; ones by default.
+    Raises:
+        InputError: where shapes disagree or values are not finite.
+    """
+    if isinstance(x, StoredRows):
+        x.check_finite()
+    else:
+        x = _real("x", x)
+    y = np.asarray(y)
+    if x.ndim < 2 or len(x) == 0:
+        raise InputError(f"x must be (point, feature) with at least one row, got shape {x.shape}.")
+    if len(x) != len(y):
+        raise InputError(f"x has {len(x)} rows but y has {len(y)}: they must match row by row.")
+    weight = np.ones(len(x)) if weight is None else _real("weight", weight)
+    if weight.shape != (len(x),):
+        raise InputError(f"weight must be {len(x)} numbers, got shape {weight.shape}.")
+    if weight.min() < 0:
+        raise InputError(f"weight must be >= 0, got {weight.min()}.")
+    is_label = np.issubdtype(y.dtype, np.integer) and y.ndim == 1
+    y = jnp.asarray(y, jnp.int32) if is_label else jnp.asarray(_real("y", y).reshape(len(y), -1))
+    x = x if isinstance(x, StoredRows) else jnp.asarray(x)
+    return Data(x, y, jnp.asarray(weight, x.dtype))
+
+
+def _real(name: str, values: Any) -> np.ndarray:
+    """Finite numbers in the precision of the computation."""
+    try:
+        with np.errstate(over="ignore"):
+            values = np.asarray(values).astype(jnp.result_type(float), copy=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{name} must be numbers ({error}): encode text and dates first."
+        ) from error
+    if not np.isfinite(np.sum(values)) and not np.all(
+        np.isfinite(values)
+    ):  # the first needs no room
+        raise InputError(f"{name} has NaN or infinite values: remove or impute them first.")
+    return values

@@ -1,0 +1,188 @@
+"""Compiled blocks: steps of one kernel for all chains, spread over the devices."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+
+from credence.density.posterior import Data
+from credence.engine.minibatches import epochs
+from credence.kernels.base import Recipe, Settings
+
+
+class Block(NamedTuple):
+    """What one compiled block did."""
+
+    states: Any
+    """State after the block, leaves (chain, ...)."""
+    draws: Float[Array, "chain draw weight"]
+    info: dict[str, Array]
+    """Each (chain, draw): flags and rates averaged, counts summed over the draw's steps."""
+
+
+def chain_devices(num_chains: int) -> int:
+    """Devices that share the chains: the most that divide them evenly."""
+    available = jax.local_device_count()
+    return max(n for n in range(1, available + 1) if num_chains % n == 0)
+
+
+@partial(jax.jit, static_argnames=("recipe",))
+def init_states(
+    positions: Float[Array, "chain weight"], settings: Settings, data: Data, *, recipe: Recipe
+) -> Any:
+    """The kernel's first state of every chain."""
+    kernel = recipe(settings)
+    states = jax.vmap(lambda position: kernel.init(position, data))(positions)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), states)  # no weak types
+
+
+def spread(states: Any, devices: int) -> Any:
+    """Leaves (chain, ...) laid out as `run_block` returns them: its first call compiles for all."""
+    return states if devices == 1 else jax.device_put(states, NamedSharding(_mesh(devices), _CHAIN))
+
+
+_CHAIN = PartitionSpec("chain")
+_ABREAST = "abreast"
+"""Axis of the chains that share a device."""
+
+
+def divided(function: Callable[[Array], Array], items: Array) -> Array:
+    """function(items), which maps over the first axis; inside jit every device has a part."""
+    devices = chain_devices(len(items))
+    if devices == 1:
+        return function(items)
+    part = jax.shard_map(
+        function, mesh=_mesh(devices), in_specs=_CHAIN, out_specs=_CHAIN, check_vma=False
+    )
+    return part(items)
+
+
+def _mesh(devices: int) -> Mesh:
+    return Mesh(np.array(jax.local_devices()[:devices]), ("chain",))
+
+
+@partial(jax.jit, static_argnames=("recipe", "num_draws", "thinning", "batch_size", "devices"))
+def run_block(
+    key: PRNGKeyArray,
+    states: Any,
+    settings: Settings,
+    data: Data,
+    *,
+    recipe: Recipe,
+    num_draws: int,
+    thinning: int,
+    batch_size: int | None,
+    devices: int,
+    wanted: Array | int,
+) -> Block:
+    """num_draws * thinning steps of every chain, chains spread over the devices.
+
+    `wanted` ends it after so many draws, with zeros for the others: a number that no program is
+    compiled for.
+    All keys of a run come from here: block key -> one for the minibatches, one per chain ->
+    one per step; none depends on the number of devices.
+    """
+    num_chains = jax.tree.leaves(states)[0].shape[0]
+    num_steps = num_draws * thinning
+    wanted_steps = jnp.asarray(wanted, jnp.int32) * thinning
+    key_chains, key_batches = jax.random.split(key)
+    step_keys = jax.vmap(lambda chain_key: jax.random.split(chain_key, num_steps))(
+        jax.random.split(key_chains, num_chains)
+    )
+    is_abreast = recipe.fixed_cost or jax.default_backend() != "cpu"
+    kernel_map = partial(jax.vmap, axis_name=_ABREAST) if is_abreast else _one_by_one
+    axes = ("chain", _ABREAST) if devices > 1 else (_ABREAST,)
+
+    def on_device(
+        step_keys: Key[Array, "chain step"],
+        states: Any,
+        settings: Settings,
+        data: Data,
+        key: PRNGKeyArray,
+        wanted_steps: Int[Array, ""],
+    ) -> Block:
+        kernel = recipe(settings, axes)
+
+        @jax.jit  # traced once, for its shapes and for the loop
+        def step_all(keys: Key[Array, " chain"], states: Any, batch: Data) -> tuple[Any, Any]:
+            step = lambda key, state: kernel.step(key, state, batch)  # noqa: E731
+            return kernel_map(step)(keys, states)
+
+        def step(index: Array, trace: _Trace, batch: Data) -> _Trace:
+            states, info = step_all(step_keys[:, index], trace.states, batch)
+            draw = index // thinning
+            return _Trace(
+                states,
+                trace.draws.at[draw].set(states.position),
+                jax.tree.map(
+                    lambda sums, leaf: sums.at[draw].add(leaf), trace.sums, info._asdict()
+                ),
+            )
+
+        def epoch(number: Array, trace: _Trace) -> _Trace:
+            load, first = shuffled(number), number * num_batches
+            last = jnp.minimum(first + num_batches, wanted_steps)
+            return jax.lax.fori_loop(
+                first, last, lambda index, trace: step(index, trace, load(index - first)), trace
+            )
+
+        num_batches, shuffled = epochs(key, data, batch_size, num_steps)
+        one_batch = jax.eval_shape(lambda: shuffled(0)(0))
+        info = jax.eval_shape(step_all, step_keys[:, 0], states, one_batch)[1]
+        trace = _Trace(states, *_empty(states.position, info, num_draws))
+        trace = jax.lax.fori_loop(0, -(-wanted_steps // num_batches), epoch, trace)
+        chain_first = lambda leaf: leaf.swapaxes(0, 1)  # noqa: E731
+        return Block(
+            trace.states,
+            chain_first(trace.draws),
+            jax.tree.map(lambda sums: chain_first(_per_draw(sums, thinning)), trace.sums),
+        )
+
+    if devices > 1:
+        every = PartitionSpec()
+        on_device = jax.shard_map(
+            on_device,
+            mesh=_mesh(devices),
+            in_specs=(_CHAIN, _CHAIN, every, every, every, every),
+            out_specs=_CHAIN,
+            check_vma=False,
+        )
+    return on_device(step_keys, states, settings, data, key_batches, wanted_steps)
+
+
+def _one_by_one(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Like jax.vmap, but a chain never waits inside a step for the longest one."""
+    return lambda *arguments: jax.lax.map(lambda chain: step(*chain), arguments)
+
+
+class _Trace(NamedTuple):
+    """What a block carries from step to step."""
+
+    states: Any
+    draws: Float[Array, "draw chain weight"]
+    sums: dict[str, Array]
+    """Of every number in Info over the steps of a draw: (draw, chain)."""
+
+
+def _empty(
+    positions: Float[Array, "chain weight"], info: Any, num_draws: int
+) -> tuple[Float[Array, "draw chain weight"], dict[str, Array]]:
+    """Draws and sums before the first step."""
+
+    def zeros(leaf: Any) -> Array:
+        is_count = jnp.issubdtype(leaf.dtype, jnp.integer)
+        return jnp.zeros((num_draws, *leaf.shape), leaf.dtype if is_count else float)
+
+    draws = jnp.zeros((num_draws, *positions.shape), positions.dtype)
+    sums = {name: zeros(leaf) for name, leaf in info._asdict().items()}
+    return jax.lax.optimization_barrier((draws, sums))  # or a block of one step is folded away
+
+
+def _per_draw(sums: Array, thinning: int) -> Array:
+    """Counts stay sums over a draw's steps, the rest becomes a mean."""
+    return sums if jnp.issubdtype(sums.dtype, jnp.integer) else sums / thinning

@@ -1,0 +1,198 @@
+"""Convergence of Markov chains, judged where it matters: on the network's functions.
+
+Every number is computed by ArviZ (its package arviz-stats), none by hand.
+The definitions are those of Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), "Rank-
+normalization, folding, and localization: an improved R-hat", Bayesian Analysis 16(2).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from credence.ensembles.diagnostics._checks import finite
+
+MIN_DRAWS = 4  # R-hat and ESS split every chain in two halves, and a variance needs two draws
+MOST_RHAT = 1e6  # what is larger is infinite, but for rounding
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """Verdict on a set of chains, from functions[chain, draw, point, output] at held-out inputs.
+
+    A number is None where it cannot be computed; R-hat is infinite where chains that do not move
+    disagree. `converged` is None for what is not a Markov chain (MAP, deep ensembles).
+    `reason` is for people.
+    """
+
+    max_rhat_function: float | None
+    min_ess_function: float | None
+    median_ess_function: float | None
+    min_ess_tail_function: float | None
+    num_chains: int
+    num_draws: int
+    converged: bool | None
+    reason: str
+
+
+def rhat(draws: Float[np.ndarray, "chain draw *shape"]) -> Float[np.ndarray, "*shape"]:
+    """Rank-normalised split R-hat: the larger of the plain and the folded one; 1 is perfect.
+
+    NaN where a quantity never changes, infinite where chains stand still in different places.
+    Raises ValueError for one chain, fewer than 4 draws, or values that are not finite. About 2 ms
+    per quantity for 4 chains of 1000 draws.
+    """
+    if np.shape(draws)[:1] == (1,):
+        raise ValueError("R-hat compares chains and got 1 chain: run at least 2, better 4.")
+    found = _by_arviz("rhat", draws, method="rank")
+    return np.where(found > MOST_RHAT, np.inf, found)
+
+
+def ess_bulk(draws: Float[np.ndarray, "chain draw *shape"]) -> Float[np.ndarray, "*shape"]:
+    """Bulk effective sample size: independent draws worth as much for the centre, all chains.
+
+    NaN where a quantity never changes. Raises ValueError for fewer than 4 draws or values that
+    are not finite. 1 to 4 ms per quantity for 4 chains of 1000 draws, more the slower they mix.
+    """
+    return _by_arviz("ess", draws, method="bulk")
+
+
+def ess_tail(draws: Float[np.ndarray, "chain draw *shape"]) -> Float[np.ndarray, "*shape"]:
+    """Tail effective sample size: the smaller of those of the 5 % and the 95 % quantile.
+
+    NaN, errors and time as `ess_bulk`.
+    """
+    return _by_arviz("ess", draws, method="tail", prob=(0.05, 0.95))
+
+
+def mcse_mean(draws: Float[np.ndarray, "chain draw *shape"]) -> Float[np.ndarray, "*shape"]:
+    """Monte Carlo standard error of the mean over all draws, in the units of `draws`.
+
+    NaN, errors and time as `ess_bulk`.
+    """
+    return _by_arviz("mcse", draws, method="mean")
+
+
+def assess(
+    functions: Float[np.ndarray, "chain draw point *output"] | None,
+    *,
+    rhat_threshold: float = 1.05,
+    min_ess: float = 100.0,
+    max_functions: int = 200,
+) -> Convergence:
+    """Judge chains by their functions; never raises for what a sampler may return.
+
+    Converged: the largest R-hat < `rhat_threshold` and the smallest bulk and tail ESS, of all
+    chains together, >= `min_ess`. The defaults are enough for predictive means and standard
+    deviations; Vehtari et al. (2021) ask more of published numbers: R-hat < 1.01 and 100 for every
+    chain.
+
+    Args:
+        functions: noise-free outputs at held-out inputs; None for what is not a Markov chain.
+        max_functions: about so many of point x output are judged, at evenly spaced points with
+            all their outputs: it bounds the time (200 take about 1 s). Functions that never
+            change are left out.
+    """
+    if functions is None:
+        reason = (
+            "Not a Markov chain: R-hat and ESS do not apply to independently trained networks, nor "
+            "to particles that count with signs."
+        )
+        return _unjudged(0, 0, None, reason)
+    num_chains, num_draws = functions.shape[:2]
+    judged = _evenly_spaced(functions, max_functions)
+    judged, reason = judged[:, :, _varies(judged)], ""
+    if num_draws < MIN_DRAWS:
+        reason = f"{num_draws} draws per chain cannot be judged: at least {MIN_DRAWS} are needed."
+    elif not np.isfinite(functions).all():
+        reason = "Some outputs of the networks are not finite: the chains have diverged."
+    elif judged.size == 0:
+        reason = "No function ever changes: the chains did not move."
+    if reason:
+        return _unjudged(num_chains, num_draws, False, reason)
+    largest_rhat = float(rhat(judged).max()) if num_chains > 1 else None
+    bulk = ess_bulk(judged)
+    smallest_ess = float(bulk.min())
+    smallest_tail = float(ess_tail(judged).min())
+    faults = _faults(largest_rhat, rhat_threshold, smallest_ess, min_ess)
+    if not faults and not smallest_tail >= min_ess:
+        faults = [f"Tail ESS is {smallest_tail:.0f}, below {min_ess:g}: draw more."]
+    return Convergence(
+        max_rhat_function=largest_rhat,
+        min_ess_function=smallest_ess,
+        median_ess_function=float(np.median(bulk)),
+        min_ess_tail_function=smallest_tail,
+        num_chains=num_chains,
+        num_draws=num_draws,
+        converged=not faults,
+        reason=" ".join(faults)
+        or f"R-hat is at most {largest_rhat:.3f} and bulk ESS at least {smallest_ess:.0f}.",
+    )
+
+
+def _unjudged(num_chains: int, num_draws: int, converged: bool | None, reason: str) -> Convergence:
+    return Convergence(None, None, None, None, num_chains, num_draws, converged, reason)
+
+
+def _faults(
+    largest_rhat: float | None, rhat_threshold: float, smallest_ess: float, min_ess: float
+) -> list[str]:
+    faults = []
+    if largest_rhat is None:
+        faults.append("One chain cannot be compared with another: run at least 2, better 4.")
+    elif not largest_rhat < rhat_threshold:
+        faults.append(
+            f"The chains disagree: R-hat is {largest_rhat:.3f}, not below {rhat_threshold:g}; "
+            "draw more."
+        )
+    if not smallest_ess >= min_ess:
+        faults.append(f"Bulk ESS is {smallest_ess:.0f}, below {min_ess:g}: draw more.")
+    return faults
+
+
+def _evenly_spaced(
+    functions: Float[np.ndarray, "chain draw point *output"], max_functions: int
+) -> Float[np.ndarray, "chain draw function"]:
+    """Whole points, so that no class or target is passed over; point and output flattened."""
+    num_points = functions.shape[2]
+    num_outputs = int(np.prod(functions.shape[3:]))
+    num_kept = min(num_points, max(1, max_functions // num_outputs))
+    kept = np.linspace(0, num_points - 1, num_kept).round().astype(int)
+    return functions[:, :, kept].reshape(*functions.shape[:2], -1)
+
+
+def _varies(draws: Float[np.ndarray, "chain draw q"]) -> Bool[np.ndarray, " q"]:
+    return (draws != draws[:1, :1]).any(axis=(0, 1))
+
+
+def _by_arviz(
+    statistic: str, draws: Float[np.ndarray, "chain draw *shape"], **settings: Any
+) -> Float[np.ndarray, "*shape"]:
+    """ArviZ's statistic of every quantity that varies; NaN for the constant ones.
+
+    ArviZ gives a constant its full number of draws as ESS: a chain that never moved would pass.
+    """
+    draws = finite("draws", draws)
+    if draws.ndim < 2 or draws.shape[1] < MIN_DRAWS:
+        raise ValueError(
+            f"draws has shape {draws.shape}; it must be (chain, draw, ...) with at least "
+            f"{MIN_DRAWS} draws per chain."
+        )
+    quantities = draws.reshape(*draws.shape[:2], -1)
+    varies = _varies(quantities)
+    result = np.full(varies.shape, np.nan)
+    if varies.any():
+        result[varies] = _call_arviz(statistic, quantities[:, :, varies], settings)
+    return result.reshape(draws.shape[2:])
+
+
+def _call_arviz(
+    statistic: str, draws: Float[np.ndarray, "chain draw quantity"], settings: dict[str, Any]
+) -> Float[np.ndarray, " quantity"]:
+    import arviz_stats
+    import xarray
+
+    data = xarray.Dataset({"draws": (("chain", "draw", "quantity"), draws)})
+    with np.errstate(divide="ignore", invalid="ignore"):  # chains that stand still: R-hat is inf
+        return getattr(arviz_stats, statistic)(data, **settings)["draws"].to_numpy()

@@ -1,0 +1,405 @@
+"""What every method returns: a weighted ensemble of networks, with its cost and provenance."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from credence.density.posterior import MOST_IMAGES, BayesianModel, Data, Params
+from credence.engine.checkpoint import atomic_path, file_sha256, write_text
+from credence.ensembles.diagnostics.cost import Cost
+from credence.ensembles.predictive import Predictive, concatenate
+from credence.errors import InputError, StorageError
+from credence.models.networks.mlp import Network
+from credence.models.saved import from_spec, network_from_spec, to_spec
+
+Inputs = Float[Array | np.ndarray, "point *feature"]
+
+FORMAT = 1
+"""Version of the files `Ensemble.save` writes."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where an ensemble comes from: enough to make it again."""
+
+    method: str
+    settings: dict[str, Any]
+    seed: int | None
+    data_fingerprint: str
+    stopped: str = "finished"
+    """"finished", or why there are fewer draws than asked for: "time" or "interrupt"."""
+    versions: dict[str, str] = field(default_factory=lambda: package_versions())
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    found: dict[str, Any] = field(default_factory=dict)
+    """What the run chose for itself, such as its emulator; ready for JSON."""
+
+
+class LogEvidence(NamedTuple):
+    """Log of the marginal likelihood, in nats."""
+
+    nats: float
+    standard_error: float
+    """From the spread of the runs; NaN for a single one."""
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Networks and how much each counts.
+
+    Args:
+        model: network, prior and likelihood.
+        params: leaves (chain, draw, ...). Members of a deep ensemble are draws of one chain.
+        cost, provenance: what it took and where it comes from.
+        is_chain: whether draws form Markov chains, so that R-hat and ESS mean something.
+        weights: (chain, draw), sum one, possibly signed; None for equal ones.
+        scalars: per-draw numbers (chain, draw) by name: acceptance_rate, is_divergent, ...
+        num_features, num_targets: of the data it was fitted to.
+    """
+
+    model: BayesianModel
+    params: Params
+    cost: Cost
+    provenance: Provenance
+    num_features: int | tuple[int, ...]
+    num_targets: int
+    is_chain: bool = True
+    weights: Float[np.ndarray, "chain draw"] | None = None
+    scalars: Mapping[str, Float[np.ndarray, "chain draw"]] = field(default_factory=dict)
+
+    @property
+    def num_chains(self) -> int:
+        """Number of chains."""
+        return jax.tree.leaves(self.params)[0].shape[0]
+
+    @property
+    def num_draws(self) -> int:
+        """Draws per chain."""
+        return jax.tree.leaves(self.params)[0].shape[1]
+
+    @property
+    def num_members(self) -> int:
+        """Networks in all."""
+        return self.num_chains * self.num_draws
+
+    def outputs(self, x: Inputs) -> Float[Array, "member point output"]:
+        """The network's outputs of every member.
+
+        Raises:
+            InputError: where x has other features than the data it was fitted to.
+        """
+        features = (
+            self.num_features if isinstance(self.num_features, tuple) else (self.num_features,)
+        )
+        if tuple(x.shape[1:]) != features:
+            raise InputError(f"x has shape {x.shape}, but the fit saw rows of shape {features}.")
+        members = jax.tree.map(_flatten, self.params.network)
+        return _outputs(members, jnp.asarray(x), network=self.model.network)
+
+    def predictive(self, x: Inputs) -> Predictive:
+        """Predictions at the rows of x, all members in memory: see `over_batches` for many rows."""
+        weights = (
+            np.full(self.num_members, 1 / self.num_members)
+            if self.weights is None
+            else self.weights.reshape(-1)
+        )
+        outputs = self.outputs(x)
+        return Predictive(
+            self.model.likelihood,
+            outputs,
+            jax.tree.map(_flatten, self.params.likelihood),
+            jnp.asarray(weights, outputs.dtype),
+        )
+
+    def over_batches(
+        self,
+        x: Inputs,
+        summarise: Callable[[Predictive, slice], dict[str, Any]],
+        batch_size: int | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Summaries of the predictive at every row, in bounded memory at any number of rows.
+
+        Args:
+            x: inputs, any number of rows.
+            summarise: (predictive of a batch, its rows) -> arrays (point, ...), by name.
+            batch_size: rows at a time; see `batch_rows` for the default. The last batch is filled
+                up with copies, so one shape is compiled.
+        Raises:
+            InputError: for no rows at all, or a batch_size below 1.
+        """
+        x = np.asarray(x)
+        if len(x) == 0 or (batch_size is not None and batch_size < 1):
+            raise InputError(
+                f"Needs at least one row at a time, got {len(x)} rows and batch_size={batch_size}."
+            )
+        size = batch_size or batch_rows(len(x), self.num_members)
+        if batch_size is None and x.ndim > 2:
+            size = min(size, MOST_IMAGES)
+        parts = []
+        for start in range(0, len(x), size):
+            rows = slice(start, min(start + size, len(x)))
+            missing = size - (rows.stop - rows.start)
+            batch = np.pad(x[rows], [(0, missing)] + [(0, 0)] * (x.ndim - 1), mode="edge")
+            summary = summarise(self.predictive(batch), rows)
+            parts.append(
+                {name: np.asarray(value)[: size - missing] for name, value in summary.items()}
+            )
+        return concatenate(parts)
+
+    def functions(self, x: Inputs) -> Float[np.ndarray, "chain draw point target"]:
+        """Noise-free predictions of every draw: locations, or class probabilities."""
+        means = np.asarray(self.predictive(x).member_means())
+        return means.reshape(self.num_chains, self.num_draws, *means.shape[1:])
+
+    def monitored(self, x: Inputs) -> Float[np.ndarray, "chain draw point quantity"]:
+        """What convergence is judged by: every noise-free prediction, and the log of its noise."""
+        found = self.predictive(x).monitored()
+        return np.asarray(found).reshape(self.num_chains, self.num_draws, *found.shape[1:])
+
+    def log_evidence(self) -> "LogEvidence | None":
+        """Of the data as the posterior has them, from `smc` and `mlsmc`; None from other methods.
+
+        The mean is over the runs' evidences, which are unbiased (up to the adaptation of their
+        temperatures), not over their logarithms. The standard error is that of this mean or of the
+        mean logarithm, whichever is larger: where one run dominates, the first says nothing.
+        """
+        if "log_evidence" not in self.scalars:
+            return None
+        runs = np.asarray(self.scalars["log_evidence"], float)[:, 0]
+        ratios = np.exp(runs - runs.max())
+        mean, count = ratios.mean(), len(runs)
+        if count == 1:
+            return LogEvidence(float(runs[0]), np.nan)
+        error = max(ratios.std(ddof=1) / mean, runs.std(ddof=1)) / count**0.5
+        return LogEvidence(float(runs.max() + np.log(mean)), float(error))
+
+    def architecture(self) -> Any:
+        """The posterior over architectures from `transdimensional`; None from other methods."""
+        from credence.methods.transdimensional.architecture import architecture_posterior
+
+        return architecture_posterior(self.scalars)
+
+    def given(
+        self,
+        *,
+        widths: Sequence[int] | None = None,
+        depth: int | None = None,
+        chain: int | None = None,
+    ) -> "Ensemble":
+        """Some of the draws as an ensemble of their own: predictions given an architecture, or of
+        one chain.
+
+        Args:
+            widths: units of every hidden layer that there is: (4,), or (3, 3).
+            depth: number of hidden layers.
+            chain: index of a chain; None pools all chains.
+        Returns:
+            One chain of these draws, in their order; draws chosen by architecture or from several
+            chains are no Markov chain, and is_chain is False.
+        Raises:
+            InputError: where no draw is like that, the architecture never changes, or nothing is
+                asked for.
+        """
+        if widths is None and depth is None and chain is None:
+            raise InputError("Say of what: given(widths=(4,)), given(depth=2) or given(chain=0).")
+        is_there = np.ones((self.num_chains, self.num_draws), bool)
+        if chain is not None:
+            is_there &= (np.arange(self.num_chains) == chain)[:, None]
+        if widths is not None or depth is not None:
+            from credence.methods.transdimensional.architecture import has_architecture
+
+            is_there &= has_architecture(self.scalars, widths, depth)
+        if not is_there.any():
+            raise InputError(
+                f"No draw has widths={widths}, depth={depth}, chain={chain}: architecture() lists "
+                "what was visited."
+            )
+        chosen = lambda leaf: np.asarray(leaf)[is_there][None]  # noqa: E731
+        weights = None if self.weights is None else chosen(self.weights)
+        return replace(
+            self,
+            params=jax.tree.map(chosen, self.params),
+            weights=None if weights is None else weights / weights.sum(),
+            scalars={name: chosen(values) for name, values in self.scalars.items()},
+            is_chain=self.is_chain and widths is None and depth is None,
+        )
+
+    def __repr__(self) -> str:
+        weights = sum(int(np.prod(leaf.shape[2:])) for leaf in jax.tree.leaves(self.params))
+        return (
+            f"Ensemble({self.num_chains} chains x {self.num_draws} draws, {weights:,} weights, "
+            f"{self.provenance.method}, {self.cost.total_seconds:.1f} s)"
+        )
+
+    def to_arviz(self) -> Any:
+        """The draws for ArviZ: InferenceData before ArviZ 1, a DataTree from then on.
+
+        ArviZ counts all draws equally; `weights`, where there are any, become the sample statistic
+        "weight".
+        """
+        import arviz
+
+        stats = {name: np.asarray(value) for name, value in self.scalars.items()}
+        if self.weights is not None:
+            stats["weight"] = np.asarray(self.weights)
+        groups = {"posterior": named_leaves(self.params), "sample_stats": stats}
+        if int(arviz.__version__.split(".")[0]) >= 1:
+            return arviz.from_dict(groups)  # type: ignore[arg-type]
+        return arviz.from_dict(**groups)  # pyright: ignore[reportArgumentType]  # 0.x: by keyword
+
+    def save(self, folder: str | Path) -> None:
+        """Write folder/ensemble.nc (netCDF) and folder/ensemble.json.
+
+        Raises:
+            StorageError: where the folder cannot be written or the disk is full.
+        """
+        folder = Path(folder)
+        with atomic_path(folder / "ensemble.nc") as temporary:
+            _to_dataset(self).to_netcdf(temporary, engine="h5netcdf")
+            digest = file_sha256(temporary)
+        about = {
+            "format": FORMAT,
+            "arrays_sha256": digest,
+            "network": to_spec(self.model.network),
+            "prior": to_spec(self.model.prior),
+            "likelihood": to_spec(self.model.likelihood),
+            "num_features": self.num_features,
+            "num_targets": self.num_targets,
+            "is_chain": self.is_chain,
+            "cost": self.cost.to_dict(),
+            "provenance": asdict(self.provenance),
+        }
+        write_text(folder / "ensemble.json", json.dumps(about, indent=2))
+
+    @classmethod
+    def load(cls, folder: str | Path, network: Network | None = None) -> "Ensemble":
+        """Read what `save` wrote; nothing in the files is executed.
+
+        Args:
+            folder: as given to `save`.
+            network: the same network again, where it is not one of Credence's own.
+        Raises:
+            StorageError: where files are missing, broken or of another version.
+            InputError: where the network is needed but not given, or is another one.
+        """
+        import xarray
+
+        folder = Path(folder)
+        try:
+            about = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
+            if about["format"] != FORMAT:
+                raise StorageError(
+                    f"{folder} has ensemble format {about['format']}, this version reads {FORMAT}: "
+                    "use the version of Credence that wrote it."
+                )
+            if about["arrays_sha256"] != file_sha256(folder / "ensemble.nc"):
+                raise ValueError("ensemble.nc and ensemble.json are not of one piece")
+            with xarray.open_dataset(folder / "ensemble.nc", engine="h5netcdf") as dataset:
+                dataset.load()
+        except (OSError, KeyError, ValueError) as error:
+            raise StorageError(
+                f"{folder} does not hold a whole ensemble ({error}): fit again or resume the run."
+            ) from error
+        model = BayesianModel(
+            network_from_spec(about["network"], network),
+            from_spec(about["prior"]),
+            from_spec(about["likelihood"]),
+        )
+        features = about["num_features"]
+        features = tuple(features) if isinstance(features, list) else features
+        return cls(
+            model=model,
+            params=_params(dataset, model, features, about["num_targets"]),
+            cost=Cost.from_dict(about["cost"]),
+            provenance=Provenance(**about["provenance"]),
+            num_features=features,
+            num_targets=about["num_targets"],
+            is_chain=about["is_chain"],
+            weights=dataset["weights"].values if "weights" in dataset else None,
+            scalars={
+                name.removeprefix("stat."): dataset[name].values
+                for name in map(str, dataset.data_vars)
+                if name.startswith("stat.")
+            },
+        )
+
+
+@partial(jax.jit, static_argnames="network")
+def _outputs(
+    members: Any, x: Float[Array, "point *feature"], *, network: Network
+) -> Float[Array, "member point output"]:
+    abreast = 16 if x.ndim == 2 else 1  # convolutions keep much more than their outputs
+    return jax.lax.map(lambda params: network.apply(params, x), members, batch_size=abreast)
+
+
+def batch_rows(num_points: int, num_members: int) -> int:
+    """Rows at a time so that members x rows stays near 2^20, in powers of two from 64 on.
+
+    Few shapes, so that tables of similar length share compiled programs; and whole vectors, so that
+    a row's prediction does not depend on where in the batch it stands.
+    """
+    most = max(64, 2 ** int(np.log2(2**20 / num_members)))
+    return min(most, max(64, 2 ** int(np.ceil(np.log2(num_points)))))
+
+
+def _flatten(leaf: Array | np.ndarray) -> Array | np.ndarray:
+    return jnp.reshape(leaf, (-1, *leaf.shape[2:]))
+
+
+def named_leaves(params: Params) -> dict[str, np.ndarray]:
+    """Arrays of a parameter tree by dotted path: network.0.kernel, likelihood, ..."""
+    return {
+        _name(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(params)
+    }
+
+
+def _to_dataset(ensemble: Ensemble) -> Any:
+    """All arrays of an ensemble as an xarray Dataset."""
+    import xarray
+
+    chain_draw = ("chain", "draw")
+    arrays = {
+        name: ((*chain_draw, *(f"{name}.{i}" for i in range(leaf.ndim - 2))), leaf)
+        for name, leaf in named_leaves(ensemble.params).items()
+    }
+    arrays |= {f"stat.{name}": (chain_draw, value) for name, value in ensemble.scalars.items()}
+    if ensemble.weights is not None:
+        arrays["weights"] = (chain_draw, ensemble.weights)
+    return xarray.Dataset(arrays)
+
+
+def _params(
+    dataset: Any, model: BayesianModel, features: int | tuple[int, ...], targets: int
+) -> Params:
+    """The parameter tree of a model, filled from a Dataset."""
+    shape = (features,) if isinstance(features, int) else features
+    data = Data(jnp.zeros((1, *shape)), jnp.zeros((1, targets)), jnp.ones(1))
+    leaves, tree = jax.tree_util.tree_flatten_with_path(model.template(data))
+    shapes = {_name(path): leaf.shape for path, leaf in leaves}
+    stored = {name: dataset[name].shape[2:] for name in shapes if name in dataset}
+    if stored != shapes:
+        raise InputError(
+            f"The file holds arrays {stored}, the network needs {shapes}: pass the network that "
+            "was fitted, load(path, network=...)."
+        )
+    return tree.unflatten(dataset[name].values for name in shapes)
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    """Dotted path of a leaf."""
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of what the draws depend on."""
+    names = ("credence", "jax", "jaxlib", "blackjax", "optax", "numpy", "scikit-learn")
+    return {name: version(name) for name in names}

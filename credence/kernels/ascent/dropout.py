@@ -1,0 +1,111 @@
+"""Training with dropout: one step of Adam on a log density whose hidden units are masked at random.
+
+Srivastava, Hinton, Krizhevsky, Sutskever & Salakhutdinov, "Dropout: a simple way to prevent neural
+networks from overfitting" (2014). After every hidden layer
+
+    z' = z mask / (1 - rate),    mask ~ Bernoulli(1 - rate), its own for every point and unit,
+
+so that z' has the mean z. Only for networks of class `MLP`, whose hidden units we can reach.
+"""
+
+from functools import lru_cache
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from credence.density.posterior import BayesianModel, Data, Position
+from credence.kernels.ascent.optimizer import ascend, clipped_adam
+from credence.kernels.base import Kernel
+from credence.models.networks.dense import Layer
+from credence.models.networks.mlp import ACTIVATIONS
+
+Rate = float | Float[Array, ""]
+"""Probability that a hidden unit is dropped."""
+
+
+@runtime_checkable
+class MaskedLogDensity(Protocol):
+    """A log density in nats; given a key, hidden units are masked."""
+
+    def __call__(
+        self, position: Position, data: Data, key: PRNGKeyArray | None = None, rate: Rate = 0.0
+    ) -> Float[Array, ""]: ...
+
+
+def dropout(
+    log_density: MaskedLogDensity, *, learning_rate: float | Float[Array, ""], rate: Rate
+) -> Kernel:
+    """One step of Adam with fresh masks.
+
+    Args:
+        log_density: see `masked_log_density`.
+        learning_rate: step in units of the weights.
+        rate: probability that a hidden unit is dropped, in [0, 1).
+    A non-finite update is refused: the weights stay, is_finite is False.
+    """
+
+    def objective(key: PRNGKeyArray, position: Position, data: Data) -> Float[Array, ""]:
+        return log_density(position, data, key, rate)
+
+    return ascend(objective, clipped_adam(learning_rate))
+
+
+@lru_cache(maxsize=256)
+def masked_log_density(model: BayesianModel) -> MaskedLogDensity:
+    """The flat log density of a model with an MLP, masked for every point anew where it has a key.
+
+    The prior is that of the weights without masks: it is the weight decay. The same model gives the
+    same function, so programs compiled for it are found again.
+    """
+
+    def log_density(
+        position: Position, data: Data, key: PRNGKeyArray | None = None, rate: Rate = 0.0
+    ) -> Float[Array, ""]:
+        params = model.unravel(position, data)
+        outputs = masked_outputs(model.network, params.network, data.x, key, rate)
+        pointwise = model.likelihood.log_prob(params.likelihood, outputs, data.y)
+        return model.log_prior(params) + jnp.dot(data.weight, pointwise, precision="highest")
+
+    return log_density
+
+
+def masked_outputs(
+    network: Any,
+    layers: tuple[Layer, ...],
+    x: Float[Array, "point feature"],
+    key: PRNGKeyArray | None,
+    rate: Rate,
+) -> Float[Array, "point output"]:
+    """Outputs of an MLP whose hidden units are masked, for every point anew."""
+    if key is None:
+        return network.apply(layers, x)
+    *hidden, last = layers
+    activation = ACTIVATIONS[network.activation]
+    z = x
+    for layer, key_mask in zip(hidden, jax.random.split(key, len(hidden)), strict=True):
+        z = activation(z @ layer.kernel + layer.bias)
+        z = z * scaled_mask(key_mask, rate, z)
+    return z @ last.kernel + last.bias
+
+
+def masked_layers(layers: tuple[Layer, ...], key: PRNGKeyArray, rate: Rate) -> tuple[Layer, ...]:
+    """An MLP with masks that are the same at all points: a draw of the dropout ensemble.
+
+    To mask a hidden unit is to scale its row of the next layer's kernel, so the result is an
+    ordinary network.
+    """
+    first, *others = layers
+    keys = jax.random.split(key, len(others))
+    masked = (
+        Layer(layer.kernel * scaled_mask(key_mask, rate, layer.kernel[:, :1]), layer.bias)
+        for key_mask, layer in zip(keys, others, strict=True)
+    )
+    return first, *masked
+
+
+def scaled_mask(key: PRNGKeyArray, rate: Rate, like: Float[Array, "*shape"]) -> Array:
+    """Zero with probability rate, else 1 / (1 - rate), in the shape and dtype of `like`."""
+    is_kept = jax.random.bernoulli(key, 1 - rate, like.shape)
+    return jnp.where(is_kept, 1 / (1 - rate), 0.0).astype(like.dtype)

@@ -1,0 +1,397 @@
+"""Interacting particles: nonlinear MCMC with Boltzmann-Gibbs and accept-reject jumps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from credence.adaptation.reference import prior_reference
+from credence.density.posterior import Data, Posterior
+from credence.engine.blocks import init_states
+from credence.engine.driver import Driver
+from credence.engine.phases import Adapter, PhaseResult, fixed
+from credence.errors import InputError, check_name, check_share
+from credence.kernels.base import Kernel, Recipe, Settings
+from credence.methods.base import Drawn, Method
+from credence.methods.deep_ensemble import Training, train
+from credence.methods.interacting.auxiliaries import (
+    AUXILIARIES,
+    USUAL_WIDENING,
+    Chosen,
+    check_temperature,
+    choose,
+    usual_temperature,
+)
+from credence.methods.interacting.cloud_jumps import check_jumps, check_particles, check_past
+from credence.methods.interacting.jump_tuning import PROBABILITIES, JumpTuning
+from credence.methods.interacting.kernel import interacting
+from credence.methods.interacting.linear_kernels import LINEAR_KERNELS, tuning
+from credence.methods.interacting.partner_warnings import CHOOSE, warn_of_partners
+from credence.methods.interacting.tempered_ladder import tempered_ladder
+from credence.models.priors import require_positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interacting(Method):
+    """Nonlinear MCMC: particles that also jump to partners on an auxiliary density.
+
+    Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022); see
+    `credence.methods.interacting.kernel`. Every particle has a partner that moves on the auxiliary
+    density; with some probability the particle jumps to one of all partners, chosen or accepted by
+    the potential G = posterior / auxiliary, and otherwise moves by an ordinary exact kernel.
+
+    The particles are the chains of the ensemble. They share partners, so they are not independent:
+    R-hat between them may look better than it is. Independent runs with other keys tell.
+
+    Args:
+        jump: "ar", accept-reject: no bias from the number of particles where partners are drawn
+            afresh and num_past is 1; or "bg", Boltzmann-Gibbs, with a bias of O(1 / particles).
+        jump_probability: in (0, 1); .1 as in the paper.
+        target_jump_rate: share of all steps that should be accepted jumps; the warm-up then tunes
+            jump_probability, between .01 and .5. None keeps what is given.
+        kernel: "hmc", "mala", or "pcn" with a Gaussian prior as its reference.
+        auxiliary: "tempered", posterior^(1/T); "ladder", interacting particles on several powers of
+            the posterior, each jumping to the next hotter ones; "prior"; "laplace", a full Gaussian
+            around one network; "ensemble", a mixture of Gaussians around trained networks.
+        temperature: T > 1 of "tempered", or the hottest of "ladder", the others geometric; None
+            makes neighbours differ by the factor 1 + sqrt(2 / weights), potentials that vary by
+            about one nat.
+        num_levels: auxiliary levels of "ladder"; None is 4. Each costs as much as the particles.
+        widening: of the standard deviations of "laplace" and "ensemble": above 1 for tails heavier
+            than the posterior's; None is 1.2.
+        auxiliary_kernel: "fresh", independent draws, where the auxiliary density has a sampler (all
+            but "tempered" and "ladder"); or as `kernel`. None takes the first that is possible.
+        num_particles: at least 2.
+        num_draws: per particle, after warm-up.
+        num_warmup: steps to tune the step sizes of both kernels, without jumps for three quarters.
+        thinning: steps per draw.
+        target_acceptance_rate: of both kernels; None is the usual one.
+        trajectory_length: of HMC, in posterior standard deviations; None is 1.
+        order: "mixture", a jump or a move, as in the paper; "composition", a move and then
+            perhaps a jump, as in its code. Both are exact.
+        selection: of "bg": "multinomial", "stratified" or "systematic".
+        num_past: how many of each partner's latest states are jumped to.
+        synchronous: True lets all particles jump in the same steps, so that the others cost no
+            potential; False throws a coin for each particle. Needs num_past=1.
+        training: of the networks where particles start.
+    Raises:
+        InputError: for fewer than 2 particles, a probability outside (0, 1), an unknown name, a
+            setting that has no effect with the others.
+
+    Scalars: those of `InteractingInfo`, as means over the steps of a draw.
+    """
+
+    name: ClassVar[str] = "interacting"
+    summary: ClassVar[str] = "nonlinear MCMC: particles that jump to partners elsewhere"
+    aliases: ClassVar[dict[str, str]] = {"num_chains": "num_particles"}
+
+    round_draws: ClassVar[int] = 25
+    """Draws in a round of the warm-up, and between checkpoints."""
+
+    jump: str = "ar"
+    jump_probability: float = 0.1
+    target_jump_rate: float | None = None
+    kernel: str = "hmc"
+    auxiliary: str = "tempered"
+    temperature: float | None = None
+    num_levels: int | None = None
+    widening: float | None = None
+    auxiliary_kernel: str | None = None
+    num_particles: int = 16
+    num_draws: int = 500
+    num_warmup: int = 500
+    thinning: int = 1
+    target_acceptance_rate: float | None = None
+    trajectory_length: float | None = None
+    order: str = "mixture"
+    selection: str = "multinomial"
+    num_past: int = 1
+    synchronous: bool = False
+    training: Training = field(default=Training())
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_particles(self.num_particles)
+        check_jumps(self.jump, self.selection)
+        check_past(self.num_past, self.synchronous)
+        check_name("kernel", self.kernel, LINEAR_KERNELS)
+        check_name("auxiliary density", self.auxiliary, AUXILIARIES)
+        check_name("order", self.order, ("mixture", "composition"))
+        check_name("auxiliary kernel", self.auxiliary_kernel or "fresh", ("fresh", *LINEAR_KERNELS))
+        require_positive(
+            num_draws=self.num_draws,
+            num_warmup=self.num_warmup,
+            thinning=self.thinning,
+            trajectory_length=1 if self.trajectory_length is None else self.trajectory_length,
+            widening=1 if self.widening is None else self.widening,
+        )
+        check_share(
+            jump_probability=self.jump_probability,
+            target_jump_rate=self.target_jump_rate,
+            target_acceptance_rate=self.target_acceptance_rate,
+        )
+        if self.target_jump_rate is not None and self.target_jump_rate > PROBABILITIES[1]:
+            raise InputError(
+                f"target_jump_rate must be at most {PROBABILITIES[1]}, the largest probability of "
+                f"a jump, got {self.target_jump_rate}."
+            )
+        check_temperature(self.temperature)
+        self._check_that_all_settings_matter()
+        if self.auxiliary == "ladder" and self.auxiliary_kernel is not None:
+            raise InputError(
+                f"All levels of auxiliary='ladder' move by kernel='{self.kernel}': leave out "
+                f"auxiliary_kernel='{self.auxiliary_kernel}'."
+            )
+        if self.num_levels is not None and self.num_levels < 2:
+            raise InputError(
+                f"num_levels must be at least 2, got {self.num_levels}; one level is "
+                "auxiliary='tempered'."
+            )
+        if self.auxiliary_kernel == "fresh" and self.auxiliary == "tempered":
+            raise InputError(
+                "A tempered posterior has no exact draws: use auxiliary_kernel='hmc', 'mala' or "
+                "'pcn', or another auxiliary density."
+            )
+
+    def _check_that_all_settings_matter(self) -> None:
+        """Refuse those that nothing would read."""
+        owners = {
+            "temperature": ("tempered", "ladder"),
+            "num_levels": ("ladder",),
+            "widening": ("laplace", "ensemble"),
+        }
+        for name, auxiliaries in owners.items():
+            value = getattr(self, name)
+            if value is not None and self.auxiliary not in auxiliaries:
+                of = " and ".join(f"auxiliary='{each}'" for each in auxiliaries)
+                raise InputError(
+                    f"{name}={value} is of {of} and nothing to '{self.auxiliary}': leave it out."
+                )
+        if self.trajectory_length is not None and "hmc" not in (self.kernel, self._mover):
+            raise InputError(
+                f"trajectory_length={self.trajectory_length} is of HMC and nothing to "
+                f"kernel='{self.kernel}': leave it out."
+            )
+        if self.target_jump_rate is not None and self._num_rounds() < 2:
+            raise InputError(
+                f"target_jump_rate={self.target_jump_rate} is met in the warm-up, and "
+                f"num_warmup={self.num_warmup} leaves no step with jumps: give at least "
+                f"{self.round_draws * self.thinning + 1}."
+            )
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        keys = dict(zip(_KEYS, jax.random.split(key, len(_KEYS)), strict=True))
+        if "pcn" in (self.kernel, self._mover):
+            prior_reference(posterior)  # may refuse the prior
+        members = train(
+            keys["train"],
+            posterior,
+            driver,
+            self.num_particles,
+            self.training,
+            budget_share=0.25,
+        ).positions
+        chosen = self._chosen(keys["auxiliary"], posterior, driver, members)
+        system = _System(self, posterior, chosen)
+        data = posterior.anchored(members[0])
+        tuning = system.tuning(keys["step"], members, data)
+        adapter = tuning.adapter
+        partners = system.partners(keys["partners"], members)
+        first = partial(
+            init_states,
+            settings=adapter.settings(adapter.memory),
+            data=data,
+            recipe=system.recipe,
+        )
+        states = first(members)._replace(auxiliary=first(partners).auxiliary)
+        warmup = self._phase(
+            "warmup", keys["warmup"], driver, system.recipe, members, data, adapter, states
+        )
+        frozen = fixed(**tuning.tuned(warmup.memory))
+        sample = self._phase(
+            "sample", keys["sample"], driver, system.recipe, members, data, frozen, warmup.states
+        )
+        warn_of_partners(
+            sample,
+            auxiliary=self.auxiliary,
+            compares=self.jump == "ar",
+            advice=CHOOSE,
+            is_fresh=self._mover == "fresh",
+            synchronous=self.synchronous,
+        )
+        return Drawn.by(sample)
+
+    def _phase(
+        self,
+        name: str,
+        key: PRNGKeyArray,
+        driver: Driver,
+        recipe: Recipe,
+        positions: Float[Array, "chain weight"],
+        data: Data,
+        adapter: Adapter,
+        states: Any,
+    ) -> PhaseResult:
+        is_warmup = name == "warmup"
+        return driver.phase(
+            name,
+            key,
+            recipe,
+            positions,
+            data,
+            adapter,
+            num_steps=self.num_warmup if is_warmup else self.num_draws * self.thinning,
+            thinning=self.thinning,
+            block_steps=self.round_draws * self.thinning,
+            keep_draws=not is_warmup,
+            budget_share=0.5 if is_warmup else 1.0,
+            may_stop_early=not is_warmup,
+            states=states,
+        )
+
+    def _chosen(
+        self,
+        key: PRNGKeyArray,
+        posterior: Posterior,
+        driver: Driver,
+        members: Float[Array, "member weight"],
+    ) -> Chosen:
+        return choose(
+            self.auxiliary,
+            key,
+            posterior,
+            driver,
+            members,
+            temperature=self._temperature(posterior),
+            widening=self.widening or USUAL_WIDENING,
+        )
+
+    @property
+    def _mover(self) -> str:
+        """Of the partners."""
+        usual = self.kernel if self.auxiliary in ("tempered", "ladder") else "fresh"
+        return self.auxiliary_kernel or usual
+
+    @property
+    def _levels(self) -> int:
+        """Of partners."""
+        return (self.num_levels or USUAL_LEVELS) if self.auxiliary == "ladder" else 1
+
+    def _temperature(self, posterior: Posterior) -> float:
+        """Ratio of neighbouring levels' temperatures."""
+        if self.temperature is None:
+            return usual_temperature(posterior.num_weights)
+        return self.temperature ** (1 / self._levels)
+
+    def _num_rounds(self) -> int:
+        """Blocks of the warm-up."""
+        return -(-self.num_warmup // (self.round_draws * self.thinning))
+
+
+USUAL_LEVELS = 4
+"""Of a ladder."""
+_KEYS = ("train", "auxiliary", "step", "partners", "warmup", "sample")
+
+
+class _System(NamedTuple):
+    """Particles and partners of a posterior."""
+
+    method: Interacting
+    posterior: Posterior
+    chosen: Chosen
+
+    @property
+    def recipe(self) -> Recipe:
+        """For the driver."""
+        method = self.method
+        static = {
+            "composed": method.order == "composition",
+            "jump": method.jump,
+            "kernel": LINEAR_KERNELS[method.kernel].build,
+            "num_past": method.num_past,
+            "selection": method.selection,
+            "synchronous": method.synchronous,
+        }
+        build: Callable[..., Kernel] = tempered_ladder
+        if method.auxiliary != "ladder":
+            is_fresh = method._mover == "fresh"
+            build = interacting
+            static["auxiliary"] = self.chosen.density
+            static["auxiliary_kernel"] = None if is_fresh else LINEAR_KERNELS[method._mover].build
+        log_density = self.posterior.log_density
+        return Recipe(build, log_density, tuple(sorted(static.items())), interacts=True)
+
+    def partners(
+        self, key: PRNGKeyArray, members: Float[Array, "particle weight"]
+    ) -> Float[Array, "particle weight"]:
+        """Where partners start: drawn afresh where that is possible."""
+        sample = self.chosen.density.sample
+        return members if sample is None else _drawn(key, self.chosen, len(members))
+
+    def tuning(
+        self, key: PRNGKeyArray, members: Float[Array, "particle weight"], data: Data
+    ) -> JumpTuning:
+        """Of both kernels and of the probability of a jump."""
+        method = self.method
+        key_particles, key_partners = jax.random.split(key)
+        linear = partial(
+            tuning,
+            members=members,
+            data=data,
+            log_density=self.posterior.log_density,
+            num_rounds=method._num_rounds(),
+            target_acceptance_rate=method.target_acceptance_rate,
+        )
+        is_fresh = method._mover == "fresh"
+        return JumpTuning(
+            linear(method.kernel, key_particles),
+            fixed() if is_fresh else linear(method._mover, key_partners),
+            self.settings,
+            num_rounds=method._num_rounds(),
+            jump_probability=method.jump_probability,
+            target_jump_rate=method.target_jump_rate,
+            synchronous=method.synchronous,
+        )
+
+    def settings(self, particles: Settings, partners: Settings, probability: float) -> Settings:
+        """Of the kernel `interacting` or `tempered_ladder`."""
+        dtype = particles["step_size"].dtype
+        is_fresh = self.method._mover == "fresh"
+        if self.method.auxiliary == "ladder":
+            return {
+                "ratio": self.chosen.arrays,
+                "levels": self._ladder(particles, partners),
+                "jump_probability": np.asarray(probability, dtype),
+            }
+        return {
+            "arrays": self.chosen.arrays,
+            "settings": self._linear(self.method.kernel, particles),
+            "auxiliary_settings": {} if is_fresh else self._linear(self.method._mover, partners),
+            "jump_probability": np.asarray(probability, dtype),
+        }
+
+    def _ladder(self, coldest: Settings, hottest: Settings) -> tuple[Settings, ...]:
+        """Of all levels: the step sizes of both ends are tuned, those between are geometric, as
+        they are for a Gaussian posterior."""
+        shares = np.linspace(0, 1, self.method._levels + 1)
+        ends = coldest["step_size"], hottest["step_size"]
+        sizes = [ends[0] ** (1 - share) * ends[1] ** share for share in shares]
+        return tuple(
+            self._linear(self.method.kernel, {**coldest, "step_size": size.astype(ends[0].dtype)})
+            for size in sizes
+        )
+
+    def _linear(self, name: str, found: Settings) -> Settings:
+        """Of a linear kernel."""
+        length = self.method.trajectory_length or 1.0
+        return LINEAR_KERNELS[name].settings(found, self.posterior, length)
+
+
+def _drawn(key: PRNGKeyArray, chosen: Chosen, num: int) -> Float[Array, "particle weight"]:
+    sample: Any = chosen.density.sample
+    keys = jax.random.split(key, num)
+    return jax.jit(jax.vmap(lambda key: sample(key, chosen.arrays)))(keys)

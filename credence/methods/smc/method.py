@@ -1,0 +1,152 @@
+"""Sequential Monte Carlo by adaptive tempering: posterior and evidence."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from numbers import Integral
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Key, PRNGKeyArray
+
+from credence.adaptation.reference import prior_reference
+from credence.density.posterior import (
+    BayesianModel,
+    Data,
+    Posterior,
+    flat_log_likelihood,
+    flat_log_prior,
+)
+from credence.engine.driver import Driver
+from credence.errors import InputError
+from credence.methods.base import Drawn, Method
+from credence.methods.smc.bridge import Bridge
+from credence.methods.smc.mutation import Mutation, Tuning
+from credence.methods.smc.tempering import Memory, Tempering
+from credence.models.priors import require_positive
+
+PARTICLES_AND_RUNS = {"num_draws": "num_particles", "num_chains": "num_runs"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SMC(Method):
+    """Particles from the prior to the posterior (Del Moral, Doucet & Jasra, 2006).
+
+    Each temperature is the next at which the weights keep their target effective sample size; the
+    product of the mean weights estimates the evidence. Runs are independent; they are the chains
+    of the ensemble, so that R-hat compares runs.
+
+    Args:
+        num_particles: per run.
+        num_runs: independent runs; their spread is the Monte Carlo error.
+        chain_length: above 1, waste-free SMC (Dau & Chopin, 2022): num_particles / chain_length
+            particles move, and all states on their way are particles.
+        mutation: how particles move, resample, and how fast they are tempered.
+
+    Scalars: acceptance_rate of the last mutation; of the run log_evidence (nats) and
+    num_temperatures.
+    """
+
+    name: ClassVar[str] = "smc"
+    summary: ClassVar[str] = "tempered sequential Monte Carlo: exact, with evidence"
+
+    aliases: ClassVar[Mapping[str, str]] = PARTICLES_AND_RUNS
+
+    num_particles: int = 250
+    num_runs: int = 4
+    chain_length: int = 1
+    mutation: Mutation = field(default=Mutation())
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(num_runs=self.num_runs, chain_length=self.chain_length)
+        check_particles(self.num_particles)
+        if self.num_particles % self.chain_length or self.num_particles == self.chain_length:
+            raise InputError(
+                "num_particles must be a multiple of chain_length and at least twice as large, got "
+                f"{self.num_particles} and {self.chain_length}."
+            )
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        key_prior, key_temper, key_sample = jax.random.split(key, 3)
+        tempering = Tempering(self.mutation, self.num_runs, self.chain_length)
+        memory, data, log_anchor = from_prior(
+            key_prior, posterior, driver, tempering, self.num_particles
+        )
+        bridge = to_posterior(posterior.model, posterior.num_weights)
+        _, memory = tempering.temper("temper", key_temper, driver, bridge, memory, data)
+        cloud, _, acceptance_rate = tempering.move(
+            "sample", key_sample, driver, bridge, memory, data, self.num_particles
+        )
+        log_evidence = np.asarray(memory.log_evidence) + log_anchor
+        return Drawn(
+            cloud.position,
+            {
+                "acceptance_rate": acceptance_rate,
+                "log_evidence": np.broadcast_to(log_evidence[:, None], acceptance_rate.shape),
+                "num_temperatures": np.full(acceptance_rate.shape, float(memory.stage)),
+            },
+        )
+
+
+def from_prior(
+    key: PRNGKeyArray,
+    posterior: Posterior,
+    driver: Driver,
+    tempering: Tempering,
+    num_particles: int,
+) -> tuple[Memory, Data, float]:
+    """Prior draws weighed for the first temperature.
+
+    Returns:
+        The memory; data measured from the likeliest draw, for differences that survive float32
+        (see `Posterior.anchored`); and the log likelihood there in nats, which the evidence lacks.
+    """
+    key_draw, key_weigh, key_resample = jax.random.split(key, 3)
+    tuning = first_tuning(posterior, tempering.mutation)  # may refuse the prior
+    keys = jax.random.split(key_draw, (tempering.num_runs, num_particles))
+    positions = prior_draws(keys, posterior.data, model=posterior.model)
+    bridge = to_posterior(posterior.model, posterior.num_weights)
+    plain = posterior.data._replace(anchor=jnp.zeros_like(posterior.data.weight))
+    cloud = tempering.weigh("weigh", key_weigh, driver, bridge, positions, plain)
+    best = int(np.argmax(np.where(np.isfinite(cloud.log_end), cloud.log_end, -np.inf)))
+    data = posterior.anchored(positions.reshape(-1, positions.shape[-1])[best])
+    log_anchor = float(np.dot(np.asarray(data.weight, float), np.asarray(data.anchor, float)))
+    with np.errstate(invalid="ignore"):  # where all are infinite, `start` refuses them
+        cloud = cloud._replace(log_end=cloud.log_end - cloud.log_end.ravel()[best])
+    return tempering.start(key_resample, cloud, tuning), data, log_anchor
+
+
+def first_tuning(posterior: Posterior, mutation: Mutation) -> Tuning:
+    """Of the mutation; only pCN needs to know the prior, which must then be Gaussian."""
+    if mutation.kernel == "pcn":
+        return mutation.first(*prior_reference(posterior))
+    zero = jnp.zeros(posterior.num_weights, posterior.data.x.dtype)
+    return mutation.first(zero, zero + 1)
+
+
+def check_particles(num_particles: Any) -> None:
+    """Refuse a cloud that has no spread, or part of a particle."""
+    if not isinstance(num_particles, Integral):
+        raise InputError(f"Numbers of particles must be whole, got {num_particles!r}.")
+    if num_particles < 2:
+        raise InputError(f"A cloud needs at least 2 particles, got {num_particles}; 250 are usual.")
+
+
+@lru_cache(maxsize=256)
+def to_posterior(model: BayesianModel, num_weights: int) -> Bridge:
+    """The bridge from a model's prior to its posterior."""
+    nothing: Callable[..., Any] = lambda position, data: jnp.zeros((), position.dtype)  # noqa: E731
+    return Bridge(flat_log_prior(model), nothing, flat_log_likelihood(model), num_weights)
+
+
+@partial(jax.jit, static_argnames="model")
+def prior_draws(
+    keys: Key[Array, "run particle"], data: Data, *, model: BayesianModel
+) -> Float[Array, "run particle weight"]:
+    """Independent draws from a model's prior."""
+    one = lambda key: ravel_pytree(model.sample_prior(key, data))[0]  # noqa: E731
+    return jax.vmap(jax.vmap(one))(keys)

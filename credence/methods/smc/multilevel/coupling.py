@@ -1,0 +1,197 @@
+"""How particles get from one level of nested networks to the next: the steps of multilevel SMC."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+from jaxtyping import Float, PRNGKeyArray
+
+from credence.density.posterior import Data, Posterior
+from credence.engine.driver import Driver
+from credence.methods.base import Drawn, flops
+from credence.methods.smc.bridge import Bridge
+from credence.methods.smc.method import first_tuning, prior_draws, to_posterior
+from credence.methods.smc.multilevel.levels import embedded, extended, leading, to_either, to_level
+from credence.methods.smc.tempering import Memory, Tempering, step_weights, without_start
+
+
+class Members(NamedTuple):
+    """Networks of one level, and how they count in the sum over levels."""
+
+    position: Float[Any, "run particle weight"]
+    weights: Float[Any, "run particle"]
+    level: int
+
+
+class Rung(NamedTuple):
+    """What is known at a level."""
+
+    memory: Memory
+    """The weights lead to this level's posterior."""
+    log_evidence: Float[Any, " run"]
+    """Of this level's network, in nats, from the anchor of the data."""
+    members: list[Members]
+    """The level's term of the sum."""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Levels, and what moves particles up them."""
+
+    driver: Driver
+    tempering: Tempering
+    data: Data
+    levels: Sequence[Posterior]
+    counts: Sequence[int]
+
+    def first(self, key: PRNGKeyArray, memory: Memory) -> Rung:
+        """From prior to posterior of the coarsest network, and once more moved there, since the
+        base carries the variance of the sum."""
+        key_temper, key_move, key_resample = jax.random.split(key, 3)
+        bridge, driver, data = self._posterior(0), self.driver, self.data
+        _, memory = self.tempering.temper("temper", key_temper, driver, bridge, memory, data)
+        cloud, tuning, _ = self.tempering.move(
+            "sample", key_move, driver, bridge, memory, data, self.counts[0]
+        )
+        memory = memory._replace(
+            key=jax.random.key_data(key_resample),
+            cloud=jax.tree.map(jnp.asarray, cloud),
+            weights=jnp.full_like(memory.weights, 1 / self.counts[0]),
+            tuning=tuning,
+        )
+        return Rung(memory, memory.log_evidence, [Members(cloud.position, memory.weights, 0)])
+
+    def sequential(self, level: int, key: PRNGKeyArray, below: Rung) -> Rung:
+        """From the level below to this one, with the particles that know the level below."""
+        coarse, fine = self.levels[level - 1].model, self.levels[level].model
+        driver, data, tempering = self.driver, self.data, self.tempering
+        key_move, key_new, key_weigh, key_resample, key_temper = jax.random.split(key, 5)
+        (moved, *_), tuned, _ = tempering.move(
+            f"mutate {level}",
+            key_move,
+            driver,
+            self._posterior(level - 1),
+            without_start(below.memory),
+            data,
+            self.counts[level],
+        )
+        new = prior_draws(jax.random.split(key_new, moved.shape[:2]), data, model=fine)
+        positions = extended(moved, new, data, coarse=coarse, fine=fine)
+        bridge = self._between(to_level, level)
+        cloud = tempering.weigh(f"weigh {level}", key_weigh, driver, bridge, positions, data)
+        tuning = first_tuning(self.levels[level], tempering.mutation)
+        tuning = tuning._replace(log_step_size=tuned.log_step_size)
+        first = tempering.start(key_resample, cloud, tuning)
+        later, memory = tempering.temper(
+            f"temper {level}", key_temper, driver, bridge, first, data, keep_clouds=True
+        )
+        equal = np.full(first.weights.shape, 1 / self.counts[level])
+        members = [Members(positions, first.weights, level), Members(moved, -equal, level - 1)]
+        _, *steps = np.diff(memory.temperatures[: int(memory.stage) + 1])  # the first is `first`'s
+        for step, cloud in zip(steps, later, strict=True):
+            members.append(Members(cloud.position, step_weights(cloud, step) - equal, level))
+        return Rung(memory, below.log_evidence + memory.log_evidence, members)
+
+    def compile_sequential(self, level: int) -> None:
+        """Mutation below the level, and tempering to it."""
+        self._compile(self._posterior(level - 1), level - 1, self.counts[level])
+        self._compile(self._between(to_level, level), level, self.counts[level])
+
+    def compile_independent(self, level: int) -> None:
+        """Tempering from the prior."""
+        self._compile(self._between(to_either, level), level, self.counts[level])
+
+    def independent(self, level: int, key: PRNGKeyArray, below: Rung) -> Rung:
+        """From the prior to prior(w) max(L_coarse(w), L_fine(w)), and from there to both levels."""
+        coarse, fine = self.levels[level - 1].model, self.levels[level].model
+        driver, data, tempering = self.driver, self.data, self.tempering
+        key_new, key_weigh, key_resample, key_temper, key_pair = jax.random.split(key, 5)
+        keys = jax.random.split(key_new, (tempering.num_runs, self.counts[level]))
+        positions = prior_draws(keys, data, model=fine)
+        bridge = self._between(to_either, level)
+        cloud = tempering.weigh(f"weigh {level}", key_weigh, driver, bridge, positions, data)
+        tuning = first_tuning(self.levels[level], tempering.mutation)
+        memory = tempering.start(key_resample, cloud, tuning)
+        _, memory = tempering.temper(f"temper {level}", key_temper, driver, bridge, memory, data)
+        pair = tempering.weigh(
+            f"reweigh {level}",
+            key_pair,
+            driver,
+            self._between(to_level, level),
+            memory.cloud.position,
+            data,
+        )
+        either = jnp.where(
+            memory.weights > 0, jnp.log(memory.weights) - memory.cloud.log_end, -jnp.inf
+        )
+        to_coarse, to_fine = either + pair.log_start, either + pair.log_end
+        small = leading(pair.position, data, coarse=coarse, fine=fine)
+        members = [
+            Members(pair.position, jax.nn.softmax(to_fine, axis=-1), level),
+            Members(small, -jax.nn.softmax(to_coarse, axis=-1), level - 1),
+        ]
+        return Rung(memory, memory.log_evidence + logsumexp(to_fine, axis=-1), members)
+
+    def telescoped(self, rungs: Sequence[Rung], log_anchor: float) -> Drawn:
+        """The sum over levels as one ensemble of embedded networks with signed weights."""
+        finest = self.levels[-1].model
+        parts = [(number, part) for number, rung in enumerate(rungs) for part in rung.members]
+        sizes = [part.weights.shape[1] for _, part in parts]
+        costs = self._flops_per_particle()
+        numbers = {
+            "level": [part.level for _, part in parts],
+            "increment": [number for number, _ in parts],
+            "flops": [costs[number] for number, _ in parts],
+        }
+        weights = np.concatenate([np.asarray(part.weights) for _, part in parts], axis=1)
+        positions = [
+            embedded(part.position, self.data, coarse=self.levels[part.level].model, fine=finest)
+            for _, part in parts
+        ]
+        log_evidence = log_anchor + np.asarray(rungs[-1].log_evidence)
+        scalars = {"log_evidence": log_evidence[:, None]} | {
+            name: np.repeat(np.asarray(values, float), sizes) for name, values in numbers.items()
+        }
+        return Drawn(
+            np.concatenate(positions, axis=1),
+            {name: np.broadcast_to(values, weights.shape) for name, values in scalars.items()},
+            weights=weights / self.tempering.num_runs,
+        )
+
+    def _posterior(self, level: int) -> Bridge:
+        posterior = self.levels[level]
+        return to_posterior(posterior.model, posterior.num_weights)
+
+    def _between(self, bridge: Callable[..., Bridge], level: int) -> Bridge:
+        coarse, fine = self.levels[level - 1], self.levels[level]
+        return bridge(coarse.model, fine.model, coarse.num_weights + fine.num_weights)
+
+    def _compile(self, bridge: Bridge, level: int, num_particles: int) -> None:
+        template = first_tuning(self.levels[level], self.tempering.mutation)
+        self.tempering.compile(bridge, template, num_particles, self.data)
+
+    def _flops_per_particle(self) -> list[float]:
+        """Of every level: what its phases cost one particle of one run."""
+        spent = [0.0] * len(self.levels)
+        for name, result in self.driver.results.items():
+            spent[int(name.partition(" ")[2] or 0)] += flops(result)
+        num_runs = self.tempering.num_runs
+        return [cost / (num_runs * n) for cost, n in zip(spent, self.counts, strict=True)]
+
+
+class Coupling(NamedTuple):
+    """How a level's increment comes about."""
+
+    climb: Callable[[Ladder, int, PRNGKeyArray, Rung], Rung]
+    compile: Callable[[Ladder, int], None]
+    """The programs that take long to compile, for a thread to do ahead of time."""
+
+
+COUPLINGS = {
+    "sequential": Coupling(Ladder.sequential, Ladder.compile_sequential),
+    "independent": Coupling(Ladder.independent, Ladder.compile_independent),
+}

@@ -1,0 +1,230 @@
+"""Multilevel sequential Monte Carlo: a telescoping sum over networks of growing width."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from credence.density.posterior import Posterior
+from credence.engine.driver import Driver, compile_ahead
+from credence.ensembles.ensemble import Ensemble, Inputs
+from credence.errors import InputError, check_name
+from credence.methods.base import Drawn, Method
+from credence.methods.smc.method import PARTICLES_AND_RUNS, check_particles, from_prior
+from credence.methods.smc.multilevel import allocation, nested
+from credence.methods.smc.multilevel.coupling import COUPLINGS, Ladder
+from credence.methods.smc.multilevel.levels import with_networks
+from credence.methods.smc.mutation import Mutation
+from credence.methods.smc.tempering import Tempering
+from credence.models.networks.mlp import Network
+from credence.models.priors import TraceClass, require_positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class MLSMC(Method):
+    """Multilevel SMC: Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel
+    Trace-class Neural Networks", Algorithm 3.1 and the estimator (3.5).
+
+    Level l is a network whose parameters are the leading block of level l + 1's, under a prior for
+    which that block has the coarse prior's law (`models.TraceClass`). Particles that know level l
+    are mutated there, get the new rows and columns from the prior, and are weighed by
+    G = L_{l+1} / L_l. Many cheap coarse particles carry the variance, few fine ones the
+    difference:
+
+        E f ~ sum W f_1 + sum over l of (sum W f_l - mean f_{l-1}),
+
+    which the ensemble holds as *signed* weights of networks embedded in the finest. Where the
+    weights G would fall below `mutation.ess_target`, the step from level to level is tempered along
+    L_l^(1 - t) L_{l+1}^t, each temperature with its own difference in the sum: (3.5) again, on
+    a longer sequence of densities.
+
+    Args:
+        widths: hidden widths of every level, from coarse to fine, the last as the posterior's
+            network; None: `num_levels` or as many as there are above `base`, each `ratio` wider;
+            without those, from the coarsest that can be weighed up to the next one (see
+            `allocation.nats_between`).
+        num_levels, base, ratio: see `models.nested.widths`.
+        coarse: networks of the coarse levels, where they differ otherwise than in width.
+        num_particles: of every level; one number is the coarsest level's, and `allocation.usual`
+            says how many the others get. See `allocated` for a wanted variance.
+        num_runs: independent runs; their spread is the Monte Carlo error.
+        coupling: "sequential" is the algorithm above. "independent", as in the paper's code: every
+            increment from particles of its own, tempered from the fine prior to prior times
+            max(L_{l-1}, L_l) and weighed from there to both levels.
+        mutation: how particles move and resample, and the ESS to keep.
+
+    Scalars: log_evidence (nats) of the run; of a member its level, the increment (term of the sum)
+    in which it counts, and the flops that one particle of that increment cost.
+    """
+
+    name: ClassVar[str] = "mlsmc"
+    summary: ClassVar[str] = "multilevel SMC over widths: exact in the limit, with evidence"
+    is_chain: ClassVar[bool] = False
+    prior: ClassVar[str] = "trace_class"
+    aliases: ClassVar[Mapping[str, str]] = PARTICLES_AND_RUNS
+
+    widths: tuple[tuple[int, ...], ...] | None = None
+    num_levels: int | None = None
+    base: int | None = None
+    ratio: float = 2.0
+    coarse: tuple[Network, ...] = ()
+    num_particles: int | tuple[int, ...] = 500
+    num_runs: int = 4
+    coupling: str = "sequential"
+    mutation: Mutation = field(default=Mutation())
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_name("coupling", self.coupling, COUPLINGS)
+        require_positive(num_runs=self.num_runs)
+        counts = self.num_particles
+        for count in counts if isinstance(counts, tuple) else (counts,):
+            check_particles(count)
+        if self.widths is not None and not all(isinstance(level, tuple) for level in self.widths):
+            raise InputError(
+                "widths are one tuple of hidden widths per level, as ((4,), (8,)), got "
+                f"{self.widths}."
+            )
+
+    def levels(self, posterior: Posterior) -> list[Posterior]:
+        """The posterior of every level, from coarse to fine.
+
+        Raises:
+            InputError: where the levels are not nested, or the prior is not.
+        """
+        network = posterior.model.network
+        networks = [*self.coarse, network]
+        if not self.coarse:
+            hidden = self.widths or nested.widths(
+                _hidden(network), self.num_levels, self.base, self.ratio
+            )
+            networks = [nested.narrowed(network, one) for one in nested.increasing(hidden)]
+        if networks[-1] != network:
+            raise InputError(
+                f"The last level must be the posterior's own network, got {networks[-1]} for "
+                f"{network}: end widths with {_hidden(network)}."
+            )
+        levels = with_networks(posterior, networks)
+        is_chosen = self.coarse or self.widths or self.num_levels or self.base
+        return levels if is_chosen else levels[allocation.coarsest(levels) :]
+
+    def counts(self, levels: Sequence[Posterior]) -> tuple[int, ...]:
+        """Particles of every level.
+
+        Raises:
+            InputError: where there are more or fewer numbers than levels.
+        """
+        if not isinstance(self.num_particles, tuple):
+            return allocation.usual(self.num_particles, [level.num_weights for level in levels])
+        if len(self.num_particles) != len(levels):
+            raise InputError(
+                f"num_particles has {len(self.num_particles)} numbers for {len(levels)} levels: "
+                "give one per level, or one number."
+            )
+        return self.num_particles
+
+    def allocated(self, pilot: Ensemble, x: Inputs, variance: float) -> "MLSMC":
+        """The same method with as many particles per level as a variance of predictions needs.
+
+        Args:
+            pilot: what this method returned, with num_runs >= 2.
+            x: inputs at which predictions matter.
+            variance: to reach, of one run, in squared units of the network's predictions.
+        """
+        found = allocation.increments(pilot, x)
+        counts = allocation.for_variance(variance, found.variances, found.costs)
+        return replace(self, num_particles=counts)
+
+    def for_error(
+        self, error: float, posterior: Posterior, x: Inputs, *, seed: int = 0
+    ) -> tuple["MLSMC", Posterior]:
+        """The cheapest settings, found by pilots, that estimate expectations of the network.
+
+        Levels are added until the bias that the increments betray is at most error / sqrt(2);
+        particles are allocated for a variance of error^2 / 2. The posterior's own network is the
+        finest that is tried. A pilot has this method's settings, with 4 runs at least; where it
+        shows too much bias it is repeated with the particles that the error asks for, since its
+        noise counts as bias.
+
+        Args:
+            error: root mean square, in units of the network's predictions, over x, of one run.
+            posterior: with a trace-class prior.
+            x: inputs at which predictions matter.
+        Returns:
+            The method, and the posterior of the finest network that it needs.
+        Raises:
+            InputError: where the posterior's network is too narrow for the error.
+        """
+        require_positive(error=error)
+        levels = self.levels(posterior)
+        self.counts(levels)  # may refuse them
+        tolerance, estimate = error / 2**0.5, np.inf
+        for count in range(2, len(levels) + 1):
+            target, factors = levels[count - 1], _decay(posterior, levels[:count])
+            pilot = replace(self._upto(levels[:count]), num_runs=max(self.num_runs, 4))
+            for attempt in range(2):  # the second with as little noise as the error asks for
+                ensemble = pilot.run(seed + attempt, target)
+                pilot = pilot.allocated(ensemble, x, error**2 / 2)
+                estimate = allocation.bias(allocation.increments(ensemble, x), factors)
+                if estimate <= tolerance:
+                    return replace(pilot, num_runs=self.num_runs), target
+        raise InputError(
+            f"The widest network, {posterior.model.network}, is still off by about {estimate:.2g}, "
+            f"more than {tolerance:.2g}: give the posterior a wider network, or accept a "
+            "larger error."
+        )
+
+    def _upto(self, levels: Sequence[Posterior]) -> "MLSMC":
+        """The same method on fewer levels."""
+        networks = tuple(level.model.network for level in levels)
+        counts = self.num_particles
+        few = {"num_particles": counts[: len(levels)]} if isinstance(counts, tuple) else {}
+        if self.coarse:
+            return replace(self, coarse=networks[:-1], **few)
+        return replace(self, widths=tuple(map(_hidden, networks)), **few)
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        levels = self.levels(posterior)
+        counts = self.counts(levels)
+        tempering = Tempering(self.mutation, self.num_runs)
+        key_prior, key_temper, *keys = jax.random.split(key, 1 + len(levels))
+        memory, data, log_anchor = from_prior(key_prior, levels[0], driver, tempering, counts[0])
+        ladder = Ladder(driver, tempering, data, levels, counts)
+        shown = zip(levels, counts, strict=True)
+        words = (f"{count} on {level.num_weights:,} weights" for level, count in shown)
+        driver.progress.say(f"Particles of a run, level by level: {', '.join(words)}.")
+        coupling = COUPLINGS[self.coupling]
+        above = range(1, len(levels))
+        with compile_ahead(partial(coupling.compile, ladder, level) for level in above) as ready:
+            rungs = [ladder.first(key_temper, memory)]
+            for level, key, wait in zip(above, keys, ready, strict=True):
+                wait()
+                rungs.append(coupling.climb(ladder, level, key, rungs[-1]))
+        return ladder.telescoped(rungs, log_anchor)
+
+
+def _hidden(network: Any) -> tuple[int, ...]:
+    """Hidden widths of an MLP, inside a wrapper or not."""
+    return getattr(getattr(network, "network", network), "hidden", ())
+
+
+def _decay(posterior: Posterior, levels: Sequence[Posterior]) -> list[float]:
+    """By how much the bias falls from each level to the next: ratio of widths^(2 alpha - 1)."""
+    prior = posterior.model.prior
+    if not isinstance(prior, TraceClass):
+        raise InputError(f"Only a TraceClass prior says how fast levels converge, got {prior}.")
+    widths = [_hidden(level.model.network) for level in levels]
+    ratios = [
+        min((m / n for n, m in zip(coarse, fine, strict=True)), default=1.0)
+        for coarse, fine in pairwise(widths)
+    ]
+    if not ratios or min(ratios) <= 1:
+        raise InputError(
+            f"To estimate a bias every layer must get wider at every level, got {widths}."
+        )
+    return [ratio ** (2 * prior.alpha - 1) for ratio in ratios]

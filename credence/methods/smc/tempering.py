@@ -1,0 +1,363 @@
+"""Clouds of weighted particles, moved from one density to another by tempering.
+
+What `smc` and `mlsmc` share. A phase of the driver mutates all particles of all runs at one
+temperature per block; between blocks they are weighed for the next temperature and resampled.
+Runs share temperatures and settings but no particles: their spread is the Monte Carlo error.
+"""
+
+import warnings
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from credence.density.posterior import Data
+from credence.engine.blocks import Block, chain_devices, run_block, spread
+from credence.engine.driver import Driver
+from credence.engine.phases import Adapter, PhaseResult, fixed
+from credence.errors import InputError, OutOfTime, plural
+from credence.kernels.base import Recipe
+from credence.kernels.resampling import RESAMPLING, temperature_step
+from credence.methods.smc.bridge import Bridge, ParticleState, weighing
+from credence.methods.smc.mutation import Mutation, StuckParticlesWarning, Tuning
+
+MOST_TEMPERATURES = 500
+"""A path that needs more is refused: its ends are too far apart for these particles."""
+
+
+class Cloud(NamedTuple):
+    """Particles of all runs, with their log likelihoods at both ends of a bridge."""
+
+    position: Float[Any, "*stage run particle weight"]
+    log_start: Float[Any, "*stage run particle"]
+    log_end: Float[Any, "*stage run particle"]
+
+
+class Memory(NamedTuple):
+    """What is known between blocks (fixed shapes)."""
+
+    key: Array
+    """Data of the key for resampling."""
+    stage: Array
+    temperature: Array
+    """What the weights lead to, where particles move in the next block; 1 is the end."""
+    cloud: Cloud
+    weights: Float[Array, "run particle"]
+    log_evidence: Float[Array, " run"]
+    """At the temperature, over that at the start, in nats."""
+    temperatures: Float[Array, " temperature"]
+    """Those visited, from 0, then ones."""
+    num_stuck: Array
+    """Temperatures at which the particles stopped before they had moved enough."""
+    tuning: Tuning
+
+
+@dataclass(frozen=True)
+class Tempering:
+    """Moves clouds along bridges.
+
+    Args:
+        mutation: how particles move.
+        num_runs: independent runs.
+        chain_length: draws that each moving particle leaves at every temperature; all are the next
+            cloud. 1 is standard SMC, more is waste-free SMC (Dau & Chopin, "Waste-free sequential
+            Monte Carlo", 2022).
+    """
+
+    mutation: Mutation
+    num_runs: int
+    chain_length: int = 1
+
+    def weigh(
+        self,
+        name: str,
+        key: PRNGKeyArray,
+        driver: Driver,
+        bridge: Bridge,
+        positions: Float[Array, "run particle weight"],
+        data: Data,
+    ) -> Cloud:
+        """Particles with their likelihoods, in a phase of its own, so that the work is counted."""
+        shape = positions.shape
+        flat = positions.reshape(-1, shape[-1])
+        zero = jnp.zeros(len(flat), flat.dtype)
+        phase = driver.phase(
+            name,
+            key,
+            Recipe(weighing, bridge),
+            flat,
+            data,
+            fixed(),
+            num_steps=1,
+            states=ParticleState(flat, zero, zero, flat),
+            keep_draws=False,
+            num_weights=bridge.num_weights,
+        )
+        leaves = map(np.asarray, phase.states[:3])
+        return Cloud(*(leaf.reshape(*shape[:2], *leaf.shape[1:]) for leaf in leaves))
+
+    def start(self, key: PRNGKeyArray, cloud: Cloud, tuning: Tuning) -> Memory:
+        """A cloud at temperature 0, weighed for the first step.
+
+        Raises:
+            InputError: where no particle of a run has a likelihood above zero.
+        """
+        runs, particles, _ = cloud.position.shape
+        dtype = cloud.position.dtype
+        if not np.all(np.any(np.isfinite(cloud.log_end), axis=1)):
+            raise InputError(
+                "The likelihood is zero or not a number at every particle of a run: use a wider "
+                "prior, more particles, or a likelihood with heavier tails."
+            )
+        ones = jnp.ones(MOST_TEMPERATURES + 2, dtype)
+        blank = Memory(
+            jax.random.key_data(key),
+            jnp.zeros((), jnp.int32),
+            jnp.zeros((), dtype),
+            cloud,
+            jnp.full((runs, particles), 1 / particles, dtype),
+            jnp.zeros(runs, dtype),
+            ones.at[0].set(0.0),
+            jnp.zeros((), jnp.int32),
+            tuning,
+        )
+        return weighed(blank, target=self.mutation.ess_target)
+
+    def temper(
+        self,
+        name: str,
+        key: PRNGKeyArray,
+        driver: Driver,
+        bridge: Bridge,
+        memory: Memory,
+        data: Data,
+        *,
+        keep_clouds: bool = False,
+    ) -> tuple[list[Cloud], Memory]:
+        """Move a cloud until its weights lead to the end of the bridge.
+
+        Returns:
+            With keep_clouds, those that were weighed after the first; and the memory at the end.
+        Raises:
+            OutOfTime: where time ran out on the way.
+        """
+        if is_finished(memory):
+            return [], memory
+        states = self.resampled(memory, memory.weights.shape[1] // self.chain_length)
+        adapter = Adapter(memory, self._settings, self._update, is_finished, self._rearrange)
+        phase = self._phase(name, key, driver, bridge, states, data, adapter, keep_clouds)
+        memory = phase.memory
+        if not is_finished(memory):
+            raise OutOfTime(
+                f"Time ran out in phase '{name}' at temperature {float(memory.temperature):.3g}, "
+                "before the posterior was reached: resume with more seconds, or use fewer "
+                "particles."
+            )
+        self._warn(name, int(memory.num_stuck), int(memory.stage))
+        return self._weighed_clouds(phase) if keep_clouds else [], memory
+
+    def move(
+        self,
+        name: str,
+        key: PRNGKeyArray,
+        driver: Driver,
+        bridge: Bridge,
+        memory: Memory,
+        data: Data,
+        num_particles: int,
+    ) -> tuple[Cloud, Tuning, Float[np.ndarray, "run particle"]]:
+        """Resample particles at the end of the bridge, and move them there.
+
+        Returns:
+            The equally weighted cloud, what it was tuned to, and its acceptance rates.
+        """
+        states = self.resampled(memory, num_particles // self.chain_length)
+        adapter = Adapter(
+            memory.tuning,
+            lambda tuning: self.mutation.settings(tuning, memory.temperature),
+            lambda tuning, block: self.mutation.after(tuning, block.info),
+            self.mutation.is_done,
+        )
+        phase = self._phase(name, key, driver, bridge, states, data, adapter, keep_draws=True)
+        self._warn(name, int(self.mutation.is_stuck(phase.memory)), 1)
+        cloud = jax.tree.map(lambda leaf: leaf[-1], self._clouds(phase.draws, phase.info))
+        rates = phase.info["acceptance_rate"][:, -self.chain_length :]
+        return cloud, phase.memory, rates.reshape(self.num_runs, -1)
+
+    def compile(self, bridge: Bridge, template: Tuning, num_particles: int, data: Data) -> None:
+        """Compile the program that moves so many particles of every run along a bridge.
+
+        Args:
+            template: of the tuning.
+        """
+        num_chains = self.num_runs * (num_particles // self.chain_length)
+        zero = jnp.zeros((num_chains, len(template.std)), template.std.dtype)
+        nothing = jnp.zeros(num_chains, zero.dtype)
+        settings = self.mutation.settings(template, jnp.zeros((), zero.dtype))
+        devices = chain_devices(num_chains)
+        run_block(
+            jax.random.key(0),
+            spread(ParticleState(zero, nothing, nothing, zero), devices),
+            {**settings, "num_steps": np.zeros((), np.int32)},
+            data,
+            recipe=self.mutation.recipe(bridge),
+            num_draws=self.chain_length,
+            thinning=1,
+            batch_size=None,
+            devices=devices,
+            wanted=self.chain_length,
+        )
+
+    def resampled(self, memory: Memory, num_chains: int) -> ParticleState:
+        """Particles of every run, equally weighted, likelihoods with them."""
+        return resampled(memory, scheme=self.mutation.resampling, num=num_chains)
+
+    def _phase(
+        self,
+        name: str,
+        key: PRNGKeyArray,
+        driver: Driver,
+        bridge: Bridge,
+        states: ParticleState,
+        data: Data,
+        adapter: Adapter,
+        keep_draws: bool,
+    ) -> PhaseResult:
+        driver.progress.monitor = None  # particles are no chains: R-hat on the way says nothing
+        return driver.phase(
+            name,
+            key,
+            self.mutation.recipe(bridge),
+            states.position,
+            data,
+            adapter,
+            num_steps=None,
+            block_steps=self.chain_length,
+            states=states,
+            keep_draws=keep_draws,
+            num_weights=bridge.num_weights,
+        )
+
+    def _warn(self, name: str, num_stuck: int, num_temperatures: int) -> None:
+        if num_stuck:
+            warnings.warn(
+                f"In phase '{name}' the particles stopped before they had moved enough, at "
+                f"{num_stuck} of {plural(num_temperatures, 'temperature')}: evidence and posterior "
+                "may be off by more than the runs differ. Allow more steps, or use the kernel "
+                "'hmc', or more particles.",
+                StuckParticlesWarning,
+                stacklevel=2,
+            )
+
+    def _settings(self, memory: Memory) -> Any:
+        return self.mutation.settings(memory.tuning, memory.temperature)
+
+    def _update(self, memory: Memory, block: Block) -> Memory:
+        tuning = self.mutation.after(memory.tuning, block.info)
+        memory = memory._replace(tuning=tuning)
+        if not self.mutation.is_done(tuning):
+            return memory
+        num_stuck = memory.num_stuck + self.mutation.is_stuck(tuning)
+        cloud = jax.tree.map(lambda leaf: leaf[0], self._clouds(block.draws, block.info))
+        before = memory.temperature
+        memory = memory._replace(cloud=cloud, num_stuck=num_stuck)
+        memory = weighed(memory, target=self.mutation.ess_target)
+        if int(memory.stage) > MOST_TEMPERATURES or not memory.temperature > before:
+            raise InputError(
+                f"The particles cannot follow: {int(memory.stage)} temperatures did not suffice. "
+                "Use more particles, a smaller ess_target, or a prior nearer to the data."
+            )
+        return memory
+
+    def _rearrange(self, memory: Memory, block: Block) -> Any:
+        is_new = int(memory.tuning.steps_taken) == 0
+        if is_finished(memory) or not is_new:
+            return block.states
+        return self.resampled(memory, memory.weights.shape[1] // self.chain_length)
+
+    def _weighed_clouds(self, phase: PhaseResult) -> list[Cloud]:
+        """The last cloud at every temperature."""
+        clouds = self._clouds(phase.draws, phase.info)
+        temperature = phase.info["temperature"][0, :: self.chain_length]
+        is_last = np.append(np.diff(temperature) != 0, True)
+        return [
+            jax.tree.map(lambda leaf: leaf[index], clouds)  # noqa: B023
+            for index in np.flatnonzero(is_last)
+        ]
+
+    def _clouds(self, draws: Any, info: Any) -> Cloud:
+        """(run and chain, stage and draw, ...) as clouds (stage, run, particle, ...)."""
+
+        def stages(values: Any) -> np.ndarray:
+            rest = values.shape[2:]
+            shape = self.num_runs, len(values) // self.num_runs, -1, self.chain_length, *rest
+            split = np.moveaxis(np.asarray(values).reshape(shape), 2, 0)
+            return split.reshape(len(split), self.num_runs, -1, *rest)
+
+        return Cloud(stages(draws), stages(info["log_start"]), stages(info["log_end"]))
+
+
+def without_start(memory: Memory) -> Memory:
+    """At the end of a bridge the start does not count: the same particles on a bridge to there from
+    the prior."""
+    zero = jnp.zeros_like(memory.cloud.log_start)
+    return memory._replace(cloud=memory.cloud._replace(log_start=zero))
+
+
+def log_ratios(cloud: Cloud) -> Float[Array, "run particle"]:
+    """What particles are weighed by: log of end over start; impossible ones have -inf."""
+    ratios = cloud.log_end - cloud.log_start
+    return jnp.where(jnp.isnan(ratios), -jnp.inf, ratios)
+
+
+def step_weights(cloud: Cloud, step: Float[Any, ""]) -> Float[Array, "run particle"]:
+    """Weights that lead a cloud a step further along the bridge."""
+    return jax.nn.softmax(step * log_ratios(cloud), axis=-1)
+
+
+def is_finished(memory: Memory) -> bool:
+    """Whether the weights lead to the end of the bridge."""
+    return bool(memory.temperature == 1)
+
+
+@partial(jax.jit, static_argnames="target")
+def weighed(memory: Memory, *, target: float) -> Memory:
+    """Weights for the next temperature, which keeps the target ESS; evidence and moments follow."""
+    cloud, left = memory.cloud, 1 - memory.temperature
+    ratios = log_ratios(cloud)
+    step = temperature_step(ratios, left, target)
+    weights = step_weights(cloud, step)
+    stage = memory.stage + 1
+    temperature = jnp.where(step >= left, 1.0, memory.temperature + step).astype(left.dtype)
+    mean = jnp.mean(jnp.einsum("rp,rpw->rw", weights, cloud.position), axis=0)
+    variance = jnp.einsum("rp,rpw->rw", weights, (cloud.position - mean) ** 2)
+    num_particles = jnp.asarray(ratios.shape[1], left.dtype)
+    increment = logsumexp(step * ratios, axis=1) - jnp.log(num_particles)
+    return memory._replace(
+        stage=stage,
+        temperature=temperature,
+        weights=weights,
+        log_evidence=memory.log_evidence + increment,
+        temperatures=memory.temperatures.at[stage].set(temperature),
+        tuning=memory.tuning.at_next(mean, jnp.sqrt(jnp.mean(variance, axis=0) + 1e-12)),
+    )
+
+
+@partial(jax.jit, static_argnames=("scheme", "num"))
+def resampled(memory: Memory, *, scheme: str, num: int) -> ParticleState:
+    """num particles per run, chosen by weight, likelihoods with them; leaves (run * num, ...)."""
+    key = jax.random.fold_in(jax.random.wrap_key_data(memory.key), memory.stage)
+
+    def one_run(key: PRNGKeyArray, weights: Float[Array, " particle"], cloud: Cloud) -> Any:
+        ancestors = RESAMPLING[scheme](key, weights, num)
+        return jax.tree.map(lambda leaf: leaf[ancestors], cloud)
+
+    keys = jax.random.split(key, len(memory.weights))
+    chosen = jax.vmap(one_run)(keys, memory.weights, memory.cloud)
+    position, log_start, log_end = (leaf.reshape(-1, *leaf.shape[2:]) for leaf in chosen)
+    return ParticleState(position, log_start, log_end, position)

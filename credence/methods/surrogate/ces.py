@@ -1,0 +1,370 @@
+"""Calibrate, emulate, sample: chains that follow an emulator of the likelihood."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from credence.density.posterior import Posterior
+from credence.engine.driver import Driver
+from credence.engine.phases import PhaseResult
+from credence.errors import InputError, check_name
+from credence.kernels.base import Recipe
+from credence.methods.base import Drawn, Method, from_fields
+from credence.methods.chains import Chains, shares_passes
+from credence.methods.laplace.modes import summits
+from credence.methods.pcn import PCN
+from credence.methods.stochastic_gradient import SGHMC
+from credence.methods.surrogate.chains import (
+    MOST_STEPS,
+    SAMPLERS,
+    Warmup,
+    check_sampler,
+    frozen,
+    steps_adaptation,
+)
+from credence.methods.surrogate.delayed_acceptance import (
+    DelayedState,
+    UncorrectedState,
+    delayed_acceptance,
+    uncorrected,
+)
+from credence.methods.surrogate.emulators import (
+    EMULATORS,
+    Coreset,
+    Emulated,
+    Emulator,
+    Error,
+    Points,
+    SurrogateDensity,
+    arrays_of,
+    error_of,
+)
+from credence.methods.surrogate.fitting import split
+from credence.methods.surrogate.true_likelihood import (
+    Target,
+    check_points,
+    checked,
+    points_at,
+    reweighed,
+)
+from credence.models.priors import require_positive
+
+CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
+"""Samplers that calibrate."""
+CORRECTIONS = ("delayed_acceptance", "psis", "none")
+CALIBRATED, EXPLORED, WARMED_UP = 0.3, 0.55, 0.7
+"""Shares of max_seconds used up when these must end."""
+MOST_CLIMB = 1000
+"""Steps of L-BFGS towards a mode."""
+STUCK = (
+    "The chain that led to these draws has not moved: explore for longer (num_warmup, or more "
+    "seconds), or calibrate by draws (calibration='sghmc'). "
+)
+"""What an infinite error means."""
+FEW_ROWS = 5000
+"""Below so many NUTS on all of them was sooner, for a network of 38 weights (docs/ces.md)."""
+MIN_CALIBRATION = 10
+"""Draws per chain that leave some to fit and some to hold out."""
+
+
+class HopelessEmulator(InputError):
+    """An emulator that does not know the likelihood."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CES(Chains):
+    """Calibrate, emulate, sample (Moslemi, Meng, Lan & Shahbaba, "Scaling up Bayesian neural
+    networks with neural networks", 2024, algorithm 3, there FBNN), and what makes it exact.
+
+    Modes or a sampler's draws calibrate: with the likelihood there, they train an emulator of it.
+    Chains then move by the emulator, which sees no data, or few. With delayed acceptance the true
+    likelihood decides after every `surrogate_steps` whether they stay there: exact, however poor
+    the emulator, which costs acceptance alone.
+
+    Args beyond those of `Chains`, whose acceptance rate is that of the emulator's chain and whose
+    num_warmup and thinning count evaluations of the likelihood:
+        calibration: "mode", every chain's own; or the draws of "sghmc", as published, or "pcn".
+        calibration_rows: at random, that these two see, and the training before them; None for all
+            in memory, or of those on disk as many as fit 256 MB. The emulator learns from all rows.
+        num_calibration: draws per chain for the emulator to learn from; a fifth is held out.
+        num_refinements: rounds in which the emulator's chain, half as long as the warm-up, leads to
+            as many more draws, and the emulator learns from them too; 0 as published.
+        emulator: an emulator, or the name of one of `emulators.EMULATORS`.
+        sampler: of the emulator's chain: "hmc" or "nuts" along its gradient, "pcn", or, without
+            correction, "sghmc".
+        correction: "delayed_acceptance" (see `kernels.delayed_acceptance`); "psis", importance
+            weights of the draws, which the tail index k-hat may refute; or "none", as published.
+        surrogate_steps: of the emulator's chain from one evaluation of the likelihood to the next;
+            None tunes them in the warm-up.
+        reference: of pCN: "posterior", the calibration's moments; or "prior", as published.
+        max_error: nats by which the emulator may be off at held-out draws (root mean square).
+
+    Scalars: acceptance_rate (of the likelihood), first_acceptance_rate (of the emulator's chain),
+    log_density and log_surrogate (nats, means over a draw's steps; without correction the former
+    at 50 draws of a chain, else NaN), emulator_error (nats),
+    emulator_error_share (of the variance), and pareto_k with "psis".
+    """
+
+    name: ClassVar[str] = "ces"
+    reads_disk: ClassVar[bool] = True
+    summary: ClassVar[str] = "calibrate, emulate, sample (FBNN): exact by delayed acceptance"
+
+    thinning: int = 1
+    calibration: str = "mode"
+    calibration_rows: int | None = None
+    num_calibration: int = 100
+    num_refinements: int = 2
+    emulator: Emulator | str = field(default=Coreset())
+    sampler: str = "nuts"
+    correction: str = "delayed_acceptance"
+    surrogate_steps: int | None = None
+    reference: str = "posterior"
+    max_error: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_sampler(self.sampler, self.correction != "none")
+        check_name("calibration", self.calibration, ("mode", *CALIBRATIONS))
+        check_name("correction", self.correction, CORRECTIONS)
+        check_name("reference", self.reference, ("posterior", "prior"))
+        if isinstance(self.emulator, str):
+            check_name("emulator", self.emulator, EMULATORS)
+            object.__setattr__(self, "emulator", EMULATORS[self.emulator]())
+        require_positive(
+            max_error=self.max_error,
+            surrogate_steps=1 if self.surrogate_steps is None else self.surrogate_steps,
+            calibration_rows=1 if self.calibration_rows is None else self.calibration_rows,
+        )
+        if self.num_refinements < 0:
+            raise InputError(f"num_refinements must be >= 0, got {self.num_refinements}.")
+        if self.calibration == "mode" and (self.num_refinements == 0 or self._emulator.needs_draws):
+            raise InputError(
+                "A mode per chain is too little to teach an emulator: calibrate by draws "
+                "(calibration='sghmc'), or use emulator='coreset' with num_refinements >= 1."
+            )
+        if self.num_calibration < MIN_CALIBRATION:
+            raise InputError(
+                f"num_calibration must be at least {MIN_CALIBRATION}, got {self.num_calibration}: "
+                "the emulator learns from these draws; 100 are usual."
+            )
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Method:
+        """See `Method.from_settings`; the emulator may be given by its name."""
+        settings = dict(settings)
+        if isinstance(found := settings.pop("emulator", cls.emulator), dict):
+            fields = dict(found)
+            found = from_fields(EMULATORS[fields.pop("name")], fields)
+        return replace(super().from_settings(settings), emulator=found)
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        key_calibrate, key_rounds, key_emulate, key_move, key_reweigh = jax.random.split(key, 5)
+        rounds = 1 + self.num_refinements
+        self._emulator.check(posterior, rounds * self.num_chains * self.num_calibration)
+        if posterior.num_points < FEW_ROWS:
+            driver.progress.say(
+                f"With {posterior.num_points:,} rows an emulator saves little or nothing: "
+                "method='nuts' is likely to be sooner."
+            )
+        points, target = self._calibrate(key_calibrate, posterior, driver)
+        for number in range(1, self.num_refinements + 1):
+            key_fit, key_explore = jax.random.split(jax.random.fold_in(key_rounds, number))
+            emulated, _ = self._emulate(f"emulate {number}", key_fit, points, target)
+            if emulated.is_likelihood:
+                break
+            points = self._explore(number, key_explore, emulated, points, target)
+        emulated, error = self._emulate("emulate", key_emulate, points, target)
+        drawn = self._move(key_move, emulated, points, target)
+        if self.correction == "psis":
+            drawn = reweighed(key_reweigh, drawn, emulated, target)
+        elif not self._is_exact:
+            drawn = checked(key_reweigh, drawn, target)
+        shape = drawn.positions.shape[:2]
+        assert error is not None  # draws were held out
+        errors = {"emulator_error": error.nats, "emulator_error_share": error.share}
+        scalars = {name: np.full(shape, number) for name, number in errors.items()}
+        return drawn._replace(scalars=drawn.scalars | scalars, found=emulated.about)
+
+    def _calibrate(
+        self, key: PRNGKeyArray, posterior: Posterior, driver: Driver
+    ) -> tuple[Points, Target]:
+        """Modes, or draws of a sampler that need not have converged, and the likelihood there."""
+        key_draw, key_part, key_evaluate = jax.random.split(key, 3)
+        with driver.part("calibrate", budget_share=CALIBRATED):
+            if self.calibration == "mode":
+                key_train, key_climb = jax.random.split(key_draw)
+                start = self._start(key_train, posterior, driver, budget_share=0.5)
+                modes = summits(key_climb, posterior, driver, start, MOST_CLIMB)
+                positions = np.asarray(modes)[:, None]
+            else:
+                method = CALIBRATIONS[self.calibration](
+                    num_draws=self.num_calibration,
+                    num_chains=self.num_chains,
+                    training=self.training,
+                )
+                known = posterior.part(key_part, self.calibration_rows)
+                positions = np.asarray(method._run(key_draw, known, driver).positions)
+            target = Target(posterior, posterior.anchored(jnp.asarray(positions[0, -1])), driver)
+            points = points_at("evaluate", key_evaluate, positions, target)
+        check_points(points)
+        return points, target
+
+    def _emulate(
+        self, name: str, key: PRNGKeyArray, points: Points, target: Target
+    ) -> tuple[Emulated, Error | None]:
+        """The emulator that the points teach, and its error at those held out, if there are any."""
+        to_fit, held_out = split(points) if points.positions.shape[1] > 1 else (points, None)
+        with target.driver.part(name, budget_share=EXPLORED):
+            emulated = self._emulator.fit(key, to_fit, *target)
+        if emulated.is_likelihood:
+            return emulated, Error(0.0, 0.0)
+        if held_out is None:
+            return emulated, None
+        return emulated, self._checked(error_of(emulated, held_out), target.driver)
+
+    def _explore(
+        self, number: int, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target
+    ) -> Points:
+        """More points: where the emulator's chain leads, kept by the likelihood near the posterior.
+
+        An uncorrected chain finds the emulator's errors faster, but hundreds of nats away, where
+        there is no end of them.
+        """
+        key_move, key_evaluate = jax.random.split(key)
+        until = CALIBRATED + (EXPLORED - CALIBRATED) * number / self.num_refinements
+        with target.driver.part(f"calibrate {number}", budget_share=until):
+            shorter = replace(self, num_warmup=max(1, self.num_warmup // 2))
+            found = shorter._warmed_up(
+                key_move, emulated, points, target, is_exact=True, keep_draws=True
+            )
+            newest = found.draws[:, -self.num_calibration :]
+            more = points_at("evaluate", key_evaluate, newest, target)
+        return Points(*(np.concatenate(parts, axis=1) for parts in zip(points, more, strict=True)))
+
+    def _checked(self, error: Error, driver: Driver) -> Error:
+        """The emulator's error at held-out points, said.
+
+        Raises:
+            HopelessEmulator: where it is too large.
+        """
+        found = (
+            f"The emulator is off by {error.nats:.2g} nats at draws that it has not seen "
+            f"({error.share:.0%} of the variance there)"
+        )
+        driver.progress.say(f"{found}.")
+        if not error.nats <= self.max_error:
+            raise HopelessEmulator(
+                f"{found}, more than max_error={self.max_error:g}: its chain would lead nowhere. "
+                f"{'' if np.isfinite(error.nats) else STUCK}"
+                "Use more pseudo-observations (emulator=Coreset(num_inputs=...)), more draws "
+                f"to learn from (num_calibration={self.num_calibration} per chain), or fewer "
+                "weights; max_error=inf samples all the same. Or use method='nuts', which needs "
+                "no emulator."
+            )
+        return error
+
+    def _move(self, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target) -> Drawn:
+        """Warm up and sample by the emulator, from where the calibration ended."""
+        key_warmup, key_sample = jax.random.split(key)
+        warmup = self._warmed_up(
+            key_warmup, emulated, points, target, is_exact=self._is_exact, budget_share=WARMED_UP
+        )
+        sampler = SAMPLERS[self.sampler]
+        sample = self._sample(
+            key_sample,
+            target.driver,
+            self._recipe(sampler.build, emulated, target.posterior, self._is_exact),
+            warmup.positions,
+            target.data,
+            frozen(sampler, {"surrogates": arrays_of(emulated, target.data)}, warmup.memory),
+            thinning=self.thinning,
+            states=warmup.states,
+            surrogate_flops=emulated.flops,
+        )
+        return Drawn.by(sample)
+
+    def _warmed_up(
+        self,
+        key: PRNGKeyArray,
+        emulated: Emulated,
+        points: Points,
+        target: Target,
+        *,
+        is_exact: bool,
+        keep_draws: bool = False,
+        budget_share: float = 1.0,
+    ) -> PhaseResult:
+        """From the last points on, with what tunes the emulator's chain."""
+        key_tune, key_move = jax.random.split(key)
+        sampler, states = SAMPLERS[self.sampler], first_states(emulated, points, is_exact)
+        arrays = arrays_of(emulated, target.data)
+        start = Warmup(
+            key_tune,
+            points,
+            target.posterior,
+            SurrogateDensity(target.posterior.model, emulated.log_likelihood),
+            jax.tree.map(lambda leaf: leaf[0], arrays),
+            self._num_rounds(self.thinning),
+            self.target_acceptance_rate,
+            self.reference,
+        )
+        steps = self.surrogate_steps if is_exact else self.surrogate_steps or sampler.steps
+        return self._warm_up(
+            key_move,
+            target.driver,
+            self._recipe(sampler.warms_up or sampler.build, emulated, target.posterior, is_exact),
+            states.position,
+            target.data,
+            steps_adaptation(
+                sampler.adapter(start),
+                {"surrogates": arrays},
+                num_steps=steps,
+                most=affordable(target.posterior, emulated.flops * sampler.evaluations),
+            ),
+            thinning=self.thinning,
+            states=states,
+            surrogate_flops=emulated.flops,
+            keep_draws=keep_draws,
+            budget_share=budget_share,
+        )
+
+    def _recipe(
+        self, build: Any, emulated: Emulated, posterior: Posterior, is_exact: bool
+    ) -> Recipe:
+        """Of the chain that moves by an emulator."""
+        surrogate = SurrogateDensity(posterior.model, emulated.log_likelihood)
+        moves = delayed_acceptance if is_exact else uncorrected
+        static = (("build", build), ("surrogate", surrogate))
+        fixed_cost = SAMPLERS[self.sampler].fixed_cost or shares_passes(posterior)
+        return Recipe(moves, posterior.log_density, static, fixed_cost)
+
+    @property
+    def _is_exact(self) -> bool:
+        return self.correction == "delayed_acceptance"
+
+    @property
+    def _emulator(self) -> Emulator:
+        assert isinstance(self.emulator, Emulator)  # since __post_init__
+        return self.emulator
+
+
+def first_states(
+    emulated: Emulated, points: Points, is_exact: bool
+) -> DelayedState | UncorrectedState:
+    """Where the calibration ended, each chain with its emulator."""
+    positions = jnp.asarray(points.positions[:, -1])
+    members = jnp.asarray(emulated.members(len(positions)))
+    if not is_exact:
+        return UncorrectedState(positions, members)
+    log_densities = jnp.asarray(points.log_densities[:, -1], positions.dtype)
+    return DelayedState(positions, log_densities, members)
+
+
+def affordable(posterior: Posterior, flops_per_step: float) -> int:
+    """Steps of the emulator's chain that cost as much as one likelihood."""
+    exact = 2.0 * posterior.num_points * posterior.num_weights
+    return int(np.clip(exact / max(flops_per_step, 1.0), 1, MOST_STEPS))

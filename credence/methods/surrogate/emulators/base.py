@@ -1,0 +1,154 @@
+"""What an emulator is: a cheap log likelihood of positions, fitted to a few true ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from credence.density.posterior import (
+    BayesianModel,
+    Data,
+    Position,
+    Posterior,
+    flat_log_prior,
+    rows_at,
+)
+from credence.engine.driver import Driver
+from credence.methods.surrogate.delayed_acceptance import Surrogate
+
+
+class Points(NamedTuple):
+    """Where a log likelihood was evaluated, and what it was there, by chain."""
+
+    positions: Float[np.ndarray, "chain draw weight"]
+    log_likelihoods: Float[np.ndarray, "chain draw"]
+    """In nats, from the anchor of the data."""
+    log_densities: Float[np.ndarray, "chain draw"]
+    """With the prior."""
+
+
+class Emulated(NamedTuple):
+    """A fitted emulator."""
+
+    log_likelihood: Surrogate
+    """(position, arrays of a member) -> nats up to a constant; hashable, so that programs are
+    found again."""
+    arrays: Any
+    """Leaves (member, ...): as many as chains, or one; see `members`."""
+    flops: float
+    """Of one evaluation."""
+    about: Mapping[str, Any] = MappingProxyType({})
+    """What was chosen, ready for JSON."""
+    is_likelihood: bool = False
+    """Whether it is the likelihood itself, and there is nothing to learn."""
+
+    @property
+    def num_members(self) -> int:
+        """How many emulators these are."""
+        return len(jax.tree.leaves(self.arrays)[0])
+
+    def members(self, num_chains: int) -> Int[np.ndarray, " chain"]:
+        """Which member each chain follows: its own, or the only one."""
+        return np.broadcast_to(np.arange(self.num_members, dtype=np.int32), num_chains)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emulator:
+    """Base of all emulators; a subclass is a frozen dataclass of settings with `fit`."""
+
+    needs_draws: ClassVar[bool] = False
+    """Whether one point per chain teaches it nothing."""
+
+    name: str = field(default="", init=False)
+
+    def check(self, posterior: Posterior, num_draws: int) -> None:
+        """Refuse, before anything is computed, a posterior that this emulator cannot learn.
+
+        Args:
+            num_draws: of the calibration, of all chains.
+        """
+
+    def fit(
+        self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
+    ) -> Emulated:
+        """The emulator of the posterior's log likelihood.
+
+        Args:
+            points: to fit; none of those held out.
+            data: the posterior's, anchored as the points were.
+            driver: runs what sees the data, or takes long, as phases.
+        """
+        raise NotImplementedError
+
+
+class Arrays(NamedTuple):
+    """Of a surrogate log density."""
+
+    rows: Data
+    """One row, for the shapes of the parameters."""
+    emulator: Any
+
+
+@dataclass(frozen=True)
+class SurrogateDensity:
+    """The model's log prior, and an emulator's log likelihood."""
+
+    model: BayesianModel
+    log_likelihood: Surrogate
+
+    def __call__(self, position: Position, arrays: Arrays) -> Float[Array, ""]:
+        log_prior = flat_log_prior(self.model)(position, arrays.rows)
+        return log_prior + self.log_likelihood(position, arrays.emulator)
+
+
+def arrays_of(emulated: Emulated, data: Data) -> Arrays:
+    """Of the surrogate log density, leaves (member, ...)."""
+    row = rows_at(data, slice(1))
+    first = jax.tree.map(lambda leaf: jnp.stack([leaf] * emulated.num_members), row)
+    return Arrays(first, jax.tree.map(jnp.asarray, emulated.arrays))
+
+
+def emulate(
+    emulated: Emulated, positions: Float[np.ndarray, "chain draw weight"]
+) -> Float[np.ndarray, "chain draw"]:
+    """Emulated log likelihoods in nats, up to a constant, each chain by its own member."""
+    members = emulated.members(len(positions))
+    arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf)[members], emulated.arrays)
+    found = _by_chain(jnp.asarray(positions), arrays, log_likelihood=emulated.log_likelihood)
+    return np.asarray(found, float)
+
+
+@partial(jax.jit, static_argnames="log_likelihood")
+def _by_chain(
+    positions: Float[Array, "chain draw weight"], arrays: Any, *, log_likelihood: Surrogate
+) -> Float[Array, "chain draw"]:
+    at = jax.vmap(log_likelihood, (0, None))
+    return jax.lax.map(lambda chain: at(*chain), (positions, arrays))
+
+
+class Error(NamedTuple):
+    """How far an emulator is off at points that it has not seen."""
+
+    nats: float
+    """Root mean square of emulated minus true log likelihood, each chain's mean taken off."""
+    share: float
+    """Its square, over the variance of the true ones: 1 for an emulator that says nothing."""
+
+
+def error_of(emulated: Emulated, held_out: Points) -> Error:
+    """The error at held-out points; infinite where these are one and the same in every chain."""
+    if held_out.positions.shape[1] > 1 and not np.any(np.diff(held_out.positions, axis=1)):
+        return Error(np.inf, np.inf)
+
+    def centred(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, "chain draw"]:
+        return values - values.mean(axis=1, keepdims=True)
+
+    true = np.asarray(held_out.log_likelihoods, float)
+    missed = np.mean(centred(emulate(emulated, held_out.positions) - true) ** 2)
+    return Error(float(missed**0.5), float(missed / max(np.mean(centred(true) ** 2), 1e-12)))

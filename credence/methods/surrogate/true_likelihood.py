@@ -1,0 +1,113 @@
+"""What the true likelihood says of an emulator's draws: points to learn from, weights, checks."""
+
+import warnings
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from credence.density.posterior import BayesianModel, Data, Posterior, flat_log_prior
+from credence.engine.driver import Driver
+from credence.engine.phases import fixed
+from credence.ensembles.diagnostics.importance import MOST_PARETO_K, pareto_smoothed
+from credence.errors import InputError
+from credence.kernels.base import Recipe
+from credence.kernels.evaluation.evaluation import value
+from credence.methods.base import Drawn
+from credence.methods.surrogate.emulators import Emulated, Points, emulate
+
+CHECKED = 50
+"""Draws per chain whose true likelihood says how far an uncorrected emulator is off."""
+
+
+class UnreliableWeights(UserWarning):
+    """Importance weights whose tail is too heavy."""
+
+
+class Target(NamedTuple):
+    """What is sampled, and what runs the phases."""
+
+    posterior: Posterior
+    data: Data
+    """Anchored at a draw of the calibration."""
+    driver: Driver
+
+
+def points_at(
+    name: str, key: PRNGKeyArray, positions: Float[np.ndarray, "chain draw weight"], target: Target
+) -> Points:
+    """What an emulator can learn at positions, evaluated as a phase of the driver."""
+    posterior, data = target.posterior, target.data
+    flat = jnp.asarray(positions.reshape(-1, positions.shape[-1]))
+    recipe = Recipe(value, posterior.log_density)
+    found = target.driver.phase(
+        name, key, recipe, flat, data, fixed(), num_steps=1, keep_draws=False
+    )
+    log_priors = np.asarray(_log_priors(flat, data, model=posterior.model), float)
+    log_densities = np.asarray(found.states.log_density, float)
+    values = (log_densities - log_priors, log_densities)
+    return Points(positions, *(value.reshape(positions.shape[:2]) for value in values))
+
+
+def check_points(points: Points) -> None:
+    """Refuse what nothing can be learnt from.
+
+    Raises:
+        InputError: where the log likelihood is not finite, or the same everywhere.
+    """
+    if not np.all(np.isfinite(points.log_likelihoods)):
+        raise InputError(
+            "The log likelihood is not finite at some draws of the calibration, so that no "
+            "emulator can learn it: check the likelihood, or calibrate for longer."
+        )
+    if points.log_likelihoods.shape[1] > 1 and np.ptp(points.log_likelihoods) < 1e-6:
+        raise InputError(
+            "The log likelihood is the same at all draws of the calibration: either its chains do "
+            "not move (smaller steps, or calibration='pcn'), or the data say nothing about the "
+            "weights, and draws of the prior would do."
+        )
+
+
+def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Target) -> Drawn:
+    """Each chain's draws with Pareto-smoothed importance weights, chains counting the same."""
+    positions = np.asarray(drawn.positions)
+    points = points_at("reweigh", key, positions, target)
+    log_ratios = points.log_likelihoods - emulate(emulated, positions)
+    smoothed = [pareto_smoothed(chain) for chain in log_ratios]
+    worst = max(found.pareto_k for found in smoothed)
+    if worst > MOST_PARETO_K:
+        warnings.warn(
+            f"Importance weights are not to be trusted: Pareto k-hat {worst:.2f} is above "
+            f"{MOST_PARETO_K}. The emulator's draws miss part of the posterior; use "
+            "correction='delayed_acceptance'.",
+            UnreliableWeights,
+            stacklevel=2,
+        )
+    shape = log_ratios.shape
+    scalars = {
+        "log_density": points.log_densities,
+        "pareto_k": np.broadcast_to([[found.pareto_k] for found in smoothed], shape),
+    }
+    weights = np.stack([found.weights for found in smoothed]) / shape[0]
+    return drawn._replace(scalars=drawn.scalars | scalars, weights=weights)
+
+
+def checked(key: PRNGKeyArray, drawn: Drawn, target: Target) -> Drawn:
+    """The true log density at a few draws of every chain, NaN at the others: it changes nothing,
+    but tells how far the emulator is off where it led."""
+    positions = np.asarray(drawn.positions)
+    num_chains, num_draws, _ = positions.shape
+    some = np.unique(np.linspace(0, num_draws - 1, min(CHECKED, num_draws)).round().astype(int))
+    found = np.full((num_chains, num_draws), np.nan)
+    found[:, some] = points_at("reweigh", key, positions[:, some], target).log_densities
+    return drawn._replace(scalars=drawn.scalars | {"log_density": found})
+
+
+@partial(jax.jit, static_argnames="model")
+def _log_priors(
+    positions: Float[Array, "point weight"], data: Data, *, model: BayesianModel
+) -> Float[Array, " point"]:
+    return jax.vmap(flat_log_prior(model), (0, None))(positions, data)

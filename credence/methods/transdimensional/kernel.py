@@ -1,0 +1,344 @@
+"""A sweep over architectures: jumps between widths and depths, then a step of the weights.
+
+Each of the two leaves p(width, weights | data) invariant, hence so does one after the other: no
+ratio of the whole is needed, and none is taken. (Berezowski, "Trans-dimensional inference over
+Bayesian neural networks", algorithm 8, takes the ratio of the target at the two ends of
+step - jump - step without the steps' densities, which is not invariant.)
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from credence.density.posterior import Data, LogDensity, Position
+from credence.errors import InputError, did_you_mean
+from credence.kernels.base import Kernel, check_step_size, either
+from credence.methods.transdimensional.active_neurons import (
+    Layers,
+    Widths,
+    count_active,
+    count_layers,
+    only_active,
+)
+from credence.methods.transdimensional.moves.annealed_birth import annealed_birth
+from credence.methods.transdimensional.moves.base import JumpInfo, LayerMove, Move, jump, layer_jump
+from credence.methods.transdimensional.moves.birth_death import birth_death
+from credence.methods.transdimensional.moves.collapsed_birth import collapsed_birth
+from credence.methods.transdimensional.moves.informed_birth import informed_birth
+from credence.methods.transdimensional.moves.layer_birth import layer_birth
+from credence.methods.transdimensional.moves.split_merge import split_merge
+from credence.methods.transdimensional.target import Point, VariableWidth
+from credence.models.priors import HierarchicalGamma
+
+MOVES = ("plain", "collapsed", "informed", "annealed", "split_merge")
+"""Kinds of jump between widths; "plain_by_4" is four units at once."""
+LAYER_MOVES = ("layer", "identity_layer", "collapsed_layer", "collapsed_identity_layer")
+"""Kinds of jump between depths."""
+
+GRADIENT = 3
+"""Work of a gradient and its value in values alone."""
+
+Branch = Callable[[PRNGKeyArray, Point], tuple[Point, JumpInfo]]
+"""A jump of one kind, in one layer."""
+
+
+class TransdimensionalState(NamedTuple):
+    """Weights in the slots of the widest network, zero at inactive units."""
+
+    position: Position
+    widths: Widths
+
+
+class TransdimensionalInfo(NamedTuple):
+    """What a sweep did."""
+
+    acceptance_rate: Float[Array, ""]
+    """Of the step at fixed widths."""
+    is_divergent: Bool[Array, ""]
+    is_finite: Bool[Array, ""]
+    jump_acceptance_rate: Float[Array, ""]
+    """Mean over the jumps that stayed in the support; 0 where none did."""
+    num_jumps: Int[Array, " kind"]
+    """Those jumps, by kind: in the order of `moves`, then `layer_moves`."""
+    num_jumps_accepted: Int[Array, " kind"]
+    jump_cost: Int[Array, " kind"]
+    """Evaluations of the likelihood that the jumps took, a gradient as `GRADIENT` of them."""
+    num_evaluations: Int[Array, ""]
+    num_gradients: Int[Array, ""]
+
+
+def transdimensional(
+    log_density: LogDensity,
+    *,
+    target: VariableWidth,
+    within: Callable[..., Kernel],
+    within_settings: tuple[tuple[str, Any], ...] = (),
+    moves: tuple[str, ...] = ("informed",),
+    layer_moves: tuple[str, ...] = ("layer", "identity_layer"),
+    num_jumps: int = 10,
+    move_settings: tuple[tuple[str, Any], ...] = (),
+    step_size: float | Float[Array, ""],
+    inverse_mass: Float[Array, " weight"],
+    kind_probs: Float[Array, " kind"] | None = None,
+    sandwich: bool = False,
+    gibbs: bool = False,
+) -> Kernel:
+    """Jumps between widths and depths, then one step of all weights at the architecture reached.
+
+    Where both can change a jump is of either with probability one half. A jump between widths is of
+    a kind drawn from `moves`, in a layer drawn from the hidden ones that there are; one between
+    depths of a kind drawn from `layer_moves`. Before the step the inactive slots are drawn from
+    their prior, after it they are zero again.
+
+    A sandwich is a step, one jump, and another step, refused together: the published form. With K
+    the step, reversible with respect to the target, its law of (x, y, y', x') there and back has
+
+        p(y) K(y, x) q(y, y') K(y', x')   and   p(y') K(y', x') q(y', y) K(y, x),
+
+    so that the ratio is that of the jump in the middle alone, at y and y'. It costs two steps a
+    jump, and a jump refused loses them.
+
+    Args:
+        log_density: not used: the target knows the density at every architecture.
+        target: joint law of widths, depth and weights.
+        within: builder of the kernel at a fixed architecture, with a position in its state.
+        within_settings: of that kernel beside step_size and inverse_mass.
+        moves: of `MOVES`.
+        layer_moves: of `LAYER_MOVES`, for a target with a prior over the depth.
+        num_jumps: per step.
+        move_settings: num_temperatures, num_integration_steps, split_std, identity_std: see the
+            moves.
+        step_size, inverse_mass: of the step, and of annealed jumps.
+        kind_probs: of `moves`, then of `layer_moves`, either of sum 1; None makes all of them
+            equally likely. They must not depend on where the chain is.
+        sandwich: step, jump, step as one proposal, in place of `num_jumps` jumps and a step.
+        gibbs: whether a step ends by a draw of a hierarchical prior's precisions given the weights.
+    Raises:
+        InputError: for an unknown move, none at all, or one that the likelihood does not allow;
+            for a sandwich that ends by a draw of precisions: it is not reversible; for precisions
+            that there are not.
+    A jump or step that is not finite is refused: the chain stays, is_finite is False.
+    """
+    check_step_size(step_size)
+    check_moves(moves, MOVES)
+    if gibbs and sandwich:
+        raise InputError("gibbs and sandwich do not go together: the steps must be reversible.")
+    if gibbs and not isinstance(target.model.prior, HierarchicalGamma):
+        raise InputError(f"gibbs needs prior='hierarchical', got {target.model.prior}.")
+    settings = dict(move_settings)
+    tuning = {"step_size": step_size, "inverse_mass": inverse_mass}
+    for name in moves:  # may refuse the likelihood
+        build_move(name, target, 0, tuning=tuning, settings=settings)
+    has_depth = target.depth_prior is not None and bool(layer_moves)
+    if has_depth:
+        check_moves(layer_moves, LAYER_MOVES)
+        for name in layer_moves:
+            build_layer_move(name, target, settings)
+    groups = (len(moves), len(layer_moves) if has_depth else 0)
+    num_kinds = sum(groups)
+    probs = equally_likely(groups) if kind_probs is None else kind_probs
+
+    def proposals(layers: Layers) -> tuple[tuple[Move, ...], tuple[LayerMove, ...]]:
+        """All moves between widths, layer by layer, and all between depths."""
+        between_widths = tuple(
+            build_move(name, target, layer, tuning=tuning, settings=settings)
+            for layer in range(len(layers) - 1)
+            for name in moves
+        )
+        if not has_depth or not target.can_change_depth(layers):
+            return between_widths, ()
+        between_depths = tuple(build_layer_move(name, target, settings) for name in layer_moves)
+        return between_widths if target.can_change_width(layers) else (), between_depths
+
+    def init(position: Position, data: Data) -> TransdimensionalState:
+        params = target.model.unravel(position, data)
+        return TransdimensionalState(position, count_active(params.network).astype(jnp.int32))
+
+    def jumped(
+        key: PRNGKeyArray, point: Point, data: Data, count: int
+    ) -> tuple[Point, tuple[JumpInfo, Int[Array, " jump"]]]:
+        """So many jumps, what they did, and of which kind they were."""
+        width_moves, depth_moves = proposals(point.params.network)
+        one = partial(
+            mixed_jump, data=data, target=target, width_moves=width_moves, depth_moves=depth_moves,
+            num_kinds=len(moves), kind_probs=probs,
+        )  # fmt: skip
+        return jax.lax.scan(lambda at, key: one(key, at), point, jax.random.split(key, count))
+
+    def moved(key: PRNGKeyArray, point: Point, data: Data) -> tuple[Point, Any]:
+        """A step of all weights at a point's widths; its log likelihood is not computed again."""
+        key_refresh, key_within, key_precisions = jax.random.split(key, 3)
+        full = target.refreshed(key_refresh, point.params, point.widths)
+        start, unravel = ravel_pytree(full)
+
+        def at_these_widths(position: Position, data: Data) -> Float[Array, ""]:
+            return target.log_density(unravel(position), point.widths, data)
+
+        metric = target.metric(inverse_mass, full, point.widths)
+        kernel = within(
+            at_these_widths, step_size=step_size, inverse_mass=metric, **dict(within_settings)
+        )
+        state, info = kernel.step(key_within, kernel.init(start, data), data)
+        params = unravel(state.position)
+        params = params._replace(network=only_active(params.network, point.widths))
+        if gibbs:
+            params = target.with_precisions(key_precisions, params, point.widths)
+        return point._replace(params=params), info
+
+    def with_likelihood(point: Point, data: Data) -> Point:
+        return point._replace(log_likelihood=target.log_likelihood(point.params, data))
+
+    def step(
+        key: PRNGKeyArray, state: TransdimensionalState, data: Data
+    ) -> tuple[TransdimensionalState, TransdimensionalInfo]:
+        key_first, key_jumps, key_within = jax.random.split(key, 3)
+        params = target.model.unravel(state.position, data)
+        start = Point(params, state.widths, target.log_likelihood(params, data))
+        if sandwich:
+            point, first = moved(key_first, start, data)
+            point, (jumps, kind) = jumped(key_jumps, with_likelihood(point, data), data, 1)
+            point, info = moved(key_within, point, data)
+            point = either(jumps.is_accepted[0], point, start)
+            gradients = first.num_gradients + info.num_gradients + 2
+            is_finite = first.is_finite & info.is_finite
+        else:
+            point, (jumps, kind) = jumped(key_jumps, start, data, num_jumps)
+            point, info = moved(key_within, point, data)
+            gradients, is_finite = info.num_gradients + 1, info.is_finite
+        by_kind = partial(count_by_kind, kind, num_kinds)
+        num_tried = jnp.sum(jumps.is_in_range, dtype=jnp.int32)
+        position = ravel_pytree(point.params)[0]
+        return TransdimensionalState(position, point.widths), TransdimensionalInfo(
+            acceptance_rate=info.acceptance_rate,
+            is_divergent=info.is_divergent,
+            is_finite=is_finite & jnp.all(jumps.is_finite),
+            jump_acceptance_rate=jnp.sum(jumps.acceptance_rate) / jnp.maximum(num_tried, 1),
+            num_jumps=by_kind(jumps.is_in_range),
+            num_jumps_accepted=by_kind(jumps.is_accepted),
+            jump_cost=by_kind(jumps.num_evaluations + GRADIENT * jumps.num_gradients),
+            num_evaluations=jnp.sum(jumps.num_evaluations, dtype=jnp.int32) + 1 + sandwich,
+            num_gradients=jnp.sum(jumps.num_gradients, dtype=jnp.int32) + gradients,
+        )
+
+    return Kernel(init, step)
+
+
+def mixed_jump(
+    key: PRNGKeyArray,
+    point: Point,
+    data: Data,
+    *,
+    target: VariableWidth,
+    width_moves: tuple[Move, ...],
+    depth_moves: tuple[LayerMove, ...],
+    num_kinds: int,
+    kind_probs: Float[Array, " kind"],
+) -> tuple[Point, tuple[JumpInfo, Int[Array, ""]]]:
+    """A jump between widths or depths, and its kind.
+
+    Neither changes what the other is chosen by: no factor is due.
+
+    Args:
+        width_moves: those of the first hidden layer, then of the second, ...
+        num_kinds: of jumps between widths, in every layer.
+        kind_probs: of these kinds, then of those between depths.
+    """
+    key_direction, key_layer, key_kind, key_other, key_jump = jax.random.split(key, 5)
+    branches: list[Branch] = [
+        *(partial(jump, data=data, target=target, move=move) for move in width_moves),
+        *(partial(layer_jump, data=data, target=target, move=move) for move in depth_moves),
+    ]
+    log_probs = jnp.log(kind_probs)
+    layer = jax.random.randint(key_layer, (), 0, count_layers(point.widths))
+    kind = jax.random.categorical(key_kind, log_probs[:num_kinds])
+    chosen = layer * num_kinds + kind
+    if depth_moves:
+        is_depth = jax.random.bernoulli(key_direction) if width_moves else jnp.asarray(True)
+        other = jax.random.categorical(key_other, log_probs[num_kinds:])
+        chosen = jnp.where(is_depth, len(width_moves) + other, chosen)
+        kind = jnp.where(is_depth, num_kinds + other, kind)
+    point, info = jax.lax.switch(chosen, branches, key_jump, point)
+    return point, (info, kind)
+
+
+def equally_likely(groups: tuple[int, ...]) -> Float[Array, " kind"]:
+    """Of every group of kinds the probabilities 1 / size."""
+    return jnp.concatenate([jnp.full(size, 1.0 / max(size, 1)) for size in groups])
+
+
+def count_by_kind(
+    kind: Int[Array, " jump"], num_kinds: int, counted: Bool[Array, " jump"] | Int[Array, " jump"]
+) -> Int[Array, " kind"]:
+    """Sums of something over jumps of a kind."""
+    return jnp.zeros(num_kinds, jnp.int32).at[kind].add(counted.astype(jnp.int32))
+
+
+def base_and_size(name: str) -> tuple[str, int]:
+    """A kind of jump without its size, and that: ("plain", 4) of "plain_by_4"."""
+    base, by, size = name.rpartition("_by_")
+    return (base, int(size)) if by and size.isdigit() and int(size) > 0 else (name, 1)
+
+
+def build_move(
+    name: str,
+    target: VariableWidth,
+    layer: int,
+    *,
+    tuning: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> Move:
+    """A kind of jump between widths by its name.
+
+    Args:
+        tuning: step_size and inverse_mass, of annealed jumps.
+        settings: num_temperatures, num_integration_steps, split_std; each move takes its own.
+    """
+    chosen = lambda *names: {key: settings[key] for key in names if key in settings}  # noqa: E731
+    base, size = base_and_size(name)
+    if base == "annealed":
+        bridge = chosen("num_temperatures", "num_integration_steps")
+        move = annealed_birth(target, layer, **tuning, **bridge)
+    elif base == "split_merge":
+        move = split_merge(target, layer, **chosen("split_std"))
+    else:
+        plain = {"plain": birth_death, "collapsed": collapsed_birth, "informed": informed_birth}
+        move = plain[base](target, layer)
+    return move._replace(num_units=size)
+
+
+def build_layer_move(name: str, target: VariableWidth, settings: Mapping[str, Any]) -> LayerMove:
+    """A kind of jump between depths by its name.
+
+    Args:
+        settings: identity_std, of those near the identity; others are left alone.
+    """
+    return layer_birth(
+        target,
+        is_identity="identity" in name,
+        is_collapsed="collapsed" in name,
+        **{key: settings[key] for key in ("identity_std",) if key in settings},
+    )
+
+
+def check_moves(moves: tuple[str, ...], known: tuple[str, ...]) -> None:
+    """Refuse no moves, or one that there is not.
+
+    Raises:
+        InputError: naming it.
+    """
+    if not moves:
+        raise InputError(f"There must be at least one kind of jump: moves of {', '.join(known)}.")
+    if len(set(moves)) < len(moves):
+        raise InputError(f"A kind of jump is named twice: {', '.join(moves)}.")
+    for name in moves:
+        kind = base_and_size(name)[0] if known is MOVES else name
+        if kind not in known:
+            raise InputError(
+                f"Unknown kind of jump {name!r}: choose from {', '.join(known)}."
+                + did_you_mean(name, known)
+            )

@@ -1,0 +1,414 @@
+"""Reversible jump over width and depth: a posterior over networks of many sizes.
+
+Green, "Reversible jump Markov chain Monte Carlo computation and Bayesian model determination"
+(1995), for networks after Berezowski, "Trans-dimensional inference over Bayesian neural networks",
+with a sweep that leaves the posterior invariant: see `credence.methods.transdimensional.kernel`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+
+from credence.adaptation.windows import first_window_adaptation, tuned
+from credence.density.posterior import Data, Posterior
+from credence.engine.driver import Driver
+from credence.engine.phases import fixed
+from credence.engine.progress import Progress
+from credence.ensembles.ensemble import Ensemble
+from credence.errors import InputError
+from credence.kernels.base import Recipe
+from credence.kernels.mcmc.hmc import hmc, nuts
+from credence.methods.base import Drawn
+from credence.methods.chains import Chains
+from credence.methods.transdimensional.active_metric import add_active_draws
+from credence.methods.transdimensional.active_neurons import (
+    count_active,
+    largest_widths,
+    only_active,
+)
+from credence.methods.transdimensional.kernel import (
+    LAYER_MOVES,
+    MOVES,
+    base_and_size,
+    check_moves,
+    transdimensional,
+)
+from credence.methods.transdimensional.move_mixture import Groups, kind_probs, with_mixture
+from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
+from credence.methods.transdimensional.target import VariableWidth
+from credence.models import Gaussian, HierarchicalGamma, TraceClass
+from credence.models.likelihoods import Normal
+from credence.models.networks.variable_depth import widened
+from credence.models.priors import normal_sample, require_positive
+
+WITHIN: dict[str, Callable[..., Any]] = {"nuts": nuts, "hmc": hmc}
+"""Kernels at fixed widths."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transdimensional(Chains):
+    """Chains over the widths, depth and weights of a network, started from draws of the prior:
+    `training` is not used.
+
+    An iteration is `num_jumps` births or deaths of a unit or a hidden layer, then one step of all
+    weights. Members of the ensemble are networks of the largest architecture whose inactive units
+    are zero: their predictions average over architectures. `Ensemble.architecture` sums those up.
+
+    Args beyond those of `Chains`:
+        max_width: units there is room for in every hidden layer; by default the network's own.
+        width_prior: over the number of units of a hidden layer.
+        max_depth: hidden layers there is room for; by default the number of them does not change.
+        depth_prior: over the number of hidden layers, where it changes.
+        moves: kinds of jump between widths, of `kernels.transdimensional.MOVES`; "plain_by_4" is
+            four units at once. By default "collapsed" for normal noise, otherwise "informed" and
+            "plain", which is refused more often and costs less.
+        layer_moves: kinds of jump between depths, of `LAYER_MOVES` there. By default both kinds of
+            layer, drawn from the prior and near the identity, collapsed for normal noise.
+        tune_moves: whether the warm-up learns how often each kind is tried, by what it changes for
+            its cost (see `methods.move_mixture`); otherwise all are equally likely.
+        sandwich: step, one jump, step as one proposal, as published, with the ratio that is right;
+            in place of `num_jumps` jumps and a step.
+        gibbs: whether an iteration ends by a draw of a hierarchical prior's precisions given the
+            weights; the steps move them anyway.
+        num_jumps: per iteration; where both can change, half of them between depths.
+        within: "nuts" or "hmc", the step at fixed widths.
+        max_doublings: of NUTS; max_integration_steps, trajectory_length: of HMC.
+        num_temperatures, num_integration_steps: of "annealed" jumps.
+        split_std: of "split_merge" jumps.
+        identity_std: of layers near the identity.
+        initial_widths, initial_depths: one per chain; by default spread evenly over the support, so
+            that R-hat of the architecture says whether chains found each other.
+        num_starts: draws from the prior at a chain's initial architecture, of which the likeliest
+            starts.
+
+    Scalars: width (units in all hidden layers), width_1, width_2, ... of every hidden layer, depth
+    (where it changes), has_moved (whether a draw differs from the one before),
+    jump_acceptance_rate, and num_jumps(_accepted), in all and by the kind of jump
+    (num_jumps_informed, ...), of jumps inside the support; and those of the step at fixed widths.
+    `Ensemble.architecture` sums them up.
+    """
+
+    name: ClassVar[str] = "transdimensional"
+    summary: ClassVar[str] = "reversible jump over width and depth: exact, with p(size | data)"
+    aliases: ClassVar[Mapping[str, str]] = {}
+
+    max_width: int | None = None
+    width_prior: WidthPrior = field(default=WidthPrior())
+    max_depth: int | None = None
+    depth_prior: DepthPrior = field(default=DepthPrior())
+    moves: Sequence[str] | None = None
+    layer_moves: Sequence[str] | None = None
+    tune_moves: bool = True
+    sandwich: bool = False
+    gibbs: bool = False
+    num_jumps: int = 10
+    within: str = "nuts"
+    max_doublings: int = 8
+    trajectory_length: float = 1.0
+    max_integration_steps: int = 64
+    num_temperatures: int = 10
+    num_integration_steps: int = 5
+    split_std: float = 0.5
+    identity_std: float = 0.5
+    initial_widths: Sequence[int] | None = None
+    initial_depths: Sequence[int] | None = None
+    num_starts: int = 100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(
+            num_jumps=self.num_jumps,
+            num_starts=self.num_starts,
+            max_doublings=self.max_doublings,
+            max_integration_steps=self.max_integration_steps,
+            num_temperatures=self.num_temperatures,
+            num_integration_steps=self.num_integration_steps,
+            trajectory_length=self.trajectory_length,
+            split_std=self.split_std,
+            identity_std=self.identity_std,
+        )
+        if self.within not in WITHIN:
+            raise InputError(f"within must be one of {', '.join(WITHIN)}, got {self.within!r}.")
+        for name, known in (("moves", MOVES), ("layer_moves", LAYER_MOVES)):
+            self._set_names(name, known)
+        for prior, largest in (("width_prior", "max_width"), ("depth_prior", "max_depth")):
+            self._check_support(prior, largest)
+
+    def _set_names(self, name: str, known: tuple[str, ...]) -> None:
+        """A tuple of names in place of any other sequence of them."""
+        moves = getattr(self, name)
+        if moves is None:
+            return
+        if isinstance(moves, str):
+            raise InputError(f"{name} are several names, got {moves!r}: ({moves!r},).")
+        object.__setattr__(self, name, tuple(moves))
+        check_moves(tuple(moves), known)
+
+    def _check_support(self, prior: str, largest: str) -> None:
+        """Refuse what is no prior, a limit that is no count, and an empty support."""
+        law, limit = getattr(self, prior), getattr(self, largest)
+        kind = type(type(self).__dataclass_fields__[prior].default)
+        if not isinstance(law, kind):
+            raise InputError(
+                f"{prior} must be a {kind.__name__}, got {law!r}: {kind.__name__}('poisson', 5.0), "
+                f"say, or leave it out for a uniform one."
+            )
+        if limit is not None:
+            require_positive(**{largest: limit})
+            law.log_probs(limit)  # may refuse an empty support
+
+    def run(
+        self,
+        key: PRNGKeyArray | int,
+        posterior: Posterior,
+        *,
+        folder: str | Path | None = None,
+        progress: Progress | None = None,
+        max_seconds: float | None = None,
+    ) -> Ensemble:
+        """Sample; see `Method.run`. The ensemble's network is as wide as there is room for.
+
+        Raises besides:
+            InputError: for a network whose width cannot change, a prior of unknown form, no width
+                in the support, initial widths outside it, or a move the likelihood does not allow.
+        """
+        posterior = self.widest(posterior)
+        self._check(posterior)
+        return super().run(
+            key, posterior, folder=folder, progress=progress, max_seconds=max_seconds
+        )
+
+    def widest(self, posterior: Posterior) -> Posterior:
+        """The posterior of the network with as many units as there is room for."""
+        model = posterior.model
+        network = widened(model.network, self.max_width, self.max_depth)
+        data = posterior.data
+        return Posterior(network, model.prior, model.likelihood, (data.x, data.y, data.weight))
+
+    def _target(self, posterior: Posterior) -> VariableWidth:
+        depth_prior = None if self.max_depth is None else self.depth_prior
+        return VariableWidth(posterior.model, self.width_prior, depth_prior)
+
+    def _moves(self, posterior: Posterior) -> tuple[str, ...]:
+        is_normal = isinstance(posterior.model.likelihood, Normal)
+        return tuple(self.moves or (("collapsed",) if is_normal else ("informed", "plain")))
+
+    def _layer_moves(self, posterior: Posterior) -> tuple[str, ...]:
+        depths = () if self.max_depth is None else self.depth_prior.log_probs(self.max_depth)
+        if np.isfinite(depths).sum() < 2:
+            return ()
+        is_normal = isinstance(posterior.model.likelihood, Normal)
+        return tuple(self.layer_moves or (LAYER_MOVES[2:] if is_normal else LAYER_MOVES[:2]))
+
+    def _move_settings(self) -> tuple[tuple[str, Any], ...]:
+        return (
+            ("identity_std", self.identity_std),
+            ("num_integration_steps", self.num_integration_steps),
+            ("num_temperatures", self.num_temperatures),
+            ("split_std", self.split_std),
+        )
+
+    def _check(self, posterior: Posterior) -> None:
+        """Refuse what cannot be run, before anything is compiled."""
+        model = posterior.model
+        if not isinstance(model.prior, Gaussian | TraceClass | HierarchicalGamma):
+            raise InputError(
+                f"The width can change under a Gaussian, trace-class or hierarchical prior, got "
+                f"{model.prior}."
+            )
+        target = self._target(posterior)
+        self._initial_widths(posterior)
+        self._check_sizes(posterior)
+        self._recipe(posterior, target)({"step_size": 1.0, "inverse_mass": jnp.ones(1)})
+
+    def _check_sizes(self, posterior: Posterior) -> None:
+        """Refuse jumps of more units than any layer can gain."""
+        room = largest_widths(posterior.model.template(posterior.data).network)
+        most = max(int(np.isfinite(self.width_prior.log_probs(each)).sum()) for each in room) - 1
+        for name in self._moves(posterior):
+            if 1 < base_and_size(name)[1] > most:
+                raise InputError(
+                    f"{name!r} never stays in the support of the width prior, which has room for "
+                    f"{most} more units at most: take a smaller size."
+                )
+
+    def _initial_widths(self, posterior: Posterior) -> Int[Array, "chain layer"]:
+        """One per chain, the same in all hidden layers that there are; 0 in the others.
+
+        Raises:
+            InputError: for widths or depths outside the support, or not one per chain.
+        """
+        room = largest_widths(posterior.model.template(posterior.data).network)
+        widths = np.stack([self._initial("width", limit) for limit in room], axis=-1)
+        if self.max_depth is not None:
+            depths = self._initial("depth", len(room))
+            widths = np.where(np.arange(len(room)) < depths[:, None], widths, 0)
+        return jnp.asarray(widths, jnp.int32)
+
+    def _initial(self, noun: str, largest: int) -> Int[np.ndarray, " chain"]:
+        """Widths or depths of the chains: those asked for, or spread over the support.
+
+        Depths are spread in the order of the chains, widths then at every depth.
+        """
+        prior = getattr(self, f"{noun}_prior")
+        support = np.flatnonzero(np.isfinite(prior.log_probs(largest)))
+        given, chains = getattr(self, f"initial_{noun}s"), self.num_chains
+        if given is None:
+            order = np.arange(chains)
+            if noun == "width" and self.max_depth is not None:
+                order = np.argsort(np.argsort(order * (5**0.5 - 1) / 2 % 1))  # unlike the depths
+            places = order / (chains - 1) if chains > 1 else np.array([0.5])
+            return support[np.round(places * (len(support) - 1)).astype(int)]
+        if len(given) != chains:
+            raise InputError(
+                f"There are {chains} chains but {len(given)} initial {noun}s: give one per chain."
+            )
+        for each in given:
+            if each not in support:
+                raise InputError(
+                    f"The initial {noun} {each} is outside the support of the prior, {support[0]} "
+                    f"to {support[-1]}: start inside, or raise max_{noun}."
+                )
+        return np.asarray(given)
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        key_start, key_whole, key_step, key_warmup, key_sample = jax.random.split(key, 5)
+        target = self._target(posterior)
+        start = likeliest_draws(
+            jax.random.split(key_start, (self.num_chains, self.num_starts)),
+            self._initial_widths(posterior),
+            posterior.data,
+            target=target,
+        )
+        data = posterior.anchored(start[0])
+        recipe = self._recipe(posterior, target)
+        groups = self._moves(posterior), self._layer_moves(posterior)
+        adapter = first_window_adaptation(
+            key_step,
+            self._whole(key_whole, start, posterior, target),
+            data,
+            log_density=posterior.log_density,
+            num_rounds=self._num_rounds(),
+            target_acceptance_rate=self.target_acceptance_rate,
+            add_draws=partial(add_active_draws, posterior),
+        )
+        if self.tune_moves:
+            adapter = with_mixture(adapter, groups)
+        warmup = self._warm_up(key_warmup, driver, recipe, start, data, adapter)
+        settings, found = self._settings(warmup.memory, groups)
+        sample = self._sample(
+            key_sample,
+            driver,
+            recipe,
+            warmup.positions,
+            data,
+            fixed(**settings),
+            thinning=self.thinning or 1,
+        )
+        layers = posterior.unravel(jnp.asarray(sample.draws)).network
+        widths = np.asarray(count_active(layers), float)
+        sizes = architecture_scalars(widths, sample.draws)
+        if self.max_depth is not None:
+            sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
+        scalars = sample.info | sizes | by_kind(sample.info, groups)
+        return Drawn(sample.draws, scalars, found=found)
+
+    def _settings(self, memory: Any, groups: Groups) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What to sample with, and what a report should know of it."""
+        if not self.tune_moves:
+            return dict(tuned(memory)), {}
+        probs = kind_probs(memory, groups)
+        names = [name for group in groups for name in group]
+        shares = {name: float(share) for name, share in zip(names, probs, strict=True)}
+        return {**tuned(memory.others), "kind_probs": probs}, {"move_probabilities": shares}
+
+    def _whole(
+        self,
+        key: PRNGKeyArray,
+        start: Float[Array, "chain weight"],
+        posterior: Posterior,
+        target: VariableWidth,
+    ) -> Float[Array, "chain weight"]:
+        """Where a first step size is looked for: an absent layer would turn up with any step."""
+        if target.depth_prior is None:
+            return start
+        room = largest_widths(posterior.unravel(start[0]).network)
+        widths = jnp.broadcast_to(jnp.asarray(room, jnp.int32), (len(start), len(room)))
+        keys = jax.random.split(key, (len(start), self.num_starts))
+        return likeliest_draws(keys, widths, posterior.data, target=target)
+
+    def _recipe(self, posterior: Posterior, target: VariableWidth) -> Recipe:
+        lengths = {
+            "nuts": (("max_doublings", self.max_doublings),),
+            "hmc": (
+                ("max_integration_steps", self.max_integration_steps),
+                ("trajectory_length", self.trajectory_length),
+            ),
+        }
+        static = (
+            ("gibbs", self.gibbs),
+            ("layer_moves", self._layer_moves(posterior)),
+            ("move_settings", self._move_settings()),
+            ("moves", self._moves(posterior)),
+            ("num_jumps", self.num_jumps),
+            ("sandwich", self.sandwich),
+            ("target", target),
+            ("within", WITHIN[self.within]),
+            ("within_settings", lengths[self.within]),
+        )
+        return Recipe(transdimensional, posterior.log_density, static, fixed_cost=False)
+
+
+@partial(jax.jit, static_argnames="target")
+def likeliest_draws(
+    keys: Key[Array, "chain start"],
+    widths: Int[Array, "chain layer"],
+    data: Data,
+    *,
+    target: VariableWidth,
+) -> Float[Array, "chain weight"]:
+    """Of some draws from the prior at a chain's widths the likeliest, as flat positions."""
+
+    def draw(key: PRNGKeyArray, widths: Int[Array, " layer"]) -> tuple[Array, Array]:
+        key_model, key_weights = jax.random.split(key)
+        params = target.model.sample_prior(key_model, data)
+        weights = normal_sample(key_weights, params.network, target.stds(params, widths))
+        params = params._replace(network=only_active(weights, widths))
+        log_likelihood = target.model.log_likelihood(params, data)  # abreast
+        return ravel_pytree(params)[0], jnp.nan_to_num(log_likelihood, nan=-jnp.inf)
+
+    def best(keys: Key[Array, " start"], widths: Int[Array, " layer"]) -> Array:
+        positions, log_likelihoods = jax.vmap(draw, (0, None))(keys, widths)
+        return positions[jnp.argmax(log_likelihoods)]
+
+    return jax.lax.map(lambda chain: best(*chain), (keys, widths))
+
+
+def architecture_scalars(
+    widths: Float[np.ndarray, "chain draw layer"], positions: Float[np.ndarray, "chain draw weight"]
+) -> dict[str, Float[np.ndarray, "chain draw"]]:
+    """Units in all, units of every hidden layer, and whether a draw differs from the one before."""
+    has_moved = np.ones(widths.shape[:2])
+    has_moved[:, 1:] = (positions[:, 1:] != positions[:, :-1]).any(axis=-1)
+    layers = {f"width_{i + 1}": widths[..., i] for i in range(widths.shape[-1])}
+    return {"width": widths.sum(axis=-1), **layers, "has_moved": has_moved}
+
+
+def by_kind(
+    scalars: Mapping[str, np.ndarray], groups: Groups
+) -> dict[str, Float[np.ndarray, "chain draw"]]:
+    """Jumps tried and accepted, and their cost: in all, and by their kind."""
+    kinds, found = [name for group in groups for name in group], {}
+    for name in ("num_jumps", "num_jumps_accepted", "jump_cost"):
+        counts = np.asarray(scalars[name], float)
+        found[name] = counts.sum(axis=-1)
+        found |= {f"{name}_{kind}": counts[..., i] for i, kind in enumerate(kinds)}
+    return found

@@ -1,0 +1,165 @@
+"""Collapsed birth and death: the output layer is integrated out, then drawn exactly."""
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_solve, solve_triangular
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from credence.density.posterior import Data, Params
+from credence.errors import InputError
+from credence.methods.transdimensional.active_neurons import Widths, activity
+from credence.methods.transdimensional.moves.base import Move, Proposal, counts
+from credence.methods.transdimensional.target import Point, VariableWidth, total
+from credence.models.likelihoods import Normal
+from credence.models.networks.mlp import Layer
+
+
+def collapsed_birth(target: VariableWidth, layer: int) -> Move:
+    """A unit with incoming weights from the prior; all output weights from their conditional law.
+
+    Given the hidden layers W and the noise, a Gaussian likelihood leaves the output weights V
+    Gaussian, and
+
+        r = m(W') / m(W),    m(W) = integral of L(W, V) p(V) dV = N(y; 0, s^2 I + F F')
+
+    with F the last hidden layer's outputs and a column of ones, times their prior standard
+    deviations (target by target). V' given W' is an exact draw: Gibbs, hence no term of its own.
+
+    Args:
+        target: joint law of widths and weights, with a `Normal` likelihood.
+        layer: which hidden layer.
+    Raises:
+        InputError: for any other likelihood.
+    """
+    check_collapsible(target)
+
+    def to(key: PRNGKeyArray, params: Params, widths: Widths, point: Point, data: Data) -> Proposal:
+        """Exact output weights for hidden layers, and the ratio of marginal likelihoods."""
+        old = regression(target, point.params, point.widths, data)
+        new = regression(target, params, widths, data)
+        params = params._replace(network=(*params.network[:-1], new.sample(key)))
+        params = target.without_units(params, widths)
+        log_likelihood = target.log_likelihood(params, data)
+        log_ratio = new.log_marginal_since(old)
+        return Proposal(params, log_likelihood, log_ratio, *collapsed_counts(params, data))
+
+    def log_prior_of_hidden(params: Params, lower: Widths, upper: Widths) -> Float[Array, ""]:
+        return total(target.log_prior_of_kept(params, lower, upper)[:-1])
+
+    def birth(key: PRNGKeyArray, point: Point, data: Data) -> Proposal:
+        key_unit, key_outputs = jax.random.split(key)
+        lower, upper = point.widths, point.widths.at[layer].add(1)
+        params = target.with_units(key_unit, point.params, lower, upper)
+        proposal = to(key_outputs, params, upper, point, data)
+        kept = log_prior_of_hidden(point.params, lower, upper)
+        return proposal._replace(log_ratio=proposal.log_ratio + kept)
+
+    def death(key: PRNGKeyArray, point: Point, data: Data) -> Proposal:
+        lower, upper = point.widths.at[layer].add(-1), point.widths
+        params = target.without_units(point.params, lower)
+        proposal = to(key, params, lower, point, data)
+        kept = log_prior_of_hidden(params, lower, upper)
+        return proposal._replace(log_ratio=proposal.log_ratio - kept)
+
+    return Move(birth, death, layer)
+
+
+def check_collapsible(target: VariableWidth) -> None:
+    """Refuse what leaves no Gaussian law of the output weights.
+
+    Raises:
+        InputError: with what to use instead.
+    """
+    likelihood = target.model.likelihood
+    if not isinstance(likelihood, Normal):
+        raise InputError(
+            f"Collapsed moves integrate the output weights out, which needs Gaussian noise, got "
+            f"{likelihood}: use likelihood 'normal', or moves=('informed',)."
+        )
+
+
+def collapsed_counts(params: Params, data: Data) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    """Likelihood values that a collapsed proposal is worth, by nominal FLOPs.
+
+    Two networks up to their features, one likelihood, and two regressions of every target: their
+    products of features (2 n k^2) and factors (k^3), k features with the constant, n rows. A value
+    takes 2 n FLOPs per weight.
+    """
+    rows = len(data.x)
+    weights = sum(leaf.size for leaf in jax.tree.leaves(params.network))
+    features, targets = params.network[-1].kernel.shape
+    features += 1
+    flops = 2 * targets * (2 * rows * features**2 + features**3)
+    return counts(evaluations=3 + math.ceil(flops / (2 * rows * weights)))
+
+
+class Regression(NamedTuple):
+    """Bayesian linear regression of every target on the last hidden layer's outputs.
+
+    Weights are in units of their prior standard deviations, feature by feature; the bias is last.
+    """
+
+    mean: Float[Array, "target weight"]
+    root: Float[Array, "target weight weight"]
+    """Cholesky factor of the posterior precision."""
+    squares: Float[Array, "target point"]
+    """Weighted squared residuals at the mean, in squared units of the noise."""
+    stds: Float[Array, "target weight"]
+
+    def log_marginal_since(self, old: "Regression") -> Float[Array, ""]:
+        """log m - log m of another one with the same noise, in nats.
+
+        -2 log m = residuals^2 + mean^2 + log det precision, each subtracted point by point.
+        """
+        change = jnp.sum(self.squares - old.squares) + jnp.sum(self.mean**2 - old.mean**2)
+        log_roots = jnp.log(_diagonals(self.root)) - jnp.log(_diagonals(old.root))
+        return -0.5 * change - jnp.sum(log_roots)
+
+    def sample(self, key: PRNGKeyArray) -> Layer:
+        """A draw of the output layer."""
+        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
+        turn = lambda root, z: solve_triangular(root, z, lower=True, trans=1)  # noqa: E731
+        weights = self.stds * (self.mean + jax.vmap(turn)(self.root, noise))
+        return Layer(weights[:, :-1].T, weights[:, -1])
+
+
+def regression(target: VariableWidth, params: Params, widths: Widths, data: Data) -> Regression:
+    """Of the data on the features of a network of these widths."""
+    features, scale = _features(target, params, data)
+    last = params.network[-1]
+    is_active = activity(params.network, widths)[-1]
+    stds = target.stds(params, widths)[-1]
+    kernel_stds = jnp.where(is_active.kernel, stds.kernel, 0.0)
+    bias_stds = jnp.broadcast_to(stds.bias, last.bias.shape)
+    all_stds = jnp.concatenate([kernel_stds, bias_stds[None]]).T.astype(last.bias.dtype)
+
+    def of_target(y: Array, noise: Array, stds: Array) -> tuple[Array, Array, Array]:
+        root_weight = jnp.sqrt(data.weight) / noise
+        design = features * stds * root_weight[:, None]
+        exactly = partial(jnp.matmul, precision="highest")  # accelerators round by default
+        precision = jnp.eye(len(stds), dtype=stds.dtype) + exactly(design.T, design)
+        root = jnp.linalg.cholesky(precision)
+        mean = cho_solve((root, True), exactly(design.T, root_weight * y))
+        return mean, root, (root_weight * y - exactly(design, mean)) ** 2
+
+    return Regression(*jax.vmap(of_target)(data.y.T, scale.T, all_stds), all_stds)
+
+
+def _features(target: VariableWidth, params: Params, data: Data) -> tuple[Array, Array]:
+    """The last hidden layer's outputs and a one (point, unit + 1); the noise (point, target)."""
+    last = params.network[-1]
+    units = last.kernel.shape[-2]
+    reads = Layer(jnp.eye(units, dtype=last.kernel.dtype), jnp.zeros(units, last.bias.dtype))
+    hidden = target.model.network.apply((*params.network[:-1], reads), data.x)
+    features = jnp.concatenate([hidden, jnp.ones_like(hidden[:, :1])], axis=-1)
+    zeros = jnp.zeros(data.y.shape, hidden.dtype)
+    _, scale = target.model.likelihood.location_scale(params.likelihood, zeros)  # type: ignore[attr-defined]
+    return features, scale
+
+
+def _diagonals(roots: Float[Array, "target weight weight"]) -> Float[Array, "target weight"]:
+    return jnp.diagonal(roots, axis1=-2, axis2=-1)

@@ -1,0 +1,282 @@
+"""Birth and death of a hidden layer: drawn from the prior, or near the identity."""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+from scipy.optimize import minimize_scalar
+
+from credence.density.posterior import Data, Params
+from credence.methods.transdimensional.active_neurons import (
+    Layers,
+    Widths,
+    activity,
+    only_active,
+    where,
+)
+from credence.methods.transdimensional.moves.base import LayerMove, Proposal, counts
+from credence.methods.transdimensional.moves.collapsed_birth import (
+    check_collapsible,
+    collapsed_counts,
+    regression,
+)
+from credence.methods.transdimensional.target import Point, VariableWidth
+from credence.models.networks.mlp import ACTIVATIONS, MLP, Layer
+from credence.models.priors import normal_sample, require_positive
+
+REACH = 1.0
+"""Units by which the width of a near-identity layer differs from that before it, on average."""
+
+
+def layer_birth(
+    target: VariableWidth,
+    *,
+    is_identity: bool = False,
+    is_collapsed: bool = False,
+    identity_std: float = 0.5,
+) -> LayerMove:
+    """A layer of k units comes after one of j units; the layer that read those reads it instead.
+
+    Its k is drawn from q(k | j), its weights and biases u from q(u). Rows min(j, k), ... of the
+    kernel of the layer that reads it, v at the birth and v' at the death, are drawn from their
+    prior; all other weights w stay:
+
+        r = L' / L  p(w | after) / p(w | before)  p(k) / q(k | j)  p(u) / q(u)
+
+    "plain":    q(k | j) and q(u) are the prior.
+    near the identity:  q(k | j) is proportional to p(k) exp(-|k - j|), and a weight of u is
+                normal around g if it leads from a unit to the one in its place, else around 0, with
+                `identity_std` times its prior standard deviation. g is the gain that makes the
+                activation most like the identity on its own outputs (1 for relu, where it is one).
+    collapsed:  the output layer is integrated out of both networks and drawn from its exact
+                conditional law, as in `collapsed_birth`: marginal likelihoods in place of L, and no
+                output weight among w and v.
+
+    (Near-identity layers after Wei et al., "Network Morphism" (2016), who only let networks grow.)
+
+    Args:
+        target: joint law of widths, depth and weights.
+        is_identity, is_collapsed: which of the above.
+        identity_std: in prior standard deviations.
+    Raises:
+        InputError: if identity_std is not > 0, or for a collapsed move without Gaussian noise.
+    """
+    require_positive(identity_std=identity_std)
+    if is_collapsed:
+        check_collapsible(target)
+    gain = identity_gain(activation_of(target.model.network)) if is_identity else 0.0
+    share = identity_std if is_identity else 1.0
+
+    def log_width_law(layers: Layers, before: Int[Array, ""]) -> Float[Array, " width"]:
+        """log q(k | j), k = 0, ..., one more than there is room for."""
+        log_prior = target.log_width_probs(layers, len(layers) - 2)
+        if not is_identity:
+            return log_prior
+        distance = jnp.abs(jnp.arange(len(log_prior)) - before)
+        return jax.nn.log_softmax(log_prior - distance / REACH)
+
+    def log_ratio(params: Params, pair: "Pair", after: Int[Array, ""]) -> Float[Array, ""]:
+        """log r of the birth from the one to the other, without the likelihoods.
+
+        Weight by weight, in the slots of the larger network.
+        """
+        was, is_active = (_flat(mask) for mask in pair.masks(after))
+        own = _flat(_is_new_layer(pair.above, after))
+        if is_collapsed:  # output weights do not count
+            is_hidden = _flat(_all_but_output(pair.above))
+            was, is_active = was & is_hidden, is_active & is_hidden
+        means, stds = layer_law(params, pair.upper, after)
+        w = _flat(pair.above)
+        then = norm.logpdf(w, scale=_flat(prior_stds(params, pair.upper)))
+        u = norm.logpdf(w, _flat(means), _flat(stds))
+        before = norm.logpdf(
+            _flat(shifted(pair.below, after)),
+            scale=jnp.where(was, _flat(shifted(prior_stds(params, pair.lower), after)), 1.0),
+        )
+        weights = jnp.where(was & is_active, then - before, 0.0)
+        weights += jnp.where(own & is_active, then - u, 0.0)
+        j, k = pair.upper[after], pair.upper[after + 1]
+        log_prior = target.log_width_probs(pair.above, len(pair.above) - 2)
+        return jnp.sum(weights) + log_prior[k] - log_width_law(pair.above, j)[k]
+
+    def prior_stds(params: Params, widths: Widths) -> Layers:
+        """One number per weight."""
+        return jax.tree.map(
+            lambda w, std: jnp.broadcast_to(jnp.asarray(std, w.dtype), w.shape),
+            params.network,
+            target.stds(params, widths),
+        )
+
+    def layer_law(params: Params, widths: Widths, after: Int[Array, ""]) -> tuple[Layers, Layers]:
+        """Mean and standard deviation of a new layer's weights; the prior's elsewhere."""
+        own, stds = _is_new_layer(params.network, after), prior_stds(params, widths)
+        stds = jax.tree.map(lambda std, o: jnp.where(o, share * std, std), stds, own)
+        means = tuple(
+            Layer(
+                jnp.where(o.kernel, gain * _identity(layer.kernel), 0.0),
+                jnp.zeros_like(layer.bias),
+            )
+            for layer, o in zip(params.network, own, strict=True)
+        )
+        return means, stds
+
+    def proposal(
+        key: PRNGKeyArray, point: Point, pair: "Pair", after: Int[Array, ""], data: Data, sign: int
+    ) -> Proposal:
+        """To the larger network (sign 1) or to the smaller one (-1)."""
+        network, widths = (pair.above, pair.upper) if sign > 0 else (pair.below, pair.lower)
+        params, ratio = point.params._replace(network=network), log_ratio(point.params, pair, after)
+        if not is_collapsed:
+            log_likelihood = target.log_likelihood(params, data)
+            change = log_likelihood - point.log_likelihood
+            return Proposal(params, log_likelihood, change + sign * ratio, *counts(evaluations=1))
+        old = regression(target, point.params, point.widths, data)
+        new = regression(target, params, widths, data)
+        params = params._replace(network=(*network[:-1], new.sample(key)))
+        params = target.without_units(params, widths)
+        log_likelihood = target.log_likelihood(params, data)
+        change = new.log_marginal_since(old)
+        return Proposal(
+            params, log_likelihood, change + sign * ratio, *collapsed_counts(params, data)
+        )
+
+    def birth(
+        key: PRNGKeyArray, point: Point, after: Int[Array, ""], data: Data
+    ) -> tuple[Proposal, Widths]:
+        key_width, key_weights, key_outputs = jax.random.split(key, 3)
+        below, lower = point.params.network, point.widths
+        width = jax.random.categorical(key_width, log_width_law(below, lower[after]))
+        upper = inserted(lower, after, width.astype(lower.dtype))
+        means, stds = layer_law(point.params, upper, after)
+        drawn = jax.tree.map(jnp.add, means, normal_sample(key_weights, below, stds))
+        stays = where(shifted(activity(below, lower), after), shifted(below, after), drawn)
+        pair = Pair(below, only_active(stays, upper), lower, upper)
+        return proposal(key_outputs, point, pair, after, data, 1), upper
+
+    def death(
+        key: PRNGKeyArray, point: Point, after: Int[Array, ""], data: Data
+    ) -> tuple[Proposal, Widths]:
+        key_weights, key_outputs = jax.random.split(key)
+        above, upper = point.params.network, point.widths
+        lower = removed(upper, after)
+        stds = target.stds(point.params, lower)
+        drawn = normal_sample(key_weights, above, stds)
+        stays = where(closed(activity(above, upper), after), closed(above, after), drawn)
+        pair = Pair(only_active(stays, lower), above, lower, upper)
+        return proposal(key_outputs, point, pair, after, data, -1), lower
+
+    return LayerMove(birth, death)
+
+
+class Pair(NamedTuple):
+    """A network, and the same with one layer more."""
+
+    below: Layers
+    above: Layers
+    lower: Widths
+    upper: Widths
+
+    def masks(self, after: Int[Array, ""]) -> tuple[Layers, Layers]:
+        """Active weights of both, in the slots of the larger one."""
+        return shifted(activity(self.below, self.lower), after), activity(self.above, self.upper)
+
+
+def inserted(widths: Widths, after: Int[Array, ""], width: Int[Array, ""]) -> Widths:
+    """Widths with a layer after that one."""
+    place = jnp.arange(len(widths))
+    moved = widths[jnp.maximum(place - 1, 0)]
+    return jnp.where(place <= after, widths, jnp.where(place == after + 1, width, moved))
+
+
+def removed(widths: Widths, after: Int[Array, ""]) -> Widths:
+    """Widths without the layer after that one."""
+    place = jnp.arange(len(widths))
+    moved = jnp.append(widths[1:], 0)
+    return jnp.where(place <= after, widths, moved)
+
+
+def shifted(layers: Layers, after: Int[Array, ""]) -> Layers:
+    """Room for a layer after that one: zeros there, those behind it one place further.
+
+    The last of them has no place to go and must be absent.
+    """
+    place = jnp.arange(1, len(layers) - 1)
+    source = jnp.where(place <= after, place, jnp.maximum(place - 1, 1))
+    return _rearranged(layers, source, place == after + 1)
+
+
+def closed(layers: Layers, after: Int[Array, ""]) -> Layers:
+    """Without the layer after that one: those behind it one place nearer, the last absent."""
+    num_hidden = len(layers) - 1
+    place = jnp.arange(1, num_hidden)
+    source = jnp.where(place <= after, place, jnp.minimum(place + 1, num_hidden - 1))
+    return _rearranged(layers, source, (place > after) & (place == num_hidden - 1))
+
+
+def activation_of(network: Any) -> str:
+    """Of an MLP, or of one of the leading inputs."""
+    return network.activation if isinstance(network, MLP) else activation_of(network.network)
+
+
+@lru_cache
+def identity_gain(activation: str) -> float:
+    """g that brings f(g z) nearest to z, in the mean square over z = f(a), a from N(0, 1)."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+
+    def f(z: np.ndarray) -> np.ndarray:
+        with jax.ensure_compile_time_eval():  # wherever a program is being traced
+            return np.asarray(ACTIVATIONS[activation](jnp.asarray(z)), float)
+
+    outputs = f(nodes)
+    error = lambda g: float(weights @ (f(g * outputs) - outputs) ** 2)  # noqa: E731
+    found = minimize_scalar(error, bounds=(0.1, 10.0), method="bounded")
+    return round(float(found.x), 3)  # type: ignore[attr-defined]  # the same in any precision
+
+
+def _flat(layers: Any) -> Array:
+    """All weights, or what is said of them, as one vector."""
+    return ravel_pytree(layers)[0]
+
+
+def _is_new_layer(layers: Layers, after: Int[Array, ""]) -> Layers:
+    """Whether weights are of the layer after that one, which is not the output layer."""
+
+    def of_layer(index: int, layer: Layer) -> Layer:
+        is_new = (index == after + 1) & (index < len(layers) - 1)
+        return jax.tree.map(lambda leaf: jnp.full(leaf.shape, is_new), layer)
+
+    return tuple(of_layer(index, layer) for index, layer in enumerate(layers))
+
+
+def _all_but_output(layers: Layers) -> Layers:
+    """Whether weights lead to a hidden unit."""
+    return tuple(
+        jax.tree.map(lambda leaf, i=i: jnp.full(leaf.shape, i < len(layers) - 1), layer)
+        for i, layer in enumerate(layers)
+    )
+
+
+def _identity(kernel: Float[Array, "fan_in fan_out"]) -> Float[Array, "fan_in fan_out"]:
+    """One from every unit to the one in its place."""
+    return jnp.eye(*kernel.shape, dtype=kernel.dtype)
+
+
+def _rearranged(layers: Layers, source: Int[Array, " layer"], is_empty: Any) -> Layers:
+    """The hidden layers but the first, in another order, some empty."""
+    first, *middle, last = layers
+    if not middle:
+        return layers
+    stack = jax.tree.map(lambda *leaves: jnp.stack(leaves)[source - 1], *middle)
+    stack = jax.tree.map(
+        lambda leaf: jnp.where(
+            is_empty.reshape(-1, *[1] * (leaf.ndim - 1)), jnp.zeros_like(leaf), leaf
+        ),
+        stack,
+    )
+    found = (jax.tree.map(lambda leaf, i=i: leaf[i], stack) for i in range(len(middle)))
+    return (first, *found, last)

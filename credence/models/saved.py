@@ -1,0 +1,77 @@
+"""Models as plain data and back: a saved model is read without running code from the file."""
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from credence.errors import InputError
+from credence.models import likelihoods, noisy_argmax, priors
+from credence.models.networks import linearized, residual, variable_depth, wrappers
+from credence.models.networks import mlp as networks
+
+_KNOWN: dict[str, type[Any]] = {
+    cls.__name__: cls
+    for cls in (
+        linearized.Linearized,
+        networks.MLP,
+        residual.ResNet,
+        priors.Gaussian,
+        priors.HierarchicalGamma,
+        priors.TraceClass,
+        likelihoods.Bernoulli,
+        likelihoods.Categorical,
+        likelihoods.HeteroscedasticNormal,
+        likelihoods.Normal,
+        likelihoods.StudentT,
+        noisy_argmax.NoisyArgmax,
+        variable_depth.VariableDepthMLP,
+        wrappers.LeadingInputs,
+        wrappers.PerAction,
+    )
+}
+
+
+def to_spec(part: Any) -> dict[str, Any]:
+    """A network, prior or likelihood as JSON data; one from outside is only named."""
+    name = type(part).__name__
+    if _KNOWN.get(name) is type(part) and is_dataclass(part):
+        settings = {field.name: getattr(part, field.name) for field in fields(part)}  # type: ignore[arg-type]
+        return {
+            "type": name,
+            **{key: to_spec(v) if is_dataclass(v) else v for key, v in settings.items()},
+        }
+    return {"type": "external", "description": repr(part)}
+
+
+def from_spec(spec: dict[str, Any]) -> Any:
+    """The part that `to_spec` described.
+
+    Raises:
+        InputError: for a part from outside Credence, which its owner must pass again.
+    """
+    settings = dict(spec)
+    name = settings.pop("type")
+    if name not in _KNOWN:
+        raise InputError(
+            f"The file describes a part that is not Credence's own ({settings}): "
+            "pass the same network when loading, load(path, network=...)."
+        )
+    return _KNOWN[name](**{key: _from_json(value) for key, value in settings.items()})
+
+
+def network_from_spec(spec: dict[str, Any], network: Any = None) -> Any:
+    """The network that `to_spec` described, or the one given in its place.
+
+    A network around another one (linearised, of the first inputs, per action) may be given by the
+    one inside.
+    """
+    if network is None:
+        return from_spec(spec)
+    if "network" not in spec or isinstance(network, _KNOWN[spec["type"]]):
+        return network
+    return from_spec(spec | {"network": network_from_spec(spec["network"], network)})
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return from_spec(value)
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,106 @@
+"""One program of an error-cost study: a reference, a pilot, or replicates of one setting."""
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from credence_papers.multilevel.error_cost.settings_tried import Contender, Job
+from credence_papers.multilevel.error_cost.width_problems import WidthProblem
+
+
+def execute(job: Job) -> dict[str, Any]:
+    """Run one program."""
+    import jax
+
+    from credence import methods
+
+    problem, interest = job.problem, job.problem.interest()
+    key = jax.random.fold_in(jax.random.key(job.seed), int(job.digest[:7], 16))
+    if job.contender is None:
+        method = methods.NUTS(**job.settings)
+        return _reference(method.run(key, problem.posterior(job.width)), interest)
+    posterior = problem.posterior(job.contender.widths[-1])
+    together = job.batch or job.replicates
+    method = build(job.contender, problem, together)
+    if job.kind == "pilot":
+        return _pilot(method.run(key, posterior), job)
+    keys = jax.random.split(key, ceil(job.replicates / together))
+    return joined([_replicates(method.run(each, posterior), interest) for each in keys])
+
+
+def build(contender: Contender, problem: WidthProblem, num_runs: int) -> Any:
+    """The method of a contender."""
+    from credence import methods
+
+    mutation = methods.Mutation(**contender.mutation)
+    settings = {"num_runs": num_runs, "mutation": mutation, **contender.settings}
+    if contender.method == "smc":
+        return methods.SMC(num_particles=contender.num_particles[0], **settings)
+    widths = tuple((width,) * problem.depth for width in contender.widths)
+    return methods.MLSMC(widths=widths, num_particles=contender.num_particles, **settings)
+
+
+def estimates(ensemble: Any, interest: np.ndarray) -> Float[np.ndarray, "run quantity"]:
+    """Posterior means of every run."""
+    functions = np.asarray(ensemble.functions(interest), float)
+    functions = functions.reshape(*functions.shape[:2], -1)
+    if ensemble.weights is None:
+        return functions.mean(axis=1)
+    return len(functions) * np.einsum("rm,rmq->rq", ensemble.weights, functions)
+
+
+def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Replicates of several runs of one program, which is compiled in the first."""
+    return {
+        "means": [row for part in parts for row in part["means"]],
+        "log_evidence": [row for part in parts for row in part["log_evidence"]],
+        "flops": float(np.mean([part["flops"] for part in parts])),
+        "seconds": float(np.mean([part["seconds"] for part in parts])),
+        "compile_seconds": float(np.sum([part["compile_seconds"] for part in parts])),
+    }
+
+
+def _replicates(ensemble: Any, interest: np.ndarray) -> dict[str, Any]:
+    runs, seconds = ensemble.num_chains, dict(ensemble.cost.seconds)
+    compiling = seconds.pop("compile", 0.0)
+    return {
+        "means": estimates(ensemble, interest).tolist(),
+        "flops": ensemble.cost.flops / runs,
+        "seconds": sum(seconds.values()) / runs,
+        "compile_seconds": compiling,
+        "log_evidence": np.asarray(ensemble.scalars["log_evidence"], float)[:, 0].tolist(),
+    }
+
+
+def _reference(ensemble: Any, interest: np.ndarray) -> dict[str, Any]:
+    from credence.ensembles.diagnostics.convergence import assess
+
+    functions = np.asarray(ensemble.functions(interest), float)
+    judged = assess(ensemble.monitored(interest))
+    return {
+        "chain_means": functions.reshape(*functions.shape[:2], -1).mean(axis=1).tolist(),
+        "spread": float(np.mean(functions.std(axis=(0, 1)) ** 2)),
+        "max_rhat": judged.max_rhat_function,
+        "min_ess": judged.min_ess_function,
+        "converged": judged.converged,
+        "num_draws": ensemble.num_draws,
+        "seconds": ensemble.cost.total_seconds,
+    }
+
+
+def _pilot(ensemble: Any, job: Job) -> dict[str, Any]:
+    """Of every level: variance of its term and cost, for one particle; and the step in nats."""
+    from credence.methods.smc.multilevel.allocation import increments, nats_between
+
+    assert job.contender is not None
+    found = increments(ensemble, job.problem.interest())
+    levels = [job.problem.posterior(width) for width in job.contender.widths]
+    return {
+        "variances": found.variances.tolist(),
+        "costs": found.costs.tolist(),
+        "nats": nats_between(levels).tolist() if len(levels) > 1 else [],
+        "flops": ensemble.cost.flops / ensemble.num_chains,
+        "seconds": ensemble.cost.total_seconds / ensemble.num_chains,
+    }

@@ -1,0 +1,222 @@
+"""What the programs of an error-cost study say together: points, slopes, ratios; to JSON."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from credence.compare.results import heading
+from credence_papers.multilevel.error_cost.cost_envelope import (
+    NOTHING,
+    Point,
+    cost_ratio,
+    envelope,
+    lowest_common,
+    mean_squares,
+    resolved,
+    slope,
+    theory,
+)
+from credence_papers.multilevel.error_cost.settings_tried import Effort, Job, Study
+from credence_papers.multilevel.error_cost.width_problems import SOURCES, WidthProblem
+
+MEASURES = {
+    "flops": "floating-point operations counted: all temperatures, mutation steps and tuning",
+    "seconds": "seconds of one replicate, without compilation",
+    "nominal": "the paper's nominal cost: sum of particles x width^2",
+}
+METHODS = ("smc", "mlsmc")
+
+Outcome = tuple[Job, dict[str, Any]]
+
+
+def summarise(
+    study: Study,
+    effort: Effort,
+    found: dict[str, list[Outcome]],
+    *,
+    size: str,
+    seed: int,
+) -> dict[str, Any]:
+    """The study's results as values that JSON knows; what is not finite is None."""
+    problems = [_problem(outcomes, effort, study) for outcomes in found.values()]
+    return finite(
+        {
+            **heading(study, size=size, seed=seed),
+            "replicates": effort.replicates,
+            "measures": MEASURES,
+            "problems": problems,
+            "failed": sum(len(problem["failed"]) for problem in problems),
+            "converged": all(problem["reference"]["converged"] for problem in problems),
+        }
+    )
+
+
+def _problem(outcomes: list[Outcome], effort: Effort, study: Study) -> dict[str, Any]:
+    problem = outcomes[0][0].problem
+    failed = [
+        {"label": job.label, "error": result["error"]}
+        for job, result in outcomes
+        if result["status"] != "done"
+    ]
+    done = [(job, result) for job, result in outcomes if result["status"] == "done"]
+    long = {job.width: result for job, result in done if job.kind == "reference"}
+    about = {
+        "name": problem.name,
+        "description": problem.description,
+        "model": _model(problem),
+        "quantity": SOURCES[problem.source].quantity,
+        "published": study.published.get(problem.name, ""),
+        "theory": theory(problem.alpha, problem.depth),
+        "failed": failed,
+        "warnings": [
+            f"{job.label}: {text}" for job, result in done for text in result.get("warnings", ())
+        ],
+    }
+    if effort.finest not in long:
+        missing = {"converged": False, "width": effort.finest}
+        return {**about, "reference": missing, "biases": [], "points": [], "fits": {}}
+    exact, noise, reference = _reference(long[effort.finest], effort.finest)
+    points = [
+        measured(job, result, exact, noise) for job, result in done if job.kind == "replicates"
+    ]
+    pilots = [(job, result) for job, result in done if job.kind == "pilot"]
+    return {
+        **about,
+        "reference": reference,
+        "biases": _biases(long, effort.finest),
+        "pilots": [_pilot(job, result) for job, result in pilots],
+        "points": points,
+        "fits": {measure: _fits(points, measure, noise) for measure in MEASURES},
+    }
+
+
+def _reference(result: dict[str, Any], width: int) -> tuple[np.ndarray, float, dict[str, Any]]:
+    """Posterior means, their mean squared standard error, and what is to be said of both."""
+    exact, squared = long_means(result)
+    noise = float(np.mean(squared))
+    return (
+        exact,
+        noise,
+        {
+            "width": width,
+            "noise": noise,
+            **{k: result[k] for k in ("max_rhat", "min_ess", "converged", "num_draws", "seconds")},
+            "num_chains": len(result["chain_means"]),
+            "posterior_variance": result["spread"],
+        },
+    )
+
+
+def long_means(result: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior means of a long run, and their squared standard errors from its chains."""
+    chains = np.array(result["chain_means"], float)
+    return chains.mean(axis=0), chains.var(axis=0, ddof=1) / len(chains)
+
+
+def _biases(long: dict[int, dict[str, Any]], finest: int) -> list[dict[str, Any]]:
+    """How far the posterior means of narrower networks are from the finest one's."""
+    exact, exact_noise = long_means(long[finest])
+    rows = []
+    for width, result in sorted(long.items()):
+        if width == finest:
+            continue
+        means, noise = long_means(result)
+        both = float(np.mean(noise + exact_noise))
+        rows.append(
+            {
+                "width": width,
+                "bias_squared": float(np.mean((means - exact) ** 2)) - both,
+                "noise": both,
+                "max_rhat": result["max_rhat"],
+            }
+        )
+    return rows
+
+
+def measured(job: Job, result: dict[str, Any], exact: np.ndarray, noise: float) -> dict[str, Any]:
+    """What became of one contender: its errors and costs."""
+    contender, means = job.contender, np.array(result["means"], float)
+    assert contender is not None
+    squares = np.mean((means - exact) ** 2, axis=1)
+    return {
+        "method": contender.method,
+        "family": contender.family,
+        "widths": list(contender.widths),
+        "particles": list(contender.num_particles),
+        "replicates": len(means),
+        **{name: result[name] for name in ("flops", "seconds", "compile_seconds")},
+        "nominal": contender.nominal_cost,
+        "mse": float(squares.mean()) - noise,
+        "mse_error": float(squares.std(ddof=1)) / len(squares) ** 0.5,
+        "variance": float(np.mean(means.var(axis=0, ddof=1))),
+        "squares": squares.tolist(),
+    }
+
+
+def points_of(rows: Sequence[dict[str, Any]], method: str, measure: str) -> list[Point]:
+    """Of one method, by one measure of cost."""
+    mine = (row for row in rows if row["method"] == method)
+    return [Point(row["family"], row[measure], np.array(row["squares"])) for row in mine]
+
+
+def _fits(rows: list[dict[str, Any]], measure: str, noise: float) -> dict[str, Any]:
+    both = {method: points_of(rows, method, measure) for method in METHODS}
+    smc, mlsmc = (both[method] for method in METHODS)
+    widest = max((row["widths"][-1] for row in rows if row["method"] == "smc"), default=0)
+    at_widest = [point for point in smc if point.family == f"smc {widest}"]
+    return {
+        "slopes": {
+            method: (slope(points, noise) if points else NOTHING)._asdict()
+            for method, points in both.items()
+        },
+        "envelopes": {method: _envelope(points, noise) for method, points in both.items()},
+        "lowest_common": lowest_common(smc, mlsmc, noise) if smc and mlsmc else None,
+        "ratio": (cost_ratio(smc, mlsmc, noise) if smc and mlsmc else NOTHING)._asdict(),
+        "ratio_widest": (
+            cost_ratio(at_widest, mlsmc, noise) if at_widest and mlsmc else NOTHING
+        )._asdict(),
+    }
+
+
+def _envelope(points: list[Point], noise: float) -> dict[str, list[float]]:
+    points = resolved(points, noise)
+    if not points:
+        return {"errors": [], "costs": []}
+    found = envelope(points, mean_squares(points, noise))
+    return {"errors": found.errors.tolist(), "costs": found.costs.tolist()}
+
+
+def _pilot(job: Job, result: dict[str, Any]) -> dict[str, Any]:
+    """Variances and costs per level, and what the best allocation of particles makes of them."""
+    assert job.contender is not None
+    variances, costs = (np.array(result[name], float) for name in ("variances", "costs"))
+    return {
+        "family": job.contender.family,
+        "widths": list(job.contender.widths),
+        "variances": variances.tolist(),
+        "costs": costs.tolist(),
+        "nats": result["nats"],
+        "product": float(np.sum(np.sqrt(variances * costs)) ** 2),
+        "flops": result["flops"],
+    }
+
+
+def _model(problem: WidthProblem) -> str:
+    layers = "one hidden layer" if problem.depth == 1 else f"{problem.depth} hidden layers"
+    return (
+        f"alpha = {problem.alpha:g}, {layers} of {problem.activation}, "
+        f"{problem.num_points} data points"
+    )
+
+
+def finite(value: Any) -> Any:
+    """The same, with None for numbers that JSON has no name for."""
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    if isinstance(value, np.floating | np.integer | np.bool_):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

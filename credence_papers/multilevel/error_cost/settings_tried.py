@@ -1,0 +1,189 @@
+"""Methods whose error is weighed against their cost, and the size of a study; plain data."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import credence
+from credence.compare.specs import check_size, chosen
+from credence_papers.multilevel.error_cost.width_problems import WidthProblem
+
+NOMINAL_EXPONENT = 2.0
+"""gamma of the paper's nominal cost."""
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """One method with one choice of widths and particles.
+
+    Args:
+        method: smc or mlsmc.
+        widths: of the hidden layers: one, or those of all levels from coarse to fine.
+        num_particles: of a replicate, per level.
+        mutation: settings of `credence.methods.Mutation`.
+        settings: further ones of the method.
+    """
+
+    method: str
+    widths: tuple[int, ...]
+    num_particles: tuple[int, ...]
+    mutation: Settings = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
+
+    @property
+    def family(self) -> str:
+        """Name of the method at these widths."""
+        ends = dict.fromkeys((self.widths[0], self.widths[-1]))
+        return f"{self.method} {'-'.join(map(str, ends))}"
+
+    @property
+    def nominal_cost(self) -> float:
+        """What the paper counts: sum of P_l n_l^2, without temperatures and mutation steps."""
+        pairs = zip(self.num_particles, self.widths, strict=True)
+        return float(sum(count * width**NOMINAL_EXPONENT for count, width in pairs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is run.
+
+    Args:
+        widths: of single-level SMC; the widest is where the reference is.
+        particles: of single-level SMC.
+        ladders: coarsest and finest width of every multilevel run; each level is twice as wide.
+        base_particles: at the coarsest level; a pilot says how many the others get.
+        replicates: independent runs of every setting.
+        together: replicates that share temperatures and step sizes; at 1 they share nothing.
+        reference: settings of NUTS.
+        pilot_particles, pilot_runs: at the coarsest level, and how many runs.
+        biases: whether NUTS runs at every width too, to say how far narrow networks are off.
+        problem: what of a problem is smaller, e.g. {"num_points": 50}.
+        reference_width: of the reference; by default the widest of all.
+    """
+
+    widths: tuple[int, ...]
+    particles: tuple[int, ...]
+    ladders: tuple[tuple[int, int], ...]
+    base_particles: tuple[int, ...]
+    replicates: int
+    reference: Settings
+    together: int = 1
+    pilot_particles: int = 100
+    pilot_runs: int = 16
+    biases: bool = True
+    mutation: Settings = field(default_factory=dict)
+    problem: Settings = field(default_factory=dict)
+    reference_width: int | None = None
+
+    @property
+    def finest(self) -> int:
+        """Width of the networks whose posterior is asked for."""
+        if self.reference_width:
+            return self.reference_width
+        return max(*self.widths, *(finest for _, finest in self.ladders))
+
+    def within(self, limit: int | None) -> "Effort":
+        """The same without networks wider than the limit; the reference stays where it was."""
+        if limit is None or limit >= self.finest:
+            return self
+        return replace(
+            self,
+            widths=tuple(width for width in self.widths if width <= limit) or (limit,),
+            ladders=((max(limit // 4, 1), limit),),
+            reference_width=self.finest,
+        )
+
+    @property
+    def singles(self) -> list[Contender]:
+        """All settings of single-level SMC."""
+        return [
+            Contender(method="smc", widths=(width,), num_particles=(count,), mutation=self.mutation)
+            for width in self.widths
+            for count in self.particles
+        ]
+
+    def ladder_widths(self, base: int, finest: int) -> tuple[int, ...]:
+        """Widths from base to finest, each twice the one before."""
+        widths = [base]
+        while widths[-1] < finest:
+            widths.append(min(2 * widths[-1], finest))
+        return tuple(widths)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Problems whose error against cost is measured; run by `error_cost.run`.
+
+    Args:
+        efforts: by size.
+        published: what the paper reports, by problem: sentences.
+        limits: widest networks of a problem, where they are fewer than the effort's.
+    """
+
+    name: str
+    description: str
+    problems: tuple[WidthProblem, ...]
+    efforts: Mapping[str, Effort]
+    source: str = ""
+    published: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+    def effort(self, size: str) -> Effort:
+        """At a size.
+
+        Raises:
+            InputError: for an unknown size.
+        """
+        check_size(size)
+        return self.efforts[size]
+
+    def only(self, names: tuple[str, ...]) -> tuple[WidthProblem, ...]:
+        """The named problems; () takes all.
+
+        Raises:
+            InputError: for a name that is not in the study.
+        """
+        known = {problem.name: problem for problem in self.problems}
+        chosen("problem", names, known)
+        return tuple(known[name] for name in names or known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One program to run, and all that its result depends on.
+
+    Args:
+        kind: reference, pilot or replicates.
+        contender: of a pilot or of replicates.
+        width, settings: of a reference: NUTS at that width.
+        replicates: independent runs.
+        batch: so many of them side by side; 0 takes all.
+    """
+
+    kind: str
+    problem: WidthProblem
+    contender: Contender | None = None
+    width: int = 0
+    settings: Settings = field(default_factory=dict)
+    replicates: int = 1
+    batch: int = 0
+    seed: int = 0
+    version: str = credence.__version__
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        if self.contender is None:
+            return f"{self.problem.name}: {self.kind} at width {self.width}"
+        counts = "-".join(map(str, self.contender.num_particles))
+        return f"{self.problem.name}: {self.kind}, {self.contender.family}, {counts} particles"
+
+    @property
+    def digest(self) -> str:
+        """Of all settings; also the seed's other half, so that no two jobs share random numbers."""
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]

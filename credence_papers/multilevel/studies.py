@@ -1,0 +1,262 @@
+"""Experiments A1 to A5 of multilevel SMC, and the prior rates: error against cost, by name.
+
+Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural Networks",
+sections 4 and 5. At laptop size the data are fewer and the networks narrower, so that one core does
+a problem in about ten minutes; the page says so.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from credence_papers.multilevel.error_cost.settings_tried import Effort, Study
+from credence_papers.multilevel.error_cost.width_problems import WidthProblem
+from credence_papers.multilevel.prior_rates import RateStudy, curves
+from credence_papers.nonlinear.densities import DENSITIES, DensityStudy
+from credence_papers.transdimensional.study import ArchitectureStudy
+from credence_papers.transdimensional.tables import BOSTON, DIGITS, THREE_WAYS, UCI, XOR
+
+SOURCE = (
+    'Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural '
+    'Networks"'
+)
+HMC = {"num_steps": 2, "trajectory_length": 0.5, "target_acceptance_rate": 0.65}
+"""Two short trajectories per temperature: of the settings tried, the least work for a variance."""
+
+ALPHAS = (1.1, 1.4, 1.7, 1.9, 2.0, 3.0)
+SMOOTH = (
+    "Published: cost falls as MSE^-1, and is about 10 times below one level's at the lowest MSE."
+)
+ROUGH = "Published: below the canonical rate, and still about 3 times cheaper than one level."
+
+
+def efforts(finest: int = 32, problem: dict[str, Any] | None = None) -> dict[str, Effort]:
+    """The three sizes.
+
+    Args:
+        finest: width at laptop size.
+        problem: what is smaller than published at laptop size.
+    """
+    smoke = Effort(
+        widths=(4,),
+        particles=(16,),
+        ladders=((2, 4),),
+        base_particles=(20,),
+        replicates=4,
+        reference={"num_draws": 20, "num_chains": 2, "num_warmup": 20},
+        pilot_particles=16,
+        pilot_runs=4,
+        biases=False,
+        mutation=HMC,
+        problem={"num_points": 10, "num_interest": 4},
+    )
+    laptop = Effort(
+        widths=(8, 16, finest),
+        particles=(40, 320, 2560),
+        ladders=((finest // 4, finest),),
+        base_particles=(80, 640, 5120),
+        replicates=16,
+        reference={"num_draws": 2000, "num_chains": 4, "num_warmup": 500},
+        pilot_particles=60,
+        mutation=HMC,
+        problem=problem or {},
+    )
+    paper = Effort(
+        widths=(8, 16, 32, 64, 128),
+        particles=(50, 200, 800, 3200),
+        ladders=((8, 64), (16, 128), (32, 128), (64, 128)),
+        base_particles=(100, 400, 1600, 6400),
+        replicates=100,
+        reference={"num_draws": 10000, "num_chains": 8, "num_warmup": 2000},
+        mutation=HMC,
+    )
+    return {"smoke": smoke, "laptop": laptop, "paper": paper}
+
+
+def _named(kind: str, alpha: float, **settings: Any) -> WidthProblem:
+    return WidthProblem(name=f"{kind} alpha {alpha:g}", alpha=alpha, **settings)
+
+
+REGRESSION = Study(
+    name="multilevel_regression",
+    description="Error against cost, regression: one level or several?",
+    problems=(
+        *(
+            _named(
+                "regression", alpha, source="regression", num_points=200,
+                description="10 inputs N(2, 0.5), targets from a network of width 256.",
+            )
+            for alpha in ALPHAS
+        ),
+        *(
+            _named(
+                "deep regression", alpha, source="regression", num_points=200, depth=2,
+                description="10 inputs N(2, 0.5), targets from a network of widths 256, 256.",
+            )
+            for alpha in (1.4, 2.0)
+        ),
+    ),
+    efforts=efforts(64, {"num_points": 50}),
+    source=SOURCE,
+    published={
+        f"regression alpha {alpha:g}": SMOOTH if alpha > 1.5 else ROUGH for alpha in ALPHAS
+    },
+)  # fmt: skip
+_NOISY = efforts(64, {"num_points": 50})
+NOISE = Study(
+    name="multilevel_noise",
+    description="Error against cost, regression with much noise: where levels can pay",
+    problems=tuple(
+        WidthProblem(
+            name=f"noise {noise:g} alpha {alpha:g}", alpha=alpha, source="regression",
+            num_points=200, noise_std=noise,
+            description="The regression with more noise, so that the posterior changes little from "
+            "one width to the next and particles need no tempering between them.",
+        )
+        for alpha in (2.0,)
+        for noise in (0.5, 1.0)
+    ),
+    efforts={
+        **_NOISY,
+        "laptop": replace(
+            _NOISY["laptop"],
+            particles=(40, 400, 4000),
+            base_particles=(160, 1600, 16_000),
+            pilot_particles=200,
+        ),
+    },
+    source=SOURCE,
+)  # fmt: skip
+_DEEP = efforts(128)
+DEEP = Study(
+    name="multilevel_deep",
+    description="Error against cost, two hidden layers and few noisy data: levels at their best",
+    problems=(
+        WidthProblem(
+            name="deep noise 1 alpha 1.4", alpha=1.4, source="regression", num_points=20,
+            noise_std=1.0, depth=2,
+            description="A particle's cost grows as width^2, and 20 points with noise 1 change the "
+            "likelihood by less than 0.4 nats from width 16 on: no tempering between levels.",
+        ),
+    ),
+    efforts={
+        **_DEEP,
+        "laptop": replace(
+            _DEEP["laptop"],
+            widths=(16, 32, 64),
+            particles=(500, 5000),
+            ladders=((16, 128),),
+            base_particles=(1000, 10000),
+            pilot_particles=400,
+            biases=False,
+            reference={"num_draws": 4000, "num_chains": 4, "num_warmup": 500},
+        ),
+    },
+    source=SOURCE,
+)  # fmt: skip
+SPIRAL = Study(
+    name="multilevel_spiral",
+    description="Error against cost, two spirals: one level or several?",
+    problems=tuple(
+        _named(
+            "spiral", alpha, source="spiral", num_points=1000,
+            description="Two arms of a spiral, radius 16, each a class.",
+        )
+        for alpha in ALPHAS
+    ),
+    efforts=efforts(32, {"num_points": 50}),
+    source=SOURCE,
+)  # fmt: skip
+MNIST = Study(
+    name="multilevel_mnist",
+    description="Error against cost, MNIST 0 or 1: one level or several?",
+    problems=tuple(
+        _named(
+            "mnist", alpha, source="digits", num_points=400, num_features=100,
+            description="Images of 0 and 1 by their first principal components.",
+        )
+        for alpha in ALPHAS
+    ),
+    efforts=efforts(32, {"num_points": 50, "num_features": 20}),
+    source=SOURCE,
+)  # fmt: skip
+IRL = Study(
+    name="multilevel_irl",
+    description="Error against cost, inverse reinforcement learning: one level or several?",
+    problems=(
+        *(
+            _named(
+                "halfcheetah", alpha, source="halfcheetah", num_points=90, noise_std=0.1, scale=2.0,
+                description="Choices of a runner among 8 actions by the value of 17-dimensional "
+                "states, through noise 0.1.",
+            )
+            for alpha in ALPHAS
+        ),
+        *(
+            _named(
+                "mountain_car", alpha, source="mountain_car", num_points=100, noise_std=0.1,
+                scale=2.0,
+                description="Choices of a driver among 3 actions by the value of 2-dimensional "
+                "states, through noise 0.1.",
+            )
+            for alpha in ALPHAS
+        ),
+    ),
+    efforts=efforts(32, {"num_points": 40}),
+    source=SOURCE,
+)  # fmt: skip
+
+_CASES = (
+    (4.0, 100, "relu", 7, 2.04),
+    (2.0, 100, "relu", 7, 2.02),
+    (4.0, 400, "relu", 7, 2.07),
+    (4.0, 100, "tanh", 7, 2.04),
+    (4.0, 100, "relu", 3, 2.34),
+)
+SENSITIVITY = Study(
+    name="multilevel_sensitivity",
+    description="Sensitivity of the rate of error against cost (Table 1)",
+    problems=tuple(
+        WidthProblem(
+            name=f"case {i}", alpha=alpha, source="digits", num_points=400, num_features=inputs,
+            activation=activation,
+            description=f"MNIST 0 or 1 by {inputs} components (as published); L = {levels}.",
+        )
+        for i, (alpha, inputs, activation, levels, _) in enumerate(_CASES, 1)
+    ),
+    efforts=efforts(32, {"num_points": 50}),
+    source=SOURCE,
+    limits={f"case {i}": 2**levels for i, (*_, levels, _) in enumerate(_CASES, 1)},
+    published={
+        f"case {i}": f"Published: cost ~ error^-{rate} in the root mean square, a slope of "
+        f"{-rate / 2:.2f} against the MSE."
+        for i, (*_, rate) in enumerate(_CASES, 1)
+    },
+)  # fmt: skip
+PRIOR_RATES = RateStudy(
+    name="prior_rates",
+    description="How fast networks stop changing as they widen, under the prior",
+    curves=curves(),
+    levels={"smoke": (3, 3), "laptop": (10, 7), "paper": (11, 8)},
+    draws={"smoke": 2000, "laptop": 30_000, "paper": 200_000},
+    source=SOURCE + ", Figures 1 and 2",
+)
+
+STUDIES: dict[str, Study | RateStudy | DensityStudy | ArchitectureStudy] = {
+    each.name: each
+    for each in (
+        PRIOR_RATES,
+        REGRESSION,
+        NOISE,
+        DEEP,
+        SPIRAL,
+        MNIST,
+        IRL,
+        SENSITIVITY,
+        DENSITIES,
+        XOR,
+        DIGITS,
+        BOSTON,
+        THREE_WAYS,
+        UCI,
+    )
+}

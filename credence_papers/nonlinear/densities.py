@@ -1,0 +1,309 @@
+"""Linear against nonlinear MCMC on three densities in the plane: experiment C1.
+
+Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), section 4.1 and Figure 1: MALA, and
+MALA with Boltzmann-Gibbs or accept-reject jumps to partners that move by MALA on a wide Gaussian.
+Beside them the unadjusted Langevin algorithm, and jumps to partners drawn afresh, which need no
+gradient. Squared maximum mean discrepancy from the exact law, per iteration and per gradient.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from credence.compare.results import heading
+from credence.compare.runner import NoWatch, write_results
+from credence.compare.specs import check_size, chosen
+from credence.engine.blocks import chain_devices, init_states, run_block, spread
+from credence.ensembles.diagnostics.discrepancy import inverse_multiquadric_kernel, mmd2
+from credence.kernels.base import Recipe, Settings
+from credence.kernels.mcmc.mala import mala
+from credence.kernels.sgmcmc.ula import ula
+from credence.methods.interacting.auxiliary import MIXTURE, gaussian
+from credence.methods.interacting.kernel import interacting
+from credence_papers.nonlinear.plane_densities import (
+    Density,
+    circle,
+    grid,
+    mmd2_path,
+    rings,
+    uniform_start,
+)
+from credence_papers.study_folder import claimed, kept
+
+ABOUT = "densities.json"
+STEP = 1e-3
+"""tau of the proposal x + tau grad + sqrt(2 tau) noise."""
+JUMP_PROBABILITY = 0.1
+BLOCKS = 10
+"""Compiled blocks of a run."""
+NUM_EXACT = 10_000
+"""Exact draws that the other kernel's discrepancy is taken from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampler:
+    """A row of the table.
+
+    Args:
+        gradients: of the target, per iteration and particle.
+        jump: "bg" or "ar"; None for a linear kernel.
+        is_fresh: partners are drawn afresh; otherwise they move by MALA.
+        is_adjusted: MALA; otherwise ULA.
+    """
+
+    label: str
+    gradients: int
+    jump: str | None = None
+    is_fresh: bool = False
+    is_adjusted: bool = True
+
+    def recipe(self, density: Density) -> Recipe:
+        """For a block of steps."""
+        if self.jump is None:
+            return Recipe(mala if self.is_adjusted else ula, density.log_density)
+        static = (
+            ("auxiliary", MIXTURE),
+            ("auxiliary_kernel", None if self.is_fresh else mala),
+            ("jump", self.jump),
+            ("kernel", mala),
+        )
+        return Recipe(interacting, density.log_density, static, interacts=True)
+
+    def settings(self, auxiliary_variance: float) -> Settings:
+        """Of the kernel; h = 2 tau in our units."""
+        step = {"step_size": jnp.asarray(2 * STEP), "inverse_mass": jnp.ones(2)}
+        if self.jump is None:
+            return step
+        return {
+            "arrays": gaussian(jnp.zeros(2), jnp.full(2, auxiliary_variance**0.5)),
+            "settings": step,
+            "auxiliary_settings": {} if self.is_fresh else step,
+            "jump_probability": jnp.asarray(JUMP_PROBABILITY),
+        }
+
+
+SAMPLERS = (
+    Sampler(label="MALA", gradients=1),
+    Sampler(label="ULA", gradients=1, is_adjusted=False),
+    Sampler(label="BG", gradients=2, jump="bg"),
+    Sampler(label="AR", gradients=2, jump="ar"),
+    Sampler(label="BG, fresh partners", gradients=2, jump="bg", is_fresh=True),
+    Sampler(label="AR, fresh partners", gradients=2, jump="ar", is_fresh=True),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A density, its auxiliary N(0, variance I), and what the paper says of it."""
+
+    name: str
+    description: str
+    density: Density
+    auxiliary_variance: float
+    published: str
+
+
+TARGETS = (
+    Target(
+        name="circle",
+        description="8 Gaussians on radius 2",
+        density=circle(),
+        auxiliary_variance=4.0,
+        published="a nonlinear sampler ends lower than MALA, by the least of the three",
+    ),
+    Target(
+        name="rings",
+        description="two rings of radius 1 and 2",
+        density=rings(),
+        auxiliary_variance=4.0,
+        published="nonlinear better than MALA, 'particularly evident'",
+    ),
+    Target(
+        name="grid",
+        description="25 Gaussians on a grid with spacing 2",
+        density=grid(),
+        auxiliary_variance=20.0,
+        published="nonlinear better than MALA, 'particularly evident'",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is run: the discrepancy is taken every `every` iterations."""
+
+    particles: int
+    iterations: int
+    every: int
+    seeds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DensityStudy:
+    """Samplers on densities."""
+
+    name: str
+    description: str
+    targets: tuple[Target, ...]
+    samplers: tuple[Sampler, ...]
+    efforts: Mapping[str, Effort]
+    source: str = ""
+
+
+DENSITIES = DensityStudy(
+    name="densities",
+    description="Linear against nonlinear MCMC on three densities in the plane",
+    targets=TARGETS,
+    samplers=SAMPLERS,
+    efforts={
+        "smoke": Effort(64, 100, 10, 2),
+        "laptop": Effort(1000, 10_000, 50, 5),
+        "paper": Effort(2000, 10_000, 10, 5),
+    },
+    source='Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), Figure 1',
+)
+
+
+def run(
+    study: DensityStudy,
+    out: str | Path,
+    *,
+    size: str = "laptop",
+    seed: int = 0,
+    problems: tuple[str, ...] = (),
+    watch: NoWatch | None = None,
+) -> dict[str, Any]:
+    """Run what is not there yet; write and return the summary.
+
+    Args:
+        problems: only these densities; () takes all.
+    Raises:
+        InputError: for an unknown size or density, or an unusable folder.
+    """
+    from credence_papers.nonlinear.densities_page import render
+
+    watch = watch or NoWatch()
+    check_size(size)
+    wanted = chosen("problem", problems, {target.name: 0 for target in study.targets})
+    folder = claimed(out, ABOUT, study, size=size, seed=seed)
+    effort, rows = study.efforts[size], []
+    for target in study.targets:
+        if target.name not in wanted:
+            continue
+        for sampler in study.samplers:
+            runs = [
+                _kept(folder, target, sampler, effort, each)
+                for each in range(seed, seed + effort.seeds)
+            ]
+            rows.append(_row(target, sampler, effort, runs))
+            watch.say(f"{target.name}, {sampler.label}: MMD² {rows[-1]['mmd2']:.5f}")
+    summary = {
+        **heading(study, size=size, seed=seed),
+        "particles": effort.particles,
+        "iterations": effort.iterations,
+        "seeds": effort.seeds,
+        "targets": [
+            {
+                "name": target.name,
+                "description": target.description,
+                "published": target.published,
+                "noise": noise(target.density, effort.particles),
+            }
+            for target in study.targets
+            if target.name in wanted
+        ],
+        "densities": rows,
+    }
+    write_results(folder, summary, render)
+    return summary
+
+
+def _kept(
+    folder: Path, target: Target, sampler: Sampler, effort: Effort, seed: int
+) -> dict[str, Any]:
+    """A run, read if it is there."""
+    compute = partial(measured, target, sampler, effort, seed)
+    return kept(folder / "runs", f"{target} {sampler} {effort} {seed}", compute)
+
+
+def measured(target: Target, sampler: Sampler, effort: Effort, seed: int) -> dict[str, Any]:
+    """One run: the discrepancy along the way, that of another kernel at the end, and seconds."""
+    start, found, last = time.perf_counter(), [], np.zeros((0, 2))
+    for draws in clouds(target, sampler, effort, seed):
+        found.append(np.asarray(mmd2_path(draws, density=target.density)))
+        last = np.asarray(draws[:, -1], float)
+    seconds = time.perf_counter() - start
+    exact = target.density.sample(seed, NUM_EXACT)
+    far = mmd2(last, exact, inverse_multiquadric_kernel())
+    return {"mmd2": np.concatenate(found).tolist(), "imq": far, "seconds": seconds}
+
+
+def clouds(
+    target: Target, sampler: Sampler, effort: Effort, seed: int
+) -> Iterator[Float[Array, "particle draw 2"]]:
+    """Every so-many-th cloud of a run, block by block; particles and partners start uniform on a
+    square."""
+    recipe, settings = sampler.recipe(target.density), sampler.settings(target.auxiliary_variance)
+    key_start, key_partners, key_run = jax.random.split(jax.random.key(seed), 3)
+    data, devices = target.density.data, chain_devices(effort.particles)
+    positions = uniform_start(key_start, effort.particles)
+    states = init_states(positions, settings, data, recipe=recipe)
+    if sampler.jump is not None:
+        elsewhere = uniform_start(key_partners, effort.particles)
+        partners = init_states(elsewhere, settings, data, recipe=recipe)
+        states = states._replace(auxiliary=partners.auxiliary)
+    states = spread(states, devices)
+    num_draws = effort.iterations // effort.every // BLOCKS
+    for index in range(BLOCKS):
+        block = run_block(
+            jax.random.fold_in(key_run, index),
+            states,
+            settings,
+            data,
+            recipe=recipe,
+            num_draws=num_draws,
+            thinning=effort.every,
+            batch_size=None,
+            devices=devices,
+            wanted=num_draws,
+        )
+        states = block.states
+        yield jnp.asarray(np.asarray(block.draws))
+
+
+def _row(
+    target: Target, sampler: Sampler, effort: Effort, runs: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Means over the seeds, standard deviations, and what the last tenth of the way says."""
+    paths = np.array([each["mmd2"] for each in runs])
+    ends = paths[:, -max(1, paths.shape[1] // 10) :].mean(axis=1)
+    far = np.array([each["imq"] for each in runs])
+    error = lambda values: float(values.std(ddof=1) / len(values) ** 0.5)  # noqa: E731
+    return {
+        "target": target.name,
+        "sampler": sampler.label,
+        "iterations": (effort.every * np.arange(1, paths.shape[1] + 1)).tolist(),
+        "gradients": sampler.gradients,
+        "mean": paths.mean(axis=0).tolist(),
+        "std": paths.std(axis=0, ddof=1).tolist(),
+        "mmd2": float(ends.mean()),
+        "mmd2_error": error(ends),
+        "half": float(paths[:, paths.shape[1] // 2 - 1].mean()),
+        "imq": float(far.mean()),
+        "imq_error": error(far),
+        "seconds": float(np.mean([each["seconds"] for each in runs])),
+    }
+
+
+def noise(density: Density, num: int, repeats: int = 20) -> float:
+    """Standard deviation of MMD^2 of so many exact draws."""
+    draws = np.stack([density.sample(1000 + each, num) for each in range(repeats)], axis=1)
+    return float(np.std(mmd2_path(jnp.asarray(draws, float), density=density), ddof=1))

@@ -1,0 +1,80 @@
+"""The data of the trans-dimensional experiments, split so that no test row is seen in training."""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Int
+
+from credence.compare import problem
+from credence.compare.problem import Arrays
+from credence.compare.specs import Rows, TableSource
+from credence.datasets import load as load_dataset
+from credence.datasets import xor
+from credence.datasets.prepared.digits import principal_components
+
+NUM_COMPONENTS = 20
+TRAIN_PER_CLASS, TEST_PER_CLASS = 50, 200
+
+
+def clouds(variance: float) -> Callable[[int], Arrays]:
+    """XOR: 200 points to learn from, and 200 others from the same four clouds."""
+
+    def load(seed: int) -> Arrays:
+        x_train, y_train = xor(seed=2 * seed, variance=variance)
+        x_test, y_test = xor(seed=2 * seed + 1, variance=variance)
+        return Arrays(x_train, y_train, x_test, y_test, None, ("0", "1"))
+
+    return load
+
+
+def digits(num_classes: int) -> Callable[[int], Arrays]:
+    """OptDigits: 50 images per class of the training writers, at most 200 of the other writers.
+
+    Every image is standardised by itself; components are those of the training images drawn.
+    """
+
+    def load(seed: int) -> Arrays:
+        data = load_dataset("optdigits")
+        assert data.frame is not None
+        assert data.train is not None
+        assert data.test is not None
+        labels = data.frame["digit"].to_numpy().astype(int)
+        images = data.frame.drop(columns="digit").to_numpy(float)
+        images = (images - images.mean(axis=1, keepdims=True)) / images.std(axis=1, keepdims=True)
+        rng = np.random.default_rng(seed)
+        train = _balanced(rng, labels, data.train, num_classes, TRAIN_PER_CLASS)
+        test = _balanced(rng, labels, data.test, num_classes, TEST_PER_CLASS)
+        mean, directions = principal_components(images[train], NUM_COMPONENTS)
+        x_train, x_test = ((images[rows] - mean) @ directions for rows in (train, test))
+        names = tuple(map(str, range(num_classes)))
+        return Arrays(x_train, labels[train], x_test, labels[test], None, names)
+
+    return load
+
+
+def boston(seed: int) -> Arrays:
+    """Boston: one half of the rows to learn from, and their mean and scale for both halves."""
+    source = TableSource(table="boston", target="MEDV", test_fraction=0.5, split_seed=seed)
+    return problem.load(source, Rows())
+
+
+def tenth(table: str, target: str) -> Callable[[int], Arrays]:
+    """A table, a tenth of its rows to test on: the size of the published UCI splits."""
+
+    def load(seed: int) -> Arrays:
+        source = TableSource(table=table, target=target, test_fraction=0.1, split_seed=seed)
+        return problem.load(source, Rows())
+
+    return load
+
+
+def _balanced(
+    rng: np.random.Generator,
+    labels: Int[np.ndarray, " point"],
+    rows: Int[np.ndarray, " row"],
+    num_classes: int,
+    most: int,
+) -> Int[np.ndarray, " chosen"]:
+    """At most so many rows of every class, at random, in their order."""
+    of = [rng.permutation(rows[labels[rows] == label])[:most] for label in range(num_classes)]
+    return np.sort(np.concatenate(of))

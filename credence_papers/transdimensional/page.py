@@ -1,0 +1,185 @@
+"""The page of the trans-dimensional experiments: one HTML file."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from credence.html.document import document
+from credence.html.markup import Html, element
+from credence.html.parts import columns, figure, masthead, section, table
+from credence.html.svg import ACCENT, CHAINS, SECOND, label, new_figure, to_svg
+from credence.html.wording import count, duration, number
+from credence.methods.transdimensional.section import (
+    probability_chart,
+    read_jumps,
+    read_likeliest,
+    read_posterior,
+)
+
+NAMES = {
+    "mode": "Most probable size",
+    "mean": "Mean size",
+    "across": "Jumps accepted",
+    "within": "Steps accepted",
+    "rmse": "RMSE, thousand dollars",
+    "coverage_95": "Coverage of 95 % intervals",
+    "accuracy": "Accuracy",
+    "top_2": "Truth among the first 2",
+    "top_3": "Truth among the first 3",
+    "precision_20": "Precision above confidence 0.2",
+    "recall_20": "Recall above confidence 0.2",
+    "precision_40": "Precision above confidence 0.4",
+    "recall_40": "Recall above confidence 0.4",
+    "nll": "Negative log likelihood",
+    "ece": "Calibration error",
+}
+
+
+def render(summary: dict[str, Any]) -> str:
+    """The page as text; all text in `summary` is escaped."""
+    facts = f"Credence · size {summary['size']} · seed {summary['seed']}"
+    head = masthead(summary["description"], facts)
+    parts = [_problem(row) for row in summary["architectures"]]
+    source = element("p", f"Published: {summary['source']}.", class_="small")
+    return document(
+        f"Architectures: {summary['experiment']}", element("main", head, *parts, source)
+    )
+
+
+def _problem(row: Mapping[str, Any]) -> Html:
+    """p(size), the chains' way, and our numbers beside the published ones."""
+    found, name = row["architecture"], row["name"]
+    is_deep = found["depth"] is not None
+    posterior, noun = (
+        (found["depth"], "Hidden layers") if is_deep else (found["width"], "Hidden units")
+    )
+    reading = read_posterior(posterior)
+    if "mode" in row["published"]:
+        reading += f" Published mode: {number(row['published']['mode'])}."
+    shown = min(row["chains"], len(CHAINS))
+    left = [
+        figure(
+            f"How {'deep' if is_deep else 'wide'}?",
+            reading,
+            probability_chart(posterior, noun, f"{name}-size", reading),
+            note="Lines: two Monte Carlo standard errors.",
+        ),
+        figure(
+            "The chains' way",
+            read_jumps(found),
+            trace_chart(row, noun, f"{name}-traces"),
+            note=f"{shown} of {count(row['chains'], 'chain')}, started at different sizes.",
+        ),
+    ]
+    right = [
+        figure("Ours and published", read_likeliest(found), _numbers(row)),
+        figure("Did it converge?", row["convergence"]["reason"], Html("")),
+        *([three_ways(row["ways"], noun, f"{name}-ways")] if row.get("ways") else []),
+        *([figure("Why they differ", "", _reasons(row))] if row["published"] else []),
+    ]
+    return section(
+        f"{name}: {row['description']}",
+        columns(left, right),
+        is_converged=row["convergence"]["converged"],
+    )
+
+
+def trace_chart(row: Mapping[str, Any], noun: str, name: str) -> Html:
+    """Size draw by draw, of a few chains."""
+    drawing, (axes,) = new_figure(height=200)
+    traces = np.array(row["traces"])
+    shown = np.linspace(0, len(traces) - 1, min(len(traces), len(CHAINS))).round().astype(int)
+    draws = row["every"] * np.arange(traces.shape[1])
+    for chain, colour in zip(shown, CHAINS, strict=False):
+        axes.plot(draws, traces[chain], color=colour, linewidth=0.8, alpha=0.8)
+    label(axes, noun, "Draw")
+    return to_svg(drawing, name, f"{noun}, draw by draw", "One colour per chain.")
+
+
+def three_ways(ways: Mapping[str, Any], noun: str, name: str) -> Html:
+    """Jumps, evidences and cross-validation, one above the other, over the same sizes."""
+    probability, best = np.array(ways["jumps"]), int(np.argmin(ways["nll"]))
+    sizes, top = ways["sizes"], int(np.argmax(probability))
+    away = np.abs(probability - ways["evidence"]) / np.hypot(
+        ways["jumps_error"], ways["evidence_error"]
+    )
+    worst = float(np.max(away[probability > 0]))
+    reading = (
+        f"Of these sizes the jumps prefer {sizes[top]}; evidences of every size alone differ from "
+        f"them by at most {number(worst)} standard errors of both. Cross-validation prefers "
+        f"{sizes[best]}"
+    )
+    if best == top:
+        reading += " too."
+    else:
+        reading += (
+            f"; {sizes[top]} is worse by {ways['nll'][top] - ways['nll'][best]:.3f} nats per row "
+            f"(standard error of a mean: {ways['nll_error'][best]:.3f})."
+        )
+    return figure(
+        "One question, three answers",
+        reading,
+        ways_chart(ways, noun, name, reading),
+        note="Circles: jumps. Squares: SMC at every size alone. Diamonds: negative log likelihood "
+        "of rows left out, in nats. Lines: two standard errors.",
+    )
+
+
+def ways_chart(ways: Mapping[str, Any], noun: str, name: str, reading: str) -> Html:
+    """Probabilities above, held-out scores below."""
+    drawing, (above, below) = new_figure(rows=2, height=320, hspace=0.45)
+    sizes = np.array(ways["sizes"], float)
+    marks = {"linestyle": "none", "markersize": 5, "linewidth": 0.9, "clip_on": False}
+    step = 0.12 * np.min(np.diff(sizes), initial=1.0)
+    for key, shift, mark, colour in (
+        ("jumps", -step, "o", ACCENT),
+        ("evidence", step, "s", SECOND),
+    ):
+        error = 2 * np.array(ways[f"{key}_error"])
+        above.errorbar(sizes + shift, ways[key], error, marker=mark, color=colour, **marks)
+    below.errorbar(
+        sizes, ways["nll"], 2 * np.array(ways["nll_error"]), marker="D", color=CHAINS[2], **marks
+    )
+    above.set_ylim(bottom=0)
+    label(above, "Probability among these sizes", percent_y=True)
+    label(below, "Held-out negative log likelihood, nats", noun)
+    for axes in (above, below):
+        axes.set_xticks(sizes)
+        axes.grid(visible=False, axis="x")
+    return to_svg(drawing, name, f"{noun}: three answers", reading)
+
+
+def _numbers(row: Mapping[str, Any]) -> Html:
+    scores, published = row["scores"], row["published"]
+    rows = [
+        [title, _value(name, scores[name]), _value(name, published.get(name))]
+        for name, title in NAMES.items()
+        if scores.get(name) is not None
+    ]
+    found = row["architecture"]
+    rows += [
+        ["R-hat of the size", _fixed(found["max_rhat"]), "–"],
+        ["Effective draws of the size", _fixed(found["min_ess"], 0), "–"],
+        ["Distinct states", f"{number(found['num_states'])} of {number(found['num_draws'])}", "–"],
+        ["Architectures visited", number(found["num_architectures"]), "–"],
+        ["Time, compilation included", duration(row["total_seconds"]), "–"],
+    ]
+    return table(["", "Ours", "Published"], rows)
+
+
+def _reasons(row: Mapping[str, Any]) -> Html:
+    items = [element("li", f"{reason[0].upper()}{reason[1:]}.") for reason in row["reasons"]]
+    return element("ul", *items)
+
+
+def _value(name: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    if name in ("across", "within"):
+        return f"{100 * value:.1f}\u00a0%"
+    return number(value)
+
+
+def _fixed(value: float | None, decimals: int = 3) -> str:
+    return "–" if value is None else f"{value:.{decimals}f}"

@@ -1,0 +1,210 @@
+"""Experiments D1 (XOR), D2 (OptDigits) and D3 (Boston), and one question answered three ways."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from credence.methods.transdimensional.size_priors import WidthPrior
+from credence.models import Categorical, Normal
+from credence_papers.transdimensional.data import boston, clouds, digits, tenth
+from credence_papers.transdimensional.study import ArchitectureProblem, ArchitectureStudy, Effort
+from credence_papers.transdimensional.three_ways import Ways
+
+RATIO = (
+    "the published acceptance ratio leaves out the densities of its NUTS steps, gives births a "
+    "factor that deaths lack, and no factor to the borders: its histogram is not the posterior's"
+)
+PUBLISHED = Effort(16, 1000, 300)
+SMOKE = Effort(2, 6, 4, 10, 3)
+THESIS = 'Berezowski, "Trans-dimensional inference over Bayesian neural networks" (2021), '
+
+
+def _xor(name: str, description: str, variance: float, **more: Any) -> ArchitectureProblem:
+    return ArchitectureProblem(
+        name=name,
+        description=description,
+        data=clouds(variance),
+        likelihood=Categorical(0.5),
+        max_width=16,
+        spacing=1,
+        **more,
+    )
+
+
+XOR = ArchitectureStudy(
+    name="transdimensional_xor",
+    description="How wide should a network be for XOR? Experiment D1",
+    problems=(
+        _xor(
+            "xor",
+            "four clouds of variance 0.015, 1 to 16 tanh units",
+            0.015,
+            published={"mode": 7, "accuracy": 1.0},
+            reasons=(RATIO, "exact evidences rise up to 16 units, where the prior ends"),
+        ),
+        _xor(
+            "noisy_xor",
+            "four clouds of variance 0.1, 1 to 16 tanh units",
+            0.1,
+            published={"mode": 8, "accuracy": 0.92},
+            reasons=(RATIO, "the published test set has another noise than the training set"),
+        ),
+        _xor(
+            "xor_poisson",
+            "as xor, with a Poisson prior of mean 5 over the width: the mode is inside the range",
+            0.015,
+            width_prior=WidthPrior("poisson", 5.0),
+        ),
+    ),
+    efforts={"smoke": SMOKE, "laptop": PUBLISHED, "paper": PUBLISHED},
+    source=THESIS + "sections 5.5 and 5.6",
+)
+
+
+def _digits(
+    name: str, classes: int, temperature: float, published: Mapping[str, float]
+) -> ArchitectureProblem:
+    widest = 64 if classes == 5 else 128
+    return ArchitectureProblem(
+        name=name,
+        description=f"{classes} digits, softmax({temperature} z), 1 to {widest} tanh units",
+        data=digits(classes),
+        likelihood=Categorical(temperature),
+        max_width=widest,
+        spacing=widest // 16,
+        published=published,
+        reasons=(
+            RATIO,
+            "the published chains did not move at first: NUTS took the exponential of log "
+            "densities below -745",
+            "our test images are by other writers than those learnt from, all that there are up "
+            "to 200 of a class",
+        ),
+    )
+
+
+def _columns(*values: float) -> dict[str, float]:
+    """A row of tables 6.1, 7.2 and 7.3."""
+    names: tuple[str, ...] = ("accuracy", "top_2", "top_3")
+    names += ("precision_20", "recall_20", "precision_40", "recall_40", "mode", "mean", "across")
+    return dict(zip(names, values, strict=True))
+
+
+DIGITS = ArchitectureStudy(
+    name="transdimensional_digits",
+    description="How wide should a network be for handwritten digits? Experiment D2",
+    problems=(
+        _digits(
+            "digits_5a", 5, 0.1,
+            _columns(0.975, 0.993, 0.999, 0.975, 1.0, 0.9945, 0.9282, 48, 43.35, 0.112),
+        ),
+        _digits(
+            "digits_5b", 5, 0.5,
+            _columns(0.978, 0.993, 0.998, 0.978, 1.0, 0.9934, 0.9243, 30, 28.73, 0.098),
+        ),
+        _digits(
+            "digits_10a", 10, 0.1,
+            _columns(0.9065, 0.965, 0.9825, 0.9216, 0.9873, 1.0, 0.5047, 89, 81.34, 0.078),
+        ),
+        _digits(
+            "digits_10b", 10, 0.5,
+            _columns(0.926, 0.973, 0.984, 0.925, 1.0, 0.9773, 0.9107, 55, 60.31, 0.056),
+        ),
+    ),
+    efforts={"smoke": SMOKE, "laptop": Effort(4, 200, 150, 200, 6), "paper": PUBLISHED},
+    source=THESIS + "section 6.2",
+)  # fmt: skip
+
+
+def _boston(
+    name: str, width: int, deepest: int, variance: float, published: tuple[float, ...] = ()
+) -> ArchitectureProblem:
+    return ArchitectureProblem(
+        name=name,
+        description=f"1 to {deepest} hidden layers of {width} relu units, noise variance "
+        f"{variance}",
+        data=boston,
+        likelihood=Normal(noise_std=variance**0.5),
+        max_width=width,
+        width_prior=WidthPrior(smallest=width),
+        max_depth=deepest,
+        activation="relu",
+        published=dict(zip(("rmse", "mode", "mean", "across"), published, strict=False)),
+        reasons=(
+            RATIO,
+            "the published error is the root mean square divided by the root of the number of "
+            "rows; here it is multiplied back",
+            "the published test rows are in part the training rows",
+        ),
+    )
+
+
+BOSTON = ArchitectureStudy(
+    name="transdimensional_boston",
+    description="How deep should a network be for Boston housing? Experiment D3",
+    problems=(
+        _boston("boston_2a", 2, 8, 1.0, (3.75, 2, 3.74, 0.045)),
+        _boston("boston_2b", 2, 8, 0.8, (3.90, 4, 3.73, 0.049)),
+        _boston("boston_4a", 4, 4, 1.0, (3.55, 3, 2.67, 0.011)),
+        _boston("boston_4b", 4, 4, 0.8, (3.42, 3, 3.07, 0.014)),
+    ),
+    efforts={"smoke": SMOKE, "laptop": PUBLISHED, "paper": PUBLISHED},
+    source=THESIS + "section 6.3",
+)
+
+
+def _uci(name: str, table: str, target: str, rmse: float) -> ArchitectureProblem:
+    return ArchitectureProblem(
+        name=name,
+        description=f"{table}, 1 to 16 tanh units, learnt noise",
+        data=tenth(table, target),
+        likelihood=Normal(),
+        max_width=16,
+        spacing=1,
+        published={"rmse": rmse},
+        reasons=(
+            "the published error is that of probabilistic backpropagation with 50 relu units, a "
+            "mean over 20 splits (Hernández-Lobato & Adams, 2015); ours is of one split",
+        ),
+    )
+
+
+UCI = ArchitectureStudy(
+    name="transdimensional_uci",
+    description="How wide should a network be for two UCI tables, the noise learnt with it?",
+    problems=(
+        _uci("boston_width", "boston", "MEDV", 3.01),
+        _uci("wine_width", "wine_quality_red", "quality", 0.64),
+    ),
+    efforts={"smoke": SMOKE, "laptop": PUBLISHED, "paper": PUBLISHED},
+    source="after " + THESIS + "section 6.3",
+)
+_SMOKE_WAYS = Ways((1, 2), num_particles=20, num_runs=2, num_folds=2)
+THREE_WAYS = ArchitectureStudy(
+    name="architecture_three_ways",
+    description="How large should a network be? Jumps, evidences and cross-validation",
+    problems=(
+        replace(
+            XOR.problems[1],
+            name="noisy_xor_ways",
+            published={},
+            reasons=(),
+            ways={
+                "smoke": _SMOKE_WAYS,
+                "laptop": Ways((1, 2, 3, 4, 6, 8, 12, 16), 500, 6, 5),
+                "paper": Ways(tuple(range(1, 17)), 2000, 16, 10),
+            },
+        ),
+        replace(
+            _boston("boston_ways", 2, 4, 1.0),
+            reasons=(),
+            ways={
+                "smoke": _SMOKE_WAYS,
+                "laptop": Ways((1, 2, 3, 4), 1000, 6, 5),
+                "paper": Ways((1, 2, 3, 4), 4000, 16, 10),
+            },
+        ),
+    ),
+    efforts={"smoke": SMOKE, "laptop": PUBLISHED, "paper": PUBLISHED},
+    source="the problems of " + THESIS + "sections 5.5 and 6.3",
+)

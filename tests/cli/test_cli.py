@@ -1,0 +1,396 @@
+"""The command line as scripts rely on it: status, --json, files, and a sentence for bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import credence
+from credence import environment
+
+QUICK = ["--hidden", "4", "--num-draws", "60", "--method", "hmc"]
+
+
+pytestmark = pytest.mark.filterwarnings(
+    f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
+)
+
+
+@pytest.fixture(autouse=True)
+def _same_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands run inside the test process, where JAX is set up already."""
+    monkeypatch.setattr(environment, "configure", lambda **_: None)
+
+
+def houses(num_rows: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    area = rng.uniform(40, 200, num_rows)
+    city = rng.choice(["Bern", "Basel", "Zug"], num_rows)
+    price = 3 * area + 50 * (city == "Zug") + rng.normal(0, 10, num_rows)
+    return pd.DataFrame({"area": area, "city": city, "price": price.round(2)})
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished RUN folder of `houses`, with its table beside it."""
+    from credence.runs import workflow
+    from credence.runs.folder import FitSettings
+
+    folder = tmp_path_factory.mktemp("houses")
+    houses().to_csv(folder / "houses.csv", index=False)
+    settings = FitSettings(
+        table=str(folder / "houses.csv"), target="price", hidden=(4,), num_draws=60, method="hmc"
+    )
+    workflow.fit(settings, folder / "run")
+    return folder
+
+
+@pytest.mark.rotates(3)
+def test_fit_writes_the_run_folder_and_json_alone_on_standard_output(run, tmp_path: Path) -> None:
+    houses().to_csv(tmp_path / "h.csv", index=False)
+    folder = tmp_path / "run"
+    status, out, err = run(
+        "fit", tmp_path / "h.csv", "--target", "price", *QUICK, "--out", folder, "--json"
+    )
+    summary = json.loads(out)
+    assert status == (3 if summary["converged"] is False else 0)
+    assert {"task", "method", "n_train", "n_test", "rmse", "nll", "crps", "coverage_95"} <= set(
+        summary
+    )
+    assert {"converged", "max_rhat_function", "min_ess_function", "seconds"} <= set(summary)
+    assert {"likelihood_evaluations", "gradient_evaluations"} <= set(summary)
+    assert (summary["task"], summary["n_train"], summary["n_test"]) == ("regression", 48, 12)
+    assert summary["rmse"] < 0.5 * houses()["price"].std()
+    written = {path.name for path in folder.iterdir()}
+    assert {"manifest.json", "metrics.json", "ensemble", "report.html"} <= written
+    assert "checkpoint" not in written
+    assert "report.html" in err
+
+
+@pytest.mark.parametrize("method", ["smc", pytest.param("mlsmc", marks=pytest.mark.slow)])
+def test_evidence_is_in_units_of_the_target(run, tmp_path: Path, method: str) -> None:
+    """Prices in other units have the same fit and another density."""
+    found = []
+    for scale in (1, 1000):
+        table = houses().assign(price=scale * houses()["price"])
+        table.to_csv(tmp_path / "h.csv", index=False)
+        words = ["--method", method, "--hidden", "8", "--num-draws", "60", "--num-chains", "2"]
+        out = tmp_path / f"run-{scale}"
+        _, shown, err = run(
+            "fit", tmp_path / "h.csv", "--target", "price", *words, "--out", out, "--json"
+        )
+        found.append(json.loads(shown))
+        assert "Log evidence -" in err
+        assert "Log evidence" in (out / "report.html").read_text(encoding="utf-8")
+    in_units, in_thousands = (metrics["log_evidence"] for metrics in found)
+    np.testing.assert_allclose(in_units - in_thousands, 48 * np.log(1000), rtol=1e-3)
+    assert 0 < found[0]["log_evidence_error"] < 2
+
+
+def test_predict_has_the_promised_columns(run, fitted: Path, tmp_path: Path) -> None:
+    new = houses(10).drop(columns="price")[["city", "area"]].assign(extra=1)
+    new.loc[0, "city"] = "Genf"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    status, _, err = run(
+        "predict", fitted / "run", tmp_path / "new.csv", "--out", tmp_path / "p.csv"
+    )
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert status == 0
+    assert list(found) == ["mean", "std", "lower", "upper"]
+    assert len(found) == 10
+    assert ((found["lower"] < found["mean"]) & (found["mean"] < found["upper"])).all()
+    assert "extra" in err
+    assert "city" in err, "an unseen category is said"
+
+
+@pytest.mark.rotates(3)
+def test_classification_columns(run, tmp_path: Path) -> None:
+    frame = houses().assign(dear=lambda f: np.where(f["price"] > 360, "yes", "no"))
+    frame.drop(columns="price").to_csv(tmp_path / "h.csv", index=False)
+    folder = tmp_path / "run"
+    status, out, _ = run(
+        "fit", tmp_path / "h.csv", "--target", "dear", *QUICK, "--out", folder, "--json"
+    )
+    summary = json.loads(out)
+    assert status in (0, 3)
+    assert {"accuracy", "nll", "ece", "brier", "auroc"} <= set(summary)
+    assert summary["accuracy"] > 0.8
+    run("predict", folder, tmp_path / "h.csv", "--out", tmp_path / "p.csv")
+    found = pd.read_csv(tmp_path / "p.csv")
+    entropies = ["entropy_total", "entropy_aleatoric", "entropy_epistemic"]
+    assert list(found) == ["label", "probability_no", "probability_yes", *entropies]
+    assert np.allclose(found["probability_no"] + found["probability_yes"], 1)
+    gap = found["entropy_total"] - found["entropy_aleatoric"] - found["entropy_epistemic"]
+    assert gap.abs().max() < 1e-5
+
+
+def test_report_can_be_written_again(run, fitted: Path) -> None:
+    (fitted / "run" / "report.html").unlink()
+    status, out, _ = run("report", fitted / "run", "--json")
+    assert status == 0
+    assert Path(json.loads(out)["report"]).stat().st_size > 10_000
+
+
+def test_resuming_a_finished_run_reads_it(run, fitted: Path) -> None:
+    status, out, _ = run("resume", fitted / "run", "--json")
+    assert status in (0, 3)
+    assert json.loads(out)["n_train"] == 48
+
+
+@pytest.mark.parametrize("command", ["methods", "datasets", "doctor"])
+def test_listings(run, command: str) -> None:
+    status, out, _ = run(command)
+    assert status == 0
+    assert out.strip()
+    status, out, _ = run(command, "--json")
+    assert status == 0
+    assert json.loads(out)
+
+
+def test_it_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "credence.cli", "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.strip() == credence.__version__
+
+
+BAD_TABLES = {
+    "empty file": ("", "empty"),
+    "no such column": ("a,pric\n1,2\n2,3\n3,4\n", "pric"),
+    "one row": ("a,price\n1,2\n", "row"),
+    "constant target": ("a,price\n1,2\n2,2\n3,2\n4,2\n", "constant"),
+    "infinity": ("a,price\n1,2\ninf,3\n3,4\n4,5\n", "infin"),
+    "text among numbers": ("a,price\n1,2\n2,3\nmany,4\n4,5\n5,6\n", "many"),
+    "duplicate columns": ("a,a,price\n1,2,3\n2,3,4\n", "'a'"),
+    "target never known": ("a,price\n1,\n2,\n3,\n", "price"),
+    "one example of a class": ("a,price\n1,x\n2,x\n3,x\n4,y\n", "y"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_bad_table(run, tmp_path: Path, case: str) -> None:
+    content, word = BAD_TABLES[case]
+    (tmp_path / "t.csv").write_text(content)
+    status, out, err = run(
+        "fit", tmp_path / "t.csv", "--target", "price", "--out", tmp_path / "run"
+    )
+    assert status == 2, err
+    assert word in err
+    assert out == ""
+    assert not (tmp_path / "run").exists(), "nothing is written"
+
+
+def test_not_a_table(run, tmp_path: Path) -> None:
+    (tmp_path / "t.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    status, _, err = run("fit", tmp_path / "t.png", "--target", "price", "--out", tmp_path / "run")
+    assert status == 2
+    assert "t.png" in err
+
+
+BAD_SETTINGS = {
+    "unknown method": (["--method", "nutz"], "nuts"),
+    "negative width": (["--hidden", "-3"], "hidden"),
+    "no number": (["--hidden", "wide"], "hidden"),
+    "unknown activation": (["--activation", "tahn"], "tanh"),
+    "no draws": (["--num-draws", "0"], "num-draws"),
+    "no chains": (["--num-chains", "0"], "num-chains"),
+    "all rows held out": (["--test-fraction", "1"], "test-fraction"),
+    "no time": (["--max-seconds", "0"], "max-seconds"),
+    "negative seed": (["--seed", "-1"], "seed"),
+    "unknown prior": (["--prior", "unti"], "unit"),
+    "unknown noise": (["--likelihood", "studnet_t"], "student_t"),
+    "unknown task": (["--task", "ranking"], "ranking"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SETTINGS)
+def test_bad_setting(run, tmp_path: Path, case: str) -> None:
+    words, word = BAD_SETTINGS[case]
+    houses().to_csv(tmp_path / "h.csv", index=False)
+    status, _, err = run(
+        "fit", tmp_path / "h.csv", "--target", "price", *words, "--out", tmp_path / "run"
+    )
+    assert status == 2, err
+    assert word in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_target_is_suggested_and_needed(run, tmp_path: Path) -> None:
+    houses().to_csv(tmp_path / "h.csv", index=False)
+    status, _, err = run("fit", tmp_path / "h.csv", "--target", "prize", "--out", tmp_path / "run")
+    assert (status, "price" in err) == (2, True)
+    status, _, err = run("fit", tmp_path / "h.csv", "--out", tmp_path / "run")
+    assert (status, "--target" in err) == (2, True)
+    status, _, err = run("fit", "mnist", "--out", tmp_path / "run")
+    assert (status, "images, not a table" in err) == (2, True)
+
+
+def test_folders_that_are_no_runs(run, fitted: Path, tmp_path: Path) -> None:
+    table = fitted / "houses.csv"
+    status, _, err = run("predict", tmp_path / "nothing", table)
+    assert (status, "manifest.json" in err) == (2, True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "manifest.json").write_text('{"format": 99, "credence": "9.9"}')
+    status, _, err = run("predict", tmp_path / "other", table)
+    assert (status, "9.9" in err) == (2, True)
+    (tmp_path / "other" / "manifest.json").write_text('{"format": 1, "sett')
+    status, _, err = run("predict", tmp_path / "other", table)
+    assert (status, "manifest.json" in err) == (2, True)
+    status, _, err = run("fit", table, "--target", "price", "--out", fitted / "run")
+    assert (status, "already" in err) == (2, True)
+    status, _, err = run("fit", table, "--target", "price", "--out", fitted)
+    assert (status, "other files" in err) == (2, True)
+    status, _, err = run("fit", table, "--target", "price", "--out", table)
+    assert (status, "is a file" in err) == (2, True)
+
+
+def test_half_written_run_asks_for_resume(run, fitted: Path, tmp_path: Path) -> None:
+    import shutil
+
+    half = tmp_path / "half"
+    shutil.copytree(fitted / "run", half)
+    manifest = json.loads((half / "manifest.json").read_text()) | {"status": "running"}
+    (half / "manifest.json").write_text(json.dumps(manifest))
+    status, _, err = run("predict", half, fitted / "houses.csv")
+    assert (status, "resume" in err) == (2, True)
+    (half / "ensemble" / "ensemble.nc").unlink()
+    (half / "manifest.json").write_text(json.dumps(manifest | {"status": "done"}))
+    status, _, err = run("predict", half, fitted / "houses.csv")
+    assert (status, "ensemble" in err) == (2, True)
+
+
+def test_predict_refuses_missing_columns_and_bad_coverage(
+    run, fitted: Path, tmp_path: Path
+) -> None:
+    houses().drop(columns=["price", "city"]).to_csv(tmp_path / "new.csv", index=False)
+    status, _, err = run("predict", fitted / "run", tmp_path / "new.csv")
+    assert (status, "city" in err) == (2, True)
+    status, _, err = run("predict", fitted / "run", fitted / "houses.csv", "--coverage", "95")
+    assert (status, "coverage" in err) == (2, True)
+
+
+def test_no_write_permission(run, fitted: Path, tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    status, _, err = run(
+        "fit", fitted / "houses.csv", "--target", "price", "--out", blocked / "run"
+    )
+    assert (status, str(blocked) in err) == (2, True)
+    target = blocked / "p.csv"
+    status, _, err = run("predict", fitted / "run", fitted / "houses.csv", "--out", target)
+    assert (status, "Could not write" in err) == (2, True)
+
+
+def test_the_manifest_repeats_the_run(fitted: Path) -> None:
+    from credence.runs.folder import read_manifest
+
+    command = read_manifest(fitted / "run").settings.command
+    assert command.startswith("credence fit ")
+    assert "--target price --method hmc --hidden 4 --num-draws 60" in command
+
+
+def test_predict_never_overwrites_its_own_table(run, fitted: Path) -> None:
+    table = fitted / "houses.csv"
+    before = table.read_bytes()
+    status, _, err = run("predict", fitted / "run", table, "--out", table)
+    assert (status, "the table itself" in err) == (2, True)
+    assert table.read_bytes() == before
+
+
+def test_the_verdict_is_in_the_metrics(fitted: Path) -> None:
+    numbers = json.loads((fitted / "run" / "metrics.json").read_text())
+    assert numbers["verdict"] in ("trust", "care", "do_not_trust")
+    assert numbers["stopped"] == "finished"
+    assert bool(numbers["verdict_reasons"]) == (numbers["verdict"] != "trust")
+
+
+@pytest.mark.rotates(3)
+def test_columns_can_be_dropped(run, tmp_path: Path) -> None:
+    frame = houses().assign(id=range(1000, 1060), built="2005-07-18")
+    frame.to_csv(tmp_path / "h.csv", index=False)
+    words = ("fit", tmp_path / "h.csv", "--target", "price", *QUICK, "--out", tmp_path / "run")
+    status, _, err = run(*words)
+    assert (status, "built" in err) == (2, True)
+    status, _, err = run(*words, "--drop", "built")
+    assert status in (0, 3)
+    assert "'id' numbers the rows" in err
+    status, _, err = run(*words, "--drop", "bulit")
+    assert (status, "built" in err) == (2, True)
+
+
+def test_a_label_only_in_the_test_is_refused(run, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": range(100), "y": ["a"] * 50 + ["b"] * 2 + ["c"] * 48})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    statuses = set()
+    for seed in range(6):
+        status, _, err = run(
+            *("fit", tmp_path / "t.csv", "--target", "y", "--method", "map", "--hidden", "2"),
+            *("--test-fraction", "0.985", "--seed", seed, "--out", tmp_path / f"run-{seed}"),
+        )
+        assert status in (0, 2), err
+        statuses.add(status)
+    assert 2 in statuses
+
+
+def test_an_interrupted_run_keeps_its_draws_and_can_go_on(
+    run, fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from credence.engine.phases import Phase
+
+    words = ("fit", fitted / "houses.csv", "--target", "price", *QUICK, "--json")
+    _, whole, _ = run(*words, "--out", tmp_path / "whole")
+    save = Phase.save
+
+    def interrupt(phase: Phase) -> None:
+        save(phase)
+        if phase.folder is not None and phase.folder.name.endswith("-sample"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Phase, "save", interrupt)
+    _, out, err = run(*words, "--out", tmp_path / "part")
+    part = json.loads(out)
+    assert (part["stopped"], part["num_draws"] < 60) == ("interrupt", True)
+    assert "resume" in err
+    monkeypatch.undo()
+    monkeypatch.setattr(environment, "configure", lambda **_: None)
+    _, out, _ = run("resume", tmp_path / "part", "--json")
+    assert json.loads(out)["rmse"] == json.loads(whole)["rmse"]
+
+
+@pytest.mark.rotates(3)
+def test_max_width_is_for_the_method_that_changes_it(run, tmp_path: Path) -> None:
+    houses().to_csv(tmp_path / "h.csv", index=False)
+    words = ["fit", tmp_path / "h.csv", "--target", "price", "--max-width", "6"]
+    quick = ["--num-draws", "20", "--num-chains", "2", "--out", tmp_path / "run", "--json"]
+    status, out, _ = run(*words, *quick, "--method", "transdimensional")
+    assert status in (0, 3)
+    assert json.loads(out)["method"] == "transdimensional"
+    for method, width in (("nuts", "6"), ("transdimensional", "0")):
+        status, _, err = run(*words[:-1], width, "--method", method, "--out", tmp_path / "no")
+        assert status == 2
+        assert "--max-width" in err
+    found = json.loads(out)["architecture"]
+    assert sum(found["width"]["probabilities"]) == pytest.approx(1)
+    assert "How large should the network be?" in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.slow
+def test_max_depth_lets_layers_come_and_go(run, tmp_path: Path) -> None:
+    houses().to_csv(tmp_path / "h.csv", index=False)
+    words = ["fit", tmp_path / "h.csv", "--target", "price", "--hidden", "3", "--max-depth", "2"]
+    quick = ["--num-draws", "30", "--num-chains", "2", "--out", tmp_path / "run", "--json"]
+    _, out, err = run(*words, *quick, "--method", "transdimensional")
+    found = json.loads(out)["architecture"]
+    assert found["depth"]["widths"] == [1, 2]
+    assert "p(depth given the data)" in err
+    status, _, err = run("predict", tmp_path / "run", tmp_path / "h.csv", "--out", tmp_path / "p")
+    assert status == 0
+    status, _, err = run(*words, "--method", "nuts", "--out", tmp_path / "no")
+    assert status == 2
+    assert "--max-depth" in err

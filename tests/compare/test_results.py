@@ -1,0 +1,138 @@
+"""Speed-ups are given between converged chains only; draws are called draws."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tools import experiment_samples as samples
+
+from credence.compare.findings import findings, overall
+from credence.compare.results import best, summarise
+from credence.compare.specs import Outcome
+from credence.report.verdict import Level
+
+
+def table(*outcomes, baseline: str | None = None) -> dict:
+    labels = [outcome.cell.label for outcome in outcomes]
+    experiment = samples.experiment(*dict.fromkeys(labels), baseline=baseline)
+    return summarise(experiment, outcomes, size="smoke", seed=0, n_jobs=1)
+
+
+def rows(summary: dict) -> dict:
+    return {row["label"]: row for row in summary["problems"][0]["rows"]}
+
+
+def test_speed_up_is_the_ratio_of_ess_per_second_of_all_phases() -> None:
+    summary = table(
+        samples.done("base", ess=100, seconds=10), samples.done("fast", ess=400, seconds=20)
+    )
+    found = rows(summary)
+    assert found["base"]["speed_up"] == pytest.approx(1.0)
+    assert found["fast"]["speed_up"] == pytest.approx(2.0)
+    assert found["fast"]["speed_up_text"] == "2x"
+    assert found["fast"]["ess_per_second"] == pytest.approx(20.0)
+    assert summary["converged"] is True
+
+
+def test_no_speed_up_without_convergence() -> None:
+    summary = table(
+        samples.done("base"), samples.done("stuck", converged=False, ess=1e6),
+        samples.done("net", converged=None), samples.failed("gone"),
+    )  # fmt: skip
+    found = rows(summary)
+    assert found["stuck"]["speed_up"] is None
+    assert found["stuck"]["speed_up_text"] == "n/a: not converged"
+    assert found["net"]["speed_up_text"] == "n/a: not a chain"
+    assert "speed_up" not in found["gone"]
+    assert summary["converged"] is False
+    assert summary["not_converged"] == ["line: stuck"]
+    assert summary["failed"] == ["line: gone"]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "text"),
+    [
+        (samples.done("base", converged=False), "n/a: baseline not converged"),
+        (samples.failed("base"), "n/a: no baseline"),
+    ],
+)
+def test_no_speed_up_over_a_bad_baseline(baseline, text: str) -> None:
+    found = rows(table(baseline, samples.done("good")))
+    assert found["good"]["speed_up"] is None
+    assert found["good"]["speed_up_text"] == text
+
+
+def test_published_numbers_stand_beside_ours() -> None:
+    problem = table(samples.done("a"), samples.done("b"))["problems"][0]
+    assert problem["rows"][0]["published"]["mse"] == 1.5
+    assert problem["rows"][1]["published"] == {}
+    assert set(problem["published_only"]) == {"Emulator"}
+
+
+def seeded(label: str, seed: int, **about):
+    """A finished cell of a seed."""
+    outcome = samples.done(label, **about)
+    return Outcome(replace(outcome.cell, seed=seed), outcome.result)
+
+
+def test_seeds_become_means_with_standard_errors() -> None:
+    outcomes = [seeded("a", s, seconds=10 + s, converged=s != 1) for s in range(3)]
+    for outcome, mse in zip(outcomes, (1.0, 2.0, 6.0), strict=True):
+        outcome.result["scores"]["mse"] = mse
+    outcomes[2].result["scores"]["crps"] = None
+    (row,) = table(*outcomes)["problems"][0]["rows"]
+    assert row["num_seeds"] == 3
+    assert row["mse"] == pytest.approx(3.0)
+    assert row["standard_errors"]["mse"] == pytest.approx((7 / 3) ** 0.5)  # variance 7, three
+    assert row["crps"] is None
+    assert row["standard_errors"]["crps"] is None
+    assert row["total_seconds"] == pytest.approx(11.0)
+    assert row["converged"] is False  # the worst seed
+
+
+def test_a_seed_that_failed_is_a_failure() -> None:
+    failed = samples.failed("a")
+    failed = Outcome(replace(failed.cell, seed=1), failed.result)
+    summary = table(seeded("a", 0), failed)
+    assert summary["failed"] == ["line: a"]
+
+
+def test_nothing_to_converge_is_neither() -> None:
+    assert table(samples.done("net", converged=None))["converged"] is None
+
+
+def test_paired_differences_tell_methods_apart() -> None:
+    """A shift of 8 paired standard errors is seen although single rows vary far more."""
+    rng = np.random.default_rng(0)
+    shared = 100 * rng.random(samples.NUM_TEST)
+    noise = rng.normal(size=samples.NUM_TEST)
+    shift = 8 * noise.std(ddof=1) / samples.NUM_TEST**0.5
+    outcomes = [
+        samples.done("good", error=shared),
+        samples.done("equal", error=shared + noise - noise.mean()),
+        samples.done("worse", error=shared + noise - noise.mean() + shift),
+    ]
+    found = best(outcomes, "error")
+    # "equal" has the very mean of "good", to rounding: either may win, the other is a draw.
+    assert {found["label"], *found["draws"]} == {"good", "equal"}
+
+
+def test_verdict_names_whom_not_to_believe() -> None:
+    summary = table(
+        samples.done("base"), samples.done("stuck", converged=False), samples.failed("gone")
+    )
+    level, word, headline = overall(summary)
+    assert (level, word) == (Level.CARE, "Compare with care")
+    assert headline == "1 of 2 chain runs converged; 1 of 3 cells failed."
+    (finding,) = findings(summary)
+    assert finding.level == Level.CARE
+    assert "Not converged: stuck." in finding.sentence
+    assert "Failed: gone." in finding.sentence
+    assert "Most effective draws per second: base" in finding.sentence
+
+
+def test_verdict_levels() -> None:
+    assert overall(table(samples.done("a")))[0] == Level.TRUST
+    assert overall(table(samples.done("a", converged=False)))[0] == Level.DO_NOT_TRUST
+    assert overall(table(samples.done("a", converged=None)))[0] == Level.TRUST
+    assert overall(table(samples.failed("a")))[0] == Level.CARE

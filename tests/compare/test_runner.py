@@ -1,0 +1,285 @@
+"""Cells: run once, resumed, and failing without taking the others along."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tools import experiment_samples as samples
+
+from credence.compare import cell, compare, problem, runner
+from credence.compare.specs import ModelSpec, Outcome, Rows, SimulatedSource, TableSource
+from credence.errors import InputError
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Cells run without processes; the label "bad" fails, "stop" is interrupted."""
+    seen: list[str] = []
+
+    def fake(each, folder: Path, cores: int) -> Outcome:
+        if each.label == "stop":
+            raise KeyboardInterrupt
+        seen.append(each.label)
+        outcome = samples.failed("bad") if each.label == "bad" else samples.done(each.label)
+        runner.cell_path(folder, each).write_text(json.dumps(outcome.result), encoding="utf-8")
+        return Outcome(each, outcome.result)
+
+    monkeypatch.setattr(runner, "run_cell", fake)
+    return seen
+
+
+def test_finished_cells_are_read_and_failed_ones_tried_again(calls, tmp_path: Path) -> None:
+    experiment = samples.experiment("a", "bad", "b")
+    summary = runner.run(experiment, tmp_path, size="smoke")
+    assert calls == ["a", "bad", "b"]
+    assert summary["failed"] == ["line: bad"]
+    again = runner.run(experiment, tmp_path, size="smoke")
+    assert calls == ["a", "bad", "b", "bad"]
+    assert again == summary == json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert (tmp_path / "report.html").exists()
+    runner.run(experiment, tmp_path, size="smoke", seed=1)
+    assert calls[4:] == ["a", "bad", "b"]
+
+
+def test_seeds_are_cells_of_their_own(calls, tmp_path: Path) -> None:
+    experiment = replace(samples.experiment("a"), num_seeds={"laptop": 3})
+    runner.run(experiment, tmp_path)
+    assert calls == ["a"] * 3
+    summary = runner.run(experiment, tmp_path, num_seeds=4)  # three are there
+    assert len(calls) == 4
+    assert summary["num_seeds"] == 4
+    assert "±" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match="--seeds must be >= 1"):
+        runner.run(experiment, tmp_path, num_seeds=0)
+
+
+def test_optional_problems_are_left_out(calls, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("CREDENCE_DATA", str(tmp_path / "none"))
+    (line,) = samples.experiment("a").problems
+    missing = replace(
+        line, name="gone", source=TableSource(table="celeba_attributes", target="Blond_Hair")
+    )
+    said = []
+    watch = runner.NoWatch()
+    watch.say = said.append
+    for is_optional, expected in ((True, ["line"]), (False, ["line", "gone"])):
+        problems = (line, replace(missing, is_optional=is_optional))
+        experiment = replace(samples.experiment("a"), problems=problems)
+        summary = runner.run(experiment, tmp_path / str(is_optional), watch=watch)
+        assert [each["name"] for each in summary["problems"]] == expected
+    assert all(sentence.startswith("Left out gone: ") for sentence in said)
+    assert len(said) == 2
+
+
+def test_interrupt_keeps_finished_cells(calls, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(samples.experiment("a", "stop", "b"), tmp_path)
+    runner.run(samples.experiment("a", "b"), tmp_path)
+    assert calls == ["a", "b"]
+
+
+def test_a_broken_file_is_run_again(calls, tmp_path: Path) -> None:
+    experiment = samples.experiment("a")
+    runner.run(experiment, tmp_path)
+    runner.cell_path(tmp_path, experiment.cells("laptop")[0]).write_text("{", encoding="utf-8")
+    runner.run(experiment, tmp_path)
+    assert calls == ["a", "a"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"n_jobs": 0}, "--jobs must be >= 1"),
+        ({"backend": "mpi"}, "Unknown backend"),
+        ({"max_seconds": 0.0}, "--max-seconds must be > 0"),
+        ({"seed": -1}, "--seed must be"),
+        ({"size": "huge"}, "Unknown size"),
+    ],
+)
+def test_bad_settings(calls, tmp_path: Path, settings: dict, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        runner.run(samples.experiment("a"), tmp_path / "new", **settings)
+    assert calls == []
+    assert not (tmp_path / "new").exists()
+
+
+def test_bad_folders(calls, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("x", encoding="utf-8")
+    for name, sentence in (("file", "is a file"), ("full", "holds other files")):
+        with pytest.raises(InputError, match=sentence):
+            runner.run(samples.experiment("a"), tmp_path / name)
+    with pytest.raises(InputError, match="cannot be written"):
+        runner.run(samples.experiment("a"), tmp_path / "file" / "below")
+    assert calls == []
+
+
+def test_missing_data_are_said_at_once(calls, tmp_path: Path, monkeypatch) -> None:
+    from credence.compare import find
+
+    monkeypatch.setenv("CREDENCE_DATA", str(tmp_path / "none"))
+    with pytest.raises(InputError, match=r"celeba_attributes' is not to be had.*CREDENCE_DATA"):
+        runner.run(find("fbnn").only(("celeba",)), tmp_path / "out")
+    assert calls == []
+
+
+def small_cell(method: str = "map", **settings: object):
+    cells = samples.experiment("a").cells("smoke")
+    source = SimulatedSource(
+        task="classification", settings={"n_samples": 60, "n_features": 3, "n_informative": 3,
+                                         "n_redundant": 0, "random_state": 0},
+    )  # fmt: skip
+    return type(cells[0])(
+        problem="p", source=source, model=ModelSpec(hidden=(), likelihood="bernoulli"),
+        rows=Rows(train=40), label="a", method=method, settings=settings,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "sentence"),
+    [
+        ("nutz", {}, "Unknown method 'nutz'.*Did you mean 'nuts'"),
+        ("nuts", {"num_drawz": 3}, "no setting 'num_drawz'.*Did you mean 'num_draws'"),
+        ("nuts", {"num_draws": 0}, "num_draws"),
+    ],
+)
+def test_bad_methods_are_sentences(method: str, settings: dict, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        cell.build_method(small_cell(method, **settings))
+
+
+def test_failed_results_are_json() -> None:
+    ours = cell.failed(InputError("A sentence."))
+    assert ours == {"status": "failed", "error": "A sentence.", "traceback": ""}
+    theirs = cell.failed(ZeroDivisionError("x"))
+    assert theirs["error"] == "ZeroDivisionError: x"
+    json.dumps(theirs)
+
+
+def test_ordinal_encoding_has_an_input_per_column(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "city": ["Bern", "Zug", None, "Basel"] * 20,
+            "area": [1.0, 2.0, np.nan, 4.0] * 20,
+            "y": [0.0, 1.0, 0.5, 2.0] * 20,
+        }
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    source = TableSource(table=str(tmp_path / "t.csv"), target="y", encoding="ordinal")
+    arrays = problem.load(source, Rows())
+    assert arrays.x_train.shape[1] == 2
+    raw = {2.0: 0, 0.0: 1, 1.0: 2, 0.5: -1}  # by target: Basel, Bern, Zug, missing
+    y = arrays.scaler.inverse(arrays.y_train)
+    codes = np.array([raw[round(value, 6)] for value in y])
+    expected = (codes - codes.mean()) / codes.std()
+    np.testing.assert_allclose(arrays.x_train[:, 0], expected, atol=1e-12)
+    assert np.isfinite(arrays.x_test).all()
+
+
+def test_rows_are_limited_and_said() -> None:
+    arrays = problem.load(small_cell().source, Rows(train=30, test=5))
+    assert (len(arrays.x_train), len(arrays.x_test)) == (30, 5)
+    assert "30 of 48 training rows" in arrays.notes[0]
+    again = problem.load(small_cell().source, Rows(train=30, test=5))
+    np.testing.assert_array_equal(arrays.x_train, again.x_train)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"methods": ["nutz"]}, "Did you mean 'nuts'"),
+        ({"methods": []}, "names no method"),
+        ({"methods": ["auto"]}, "is a choice"),
+        ({"methods": ["map"], "baseline": "nuts"}, "not among the methods"),
+        ({"methods": ["map"], "num_draws": 0}, "--num-draws"),
+        ({"methods": ["map"], "model": ModelSpec(prior="flat")}, "Unknown prior"),
+        ({"methods": ["map"], "model": ModelSpec(likelihood="cauchy")}, "Unknown likelihood"),
+        ({"methods": ["map"], "test_fraction": 2.0}, "--test-fraction"),
+        ({"methods": ["map"], "split_seed": -1}, "--seed"),
+    ],
+)
+def test_bad_comparisons(arguments: dict, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        compare("boston", "MEDV", **arguments)
+
+
+def test_compare_gives_draws_to_those_that_have_them() -> None:
+    experiment = compare("boston", "MEDV", ["map", "nuts"], num_draws=7, num_chains=2)
+    assert experiment.baseline == "nuts"
+    assert [m.settings for m in experiment.methods] == [{}, {"num_draws": 7, "num_chains": 2}]
+
+
+def test_compare_in_processes_of_their_own(run, tmp_path: Path, monkeypatch) -> None:
+    """End to end: a cell that works beside one whose process dies."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": x @ [1.0, 2.0] + rng.normal(size=60)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("compare", tmp_path / "t.csv", "--target", "y", "--methods", "map", "--hidden", "0",
+             "--out", tmp_path / "out", "--json")  # fmt: skip
+    status, out, err = run(*words)
+    assert status == 0, err
+    summary = json.loads(out)
+    (row,) = summary["problems"][0]["rows"]
+    assert row["status"] == "done"
+    assert 0.5 < row["rmse"] < 2.0
+    assert row["seconds"]["compile"] > 0
+    assert row["peak_memory_mib"] > row["memory_before_mib"] > 50
+    assert row["gradient_evaluations"] > 0
+    assert summary["converged"] is None
+
+    monkeypatch.setattr(runner, "run_cell", None)  # a second run computes nothing
+    assert json.loads(run(*words)[1]) == summary
+
+
+def test_a_missing_table_is_said_before_anything_is_shown_or_written(run, tmp_path: Path) -> None:
+    words = ("--target", "y", "--methods", "map", "--out", tmp_path / "out")
+    status, out, err = run("compare", tmp_path / "missing.csv", *words)
+    assert (status, out) == (2, "")
+    assert err.startswith("Error: There is no file")
+    assert "Give the path of a CSV or Parquet file" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_process_that_dies_is_a_failed_cell(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    outcome = runner.run_cell(small_cell(), tmp_path, 1)
+    assert not outcome.is_done
+    assert "ended with status 1" in outcome.result["error"]
+
+
+def test_experiment_commands(run, calls, tmp_path: Path, monkeypatch) -> None:
+    status, out, _ = run("experiment", "list", "--json")
+    assert status == 0
+    assert "fbnn" in json.loads(out)
+    status, out, _ = run("experiment", "show", "fbnn_first_version", "--json")
+    assert json.loads(out)["baseline"] == "BNN-SGHMC"
+    assert run("experiment", "show", "fbnn")[0] == 0
+    words = ("experiment", "run", "fbnn_first_version", "--size", "smoke", "--methods", "nuts",
+             "--problems", "simulated_regression", "--out", tmp_path / "o")  # fmt: skip
+    status, out, err = run(*words, "--json")
+    assert (status, calls) == (0, ["BNN-SGHMC", "NUTS (reference)"])
+    assert [row["speed_up"] for row in json.loads(out)["problems"][0]["rows"]] == [1.0, 1.0]
+    assert "report.html" in err
+    for bad, sentence in (("fbn", "Did you mean 'fbnn'"), ("", "There is no experiment")):
+        status, _, err = run("experiment", "run", bad, "--out", tmp_path / "x")
+        assert status == 2
+        assert sentence in err
+
+
+def test_status_3_where_something_failed(run, calls, tmp_path: Path, monkeypatch) -> None:
+    from credence_papers import catalogue
+
+    monkeypatch.setitem(catalogue.EXPERIMENTS, "sample", samples.experiment("a", "bad"))
+    status, _, err = run("experiment", "run", "sample", "--out", tmp_path / "o")
+    assert status == 3
+    assert "line, bad: failed. Unknown method 'nope'." in err
+    monkeypatch.setitem(catalogue.EXPERIMENTS, "stopped", samples.experiment("stop"))
+    status, _, err = run("experiment", "run", "stopped", "--out", tmp_path / "p")
+    assert status == 130
+    assert "the same command goes on" in err

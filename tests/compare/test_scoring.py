@@ -1,0 +1,160 @@
+"""Scores of an ensemble against closed forms, in the target's own unit."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm
+from tools.exact import linear_regression
+
+from credence.compare import scoring
+from credence.compare.problem import Arrays
+from credence.density.posterior import Posterior
+from credence.ensembles.diagnostics.cost import Cost
+from credence.ensembles.diagnostics.entropy import decompose_entropy
+from credence.ensembles.ensemble import Ensemble, Provenance
+from credence.models import MLP, Bernoulli, Gaussian
+from credence.preprocessing import TargetScaler
+
+CHAINS, DRAWS = 4, 250
+
+
+def ensemble(posterior: Posterior, positions: np.ndarray, is_chain: bool = True) -> Ensemble:
+    return Ensemble(
+        model=posterior.model,
+        params=posterior.unravel(jnp.asarray(positions, jnp.float32)),
+        cost=Cost(),
+        provenance=Provenance("exact", {}, 0, ""),
+        num_features=posterior.data.x.shape[1],
+        num_targets=1,
+        is_chain=is_chain,
+    )
+
+
+def test_regression_scores_in_units() -> None:
+    """Mixture of exact posterior draws: RMSE, NLL and both coverages by hand."""
+    problem = linear_regression(num_points=30)
+    rng = np.random.default_rng(1)
+    mean, covariance = problem.solve()
+    positions = rng.multivariate_normal(mean, covariance, (CHAINS, DRAWS))
+    x = rng.normal(size=(60, 3))
+    locations = x @ positions.reshape(-1, 4)[:, :3].T + positions.reshape(-1, 4)[:, 3]
+    z = locations[:, 0] + problem.noise_std * rng.normal(size=60)
+    scaler = TargetScaler((100.0,), (20.0,))
+    arrays = Arrays(problem.x, problem.y, x, z, scaler, ())
+    numbers, rows = scoring.scores(ensemble(problem.posterior, positions), arrays)
+
+    log_prob = logsumexp(norm.logpdf(z[:, None], locations, problem.noise_std), axis=1)
+    nll = np.log(locations.shape[1]) - log_prob + np.log(20.0)
+    error = 20.0 * (locations.mean(axis=1) - z)
+    low, high = np.quantile(locations, (0.025, 0.975), axis=1)
+    cdf = norm.cdf(z[:, None], locations, problem.noise_std).mean(axis=1)
+    assert numbers["nll"] == pytest.approx(nll.mean(), rel=1e-4)
+    assert numbers["mse"] == pytest.approx((error**2).mean(), rel=1e-4)
+    assert numbers["rmse"] == pytest.approx(numbers["mse"] ** 0.5)
+    assert numbers["coverage_95"] == pytest.approx(np.mean((cdf > 0.025) & (cdf < 0.975)))
+    assert numbers["coverage_95_credible"] == pytest.approx(np.mean((low <= z) & (z <= high)))
+    assert numbers["coverage_95_credible"] < 0.8 < numbers["coverage_95"]
+    np.testing.assert_allclose(rows["nll"], nll, rtol=1e-3)
+    np.testing.assert_allclose(rows["error"], error**2, rtol=1e-2, atol=1e-2)
+    # Without the factor of the unit the NLL would be off by log 20.
+    assert abs(numbers["nll"] - (nll.mean() - np.log(20.0))) > 2.9
+
+
+def test_classification_scores() -> None:
+    """A Bernoulli network without hidden layer: probabilities by hand."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50).astype(np.int32)
+    posterior = Posterior(MLP(1, ()), Gaussian(), Bernoulli(), (x, y))
+    positions = rng.normal(size=(1, 6, 3))
+    arrays = Arrays(x, y, x, y, None, ("no", "yes"))
+    numbers, rows = scoring.scores(ensemble(posterior, positions, is_chain=False), arrays)
+    logits = x @ positions[0, :, :2].T + positions[0, :, 2]
+    p = (1 / (1 + np.exp(-logits))).mean(axis=1)
+    truth = np.where(y == 1, p, 1 - p)
+    assert numbers["accuracy"] == np.mean((p > 0.5) == y)
+    assert numbers["nll"] == pytest.approx(-np.log(truth).mean(), rel=1e-4)
+    floor = -np.log(np.maximum(truth, scoring.NLL_FLOOR)).mean()
+    assert numbers["nll_floor"] == pytest.approx(floor, rel=1e-4)
+    assert numbers["brier"] == pytest.approx(2 * np.mean((p - y) ** 2), rel=1e-4)
+    assert rows["error"] == [float(wrong) for wrong in (p > 0.5) != y]
+    # With two classes of mirrored probabilities all classes count every error twice, halved.
+    assert numbers["ece_all_classes"] <= numbers["ece"] + 0.2
+
+
+def test_doubt_about_strangers() -> None:
+    """Entropies by the other module's formulas; strangers lie where members disagree."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50).astype(np.int32)
+    others = 5 * rng.normal(size=(30, 2))
+    posterior = Posterior(MLP(1, ()), Gaussian(), Bernoulli(), (x, y))
+    positions = rng.normal(size=(1, 6, 3))
+    found = ensemble(posterior, positions, is_chain=False)
+    arrays = Arrays(x, y, x, y, None, ("no", "yes"), (), others)
+    numbers, _ = scoring.scores(found, arrays)
+
+    def parts(inputs: np.ndarray):
+        logits = inputs @ positions[0, :, :2].T + positions[0, :, 2]
+        p = 1 / (1 + np.exp(-logits.T))
+        return p.mean(axis=0), decompose_entropy(np.stack([1 - p, p], axis=-1))
+
+    (p, known), (_, strange) = parts(x), parts(others)
+    right = (p > 0.5) == y
+    above = strange.total[:, None] > known.total
+    assert numbers["epistemic_id"] == pytest.approx(known.epistemic.mean(), rel=1e-3)
+    assert numbers["epistemic_correct"] == pytest.approx(known.epistemic[right].mean(), rel=1e-3)
+    assert numbers["epistemic_wrong"] == pytest.approx(known.epistemic[~right].mean(), rel=1e-3)
+    assert numbers["epistemic_others"] == pytest.approx(strange.epistemic.mean(), rel=1e-3)
+    assert numbers["ood_auroc"] == pytest.approx(above.mean(), abs=0.01)
+    assert "ess_share" not in numbers
+    one = ensemble(posterior, positions[:, :1], is_chain=False)
+    alone, _ = scoring.scores(one, arrays)
+    assert (alone["epistemic_id"], alone["epistemic_others"]) == (0.0, 0.0)
+    assert alone["ood_auroc_epistemic"] == 0.5
+
+
+def test_separation_counts_ties_half() -> None:
+    low, high = np.array([0.0, 1.0]), np.array([1.0, 2.0])
+    assert scoring.separation(low, high) == (1 + 1 + 1 + 0.5) / 4
+    assert scoring.separation(high, low) == 0.5 / 4
+
+
+def test_ess_of_autoregressive_weights() -> None:
+    """AR(1) with correlation 1/2 has N / 3 effective draws; N / ESS, once published, is caught."""
+    rng = np.random.default_rng(2)
+    rho, num_weights, num_draws = 0.5, 60, 1000
+    draws = np.empty((CHAINS, num_draws, num_weights))
+    draws[:, 0] = rng.normal(size=(CHAINS, num_weights))
+    for t in range(1, num_draws):
+        noise = rng.normal(size=(CHAINS, num_weights))
+        draws[:, t] = rho * draws[:, t - 1] + (1 - rho**2) ** 0.5 * noise
+    total = CHAINS * num_draws
+    single = np.array([scoring.ess_summary(draws[:, :, i : i + 1])[0] for i in range(num_weights)])
+    error = single.std(ddof=1) / num_weights**0.5
+    assert abs(single.mean() - total / 3) / error < 4.5
+    assert abs(np.mean(total / single) - total / 3) / error > 8  # the published definition
+    low, median, high = scoring.ess_summary(draws)
+    assert (low, median, high) == pytest.approx((single.min(), np.median(single), single.max()))
+
+
+def test_ess_of_what_cannot_be_judged() -> None:
+    assert scoring.ess_summary(np.zeros((2, 3, 1))) is None
+    assert scoring.ess_summary(np.full((2, 10, 1), np.nan)) is None
+    assert scoring.ess_summary(np.zeros((2, 10, 1))) is None
+
+
+def test_many_weights_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "MAX_WEIGHTS", 3)
+    problem = linear_regression()
+    positions = np.random.default_rng(0).normal(size=(2, 20, 4))
+    found = scoring.judge(ensemble(problem.posterior, positions), problem.x)
+    assert (found["weights_judged"], found["num_weights"]) == (3, 4)
+    assert found["convergence"]["num_chains"] == 2
+    assert found["ess_function"][0] == pytest.approx(found["convergence"]["min_ess_function"])
+
+
+def test_no_chain_is_not_judged() -> None:
+    problem = linear_regression()
+    found = scoring.judge(ensemble(problem.posterior, np.zeros((1, 2, 4)), False), problem.x)
+    assert found["convergence"]["converged"] is None
+    assert found["ess_function"] is None

@@ -1,0 +1,139 @@
+"""Experiments are data: to JSON and back, checked, and as published."""
+
+import json
+import math
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import pytest
+from tools import experiment_samples as samples
+
+from credence.compare import EXPERIMENTS, find
+from credence.compare.specs import (
+    SIZES,
+    MethodSpec,
+    cell_from_json,
+    experiment_from_json,
+    to_json,
+)
+from credence.errors import InputError
+from credence.models import MLP
+
+PUBLISHED_WEIGHTS = {
+    "boston": (13, 1, 3009),
+    "wine": (11, 1, 241),
+    "adult": (14, 1, 2761),
+    "mnist": (784, 10, 3985),  # 3961 published: 784-5-5-1
+    "celeba": (39, 1, 1521),
+    "simulated_regression": (3, 1, 56),
+    "simulated_classification": (3, 1, 56),
+}
+PROBLEMS = {p.name: p for each in EXPERIMENTS.values() for p in each.problems}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_json_round_trip(name: str) -> None:
+    experiment = find(name)
+    text = json.dumps(to_json(experiment))
+    assert experiment_from_json(json.loads(text)) == experiment
+    for size in SIZES:
+        for cell in experiment.cells(size, seed=3, max_seconds=9.0):
+            back = cell_from_json(json.loads(json.dumps(to_json(cell))))
+            assert back == cell
+            assert back.name == cell.name
+
+
+@pytest.mark.parametrize("name", PUBLISHED_WEIGHTS)
+def test_networks_have_the_published_number_of_weights(name: str) -> None:
+    inputs, outputs, expected = PUBLISHED_WEIGHTS[name]
+    model = PROBLEMS[name].model
+    network = MLP(outputs, model.hidden, model.activation)
+    params = jax.eval_shape(network.init, jax.random.key(0), jnp.zeros((1, inputs)))
+    assert sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params)) == expected
+
+
+def test_published_rows() -> None:
+    """Every table has its 14 (first version: 7) rows, and every own row stands among them."""
+    for experiment in (find("fbnn"), find("fbnn_first_version")):
+        expected = 14 if experiment.name == "fbnn" else 7
+        ours = ("reference", "exact")
+        own = {m.label for m in experiment.methods if not any(word in m.label for word in ours)}
+        for problem in experiment.problems:
+            labels = {entry.label for entry in problem.published}
+            assert len(problem.published) == len(labels) == expected
+            assert expected < 14 or own <= labels
+    boston = {entry.label: entry.values for entry in PROBLEMS["boston"].published}
+    assert boston["BNN-SGHMC"] == {
+        "mse": 3.83,
+        "coverage_95": 0.753,
+        "total_seconds": 888,
+        "ess_weights": [76, 649, 1536],
+        "ess_weights_per_second": 0.085,
+        "speed_up": 1.0,
+    }
+    # The printed ratio of min ESS and seconds, where three digits allow the comparison.
+    assert pytest.approx(0.085, abs=1e-3) == 76 / 888
+
+
+def test_cell_names_tell_cells_apart() -> None:
+    experiment = find("fbnn")
+    cells = [cell for size in SIZES for seed in (0, 1) for cell in experiment.cells(size, seed)]
+    assert len({cell.name for cell in cells}) == len({json.dumps(to_json(c)) for c in cells})
+    first = cells[0]
+    assert replace(first, settings={"x": 1}).name != first.name
+    assert replace(first, version="0").name != first.name
+    assert "/" not in replace(first, problem="../../x").name
+
+
+def test_seeds_follow_one_another() -> None:
+    experiment = replace(samples.experiment("a", "b"), num_seeds={"laptop": 3})
+    assert [cell.seed for cell in experiment.cells("smoke", 7)] == [7, 7]
+    assert [cell.seed for cell in experiment.cells("laptop", 7)] == [7, 8, 9] * 2
+    assert [cell.seed for cell in experiment.cells("laptop", num_seeds=2)] == [0, 1] * 2
+
+
+def test_models_may_differ_by_size() -> None:
+    (each,) = samples.experiment("a").problems
+    small = replace(each.model, hidden=(3,), prior_settings={"alpha": 3.0})
+    experiment = replace(
+        samples.experiment("a"), problems=(replace(each, models={"smoke": small}),)
+    )
+    assert experiment.cells("smoke")[0].model == small
+    assert experiment.cells("paper")[0].model == each.model
+    assert experiment_from_json(json.loads(json.dumps(to_json(experiment)))) == experiment
+
+
+def test_only_keeps_the_baseline() -> None:
+    part = find("fbnn").only(("wine",), ("nuts",))
+    assert [p.name for p in part.problems] == ["wine"]
+    assert [m.label for m in part.methods] == ["BNN-SGHMC", "NUTS (reference)"]
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: find("fbn"), "Did you mean 'fbnn'"),
+        (lambda: find("fbnn").only(("bostn",)), "Did you mean 'boston'"),
+        (lambda: find("fbnn").only((), ("nutz",)), "Did you mean 'nuts'"),
+        (lambda: find("fbnn").cells("lapto"), "Did you mean 'laptop'"),
+        (lambda: samples.experiment("a", "a"), "given twice"),
+        (lambda: samples.experiment("a, b"), "has a comma"),
+        (lambda: samples.experiment("alpha", baseline="alpa"), "Did you mean 'alpha'"),
+        (lambda: replace(samples.experiment("a"), methods=()), "no method"),
+        (lambda: replace(samples.experiment("a"), problems=()), "no problem"),
+        (lambda: experiment_from_json({"name": "x"}), "does not describe"),
+        (lambda: cell_from_json({"name": "x"}), "does not describe"),
+    ],
+)
+def test_bad_input(make, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        make()
+
+
+def test_sizes_change_settings() -> None:
+    method = MethodSpec(
+        label="a", method="b", settings={"x": 1, "y": 1}, by_size={"smoke": {"x": 0}}
+    )
+    assert method.at("smoke") == {"x": 0, "y": 1}
+    assert method.at("paper") == {"x": 1, "y": 1}

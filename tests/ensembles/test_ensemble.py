@@ -1,0 +1,261 @@
+"""Ensembles: predictions in batches, files, ArviZ."""
+
+import dataclasses
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import arviz
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from credence.density.posterior import Posterior
+from credence.ensembles.diagnostics.cost import Cost
+from credence.ensembles.ensemble import Ensemble, Provenance
+from credence.ensembles.predictive import Predictive
+from credence.errors import CredenceError, InputError, StorageError
+from credence.models import MLP, Categorical, Gaussian, HierarchicalGamma, Normal
+
+pytestmark = pytest.mark.usefixtures("checked_keys")
+
+X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
+
+
+def make_ensemble(*, classes: int = 0, weights: Any = None, **changes: Any) -> Ensemble:
+    """Two chains of three draws, nothing fitted."""
+    rng = np.random.default_rng(1)
+    network, y = MLP(max(classes, 1), hidden=(4,)), rng.normal(size=7)
+    prior, likelihood = HierarchicalGamma(), Normal()
+    if classes:
+        prior, likelihood, y = Gaussian(), Categorical(), np.arange(7) % classes
+    posterior = Posterior(network, prior, likelihood, (X, y))
+    positions = rng.normal(size=(2, 3, posterior.num_weights))
+    return Ensemble(
+        model=posterior.model,
+        params=jax.device_get(posterior.unravel(jnp.asarray(positions))),
+        cost=Cost(70, 140, 1e6, {"sample": 1.5, "compile": 0.25}),
+        provenance=Provenance("test", {"step": 0.1, "hidden": [4]}, 3, "abc"),
+        num_features=3,
+        num_targets=1,
+        weights=weights,
+        scalars={"acceptance_rate": rng.uniform(size=(2, 3))},
+        **changes,
+    )
+
+
+def test_members_are_draws_chain_by_chain() -> None:
+    ensemble = make_ensemble()
+    assert (ensemble.num_chains, ensemble.num_draws, ensemble.num_members) == (2, 3, 6)
+    functions = ensemble.functions(X)
+    assert functions.shape == (2, 3, 7, 1)
+    params = jax.tree.map(lambda leaf: jnp.asarray(leaf[1, 2]), ensemble.params.network)
+    expected = ensemble.model.network.apply(params, jnp.asarray(X))
+    np.testing.assert_allclose(functions[1, 2], expected, rtol=1e-5)
+    np.testing.assert_allclose(ensemble.outputs(X)[5], expected, rtol=1e-5)
+
+
+def test_log_evidence_averages_evidences_of_runs() -> None:
+    ensemble = make_ensemble()
+    assert ensemble.log_evidence() is None
+    runs = np.log([2e-300, 4e-300])[:, None] * np.ones((2, 3))
+    found = replace(ensemble, scalars={"log_evidence": runs}).log_evidence()
+    assert found is not None
+    np.testing.assert_allclose(found.nats, np.log(3e-300))
+    np.testing.assert_allclose(found.standard_error, np.log(2) / 2)
+    apart = np.array([0.0, 50.0, 100.0, 150.0])[:, None] * np.ones((4, 3))
+    wide = replace(ensemble, scalars={"log_evidence": apart}).log_evidence()
+    assert wide is not None
+    np.testing.assert_allclose(wide.nats, 150 - np.log(4))
+    assert wide.standard_error > 30  # not 1
+
+
+def test_weights_count() -> None:
+    """Equal by default; signed ones take away."""
+    means = make_ensemble().predictive(X).member_means()
+    np.testing.assert_allclose(
+        make_ensemble().predictive(X).mean(), means.mean(axis=0), rtol=1e-4, atol=1e-6
+    )
+    signed = np.array([[0.5, 0.5, 0.5], [0.5, -0.5, -0.5]])
+    weighted = make_ensemble(weights=signed).predictive(X)
+    expected = np.tensordot(signed.ravel(), np.asarray(means), axes=1)
+    np.testing.assert_allclose(weighted.mean(), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 50, None])
+def test_batches_do_not_change_predictions(batch_size: int | None) -> None:
+    ensemble = make_ensemble()
+    shapes = set()
+
+    def summarise(predictive: Predictive, rows: slice) -> dict[str, Any]:
+        shapes.add(predictive.outputs.shape)
+        assert rows.stop - rows.start <= (batch_size or 7)
+        return {"mean": predictive.mean(), "std": predictive.std()}
+
+    summary = ensemble.over_batches(X, summarise, batch_size)
+    whole = ensemble.predictive(X)
+    np.testing.assert_allclose(summary["mean"], whole.mean(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(summary["std"], whole.std(), rtol=1e-5)
+    assert len(shapes) == 1  # one program
+    assert batch_size is None or shapes == {(6, batch_size, 1)}
+
+
+def test_default_batches_bound_members_times_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """About 2^20 outputs at a time, however many rows."""
+    sizes = set()
+    monkeypatch.setattr(
+        Ensemble, "predictive", lambda self, x: sizes.add(len(x)) or np.zeros((len(x), 1))
+    )
+    rows = np.zeros((400_000, 3), np.float32)
+    summary = make_ensemble().over_batches(rows, lambda predictive, _: {"mean": predictive})
+    assert len(sizes) == 1
+    assert 2**18 < 6 * max(sizes) <= 2**20
+    assert summary["mean"].shape == (400_000, 1)
+
+
+def test_inputs_that_do_not_fit_are_refused() -> None:
+    ensemble = make_ensemble()
+    with pytest.raises(InputError, match=r"shape \(7, 2\), but the fit saw rows of shape \(3,\)"):
+        ensemble.predictive(X[:, :2])
+    with pytest.raises(InputError, match="at least one row at a time, got 0 rows"):
+        ensemble.over_batches(X[:0], lambda *_: {})
+    with pytest.raises(InputError, match="batch_size=0"):
+        ensemble.over_batches(X, lambda *_: {}, batch_size=0)
+
+
+ENSEMBLES = {
+    "regression": {},
+    "classification": {"classes": 3},
+    "weighted": {"weights": np.array([[0.5, 0.5, 0.5], [0.5, -0.5, -0.5]])},
+    "members": {"is_chain": False},
+}
+
+
+@pytest.mark.parametrize("settings", ENSEMBLES.values(), ids=ENSEMBLES)
+def test_files_keep_every_bit(settings: dict[str, Any], tmp_path: Path) -> None:
+    saved = make_ensemble(**settings)
+    saved.save(tmp_path)
+    loaded = Ensemble.load(tmp_path)
+    assert jax.tree.structure(loaded.params) == jax.tree.structure(saved.params)
+    for ours, theirs in zip(*map(jax.tree.leaves, (saved.params, loaded.params)), strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs)
+    for name in ("model", "cost", "provenance", "num_features", "num_targets", "is_chain"):
+        assert getattr(loaded, name) == getattr(saved, name), name
+    np.testing.assert_array_equal(loaded.weights, saved.weights)
+    assert loaded.scalars.keys() == saved.scalars.keys()
+    np.testing.assert_array_equal(
+        loaded.scalars["acceptance_rate"], saved.scalars["acceptance_rate"]
+    )
+    np.testing.assert_array_equal(loaded.predictive(X).mean(), saved.predictive(X).mean())
+
+
+def test_saving_again_replaces(tmp_path: Path) -> None:
+    make_ensemble().save(tmp_path)
+    make_ensemble(classes=3).save(tmp_path)
+    assert Ensemble.load(tmp_path).model.likelihood == Categorical()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ensemble.json", "ensemble.nc"]
+
+
+def break_json(folder: Path) -> None:
+    text = (folder / "ensemble.json").read_text()
+    (folder / "ensemble.json").write_text(text[: len(text) // 2])
+
+
+def break_arrays(folder: Path) -> None:
+    content = (folder / "ensemble.nc").read_bytes()
+    (folder / "ensemble.nc").write_bytes(content[: len(content) // 2])
+
+
+def flip_bit(folder: Path) -> None:
+    content = bytearray((folder / "ensemble.nc").read_bytes())
+    content[-5] ^= 1
+    (folder / "ensemble.nc").write_bytes(bytes(content))
+
+
+def replace_arrays_only(folder: Path) -> None:
+    """A run killed between the two files of its second save."""
+    make_ensemble(weights=np.full((2, 3), 1 / 6)).save(folder / "new")
+    (folder / "new" / "ensemble.nc").replace(folder / "ensemble.nc")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "ensemble.json").unlink(),
+        lambda folder: (folder / "ensemble.nc").unlink(),
+        lambda folder: (folder / "ensemble.json").write_text("{}"),
+        break_json,
+        break_arrays,
+        flip_bit,
+        replace_arrays_only,
+    ],
+    ids=["no json", "no arrays", "empty json", "half json", "half arrays", "bit", "two saves"],
+)
+def test_broken_folders_are_refused(damage: Any, tmp_path: Path) -> None:
+    make_ensemble().save(tmp_path)
+    damage(tmp_path)
+    with pytest.raises(StorageError, match="does not hold a whole ensemble"):
+        Ensemble.load(tmp_path)
+
+
+def test_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="nowhere does not hold a whole ensemble"):
+        Ensemble.load(tmp_path / "nowhere")
+
+
+def test_other_format_is_refused(tmp_path: Path) -> None:
+    make_ensemble().save(tmp_path)
+    about = json.loads((tmp_path / "ensemble.json").read_text())
+    (tmp_path / "ensemble.json").write_text(json.dumps(about | {"format": 99}))
+    with pytest.raises(StorageError, match="has ensemble format 99, this version reads 1"):
+        Ensemble.load(tmp_path)
+
+
+def test_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError, match="Could not write"):
+        make_ensemble().save(tmp_path / "file")
+
+
+def test_another_network_is_refused(tmp_path: Path) -> None:
+    make_ensemble().save(tmp_path)
+    for network in (MLP(1, hidden=(5,)), MLP(1, hidden=(4, 4))):
+        with pytest.raises(InputError, match="pass the network that was fitted"):
+            Ensemble.load(tmp_path, network=network)
+
+
+def test_nothing_is_pickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("pickle was used")
+
+    for name in ("load", "loads", "dump", "dumps", "Pickler", "Unpickler"):
+        monkeypatch.setattr(f"pickle.{name}", refuse)
+    make_ensemble().save(tmp_path)
+    Ensemble.load(tmp_path)
+
+
+def test_arviz_sees_draws_and_statistics() -> None:
+    weights = np.array([[0.5, 0.5, 0.5], [0.5, -0.5, -0.5]])
+    ensemble = make_ensemble(weights=weights)
+    data = ensemble.to_arviz()
+    kernel = data["posterior"]["network.0.kernel"]
+    assert kernel.dims[:2] == ("chain", "draw")
+    np.testing.assert_array_equal(kernel, ensemble.params.network[0].kernel)
+    np.testing.assert_array_equal(data["posterior"]["likelihood"], ensemble.params.likelihood)
+    np.testing.assert_array_equal(
+        data["sample_stats"]["acceptance_rate"], ensemble.scalars["acceptance_rate"]
+    )
+    np.testing.assert_array_equal(data["sample_stats"]["weight"], weights)
+    assert "network.0.kernel" in arviz.rhat(data)
+
+
+def test_provenance_names_versions_and_time() -> None:
+    provenance = make_ensemble().provenance
+    assert provenance.versions["jax"] == jax.__version__
+    assert provenance.created.endswith("+00:00")
+    assert issubclass(StorageError, CredenceError)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        provenance.seed = 1  # type: ignore[misc]

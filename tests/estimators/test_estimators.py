@@ -1,0 +1,236 @@
+"""The estimators: units, tables, weights, and that they add no algorithm of their own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import credence
+from credence import BNNClassifier, BNNRegressor
+from credence.engine.clock import CompileClock
+from credence.errors import InputError, StorageError
+from credence.methods import HMC, DeepEnsemble, Training
+
+pytestmark = pytest.mark.filterwarnings(
+    f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
+)
+QUICK = DeepEnsemble(num_members=3, training=Training(max_epochs=300, learning_rate=0.03))
+CHAINS = HMC(num_draws=200, num_warmup=200, num_chains=2)
+
+
+def line(num_points: int = 80, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """y = 1000 + 100 x + noise of sd 10."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2, 2, (num_points, 1))
+    return x, 1000 + 100 * x[:, 0] + rng.normal(0, 10, num_points)
+
+
+@pytest.fixture(scope="module")
+def regressor() -> BNNRegressor:
+    return BNNRegressor(hidden=(), method=CHAINS, random_state=0).fit(*line())
+
+
+def test_predictions_are_in_units_of_y(regressor: BNNRegressor) -> None:
+    mean, std = regressor.predict(np.array([[-1.0], [1.0]]), return_std=True)
+    assert np.allclose(mean, [900, 1100], atol=8)
+    assert np.allclose(std, 10, rtol=0.35)
+    lower, upper = regressor.predict_interval([[1.0]], coverage=0.95)
+    assert (upper - lower)[0] == pytest.approx(2 * 1.96 * std[1], rel=0.1)
+    quantiles = regressor.predict_quantiles([[1.0]], (0.1, 0.5, 0.9))
+    assert quantiles.shape == (1, 3)
+    assert (np.diff(quantiles) > 0).all()
+
+
+def test_functions_and_samples(regressor: BNNRegressor) -> None:
+    x, _ = line(5, seed=1)
+    functions = regressor.sample_functions(x)
+    assert functions.shape == (2, 200, 5)
+    assert np.allclose(functions.mean(axis=(0, 1)), regressor.predict(x), rtol=1e-4)
+    samples = regressor.sample_y(x, 4000, random_state=0)
+    mean, std = regressor.predict(x, return_std=True)
+    assert samples.shape == (5, 4000)
+    assert (np.abs(samples.mean(axis=1) - mean) < 4.5 * std / 4000**0.5).all()
+
+
+def test_uncertainty_adds_up(regressor: BNNRegressor) -> None:
+    parts = regressor.decompose_uncertainty([[0.0], [50.0]])
+    assert np.allclose(parts["total"] ** 2, parts["aleatoric"] ** 2 + parts["epistemic"] ** 2)
+    assert parts["epistemic"][1] > 5 * parts["epistemic"][0], "far from the data it knows less"
+
+
+def test_evaluate_scores_in_units_of_y(regressor: BNNRegressor) -> None:
+    from scipy.stats import norm
+
+    x, y = line(200, seed=2)
+    mean, std = regressor.predict(x, return_std=True)
+    found = regressor.evaluate(x, y)
+    near = np.abs(y - mean) < 2 * std  # the mixture's tails are heavier than a normal's
+    assert np.allclose(found["log_prob"][near], norm.logpdf(y, mean, std)[near], atol=0.05)
+    assert np.allclose(found["cdf"], norm.cdf(y, mean, std), atol=0.02)
+    z = (y - mean) / std
+    crps = std * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - np.pi**-0.5)
+    assert found["crps"].mean() == pytest.approx(crps.mean(), rel=0.03)
+
+
+def test_an_estimator_adds_no_algorithm() -> None:
+    from credence.density.posterior import Posterior
+    from credence.models import MLP, Gaussian, Normal
+
+    x, y = line(30)
+    model = BNNRegressor(hidden=(3,), method=QUICK, random_state=7).fit(x, y)
+    inputs = model.preprocessor_.transform(x)
+    scaled = model.target_scaler_.transform(y)
+    by_hand = QUICK.run(7, Posterior(MLP(1, (3,)), Gaussian(), Normal(), (inputs, scaled)))
+    assert np.array_equal(by_hand.functions(inputs), model.ensemble_.functions(inputs))
+
+
+def test_a_second_fit_of_the_same_shape_compiles_nothing() -> None:
+    x, y = line(40)
+    method = HMC(num_draws=20, num_warmup=25, num_chains=2)
+    BNNRegressor(hidden=(4,), method=method, random_state=0).fit(x, y).predict(x)
+    other_x, other_y = line(40, seed=9)
+    with CompileClock() as clock:
+        BNNRegressor(hidden=(4,), method=method, random_state=1).fit(other_x, other_y).predict(x)
+    assert clock.num_traces == 0
+
+
+def test_tables_with_categories_and_gaps() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=90),
+            "city": rng.choice(["a", "b", "c"], 90),
+            "new": rng.choice([True, False], 90),
+        }
+    )
+    y = frame["size"] + 2.0 * (frame["city"] == "b") + rng.normal(0, 0.1, 90)
+    frame.loc[::7, "size"] = np.nan
+    model = BNNRegressor(hidden=(8,), method=QUICK, random_state=0).fit(frame, y)
+    assert model.score(frame, y) > 0.6
+    assert list(model.feature_names_in_) == ["size", "city", "new"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["city", "size", "new"]])
+
+
+def test_several_targets() -> None:
+    x, y = line(60)
+    both = np.column_stack([y, -5 * y])
+    model = BNNRegressor(hidden=(), method=QUICK, random_state=0).fit(x, both)
+    mean, std = model.predict(x, return_std=True)
+    assert mean.shape == std.shape == (60, 2)
+    assert model.score(x, both) > 0.9
+    assert model.predict_quantiles(x[:4]).shape == (4, 2, 5)
+    assert model.sample_y(x[:4], 3).shape == (4, 2, 3)
+    assert model.sample_functions(x[:4]).shape == (1, 3, 4, 2)
+
+
+def classes(num_points: int = 120) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(num_points, 2))
+    return x, np.where(x[:, 0] + 0.3 * rng.normal(size=num_points) > 0, "up", "down")
+
+
+def test_string_labels_and_probabilities() -> None:
+    x, y = classes()
+    model = BNNClassifier(hidden=(5,), method=QUICK, random_state=0).fit(x, y)
+    assert list(model.classes_) == ["down", "up"]
+    assert model.score(x, y) > 0.85
+    probabilities = model.predict_proba(x)
+    assert np.allclose(probabilities.sum(axis=1), 1)
+    parts = model.decompose_uncertainty(x)
+    assert np.allclose(parts["total"], parts["aleatoric"] + parts["epistemic"], atol=1e-6)
+    assert model.sample_functions(x[:3]).shape == (1, 3, 3, 2)
+
+
+def test_class_weight_and_sample_weight_move_the_fit() -> None:
+    x, y = classes()
+
+    def share_up(**settings: object) -> float:
+        weight = settings.pop("sample_weight", None)
+        model = BNNClassifier(hidden=(), method=QUICK, random_state=0, **settings)
+        return float(np.mean(model.fit(x, y, sample_weight=weight).predict(x) == "up"))
+
+    plain = share_up()
+    assert share_up(class_weight={"up": 20.0, "down": 1.0}) > plain + 0.03
+    assert share_up(sample_weight=np.where(y == "up", 20.0, 1.0)) > plain + 0.03
+
+
+def test_pipeline_cross_validation_and_grid_search() -> None:
+    x, y = line(60)
+    model = BNNRegressor(hidden=(), method=QUICK, random_state=0)
+    assert cross_val_score(make_pipeline(StandardScaler(), model), x, y, cv=3).mean() > 0.9
+    search = GridSearchCV(model, {"hidden": [(), (3,)]}, cv=2).fit(x, y)
+    assert search.best_score_ > 0.9
+
+
+def test_save_and_load_give_the_same_predictions(tmp_path: Path, regressor: BNNRegressor) -> None:
+    x, _ = line(7, seed=3)
+    regressor.save(tmp_path / "model")
+    again = credence.load(tmp_path / "model")
+    assert isinstance(again, BNNRegressor)
+    assert np.array_equal(again.predict(x), regressor.predict(x))
+    assert again.method_ == regressor.method_
+    assert again.diagnostics_ == regressor.diagnostics_
+    (tmp_path / "model" / "estimator.json").write_text("{}")
+    with pytest.raises(StorageError, match="whole estimator"):
+        credence.load(tmp_path / "model")
+
+
+def test_classes_of_any_type_are_restored(tmp_path: Path) -> None:
+    x, y = classes(40)
+    for labels in (y, (y == "up").astype(int), y == "up", y.astype(object)):
+        model = BNNClassifier(hidden=(), method=QUICK, random_state=0).fit(x, labels)
+        model.save(tmp_path / "model")
+        again = credence.load(tmp_path / "model")
+        assert np.array_equal(again.predict(x), model.predict(x))
+        assert again.classes_.dtype == model.classes_.dtype
+
+
+def test_a_run_that_did_not_converge_warns() -> None:
+    x, y = line(20)
+    method = HMC(num_draws=5, num_warmup=25, num_chains=2)
+    with pytest.warns(ConvergenceWarning, match="Not converged"):
+        model = BNNRegressor(hidden=(3,), method=method, random_state=0).fit(x, y)
+    assert model.diagnostics_.converged is False
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"method": "nutz"}, "nuts"),
+        ({"hidden": (-3,)}, "hidden"),
+        ({"activation": "tahn"}, "tanh"),
+        ({"max_seconds": 0.0}, "max_seconds"),
+    ],
+)
+def test_bad_settings(settings: dict, word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        BNNRegressor(**settings).fit(*line(10))
+
+
+def test_bad_arrays() -> None:
+    x, y = line(10)
+    model = BNNRegressor(hidden=(), method=QUICK)
+    with pytest.raises(InputError, match="10 rows but y has 9"):
+        model.fit(x, y[:9])
+    with pytest.raises(InputError, match="constant"):
+        model.fit(x, np.ones(10))
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(np.where(x > 0, np.inf, x), y)
+    with pytest.raises(InputError, match="sample_weight"):
+        model.fit(x, y, sample_weight=-np.ones(10))
+    with pytest.raises(InputError, match="at least 2 classes"):
+        BNNClassifier(hidden=(), method=QUICK).fit(x, np.zeros(10, int))
+
+
+def test_importing_credence_is_quick() -> None:
+    heavy = ("jax", "sklearn", "pandas", "matplotlib", "arviz_stats")
+    code = f"import sys, credence; sys.exit(any(name in sys.modules for name in {heavy}))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

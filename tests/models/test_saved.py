@@ -1,0 +1,78 @@
+"""Models as plain data and back."""
+
+import json
+
+import pytest
+
+from credence.errors import InputError
+from credence.models import (
+    MLP,
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    HeteroscedasticNormal,
+    HierarchicalGamma,
+    NoisyArgmax,
+    Normal,
+    ResNet,
+    StudentT,
+    TraceClass,
+)
+from credence.models.networks.linearized import Linearized
+from credence.models.networks.variable_depth import VariableDepthMLP
+from credence.models.networks.wrappers import LeadingInputs, PerAction
+from credence.models.saved import from_spec, network_from_spec, to_spec
+
+PARTS = [
+    MLP(3, hidden=(7, 5), activation="relu"),
+    MLP(1, hidden=()),
+    VariableDepthMLP(1, hidden=(4, 4)),
+    ResNet(3, 4, (1, 2), norm="group"),
+    Linearized(MLP(2, hidden=(3,))),
+    LeadingInputs(MLP(2, hidden=(3,)), 4),
+    PerAction(LeadingInputs(MLP(1), 2)),
+    Gaussian("unit", 2.0, 0.5),
+    TraceClass(3.0, 0.5, True, True),
+    HierarchicalGamma(3.0, 1.0, "all", "unit"),
+    Normal(0.1),
+    Normal(None, 2.0),
+    HeteroscedasticNormal(),
+    StudentT(5.0, 0.3),
+    Bernoulli(),
+    Categorical(2.0),
+    NoisyArgmax(0.1),
+]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=repr)
+def test_parts_survive_json(part: object) -> None:
+    assert from_spec(json.loads(json.dumps(to_spec(part)))) == part
+
+
+def test_every_part_of_ours_is_known() -> None:
+    from credence.models.saved import _KNOWN
+
+    assert {type(part) for part in PARTS} == set(_KNOWN.values())
+
+
+def test_parts_from_outside_are_named_and_asked_for() -> None:
+    class MLP:  # the name alone does not make it ours
+        def __repr__(self) -> str:
+            return "theirs"
+
+    spec = to_spec(MLP())
+    assert spec == {"type": "external", "description": "theirs"}
+    with pytest.raises(InputError, match=r"theirs.*pass the same network when loading"):
+        from_spec(spec)
+
+
+def test_a_given_network_takes_the_place_of_its_description() -> None:
+    network = MLP(2)
+    spec = {"type": "Linearized", "network": {"type": "external", "description": "theirs"}}
+    assert network_from_spec(spec, network) == Linearized(network)
+    assert network_from_spec(spec, Linearized(network)) == Linearized(network)
+    assert network_from_spec(to_spec(MLP(1)), network) == network
+    nested = {"type": "Linearized", "network": to_spec(LeadingInputs(MLP(1), 3))}
+    assert network_from_spec(nested, network) == Linearized(LeadingInputs(network, 3))
+    with pytest.raises(InputError, match="theirs"):
+        network_from_spec(spec)

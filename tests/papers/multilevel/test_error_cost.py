@@ -1,0 +1,334 @@
+"""Error against cost: slopes, envelopes and ratios with known answers; small true runs."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tools.data_folder import needs_data
+
+from credence.errors import InputError
+from credence_papers import terminal as study_show
+from credence_papers.multilevel import prior_rates
+from credence_papers.multilevel.error_cost import page as error_cost_page
+from credence_papers.multilevel.error_cost import study as error_cost
+from credence_papers.multilevel.error_cost.cost_envelope import (
+    Point,
+    cost_of,
+    cost_ratio,
+    envelope,
+    lowest_common,
+    mean_squares,
+    method_cost,
+    slope,
+    theory,
+)
+from credence_papers.multilevel.error_cost.programs import joined
+from credence_papers.multilevel.error_cost.results import finite, long_means, measured
+from credence_papers.multilevel.error_cost.settings_tried import Contender, Job
+from credence_papers.multilevel.studies import PRIOR_RATES, REGRESSION, SENSITIVITY, STUDIES
+
+REPLICATES = 2000
+
+
+def chi_squared(mse: float, rng: np.random.Generator, replicates: int = REPLICATES) -> np.ndarray:
+    """Squared errors of normal estimates over five quantities of interest."""
+    return mse * np.mean(rng.normal(size=(replicates, 5)) ** 2, axis=1)
+
+
+def family(
+    name: str, unit_cost: float, variance: float, bias: float, rng: np.random.Generator
+) -> list[Point]:
+    """A width whose error is bias^2 + variance / particles."""
+    return [
+        Point(name, unit_cost * count, chi_squared(bias**2 + variance / count, rng))
+        for count in 4 ** np.arange(1, 9)
+    ]
+
+
+def test_one_family_has_slope_minus_one() -> None:
+    found = slope(family("a", 3.0, 1.0, 0.0, np.random.default_rng(0)))
+    assert found.error < 0.01
+    assert abs(found.value + 1) < 5 * found.error
+
+
+def test_single_level_slope_follows_theory() -> None:
+    """Bias n^-1 and cost n: -(1 + gamma / (2 beta)) = -1.5 along the envelope over widths."""
+    rng = np.random.default_rng(1)
+    points = [
+        Point(str(n), n * count, chi_squared(n**-2.0 + 1 / count, rng))
+        for n in 2.0 ** np.arange(1, 7)
+        for count in 2.0 ** np.arange(0, 17)
+    ]
+    inside = [p for p in points if np.mean(p.squares) > 1.5 * 64**-2.0]
+    assert abs(slope(inside).value + theory(1.0, 1)["gamma"] / (2 * 1.0) + 1) < 0.06
+
+
+def test_envelope_is_the_cheaper_family_at_every_error() -> None:
+    points = [
+        Point("narrow", 1.0, np.ones(2)),
+        Point("narrow", 100.0, np.full(2, 0.5)),
+        Point("wide", 10.0, np.full(2, 0.9)),
+        Point("wide", 1000.0, np.full(2, 0.009)),
+    ]
+    errors = mean_squares(points, 0.0)
+    assert method_cost(0.95, points, errors) < 10
+    assert method_cost(0.09, points, errors) == pytest.approx(100.0)
+    assert method_cost(0.001, points, errors) == np.inf
+    assert (np.diff(envelope(points, errors).costs) >= 0).all()
+
+
+def test_cost_between_points_is_on_the_line() -> None:
+    costs, errors = np.array([1.0, 100.0]), np.array([1.0, 0.01])
+    assert cost_of(0.1, costs, errors) == pytest.approx(10.0)
+    assert cost_of(2.0, costs, errors) == 1.0
+    assert cost_of(0.005, costs, errors) == np.inf
+
+
+def test_noise_of_the_reference_is_taken_off_and_unresolved_points_left_out() -> None:
+    rng, noise = np.random.default_rng(2), 1e-3
+    points = family("a", 1.0, 1.0, 0.0, rng)
+    noisy = [p._replace(squares=p.squares + noise) for p in points]
+    assert abs(slope(noisy, noise).value + 1) < 0.03
+    assert abs(slope(noisy).value + 1) > 0.1  # planted: not taken off
+    assert lowest_common(noisy, noisy, noise) > 2 * noise
+
+
+@pytest.mark.slow
+def test_bootstrap_error_of_a_slope_is_its_spread() -> None:
+    rng, replicates = np.random.default_rng(3), 32
+
+    def study() -> tuple[float, float]:
+        points = [
+            Point("a", 1 / mse, chi_squared(mse, rng, replicates)) for mse in (1.0, 0.1, 0.01)
+        ]
+        found = slope(points)
+        return found.value, found.error
+
+    values, errors = np.array([study() for _ in range(60)]).T
+    assert 0.7 < errors.mean() / values.std() < 1.3  # 60 studies: the spread is known to 9 %
+
+
+def test_ratio_of_costs_and_its_interval() -> None:
+    rng = np.random.default_rng(4)
+    dear, cheap = family("a", 6.0, 1.0, 0.0, rng), family("b", 2.0, 1.0, 0.0, rng)
+    found = cost_ratio(dear, cheap, error=1e-3)
+    assert found.low < 3 < found.high
+    assert found.high - found.low < 0.6
+    swapped = cost_ratio(cheap, dear, error=1e-3)
+    assert swapped.value == pytest.approx(1 / found.value)
+    assert np.isnan(cost_ratio(dear[:1], cheap).value)
+
+
+def test_theory_is_that_of_the_papers() -> None:
+    assert theory(2.0, 2)["smc"] == pytest.approx(-4 / 3)
+    assert theory(2.0, 1)["smc"] == pytest.approx(-7 / 6)
+    assert theory(1.1, 1)["mlsmc"] == -1
+    assert theory(1.1, 2)["mlsmc"] == pytest.approx(-4 / 3)
+    assert theory(1.1, 2)["smc"] < theory(1.1, 2)["mlsmc"] < -1
+
+
+def test_a_point_joins_its_runs_and_has_the_nominal_cost() -> None:
+    rng = np.random.default_rng(5)
+    contender = Contender(method="mlsmc", widths=(2, 4), num_particles=(30, 20))
+    parts = [
+        {"means": rng.normal(size=(50, 3)).tolist(), "log_evidence": [0.0] * 50, "flops": 7.0,
+         "seconds": 0.5 + run, "compile_seconds": 1.0}
+        for run in range(2)
+    ]  # fmt: skip
+    job = Job(kind="replicates", problem=REGRESSION.problems[0], contender=contender)
+    row = measured(job, joined(parts), np.zeros(3), noise=0.1)
+    assert row["replicates"] == 100
+    assert row["nominal"] == 30 * 2**2 + 20 * 4**2
+    assert (row["seconds"], row["compile_seconds"]) == (1.0, 2.0)
+    assert row["mse"] == pytest.approx(np.mean(row["squares"]) - 0.1)
+    assert row["family"] == "mlsmc 2-4"
+
+
+def test_particles_fall_as_the_pilot_says() -> None:
+    contender = Contender(method="mlsmc", widths=(2, 4), num_particles=(30, 20))
+    pilot = Job(kind="pilot", problem=REGRESSION.problems[0], contender=contender)
+    effort = replace(REGRESSION.effort("laptop"), base_particles=(1000,))
+    result = {"variances": [1.0, 0.04], "costs": [1.0, 4.0]}
+    (found,) = error_cost.allotted(pilot, result, effort)
+    assert found.num_particles == (1000, 100)
+
+
+def test_a_limit_leaves_the_reference_where_it_was() -> None:
+    effort = SENSITIVITY.effort("laptop")
+    limited = effort.within(SENSITIVITY.limits["case 5"])
+    assert (limited.widths, limited.ladders, limited.finest) == ((8,), ((2, 8),), effort.finest)
+    assert effort.within(SENSITIVITY.limits["case 1"]) == effort
+
+
+def test_every_job_has_its_own_random_numbers() -> None:
+    effort, problem = REGRESSION.effort("paper"), REGRESSION.problems[0]
+    jobs = [Job(kind="replicates", problem=problem, contender=each) for each in effort.singles]
+    jobs += [replace(job, seed=1) for job in jobs]
+    assert len({int(job.digest[:7], 16) for job in jobs}) == len(jobs)
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(InputError, match="Did you mean"):
+        REGRESSION.only(("regression alpha 22",))
+    with pytest.raises(InputError, match="Unknown size"):
+        REGRESSION.effort("big")
+
+
+def test_a_long_runs_error_comes_from_its_chains() -> None:
+    means, squared = long_means({"chain_means": [[0.0, 1.0], [2.0, 1.0]]})
+    assert means.tolist() == [1.0, 1.0]
+    assert squared.tolist() == [1.0, 0.0]
+    assert finite({"a": [np.nan, np.float64(2.0)]}) == {"a": [None, 2.0]}
+
+
+def made_up(job: Job) -> dict[str, Any]:
+    """What a program might return: estimates whose variance is 1 / particles, at a known cost."""
+    rng = np.random.default_rng(int(job.digest, 16))
+    if job.contender is None:
+        return {"chain_means": (1e-3 * rng.normal(size=(4, 5))).tolist(), "spread": 1.0,
+                "max_rhat": 1.0, "min_ess": 1e6, "converged": True, "num_draws": 9,
+                "seconds": 1.0}  # fmt: skip
+    if job.kind == "pilot":
+        levels = np.arange(len(job.contender.widths))
+        return {"variances": (0.01**levels).tolist(), "costs": (4.0**levels).tolist(),
+                "nats": [0.1] * (len(levels) - 1), "flops": 1.0, "seconds": 1.0}  # fmt: skip
+    count = job.contender.num_particles[0]
+    dear = 8.0 if job.contender.method == "smc" else 1.0
+    means = rng.normal(size=(job.replicates, 5)) / count**0.5
+    return {"means": means.tolist(), "flops": dear * count, "seconds": 2.0 * count,
+            "compile_seconds": 1.0, "log_evidence": [0.0] * job.replicates}  # fmt: skip
+
+
+def test_a_study_finds_the_ratio_that_was_made_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(error_cost, "execute", made_up)
+    chosen = ("regression alpha 2",)
+    summary = error_cost.run(REGRESSION, tmp_path, problems=chosen)
+    (problem,) = summary["problems"]
+    ratio = problem["fits"]["flops"]["ratio"]
+    assert ratio["low"] < 8 < ratio["high"]
+    found = problem["fits"]["flops"]["slopes"]["mlsmc"]
+    assert abs(found["value"] + 1) < 4 * found["error"] < 1
+    assert ratio["value"] > 3 * problem["fits"]["seconds"]["ratio"]["value"]
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<svg") == 3
+    assert "several levels are cheaper" in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert json.loads((tmp_path / "results.json").read_text()) == summary
+    monkeypatch.setattr(error_cost, "execute", lambda job: pytest.fail(f"{job.label} again"))
+    assert error_cost.run(REGRESSION, tmp_path, problems=chosen) == summary
+
+
+def test_what_fails_is_said_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(job: Job) -> dict[str, Any]:
+        raise InputError("No <such> thing.")
+
+    monkeypatch.setattr(error_cost, "execute", refuse)
+    chosen = ("regression alpha 2",)
+    summary = error_cost.run(REGRESSION, tmp_path, size="smoke", problems=chosen)
+    assert summary["failed"] == 3  # reference, pilot, one level; no pilot, no several
+    assert summary["converged"] is False
+    assert "No &lt;such&gt; thing." in (tmp_path / "report.html").read_text()
+    monkeypatch.setattr(error_cost, "execute", made_up)
+    assert error_cost.run(REGRESSION, tmp_path, size="smoke", problems=chosen)["failed"] == 0
+
+
+@pytest.mark.slow
+class TestSmallRun:
+    """The whole study at smoke size, once."""
+
+    @pytest.fixture(scope="class")
+    def done(self, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+        out = tmp_path_factory.mktemp("study")
+        return out, error_cost.run(REGRESSION, out, size="smoke", problems=("regression alpha 2",))
+
+    def test_it_is_written(self, done: tuple[Path, dict[str, Any]]) -> None:
+        out, summary = done
+        assert json.loads((out / "results.json").read_text()) == summary
+        (problem,) = summary["problems"]
+        assert {row["method"] for row in problem["points"]} == {"smc", "mlsmc"}
+        assert not problem["failed"]
+        page = (out / "report.html").read_text()
+        assert page.count("<svg") == 3
+        assert "http" not in page.replace("http-equiv", "")
+
+    def test_cost_counts_temperatures_and_mutation_steps(
+        self, done: tuple[Path, dict[str, Any]]
+    ) -> None:
+        _, summary = done
+        effort = REGRESSION.effort("smoke")
+        problem = replace(REGRESSION.only(("regression alpha 2",))[0], **effort.problem)
+        once = 2 * problem.num_points * problem.posterior(4).num_weights
+        (row,) = (r for r in summary["problems"][0]["points"] if r["method"] == "smc")
+        per_particle = row["flops"] / row["particles"][0] / once
+        steps = 2 * 3 * effort.mutation["num_steps"]  # temperatures, gradient and value, steps
+        assert per_particle > steps
+        assert not per_particle / 50 > steps  # planted: one temperature in fifty counted
+
+    def test_it_is_shown(self, done: tuple[Path, dict[str, Any]]) -> None:
+        _, summary = done
+        study_show.results(summary)
+        assert "several levels" in error_cost_page.render(summary)
+
+
+@pytest.mark.slow
+@needs_data
+@pytest.mark.parametrize(
+    ("study", "problem"),
+    [
+        ("multilevel_spiral", "spiral alpha 2"),
+        ("multilevel_mnist", "mnist alpha 2"),
+        ("multilevel_irl", "halfcheetah alpha 2"),
+        ("multilevel_irl", "mountain_car alpha 2"),
+        ("multilevel_sensitivity", "case 1"),
+        ("multilevel_regression", "deep regression alpha 2"),
+    ],
+)
+def test_every_problem_runs(study: str, problem: str, tmp_path: Path) -> None:
+    summary = study_show.run(STUDIES[study], tmp_path / "out", size="smoke", problems=(problem,))
+    (found,) = summary["problems"]
+    assert not found["failed"]
+    assert all(row["mse_error"] > 0 for row in found["points"])
+
+
+class TestPriorRates:
+    def test_a_power_law_has_its_exponent(self) -> None:
+        widths = 2.0 ** np.arange(1, 9)
+        means = 5 * widths**-3.0
+        value, error = prior_rates.fitted_slope(widths, means, 0.01 * means)
+        assert value == pytest.approx(-3)
+        assert 0 < error < 0.02
+
+    def test_measured_moments_are_the_exact_ones(self, tmp_path: Path) -> None:
+        panel = "Trace-class prior: one relu layer"
+        study = replace(
+            PRIOR_RATES, curves=tuple(c for c in PRIOR_RATES.curves if c.name == "alpha = 2")
+        )
+        summary = prior_rates.run(study, tmp_path / "out", size="smoke", problems=(panel,))
+        (row,) = summary["curves"]
+        z = (np.array(row["means"]) - row["exact"]) / np.array(row["errors"])
+        assert (np.abs(z) < 5).all()
+        wrong = (np.array(row["means"]) - 2 * np.array(row["exact"])) / np.array(row["errors"])
+        assert (np.abs(wrong) > 5).any()  # planted: a moment twice as large
+        assert prior_rates.run(study, tmp_path / "out", size="smoke", problems=(panel,)) == summary
+        assert (tmp_path / "out" / "report.html").read_text().count("<svg") == 1
+
+    def test_inverse_width_prior_has_that_variance_everywhere(self) -> None:
+        import jax
+
+        from credence.models import MLP
+
+        network = MLP(1, (4, 4))
+        params = network.init(jax.random.key(0), jax.numpy.zeros((1, 3)))
+        stds = prior_rates.InverseWidth().stds(network, params)
+        assert {float(std) for std in jax.tree.leaves(stds)} == {0.5}
+
+    def test_unknown_panels_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="no problem"):
+            prior_rates.run(PRIOR_RATES, tmp_path / "out", size="smoke", problems=("x",))
