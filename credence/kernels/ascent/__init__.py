@@ -1,0 +1,1 @@
+"""Holds kernels that climb: optimisers, training with dropout, variational ascent."""

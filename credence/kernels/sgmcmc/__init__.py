@@ -1,0 +1,1 @@
+"""Holds Langevin and Hamiltonian dynamics without a Metropolis test, for minibatches."""

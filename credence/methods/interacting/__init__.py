@@ -1,0 +1,10 @@
+"""Wing 3: nonlinear MCMC, particles that jump to partners on an auxiliary density.
+
+auxiliary, auxiliaries   where partners live
+cloud_jumps              Boltzmann-Gibbs and accept-reject jumps
+kernel                   one step of all particles
+tempered_ladder          partners on a hotter rung
+jump_tuning, partner_warnings   what is tuned, and what a user is told
+method                   `Interacting`, potentials of all rows
+nonlinear_sgld           `NonlinearSGLD`, potentials of minibatches
+"""

@@ -1,0 +1,9 @@
+"""Multilevel SMC after Chada, Jasra, Law & Singh: nested networks of growing width.
+
+nested       a coarse network is the leading block of a finer one
+increments   how much a network still changes as it widens
+allocation   how many particles each level gets
+coupling     from one level to the next
+levels       programs and targets of all levels
+method       `MLSMC`
+"""

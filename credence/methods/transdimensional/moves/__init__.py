@@ -1,0 +1,1 @@
+"""Moves of reversible jump: each proposes another architecture and says its acceptance ratio."""
