@@ -1,1 +1,1 @@
-"""Holds Markov kernels that leave a density exactly invariant, and unadjusted MCLMC beside its own."""
+"""Holds Markov kernels that leave a density invariant, and unadjusted MCLMC beside its own."""
