@@ -103,11 +103,69 @@ def test_predict_has_the_promised_columns(run, fitted: Path, tmp_path: Path) -> 
     )
     found = pd.read_csv(tmp_path / "p.csv")
     assert status == 0
-    assert list(found) == ["mean", "std", "lower", "upper"]
-    assert len(found) == 10
+    assert list(found) == ["row", "mean", "std", "lower", "upper"]
+    assert found["row"].tolist() == list(range(10))
     assert ((found["lower"] < found["mean"]) & (found["mean"] < found["upper"])).all()
     assert "extra" in err
     assert "city" in err, "an unseen category is said"
+
+
+def test_predictions_can_be_joined_by_an_id(run, fitted: Path, tmp_path: Path) -> None:
+    """Ids stand there as they stood in the table; one that is a feature stays a feature."""
+    ids = ["007", "12345678901234567890", "=1+1", "-5"]
+    houses(4).assign(id=ids, mean=0).to_csv(tmp_path / "new.csv", index=False)
+    words = ("predict", fitted / "run", tmp_path / "new.csv", "--out", tmp_path / "p.csv")
+    status, _, err = run(*words, "--id", "id")
+    found = pd.read_csv(tmp_path / "p.csv", dtype={"id": str})
+    assert status == 0
+    assert list(found) == ["id", "mean", "std", "lower", "upper"]
+    assert found["id"].tolist() == ["007", "12345678901234567890", "'=1+1", "-5"]
+    assert "Ignored 1 column: 'mean'" in err
+    assert run(*words, "--id", "area")[0] == 0
+    by_area = pd.read_csv(tmp_path / "p.csv")
+    np.testing.assert_allclose(by_area["area"], houses(4)["area"])
+    assert by_area["mean"].equals(found["mean"])
+    for name, word in (("idd", "Did you mean 'id'"), ("mean", "rename")):
+        status, _, err = run(*words, "--id", name)
+        assert (status, word in err) == (2, True)
+
+
+def test_predictions_go_to_standard_output(run, fitted: Path, tmp_path: Path) -> None:
+    words = ("predict", fitted / "run", fitted / "houses.csv", "--out")
+    assert run(*words, tmp_path / "p.csv")[0] == 0
+    for name in ("-", "/dev/stdout"):
+        status, out, err = run(*words, name)
+        assert (status, out) == (0, (tmp_path / "p.csv").read_text())
+        assert f"Wrote 60 predictions to {name}." in err
+        status, out, err = run(*words, name, "--json")
+        assert (status, out, "share standard output" in err) == (2, "", True)
+
+
+def test_predict_never_replaces_what_is_no_file(run, fitted: Path, tmp_path: Path) -> None:
+    """It is refused before anything is computed; a link is written through."""
+    os.mkfifo(tmp_path / "pipe")
+    words = ("predict", fitted / "run", fitted / "houses.csv", "--out")
+    for name in (tmp_path / "pipe", tmp_path, "/dev/null"):
+        status, _, err = run(*words, name)
+        assert (status, "not a file" in err) == (2, True)
+    (tmp_path / "link").symlink_to("p.csv")
+    assert run(*words, tmp_path / "link")[0] == 0
+    assert (tmp_path / "link").is_symlink()
+    assert len(pd.read_csv(tmp_path / "p.csv")) == 60
+
+
+@pytest.mark.parametrize("name", ["pred[/b]", "[bold]", ":car:", "{out}", "b\\", "[red"])
+def test_names_of_files_are_no_markup(run, fitted: Path, tmp_path: Path, name: str) -> None:
+    frame = houses(3).assign(**{f"{name}column": 1})
+    (tmp_path / name).mkdir(parents=True)
+    table = tmp_path / name / "new.csv"
+    frame.to_csv(table, index=False)
+    status, _, err = run("predict", fitted / "run", table, "--out", tmp_path / name / name)
+    assert status == 0
+    assert f"to {tmp_path / name / name}." in err
+    assert f"Ignored 1 column: '{name}column'." in err
+    status, _, err = run("predict", fitted / "run", tmp_path / name / f"{name}.csv")
+    assert (status, f"{name}.csv'" in err) == (2, True)
 
 
 @pytest.mark.rotates(3)
@@ -125,7 +183,7 @@ def test_classification_columns(run, tmp_path: Path) -> None:
     run("predict", folder, tmp_path / "h.csv", "--out", tmp_path / "p.csv")
     found = pd.read_csv(tmp_path / "p.csv")
     entropies = ["entropy_total", "entropy_aleatoric", "entropy_epistemic"]
-    assert list(found) == ["label", "probability_no", "probability_yes", *entropies]
+    assert list(found) == ["row", "label", "probability_no", "probability_yes", *entropies]
     assert np.allclose(found["probability_no"] + found["probability_yes"], 1)
     gap = found["entropy_total"] - found["entropy_aleatoric"] - found["entropy_epistemic"]
     assert gap.abs().max() < 1e-5

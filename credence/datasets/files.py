@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -27,9 +28,11 @@ OTHER_FORMATS = {
 }
 
 
-def read_table_file(path: Path) -> pd.DataFrame:
+def read_table_file(path: Path, *, as_text: Sequence[str] = ()) -> pd.DataFrame:
     """Reads a CSV file (comma, semicolon or tab; UTF-8) or a Parquet file, by its content.
 
+    Args:
+        as_text: columns of a CSV file to be left as they stand there, such as ids like 007.
     Raises:
         InputError: if the file is missing, empty, a folder, unreadable or not a table.
     """
@@ -43,7 +46,7 @@ def read_table_file(path: Path) -> pd.DataFrame:
             raise InputError(f"The file {path} is not a CSV or Parquet table but {what}.")
     if path.suffix.lower() in {".parquet", ".pq"}:
         raise InputError(f"The file {path} is not Parquet: it does not begin with 'PAR1'.")
-    return read_csv(path)
+    return read_csv(path, as_text=as_text)
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -73,7 +76,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
         ) from error
 
 
-def read_csv(path: Path) -> pd.DataFrame:
+def read_csv(path: Path, *, as_text: Sequence[str] = ()) -> pd.DataFrame:
     """Reads a CSV file: UTF-8 with or without byte-order mark, quoted or not, a header line.
 
     The delimiter is the one of comma, semicolon and tab that the header has most of. With
@@ -84,17 +87,18 @@ def read_csv(path: Path) -> pd.DataFrame:
     header_line = text.lstrip("\r\n").partition("\n")[0]
     delimiter = max(DELIMITERS, key=header_line.count)
     columns = _checked_header(path, text, delimiter)
-    frame = pd.read_csv(
+    return pd.read_csv(
         io.StringIO(text),
         sep=delimiter,
+        header=0,
+        names=columns,
+        dtype=dict.fromkeys(as_text, str),
         decimal="," if delimiter == ";" and _has_decimal_commas(text) else ".",
         na_values=list(MISSING),
         skipinitialspace=True,
         index_col=False,
         low_memory=False,  # one type per column, decided on the whole column
     )
-    frame.columns = columns
-    return frame
 
 
 def _decoded(path: Path) -> str:

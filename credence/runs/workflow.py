@@ -91,12 +91,17 @@ def resume(folder: Path, *, max_seconds: float | None = None, progress: bool = F
     return _finish(folder, settings, split(settings, table), progress)
 
 
-def predict(folder: Path, table: str, *, coverage: float = 0.95) -> tuple[pd.DataFrame, list[str]]:
+def predict(
+    folder: Path, table: str, *, coverage: float = 0.95, id_column: str = ""
+) -> tuple[pd.DataFrame, list[str]]:
     """The prediction table for new rows, and notes on them.
 
     Columns mean, std, lower, upper, or label, probability_LABEL, entropy_total,
-    entropy_aleatoric, entropy_epistemic.
+    entropy_aleatoric, entropy_epistemic. Before them stands the column that says which row it is.
 
+    Args:
+        id_column: of the table, copied as it stands there; without it the column is called `row`
+            and counts the table's rows from 0.
     Raises:
         InputError: where the folder is not a finished run, or the table lacks columns.
     """
@@ -108,36 +113,54 @@ def predict(folder: Path, table: str, *, coverage: float = 0.95) -> tuple[pd.Dat
     frame = read_table(table).rename(columns=str)
     if frame.empty:
         raise InputError(f"{table} has no rows: there is nothing to predict.")
+    ids = _row_ids(table, frame, id_column)
     from credence.estimators import load
 
     model = load(folder / "ensemble")
-    inputs = frame.drop(columns=manifest.settings.target, errors="ignore")
+    if ids.name in prediction_columns(model):
+        raise InputError(
+            f"The predictions have a column '{ids.name}' of their own: rename that of the table."
+        )
+    features = model.preprocessor_.feature_names_in_
+    aside = {manifest.settings.target, id_column} - set(features)
+    inputs = frame.drop(columns=list(aside), errors="ignore")
     notes = model.preprocessor_.check_columns(inputs)
-    x = inputs[model.preprocessor_.feature_names_in_]
-    return prediction_table(model, x, coverage), notes
+    predictions = prediction_table(model, inputs[features], coverage)
+    predictions.insert(0, str(ids.name), ids)
+    return predictions, notes
+
+
+def _row_ids(table: str, frame: pd.DataFrame, id_column: str) -> pd.Series:
+    """What tells the rows apart: a column of the table, or their numbers."""
+    if not id_column:
+        return pd.Series(np.arange(len(frame)), frame.index, name="row")
+    require_column(frame, id_column)
+    return read_table(table, as_text=(id_column,)).rename(columns=str)[id_column]
+
+
+def prediction_columns(model: BNNRegressor | BNNClassifier) -> list[str]:
+    """The names that scripts rely on, in their order."""
+    from credence.estimators import BNNClassifier
+
+    if not isinstance(model, BNNClassifier):
+        return ["mean", "std", "lower", "upper"]
+    entropies = ("entropy_total", "entropy_aleatoric", "entropy_epistemic")
+    return ["label", *(f"probability_{label}" for label in model.classes_), *entropies]
 
 
 def prediction_table(
     model: BNNRegressor | BNNClassifier, x: pd.DataFrame, coverage: float
 ) -> pd.DataFrame:
-    """One row per row of x; columns as in `predict`."""
+    """One row per row of x; columns as `prediction_columns` names them."""
     from credence.estimators import BNNClassifier
 
-    if not isinstance(model, BNNClassifier):
-        mean, std = model.predict(x, return_std=True)
-        lower, upper = model.predict_interval(x, coverage)
-        return pd.DataFrame({"mean": mean, "std": std, "lower": lower, "upper": upper}, x.index)
-    probabilities = model.predict_proba(x)
-    names = [f"probability_{label}" for label in model.classes_]
-    entropies = model.decompose_uncertainty(x)
-    return pd.DataFrame(
-        {
-            "label": model.classes_[np.argmax(probabilities, axis=1)],
-            **dict(zip(names, probabilities.T, strict=True)),
-            **{f"entropy_{name}": value for name, value in entropies.items()},
-        },
-        x.index,
-    )
+    if isinstance(model, BNNClassifier):
+        probabilities = model.predict_proba(x)
+        labels = model.classes_[np.argmax(probabilities, axis=1)]
+        values = [labels, *probabilities.T, *model.decompose_uncertainty(x).values()]
+    else:
+        values = [*model.predict(x, return_std=True), *model.predict_interval(x, coverage)]
+    return pd.DataFrame(dict(zip(prediction_columns(model), values, strict=True)), x.index)
 
 
 def known_spec(settings: FitSettings) -> DatasetSpec | None:

@@ -42,6 +42,13 @@ def test_csv_is_read_however_it_was_saved(tmp_path, content):
     assert frame["price"].tolist() == [10, 20]
 
 
+def test_columns_may_be_read_as_text(tmp_path):
+    path = write(tmp_path, "id ,x\n007,1\n,2\n")
+    assert read_table(path, as_text=["id"])["id"].tolist()[0] == "007"
+    assert read_table(path, as_text=["id"])["id"].isna().tolist() == [False, True]
+    assert read_table(path)["id"].tolist()[0] == 7
+
+
 def test_quoted_delimiters_and_line_ends_belong_to_the_value(tmp_path):
     frame = read_table(write(tmp_path, 'name,x\n"a, ""b""\nc",1\nd,2\n'))
     assert frame["name"].tolist() == ['a, "b"\nc', "d"]
