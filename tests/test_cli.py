@@ -368,6 +368,15 @@ def test_the_verdict_is_in_the_metrics(fitted: Path) -> None:
     assert bool(numbers["verdict_reasons"]) == (numbers["verdict"] != "trust")
 
 
+def test_the_seconds_add_up_to_their_total(fitted: Path) -> None:
+    seconds = json.loads((fitted / "run" / "metrics.json").read_text())["seconds"]
+    total = seconds.pop("total")
+    assert {"read", "compile", "warmup", "sample", "judge", "write"} <= set(seconds)
+    assert sum(seconds.values()) == pytest.approx(total, abs=0.0005 * (len(seconds) + 1))
+    page = (fitted / "run" / "report.html").read_text(encoding="utf-8")
+    assert "reading" in page.split("Time</dt>")[1].split("</dd>")[0]
+
+
 @pytest.mark.rotates(3)
 def test_columns_can_be_dropped(run, tmp_path: Path) -> None:
     frame = houses().assign(id=range(1000, 1060), built="2005-07-18")

@@ -9,6 +9,7 @@ import typer
 
 from credence.cli import options, talk
 from credence.errors import InputError
+from credence.runs.stopwatch import Stopwatch
 
 app = typer.Typer()
 
@@ -42,6 +43,7 @@ def fit(
     as_json: options.Json = False,
 ) -> None:
     """Fit a table: predictions with intervals, a verdict on them, and a report."""
+    watch = Stopwatch()
     from credence.runs import workflow
     from credence.runs.folder import FitSettings
 
@@ -64,7 +66,8 @@ def fit(
         seed=seed,
     )
     prepare()
-    _conclude(workflow.fit(settings, out, progress=not as_json), as_json)
+    watch.lap("start")
+    _conclude(workflow.fit(settings, out, progress=not as_json, watch=watch), as_json)
 
 
 @app.command(epilog="Example: credence resume houses-run")
@@ -76,10 +79,13 @@ def resume(
     as_json: options.Json = False,
 ) -> None:
     """Go on where a killed or interrupted run stopped."""
+    watch = Stopwatch()
     from credence.runs import workflow
 
     prepare()
-    _conclude(workflow.resume(run, max_seconds=max_seconds, progress=not as_json), as_json)
+    watch.lap("start")
+    settings = {"max_seconds": max_seconds, "progress": not as_json, "watch": watch}
+    _conclude(workflow.resume(run, **settings), as_json)
 
 
 @app.command(

@@ -121,15 +121,17 @@ def show(table: RenderableType, content: Any, as_json: bool) -> None:
 
 
 def summary(metrics: dict[str, Any]) -> None:
-    """A finished run: the verdict first."""
+    """Print what a finished run found, the verdict first."""
+    from credence.report.wording import cut_short, steps
+
     say(VERDICTS[metrics["verdict"]])
     for reason in metrics["verdict_reasons"]:
         say("  {}", reason)
     if metrics["converged"]:
         say("Converged: {}", metrics["convergence_reason"])
     if metrics["stopped"] != "finished":
-        cause = {"time": "the time budget is spent", "interrupt": "interrupted"}
-        say("Only {} draws per chain: {}.", metrics["num_draws"], cause[metrics["stopped"]])
+        asked = metrics.get("num_draws_asked")
+        say("{}", cut_short(metrics["stopped"], metrics["num_draws"], asked))
     say("Method [bold]{}[/bold]: {}", metrics["method"], metrics["method_reason"])
     if "log_evidence" in metrics:
         say("Log evidence {}.", _log_evidence(metrics))
@@ -143,9 +145,9 @@ def summary(metrics: dict[str, Any]) -> None:
     listing = Table(*shown, title=f"On {metrics['n_test']} held-out rows")
     listing.add_row(*(_number(metrics[name]) for name in shown))
     console.print(listing)
-    seconds = metrics["seconds"]
-    parts = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value >= 0.05)
-    say("Fitted in {:.1f} s: {}.", sum(seconds.values()), parts)
+    total, parts = steps(metrics["seconds"], shortest=0.05)
+    listed = ", ".join(f"{name} {value:.1f}" for name, value in parts.items())
+    say("It took {:.1f} s: {}.", total, listed)
 
 
 def _log_evidence(metrics: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from credence.report import readings
 from credence.report.data import Convergence, ReportData
 from credence.report.markup import Html, element, join
 from credence.report.parts import columns, figure, key, section, settings
-from credence.report.wording import count, duration, number
+from credence.report.wording import count, duration, number, steps
 
 MAX_TEXT = 400  # characters of one setting
 
@@ -93,11 +93,11 @@ def _ess(convergence: Convergence) -> Html:
 
 
 def _times(data: ReportData) -> str:
-    phases = data.run.seconds
-    if not phases:
+    if not data.run.seconds:
         return "–"
-    parts = ", ".join(f"{name} {duration(value)}" for name, value in phases.items())
-    return f"{duration(sum(phases.values()))} ({parts})"
+    total, parts = steps(data.run.seconds, shortest=0.05)
+    listed = ", ".join(f"{name} {duration(value)}" for name, value in parts.items())
+    return f"{duration(total)} ({listed})"
 
 
 def _work(data: ReportData) -> list[tuple[str, str]]:

@@ -30,6 +30,7 @@ from credence.runs.folder import (
     require_same_table,
     table_fingerprint,
 )
+from credence.runs.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from credence.estimators import BNNClassifier, BNNRegressor
@@ -54,32 +55,45 @@ class Rows:
     test: pd.DataFrame
 
 
-def fit(settings: FitSettings, folder: Path, *, progress: bool = False) -> Fitted:
+def fit(
+    settings: FitSettings, folder: Path, *, progress: bool = False, watch: Stopwatch | None = None
+) -> Fitted:
     """Check everything, then fit into a new RUN folder.
 
+    Args:
+        watch: counts the time; by default from here on.
     Raises:
         InputError: for a table, target, setting or folder that cannot be used; nothing is written.
         StorageError: where the folder cannot be written; `resume` goes on once it can.
         Interrupted: on Ctrl-C before there was a draw; `resume` goes on.
     """
+    watch = watch or Stopwatch()
     frame, table = read(settings)
     check_settings(settings, table.task)
     rows = split(settings, table)
     from credence.ensemble import package_versions
 
     claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
-    return _finish(folder, settings, rows, progress)
+    return _finish(folder, settings, rows, progress, watch)
 
 
-def resume(folder: Path, *, max_seconds: float | None = None, progress: bool = False) -> Fitted:
+def resume(
+    folder: Path,
+    *,
+    max_seconds: float | None = None,
+    progress: bool = False,
+    watch: Stopwatch | None = None,
+) -> Fitted:
     """Go on with a run where it stopped; a finished one is only read.
 
     Args:
         max_seconds: of the whole run, what it took before included; by default what it was given.
+        watch: counts the time; by default from here on.
     Raises:
         InputError: where the folder is not a run.
         StorageError: where its table has changed.
     """
+    watch = watch or Stopwatch()
     check_seed_and_time(0, max_seconds)
     manifest = read_manifest(folder)
     if manifest.status == "done":
@@ -88,7 +102,7 @@ def resume(folder: Path, *, max_seconds: float | None = None, progress: bool = F
     frame, table = read(manifest.settings)
     require_same_table(manifest, table_fingerprint(frame))
     settings = replace(manifest.settings, max_seconds=max_seconds or manifest.settings.max_seconds)
-    return _finish(folder, settings, split(settings, table), progress)
+    return _finish(folder, settings, split(settings, table), progress, watch)
 
 
 def predict(
@@ -306,7 +320,9 @@ def _of_any_depth(settings: FitSettings) -> Transdimensional:
     return Transdimensional(**known)
 
 
-def _finish(folder: Path, settings: FitSettings, rows: Rows, progress: bool) -> Fitted:
+def _finish(
+    folder: Path, settings: FitSettings, rows: Rows, progress: bool, watch: Stopwatch
+) -> Fitted:
     """Fit (or go on fitting), evaluate, write everything, mark the run done.
 
     After Ctrl-C there may be a result from the draws so far; the run then stays resumable.
@@ -321,19 +337,29 @@ def _finish(folder: Path, settings: FitSettings, rows: Rows, progress: bool) -> 
     from credence.runs.page import verdict_of, write_page
 
     target = rows.table.target
+    watch.lap("read")
     model = build_model(settings, rows.table.task, folder, progress)
     model.fit(rows.train.drop(columns=target), rows.train[target])
+    watch.lap("fit")
     x, y = rows.test.drop(columns=target), rows.test[target]
     model.judge(x)
     found = evaluate(model, x, y)
     numbers = metrics(model, found, len(rows.train))
-    model.save(folder / "ensemble")
     arrays = found | convergence_arrays(model, x) | emulation_arrays(model)
+    watch.lap("judge")
+    model.save(folder / "ensemble")
     _save_evaluation(folder, rows.table, x, arrays)
     write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
+    watch.lap("write")
     numbers |= verdict_of(folder)
+    watch.lap("judge")
+    phases = numbers["seconds"]
+    numbers["seconds"] = watch.seconds(phases)  # until the page is written, which tells it
     write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
     write_page(folder)
+    watch.lap("write")
+    numbers["seconds"] = watch.seconds(phases)
+    write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
     was_interrupted = numbers["stopped"] == "interrupt"
     status = "interrupted" if was_interrupted else "done"
     dataclasses.replace(read_manifest(folder), status=status).write(folder)

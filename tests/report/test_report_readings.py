@@ -9,7 +9,15 @@ from report_samples import classification_target, convergence, regression_target
 from credence.report import readings
 from credence.report.charts_classification import selective_accuracy
 from credence.report.charts_regression import epistemic_share, error_by_std, thin
-from credence.report.wording import count, duration, number, percent, with_unit
+from credence.report.wording import (
+    count,
+    cut_short,
+    duration,
+    number,
+    percent,
+    steps,
+    with_unit,
+)
 
 
 @pytest.mark.parametrize(
@@ -169,3 +177,16 @@ def test_units_and_counts():
         "10\u00a0min",
         "2.0\u00a0h",
     ]
+
+
+def test_steps_of_a_run_have_names_that_people_say():
+    seconds = {"start": 2.0, "warmup": 3.0, "polish": 0.01, "total": 6.0}
+    assert steps(seconds, shortest=0.05) == (6.0, {"starting": 2.0, "warm-up": 3.0})
+    assert steps({"sample": 3.0, "judge": 1.0}) == (4.0, {"sampling": 3.0, "judging": 1.0})
+
+
+def test_a_run_that_drew_everything_is_not_said_to_lack_draws():
+    assert cut_short("finished", 100, 100) == ""
+    assert cut_short("time", 60, 100) == "Only 60 draws per chain: the time budget was spent."
+    assert cut_short("interrupt", 60, None).startswith("Only 60 draws per chain: it was inter")
+    assert cut_short("time", 100, 100).startswith("All 100 draws per chain were made, but")
