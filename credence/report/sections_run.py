@@ -8,7 +8,7 @@ from credence.report import charts_convergence as charts
 from credence.report import readings
 from credence.report.data import Convergence, ReportData
 from credence.report.markup import Html, element, join
-from credence.report.parts import columns, figure, key, section, settings
+from credence.report.parts import figure, key, pair, section, settings
 from credence.report.wording import count, duration, number, steps
 
 MAX_TEXT = 400  # characters of one setting
@@ -16,17 +16,16 @@ MAX_TEXT = 400  # characters of one setting
 
 def convergence_section(convergence: Convergence) -> Html:
     """Traces, R-hat and effective sample sizes of predictions, as far as they exist."""
-    traces = [_traces(convergence)] if convergence.traces is not None else []
     numbers = []
     if convergence.rhat is not None and np.isfinite(convergence.rhat).any():
         numbers.append(_rhat(convergence))
     if convergence.ess_bulk is not None and np.isfinite(convergence.ess_bulk).any():
         numbers.append(_ess(convergence))
-    stacks = [stack for stack in (traces, numbers) if stack]
     return section(
         "Convergence",
         element("p", convergence.reason),
-        *([columns(*stacks)] if stacks else []),
+        *([pair(*numbers)] if numbers else []),
+        *([_traces(convergence)] if convergence.traces is not None else []),
         is_converged=convergence.converged is not False,
     )
 
@@ -74,7 +73,7 @@ def _traces(convergence: Convergence) -> Html:
     return figure(
         "Predictions, draw by draw",
         reading,
-        charts.trace_chart(convergence, "traces", reading),
+        charts.trace_charts(convergence, "traces", reading),
         note="One colour per chain. " + (f"Drawn: {', '.join(cut)}." if cut else ""),
     )
 
