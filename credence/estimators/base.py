@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from credence.errors import InputError
-from credence.estimators.checks import as_count, as_widths, named
+from credence.estimators.checks import as_count, as_widths, checked_network, named
 from credence.preprocessing import make_preprocessor
 
 if TYPE_CHECKING:
@@ -87,7 +87,11 @@ class BNN(BaseEstimator):
         from credence.progress import NoProgress, RichProgress
 
         use_all_cores()
-        network = self.network or MLP(outputs, as_widths(self.hidden), self.activation)
+        network = (
+            MLP(outputs, as_widths(self.hidden), self.activation)
+            if self.network is None
+            else checked_network(self.network)
+        )
         prior = named("prior", self.prior or methods.default_prior(self.method), PRIORS)
         posterior = Posterior(network, prior, self._likelihood(), (x, y, weight))
         self.method_, self.method_reason_ = methods.resolve(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 from sklearn.utils import check_random_state
 
 from credence.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from credence.models import Network
 
 
 def named(what: str, chosen: Any, known: Mapping[str, Any]) -> Any:
@@ -27,6 +30,23 @@ def named(what: str, chosen: Any, known: Mapping[str, Any]) -> Any:
             + did_you_mean(chosen, known)
         )
     return known[chosen]
+
+
+def checked_network(network: Any) -> Network:
+    """The network, once it is found to have the functions of one.
+
+    Raises:
+        InputError: for anything else, such as a Flax or Equinox model without its adapter.
+    """
+    from credence.models import Network
+
+    if isinstance(network, type) or not isinstance(network, Network):
+        raise InputError(
+            f"network must be one of credence.models or an adapter, got {type(network).__name__}: "
+            "from credence.models.adapters take FlaxLinen(module), FlaxNNX(lambda rngs: ...) or "
+            "Equinox(lambda key: ...)."
+        )
+    return network
 
 
 def as_widths(hidden: Any) -> tuple[int, ...]:

@@ -112,7 +112,7 @@ def label(
     ticks = [tick for tick in axes.get_yticks() if low <= tick <= high]
     longest = max((len(axes.yaxis.get_major_formatter()(tick)) for tick in ticks), default=0)
     figure = axes.get_figure()
-    assert figure is not None
+    assert isinstance(figure, Figure)
     needed = (10 + 5.8 * longest) / (72 * figure.get_figwidth())
     figure.subplots_adjust(left=max(needed, figure.subplotpars.left))
 
