@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 import credence
 from credence import environment
+from credence.cli import talk
 
 QUICK = ["--hidden", "4", "--num-draws", "60", "--method", "hmc"]
 
@@ -166,6 +168,23 @@ def test_names_of_files_are_no_markup(run, fitted: Path, tmp_path: Path, name: s
     assert f"Ignored 1 column: '{name}column'." in err
     status, _, err = run("predict", fitted / "run", tmp_path / name / f"{name}.csv")
     assert (status, f"{name}.csv'" in err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["[/b]", "[bold]x", ":car:", "x\\", "{0}"])
+def test_values_in_sentences_and_tables_are_no_markup(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """They stand there as they are, in the style of their sentence."""
+    listing = Table(name, title=name)
+    listing.add_row(name)
+    talk.console.print(listing)
+    talk.say("Wrote [bold]{}[/bold]: {:.1f} s, {}.", name, 1.25, name)
+    talk.warn(name)
+    talk.complain(name)
+    err = capsys.readouterr().err
+    assert err.count(name) == 3 + 2 + 2
+    assert f"Wrote {name}: 1.2 s, {name}." in err
+    assert talk.filled("a [bold]{}[/bold]", name).spans[0].style.bold
 
 
 @pytest.mark.rotates(3)

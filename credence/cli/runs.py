@@ -109,8 +109,8 @@ def predict(
 ) -> None:
     """Predict new rows: mean, std and interval, or probabilities and entropies.
 
-    Text that a spreadsheet would run as a formula (it starts with =, +, -, @, a tab or a line
-    break, and is no number) is written with a ' in front.
+    Text that starts with =, +, -, @, a tab or a line break gets a ' in front,
+    so that no spreadsheet runs it as a formula; numbers stay numbers.
     """
     from credence.checkpoint import file_to_write, write_text
     from credence.runs import workflow
