@@ -18,9 +18,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder
 
 from credence.datasets.columns import as_numbers, as_text, where
+from credence.datasets.scales import LARGEST_STD, mean_and_std, scale_of_inputs
 from credence.errors import InputError, plural, quoted
 
 MAX_CATEGORIES = 100  # 0/1 columns made of one column of names; the rarest names share the last
@@ -35,7 +36,7 @@ class NumericColumn:
     """A column of numbers; `has_missing`: values were missing in training.
 
     Raises:
-        InputError: if the numbers overflowed, so that mean or scale are not finite.
+        InputError: if the numbers are so large that mean or scale are not finite or nearly so.
     """
 
     name: str
@@ -45,7 +46,8 @@ class NumericColumn:
     has_missing: bool
 
     def __post_init__(self) -> None:
-        if not (np.isfinite([self.median, self.mean, self.scale]).all() and self.scale > 0):
+        is_finite = np.isfinite([self.median, self.mean, self.scale]).all()
+        if not (is_finite and 0 < self.scale <= LARGEST_STD):
             raise InputError(
                 f"The numbers in column '{self.name}' cannot be standardised: their mean is "
                 f"{self.mean:g} and their standard deviation {self.scale:g}. Change their unit."
@@ -134,10 +136,10 @@ def learn_numbers(frame: pd.DataFrame) -> list[NumericColumn]:
         return []
     x = np.column_stack([as_numbers(frame[name]) for name in frame])
     imputer = SimpleImputer(strategy="median")
-    with np.errstate(over="ignore", invalid="ignore"):  # NumericColumn refuses what overflows
-        scaler = StandardScaler().fit(imputer.fit_transform(x))
-    scales = np.where(np.isfinite(scaler.var_), scaler.scale_, np.inf)
-    columns = zip(frame, imputer.statistics_, scaler.mean_, scales, x.T, strict=True)
+    with np.errstate(over="ignore"):  # NumericColumn refuses what overflows
+        means, stds = mean_and_std(imputer.fit_transform(x))
+    scales = scale_of_inputs(means, stds)
+    columns = zip(frame, imputer.statistics_, means, scales, x.T, strict=True)
     return [
         NumericColumn(name, float(median), float(mean), float(scale), bool(np.isnan(values).any()))
         for name, median, mean, scale, values in columns
