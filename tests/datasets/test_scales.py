@@ -59,7 +59,7 @@ def test_inputs_that_only_rounding_tells_apart_count_as_constant() -> None:
     ("y", "sentence"),
     [
         (np.full(5, 2.0), r"constant \(all 5 values are 2\)"),
-        (1e16 + 2.0 * np.arange(9), "nearly constant: its values differ from 10000000000000008 by 5.16"),
+        (1e16 + 2.0 * np.arange(9), "nearly constant: .* from 10000000000000008 by 5.16"),
         (1e30 + SPREAD[:, 0], "constant"),
         (1e200 * SPREAD[:, 0], "too large values .* Change their unit"),
         (1e-200 * SPREAD[:, 0], "too small values .* Change their unit"),
