@@ -21,7 +21,7 @@ from credence.datasets.encoding import (
     learn_names,
     learn_numbers,
 )
-from credence.datasets.files import check_names
+from credence.datasets.names import with_text_names
 from credence.datasets.scales import STEPS_PER_STD, scale_of_target
 from credence.errors import InputError, did_you_mean, plural, quoted
 
@@ -40,6 +40,15 @@ class TablePreprocessor:
     def feature_names_in_(self) -> list[str]:
         """The names of the columns in training, in their order."""
         return [column.name for column in self.columns]
+
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns of names that were text in training: to be read from files as text."""
+        return [
+            column.name
+            for column in self.columns
+            if isinstance(column, CategoricalColumn) and column.is_text
+        ]
 
     def get_feature_names_out(self) -> list[str]:
         """The names of the columns that `transform` returns."""
@@ -91,7 +100,6 @@ class TablePreprocessor:
             ) from error
 
     def _select(self, frame: pd.DataFrame) -> pd.DataFrame:
-        check_names(list(frame.columns), "The table")
         missing = [name for name in self.feature_names_in_ if name not in frame]
         if missing:
             unused = set(frame.columns) - set(self.feature_names_in_)
@@ -116,7 +124,6 @@ def make_preprocessor(X: Table) -> TablePreprocessor:
             hold text among numbers.
     """
     frame = as_frame(X)
-    check_names(list(frame.columns), "The table")
     frame = frame.assign(**{name: checked_column(frame[name], notes=[]) for name in frame})
     empty = frame.columns[frame.isna().all()]
     if len(empty):
@@ -129,16 +136,19 @@ def make_preprocessor(X: Table) -> TablePreprocessor:
 
 
 def as_frame(X: Table) -> pd.DataFrame:
-    """A DataFrame whose column names are text; the columns of an array are x0, x1, ..."""
+    """A DataFrame whose column names are text; the columns of an array are x0, x1, ...
+
+    Raises:
+        InputError: for column names that `with_text_names` refuses.
+    """
     if isinstance(X, np.ndarray):
         return pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
-    return X.rename(columns=str)
+    return with_text_names(X)
 
 
 def _column_from_json(kind: str, **values: Any) -> NumericColumn | CategoricalColumn:
-    if "categories" in values:
-        values["categories"] = tuple(values["categories"])  # JSON has lists only
-    return KINDS[kind](**values)
+    lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
+    return KINDS[kind](**values | lists)  # JSON has lists only, the columns tuples
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from credence.datasets.columns import checked_column, is_numeric, is_row_number, refuse_infinity
-from credence.datasets.files import check_names
+from credence.datasets.names import with_text_names
+from credence.datasets.scales import scale_of_target
 from credence.errors import InputError, did_you_mean, plural, quoted
 
 MAX_WHOLE_NUMBER_CLASSES = 10  # ten digits are classes; more whole numbers are a quantity
@@ -54,9 +55,8 @@ def check_table(
     Raises:
         InputError: for a table, target or column that no model can be fitted to.
     """
-    frame = frame.rename(columns=str)
+    frame = with_text_names(frame)
     notes: list[str] = []
-    check_names(list(frame.columns), "The table")
     for name in (target, *categorical):
         require_column(frame, name)
     frame = frame.astype(dict.fromkeys(categorical, "category"))
@@ -134,6 +134,7 @@ def _check_quantity(y: pd.Series) -> None:
     refuse_infinity(y)
     if y.nunique() == 1:
         raise InputError(_constant(y))
+    scale_of_target(f"The target '{y.name}'", y.to_numpy(float))
 
 
 def _check_classes(y: pd.Series) -> None:

@@ -110,6 +110,17 @@ def test_a_known_name_gives_its_table(tmp_path, monkeypatch):
     assert list(read_table("iris").columns) == ["size", "colour", "price"]
 
 
+def test_text_columns_stay_as_they_are_written(tmp_path):
+    content = "zip , size,code\n01234,1,007\n,2,\n99999,3,8\n"
+    plain = read_table(write(tmp_path, content))
+    assert plain["zip"].tolist()[::2] == [1234, 99999]
+    kept = read_table(write(tmp_path, content), ["zip", "code", "no such column"])
+    assert kept["zip"].tolist()[::2] == ["01234", "99999"]
+    assert kept["zip"].isna().tolist() == [False, True, False]
+    assert kept["code"].tolist()[::2] == ["007", "8"]
+    assert kept["size"].tolist() == [1, 2, 3]
+
+
 def test_parquet_is_known_by_its_content(tmp_path):
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"x": [1.5, np.nan], "name": ["a", None], "on": [True, False]})
