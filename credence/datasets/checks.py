@@ -161,14 +161,16 @@ def _constant(y: pd.Series) -> str:
 
 def _checked_inputs(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     """The usable inputs: without columns that are empty, number the rows or identify them."""
+    from credence.datasets.encoding import learn_numbers  # loads scikit-learn
+
     columns = {name: checked_column(frame[name], notes) for name in frame}
     reasons = {name: reason for name, column in columns.items() if (reason := _useless(column))}
     notes.extend(f"Left out the column '{name}': {reason}." for name, reason in reasons.items())
     inputs = pd.DataFrame(columns, index=frame.index).drop(columns=list(reasons))
     if inputs.empty:
         raise InputError(" ".join(["The table has no usable column beside the target.", *notes]))
-    for name in inputs.columns[[is_numeric(inputs[name]) for name in inputs]]:
-        refuse_infinity(inputs[name])
+    numeric = [name for name in inputs if is_numeric(inputs[name])]
+    learn_numbers(inputs[numeric])  # refuses what is infinite, or too large to standardise
     notes.extend(
         f"'{name}' numbers the rows; leave it out if that tells nothing (--drop '{name}')."
         for name in inputs

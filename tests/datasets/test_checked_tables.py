@@ -64,6 +64,7 @@ NUMBERS = [str(i) for i in range(40)]
         (table().set_axis([1, "1", "price"], axis=1), "price", "more than one column named '1'"),
         (pd.concat({"a": table()}, axis=1), "price", r"names of 2 levels, such as \('a', 'age'\)"),
         (table(age=[10**400, *range(39)]), "price", "'age' holds 1 infinite value"),
+        (table(age=1e200 * np.arange(40.0)), "price", "'age' cannot be standardised"),
         (table(price=1e16 + np.arange(40.0)), "price", "'price' is nearly constant"),
         (table(price=1e-200 * np.arange(40.0)), "price", "'price' has too small values"),
         (table(age=np.nan, town=None), "price", "no usable column"),
