@@ -187,6 +187,26 @@ def test_values_in_sentences_and_tables_are_no_markup(
     assert talk.filled("a [bold]{}[/bold]", name).spans[0].style.bold
 
 
+def test_names_that_look_like_numbers_keep_their_zeros(run, tmp_path: Path) -> None:
+    """Zip codes, declared; a later table with other zip codes does not change those known."""
+    zips, folder = np.resize(["01234", "1234", "00007"], 60), tmp_path / "run"
+    frame = houses().assign(city=zips, price=lambda f: f["price"] + 500 * (zips == "01234"))
+    frame.to_csv(tmp_path / "h.csv", index=False)
+    words = ["--target", "price", "--categorical", "city", "--method", "map", "--hidden", "0"]
+    status, _, err = run("fit", tmp_path / "h.csv", *words, "--out", folder)
+    assert status in (0, 3), err
+    found = []
+    for name, last in (("same", "1234"), ("strange", "K1A")):
+        rows = pd.DataFrame({"area": 100.0, "city": ["01234", "1234", "00007", last]})
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+        out = tmp_path / f"{name}-predicted.csv"
+        _, _, err = run("predict", folder, tmp_path / f"{name}.csv", "--out", out)
+        found.append(pd.read_csv(out)["mean"])
+    np.testing.assert_array_equal(found[0][:3], found[1][:3])
+    assert found[0][0] > found[0][1] + 300
+    assert "'K1A'" in err
+
+
 @pytest.mark.rotates(3)
 def test_classification_columns(run, tmp_path: Path) -> None:
     frame = houses().assign(dear=lambda f: np.where(f["price"] > 360, "yes", "no"))

@@ -95,10 +95,8 @@ class BNNRegressor(RegressorMixin, BNN):
         """
         x, y, weight = self._training_set(X, y, sample_weight)
         self._y_ndim = y.ndim
-        self.target_scaler_ = TargetScaler.fit(y, weight)
-        if not self.standardize_target:
-            targets = len(self.target_scaler_.mean)
-            self.target_scaler_ = TargetScaler((0.0,) * targets, (1.0,) * targets)
+        scaler = TargetScaler.fit if self.standardize_target else TargetScaler.unscaled
+        self.target_scaler_ = scaler(y, weight)
         scaled = self.target_scaler_.transform(y).reshape(len(y), -1)
         self._sample(x, scaled, weight, self._likelihood().num_outputs(scaled.shape[1]))
         return self

@@ -36,9 +36,20 @@ def number(value: object, digits: int = 3) -> str:
         text = f"{value:,.0f}"
     else:
         decimals = digits - 1 - math.floor(math.log10(abs(value)))
-        text = f"{value:.{max(decimals, 0)}f}"
+        text = f"{value:,.{max(decimals, 0)}f}"
         text = text.rstrip("0").rstrip(".") if "." in text else text
     return text.replace(",", "\u202f").replace("-", "−")
+
+
+def digits_to_tell(width: float, size: float) -> int:
+    """How many significant digits numbers of a size need, so that a width shows in two of its own.
+
+    >>> number(1000000.1, digits_to_tell(0.5, 1e6))
+    '1\u202f000\u202f000.1'
+    """
+    if not 0 < width < size < math.inf:
+        return 3
+    return min(max(3, 2 + math.ceil(math.log10(size / width))), 17)
 
 
 def with_unit(value: object, unit: str, digits: int = 3) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from credence.datasets.checks import CheckedTable, check_table, require_column
+from credence.datasets.names import with_text_names
 from credence.datasets.registry import DATASETS
 from credence.datasets.registry import load as load_dataset
 from credence.datasets.specs import DatasetSpec
@@ -124,7 +125,11 @@ def predict(
         raise InputError(f"{folder} is not finished: `credence resume {folder}` finishes it.")
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage}; 0.95 is usual.")
-    frame = read_table(table).rename(columns=str)
+    from credence.preprocessing import TablePreprocessor
+
+    saved = read_json(folder / "ensemble" / "estimator.json").get("preprocessor", {})
+    text_columns = TablePreprocessor.from_json(saved).text_columns
+    frame = with_text_names(read_table(table, text_columns))
     if frame.empty:
         raise InputError(f"{table} has no rows: there is nothing to predict.")
     ids = _row_ids(table, frame, id_column)
@@ -149,7 +154,7 @@ def _row_ids(table: str, frame: pd.DataFrame, id_column: str) -> pd.Series:
     if not id_column:
         return pd.Series(np.arange(len(frame)), frame.index, name="row")
     require_column(frame, id_column)
-    return read_table(table, as_text=(id_column,)).rename(columns=str)[id_column]
+    return read_table(table, text_columns=(id_column,)).rename(columns=str)[id_column]
 
 
 def prediction_columns(model: BNNRegressor | BNNClassifier) -> list[str]:
@@ -188,7 +193,8 @@ def read(settings: FitSettings) -> tuple[pd.DataFrame, CheckedTable]:
     Raises:
         InputError: for a table that cannot be used.
     """
-    frame, spec, task = read_table(settings.table), known_spec(settings), settings.task
+    frame = read_table(settings.table, settings.categorical)
+    spec, task = known_spec(settings), settings.task
     for column in settings.drop:
         require_column(frame, column)
     frame = frame.drop(columns=list(settings.drop))

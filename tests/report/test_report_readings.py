@@ -12,6 +12,7 @@ from credence.report.charts_regression import epistemic_share, error_by_std, thi
 from credence.report.wording import (
     count,
     cut_short,
+    digits_to_tell,
     duration,
     number,
     percent,
@@ -157,6 +158,22 @@ def test_thin():
 )
 def test_number(value, text):
     assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("offset", "width", "text"),
+    [
+        (0.0, 4.6, "4.6"),
+        (1e3, 0.5, "1\u202f000.5"),
+        (1e8, 3.9, "100\u202f000\u202f003.9"),
+        (1e12, 4.0, "1.0000000000040e12"),
+        (-1.0, 1e-3, "−0.999"),
+        (1e3, 0.0, "1\u202f000"),
+        (1e3, np.nan, "not finite"),
+    ],
+)
+def test_numbers_tell_their_width(offset, width, text):
+    assert number(offset + width, digits_to_tell(width, abs(offset) + width)) == text
 
 
 def test_percent_never_rounds_onto_certainty():
