@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Real, Shaped
-from sklearn.preprocessing import StandardScaler
 
 from credence.datasets.columns import checked_column, is_numeric
 from credence.datasets.encoding import (
+    LARGEST,
     CategoricalColumn,
     Feature,
     NumericColumn,
     learn_names,
     learn_numbers,
 )
-from credence.datasets.files import check_names
+from credence.datasets.names import with_text_names
+from credence.datasets.scales import STEPS_PER_STD, scale_of_target
 from credence.errors import InputError, did_you_mean, plural, quoted
 
 Table = pd.DataFrame | Shaped[np.ndarray, "row column"]
@@ -39,6 +40,15 @@ class TablePreprocessor:
     def feature_names_in_(self) -> list[str]:
         """The names of the columns in training, in their order."""
         return [column.name for column in self.columns]
+
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns of names that were text in training: to be read from files as text."""
+        return [
+            column.name
+            for column in self.columns
+            if isinstance(column, CategoricalColumn) and column.is_text
+        ]
 
     def get_feature_names_out(self) -> list[str]:
         """The names of the columns that `transform` returns."""
@@ -90,7 +100,6 @@ class TablePreprocessor:
             ) from error
 
     def _select(self, frame: pd.DataFrame) -> pd.DataFrame:
-        check_names(list(frame.columns), "The table")
         missing = [name for name in self.feature_names_in_ if name not in frame]
         if missing:
             unused = set(frame.columns) - set(self.feature_names_in_)
@@ -115,7 +124,6 @@ def make_preprocessor(X: Table) -> TablePreprocessor:
             hold text among numbers.
     """
     frame = as_frame(X)
-    check_names(list(frame.columns), "The table")
     frame = frame.assign(**{name: checked_column(frame[name], notes=[]) for name in frame})
     empty = frame.columns[frame.isna().all()]
     if len(empty):
@@ -128,16 +136,19 @@ def make_preprocessor(X: Table) -> TablePreprocessor:
 
 
 def as_frame(X: Table) -> pd.DataFrame:
-    """A DataFrame whose column names are text; the columns of an array are x0, x1, ..."""
+    """A DataFrame whose column names are text; the columns of an array are x0, x1, ...
+
+    Raises:
+        InputError: for column names that `with_text_names` refuses.
+    """
     if isinstance(X, np.ndarray):
         return pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
-    return X.rename(columns=str)
+    return with_text_names(X)
 
 
 def _column_from_json(kind: str, **values: Any) -> NumericColumn | CategoricalColumn:
-    if "categories" in values:
-        values["categories"] = tuple(values["categories"])  # JSON has lists only
-    return KINDS[kind](**values)
+    lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
+    return KINDS[kind](**values | lists)  # JSON has lists only, the columns tuples
 
 
 @dataclass(frozen=True)
@@ -159,32 +170,47 @@ class TargetScaler:
         """Mean and standard deviation (divisor: the number of points) of each target.
 
         Raises:
-            InputError: if a target is constant, not finite, or too large.
+            InputError: for a target that `scale_of_target` refuses.
         """
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below
-            scaler = StandardScaler().fit(np.reshape(y, (len(y), -1)), None, sample_weight)
-        std = np.sqrt(scaler.var_)
-        if not np.isfinite(std).all():
-            raise InputError("The target has missing, infinite or too large values to standardise.")
-        constant = std != scaler.scale_  # scikit-learn's scale is 1 if only rounding differs
-        if constant.any():
-            raise InputError(
-                f"The target is constant (all {plural(len(y), 'value')} are "
-                f"{scaler.mean_[constant][0]:g}): there is nothing to learn."
-            )
-        return cls(tuple(scaler.mean_.tolist()), tuple(std.tolist()))
+        targets = np.reshape(y, (len(y), -1)).T
+        scales = [scale_of_target("The target", target, sample_weight) for target in targets]
+        means, stds = zip(*scales, strict=True)
+        return cls(means, stds)
+
+    @classmethod
+    def unscaled(
+        cls,
+        y: Real[np.ndarray, "point *target"],
+        sample_weight: Real[np.ndarray, " point"] | None = None,
+    ) -> "TargetScaler":
+        """A scaler that leaves targets as they are.
+
+        Raises:
+            InputError: for a target that `fit` refuses, or that single precision cannot carry.
+        """
+        fitted = cls.fit(y, sample_weight)
+        for mean, std in zip(fitted.mean, fitted.scale, strict=True):
+            size = abs(mean) + std
+            steps = STEPS_PER_STD * float(np.finfo(np.float32).eps) * size
+            if size > LARGEST or std < max(1 / LARGEST, steps):
+                raise InputError(
+                    f"Without standardising, the target would be modelled in single precision, "
+                    f"which cannot carry values around {mean:g} with a standard deviation of "
+                    f"{std:g}: leave standardize_target at True."
+                )
+        return cls((0.0,) * len(fitted.mean), (1.0,) * len(fitted.mean))
 
     def transform(self, y: Real[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """Targets in their own unit to standardised ones."""
-        return (y - self._values(self.mean)) / self._values(self.scale)
+        """Targets in their own unit to standardised ones, in float64."""
+        return (np.asarray(y, np.float64) - self._values(self.mean)) / self._values(self.scale)
 
     def inverse(self, z: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """Standardised targets (means, quantiles, draws) back to their own unit."""
-        return z * self._values(self.scale) + self._values(self.mean)
+        """Standardised targets (means, quantiles, draws) back to their own unit, in float64."""
+        return self.inverse_scale(z) + self._values(self.mean)
 
     def inverse_scale(self, std: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """Standard deviations of standardised targets to the targets' own unit."""
-        return std * self._values(self.scale)
+        """Standard deviations of standardised targets to the targets' own unit, in float64."""
+        return np.asarray(std, np.float64) * self._values(self.scale)
 
     def to_json(self) -> dict[str, list[float]]:
         """Means and scales, as a dictionary that `json.dump` can write."""

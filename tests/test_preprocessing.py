@@ -67,6 +67,15 @@ def test_the_same_bits_after_saving_and_loading():
         assert loaded.transform(frame).tobytes() == preprocessor.transform(frame).tobytes()
 
 
+def test_what_an_earlier_version_saved_is_read():
+    column = {"kind": "names", "name": "x", "categories": ["a"], "has_missing": False}
+    old = TablePreprocessor.from_json({"columns": [column | {"has_others": True}]})
+    new = pd.DataFrame({"x": ["a", "perhaps rare"]})
+    assert old.transform(new).tolist() == [[1, 0], [0, 1]]
+    assert old.check_columns(new) == []  # it cannot know
+    assert old.text_columns == []
+
+
 @pytest.mark.parametrize(
     "saved",
     [
@@ -128,8 +137,22 @@ def test_types_of_numbers(dtype):
 def test_categories_that_are_numbers_match_whatever_their_type():
     train = pd.DataFrame({"code": pd.Categorical([1, 2, 3] * 9)})
     preprocessor = make_preprocessor(train)
-    floats = pd.DataFrame({"code": [3.0, np.nan, 1.0]})  # one missing value made them floats
-    assert preprocessor.transform(floats).tolist() == [[0, 0, 1], [0, 0, 0], [1, 0, 0]]
+    for codes in ([3.0, np.nan, 1.0], ["3.0", None, "1.0"]):  # one missing value made them floats
+        floats = pd.DataFrame({"code": codes})
+        assert preprocessor.transform(floats).tolist() == [[0, 0, 1], [0, 0, 0], [1, 0, 0]]
+
+
+def test_names_that_were_text_are_to_be_read_as_text():
+    frame = pd.DataFrame(
+        {
+            "zip": ["01234", "K1A"] * 9,
+            "declared": pd.Categorical(["1", "2"] * 9),
+            "number": pd.Categorical([1, 2] * 9),
+            "on": [True, False] * 9,
+            "size": range(18),
+        }
+    )
+    assert make_preprocessor(frame).text_columns == ["zip", "declared"]
 
 
 def test_rare_and_many_categories_share_a_column():
@@ -142,6 +165,12 @@ def test_rare_and_many_categories_share_a_column():
     assert seen[:, -1].tolist() == [1, 1, 0, 0]
     assert seen[:, -2].tolist() == [0, 0, 1, 0]
     assert (seen.sum(axis=1) == 1).all()
+    assert preprocessor.check_columns(pd.DataFrame({"name": ["rare", "rarer", None]})) == []
+    (note,) = preprocessor.check_columns(pd.DataFrame({"name": ["rare", "new", None, "new"]}))
+    assert note == (
+        "'name' holds names that training did not have, in 2 rows: 'new'; "
+        "they count as its rare names do."
+    )
     many = pd.DataFrame({"name": [f"n{i}" for i in range(500)] * 10})
     assert len(make_preprocessor(many).get_feature_names_out()) == 100
 

@@ -178,12 +178,12 @@ def _watched(run: Callable[[Any], dict[str, Any]], out: Path) -> dict[str, Any]:
         with RichWatch(talk.console) as watch:
             return run(watch)
     except KeyboardInterrupt:
-        talk.say(f"Stopped. What is finished is kept in {out}: the same command goes on.")
+        talk.say("Stopped. What is finished is kept in {}: the same command goes on.", out)
         raise typer.Exit(talk.INTERRUPTED) from None
 
 
 def _conclude(summary: dict[str, Any], table: Any, out: Path, as_json: bool) -> None:
     """Show the table, end with the status."""
     talk.console.print(table)
-    talk.say(f"Page: [bold]{out / 'report.html'}[/bold]")
+    talk.say("Page: [bold]{}[/bold]", out / "report.html")
     talk.finish(summary | {"out": str(out)}, as_json)

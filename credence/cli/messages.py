@@ -1,17 +1,26 @@
-"""What commands say and the statuses they end with; JSON and listings go to standard output."""
+"""What commands say and the statuses they end with; JSON and listings go to standard output.
+
+Markup counts in the sentences of this program only, never in what people bring: names of files and
+columns, labels, errors. So consoles read no markup, and `say` takes a sentence that is written in
+the code (its type, LiteralString, has this checked) and puts values into it as they are.
+"""
 
 import json
-from typing import Any
+import string
+import sys
+from pathlib import Path
+from typing import Any, LiteralString, TextIO
 
 import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 BAD_INPUT = 2
 NOT_CONVERGED = 3
 INTERRUPTED = 130
 
-VERDICTS = {
+VERDICTS: dict[str, LiteralString] = {
     "trust": "[bold green]Trust:[/bold green] the uncertainty held up on rows it never saw.",
     "care": "[bold yellow]Use with care.[/bold yellow]",
     "do_not_trust": "[bold red]Do not trust.[/bold red]",
@@ -20,30 +29,79 @@ VERDICTS = {
 MAX_COUNTS = 8
 """Widths or depths of which a summary gives the probability."""
 
-console = Console(stderr=True)
+STANDARD_STREAMS = {
+    "-": "stdout",
+    "/dev/stdout": "stdout",
+    "/dev/fd/1": "stdout",
+    "/dev/stderr": "stderr",
+    "/dev/fd/2": "stderr",
+}
+"""What people write in place of a file's name, and the stream of `sys` that they mean."""
 
 
-def say(text: str) -> None:
-    """A sentence with markup."""
-    console.print(text, highlight=False, soft_wrap=True)
+def _console(**settings: Any) -> Console:
+    """A console that takes text as it is: no [markup], no :emoji:, no colours of its own."""
+    return Console(markup=False, emoji=False, highlight=False, **settings)
+
+
+console = _console(stderr=True)
+
+
+MARK = "\0"
+"""Where in a sentence a value belongs."""
+
+
+class _Values(string.Formatter):
+    """Formats a sentence to one with marks, and keeps the text of every value."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        self.texts.append(super().format_field(value, format_spec))
+        return MARK
+
+
+def filled(sentence: LiteralString, *values: object, **named_values: object) -> Text:
+    """A sentence with markup, filled as by `str.format` with values that have none.
+
+    The values enter last: no way of escaping them in markup holds for backslashes at their end.
+    """
+    found = _Values()
+    marked = Text.from_markup(found.format(sentence, *values, **named_values), emoji=False)
+    parts, start = [], 0
+    for text in found.texts:
+        place = marked.plain.index(MARK, start)
+        parts += [marked[start:place], Text(text, marked.get_style_at_offset(console, place))]
+        start = place + 1
+    return Text.assemble(*parts, marked[start:])
+
+
+def say(sentence: LiteralString, *values: object, **named_values: object) -> None:
+    """Print a sentence; see `filled`."""
+    console.print(filled(sentence, *values, **named_values), soft_wrap=True)
 
 
 def notes(sentences: list[str]) -> None:
-    """What was done to the data."""
+    """Print what was done to the data."""
     for sentence in sentences:
-        console.print(f"Note: {sentence}", markup=False, highlight=False, soft_wrap=True)
+        say("Note: {}", sentence)
 
 
 def warn(message: object, *_: Any, **__: Any) -> None:
-    """In place of `warnings.showwarning`: the sentence, without the line of code that raised it."""
-    console.print(
-        f"Warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True
-    )
+    """Print a warning without the line of code that raised it; for `warnings.showwarning`."""
+    say("[yellow]Warning: {}[/yellow]", message)
 
 
 def complain(error: object) -> None:
-    """Why nothing was done."""
-    console.print(f"Error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+    """Print why nothing was done."""
+    say("[red]Error: {}[/red]", error)
+
+
+def standard_stream(out: Path) -> TextIO | None:
+    """The standard stream that a file's name stands for, if it does."""
+    name = STANDARD_STREAMS.get(str(out))
+    return None if name is None else getattr(sys, name)
 
 
 def finish(result: dict[str, Any], as_json: bool) -> None:
@@ -59,22 +117,24 @@ def show(table: RenderableType, content: Any, as_json: bool) -> None:
     if as_json:
         print(json.dumps(content))
     else:
-        Console().print(table)
+        _console().print(table)
 
 
 def summary(metrics: dict[str, Any]) -> None:
-    """A finished run: the verdict first."""
+    """Print what a finished run found, the verdict first."""
+    from credence.html.wording import cut_short, steps
+
     say(VERDICTS[metrics["verdict"]])
     for reason in metrics["verdict_reasons"]:
-        console.print(f"  {reason}", markup=False, highlight=False, soft_wrap=True)
+        say("  {}", reason)
     if metrics["converged"]:
-        say(f"Converged: {metrics['convergence_reason']}")
+        say("Converged: {}", metrics["convergence_reason"])
     if metrics["stopped"] != "finished":
-        cause = {"time": "the time budget is spent", "interrupt": "interrupted"}
-        say(f"Only {metrics['num_draws']} draws per chain: {cause[metrics['stopped']]}.")
-    say(f"Method [bold]{metrics['method']}[/bold]: {metrics['method_reason']}")
+        asked = metrics.get("num_draws_asked")
+        say("{}", cut_short(metrics["stopped"], metrics["num_draws"], asked))
+    say("Method [bold]{}[/bold]: {}", metrics["method"], metrics["method_reason"])
     if "log_evidence" in metrics:
-        say(f"Log evidence {_log_evidence(metrics)}.")
+        say("Log evidence {}.", _log_evidence(metrics))
     if "architecture" in metrics:
         _architecture(metrics["architecture"])
     shown = (
@@ -85,9 +145,9 @@ def summary(metrics: dict[str, Any]) -> None:
     listing = Table(*shown, title=f"On {metrics['n_test']} held-out rows")
     listing.add_row(*(_number(metrics[name]) for name in shown))
     console.print(listing)
-    seconds = metrics["seconds"]
-    parts = ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value >= 0.05)
-    say(f"Fitted in {sum(seconds.values()):.1f} s: {parts}.")
+    total, parts = steps(metrics["seconds"], shortest=0.05)
+    listed = ", ".join(f"{name} {value:.1f}" for name, value in parts.items())
+    say("It took {:.1f} s: {}.", total, listed)
 
 
 def _log_evidence(metrics: dict[str, Any]) -> str:
@@ -102,21 +162,28 @@ def _architecture(found: dict[str, Any]) -> None:
     first, width, depth = found["likeliest"][0], found["width"], found["depth"]
     layers = "-".join(map(str, first["widths"]))
     say(
-        f"Hidden units [bold]{layers}[/bold] are the most probable, "
-        f"p = {_with_error(first['probability'], first['standard_error'])} "
-        f"of {found['num_architectures']} architectures visited; R-hat at most "
-        f"{_number(found['max_rhat'])}, ESS at least {_number(found['min_ess'])}."
+        "Hidden units [bold]{}[/bold] are the most probable, p = {} of {} architectures visited; "
+        "R-hat at most {}, ESS at least {}.",
+        layers,
+        _with_error(first["probability"], first["standard_error"]),
+        found["num_architectures"],
+        _number(found["max_rhat"]),
+        _number(found["min_ess"]),
     )
-    say(f"p(width given the data): {_probabilities(width)}.")
+    say("p(width given the data): {}.", _probabilities(width))
     if depth is not None:
-        say(f"p(depth given the data): {_probabilities(depth)}.")
+        say("p(depth given the data): {}.", _probabilities(depth))
     rates = ", ".join(
         f"{name} {each['rate']:.1%} of {each['tried']:,}"
         for name, each in found["jumps"].items()
         if each["tried"]
     )
-    states = f"{found['num_states']:,} distinct states in {found['num_draws']:,} draws"
-    say(f"Jumps accepted: {rates or 'none was possible'}; {states}.")
+    say(
+        "Jumps accepted: {}; {:,} distinct states in {:,} draws.",
+        rates or "none was possible",
+        found["num_states"],
+        found["num_draws"],
+    )
 
 
 def _probabilities(posterior: dict[str, Any]) -> str:

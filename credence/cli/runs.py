@@ -1,6 +1,7 @@
 """`credence fit`, `resume`, `predict`, `report`: from a table to a RUN folder and back."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 from credence.cli import messages as talk
 from credence.cli import options
 from credence.errors import InputError
+from credence.runs.stopwatch import Stopwatch
 
 app = typer.Typer()
 
@@ -42,6 +44,7 @@ def fit(
     as_json: options.Json = False,
 ) -> None:
     """Fit a table: predictions with intervals, a verdict on them, and a report."""
+    watch = Stopwatch()
     from credence.runs import workflow
     from credence.runs.folder import FitSettings
 
@@ -64,7 +67,8 @@ def fit(
         seed=seed,
     )
     prepare()
-    _conclude(workflow.fit(settings, out, progress=not as_json), as_json)
+    watch.lap("start")
+    _conclude(workflow.fit(settings, out, progress=not as_json, watch=watch), as_json)
 
 
 @app.command(epilog="Example: credence resume houses-run")
@@ -76,32 +80,60 @@ def resume(
     as_json: options.Json = False,
 ) -> None:
     """Go on where a killed or interrupted run stopped."""
+    watch = Stopwatch()
     from credence.runs import workflow
 
     prepare()
-    _conclude(workflow.resume(run, max_seconds=max_seconds, progress=not as_json), as_json)
+    watch.lap("start")
+    settings = {"max_seconds": max_seconds, "progress": not as_json, "watch": watch}
+    _conclude(workflow.resume(run, **settings), as_json)
 
 
-@app.command(epilog="Example: credence predict houses-run new.csv --coverage 0.9 --out prices.csv")
+@app.command(
+    epilog="Example: credence predict houses-run new.csv --id address --coverage 0.9 --out p.csv"
+)
 def predict(
     run: options.Run,
     table: options.TableName,
     coverage: Annotated[float, typer.Option(help="Probability that the interval holds.")] = 0.95,
-    out: Annotated[Path, typer.Option(help="CSV file to write.")] = Path("predictions.csv"),
+    id_column: Annotated[
+        str,
+        typer.Option(
+            "--id",
+            help="Column of TABLE to copy; without it a column `row` counts the rows from 0.",
+        ),
+    ] = "",
+    out: Annotated[Path, typer.Option(help="CSV file to write; - is standard output.")] = Path(
+        "predictions.csv"
+    ),
     as_json: options.Json = False,
 ) -> None:
-    """Predict new rows: mean, std and interval, or probabilities and entropies."""
-    from credence.engine.checkpoint import write_text
-    from credence.runs import workflow
+    """Predict new rows: mean, std and interval, or probabilities and entropies.
 
+    Text that starts with =, +, -, @, a tab or a line break gets a ' in front,
+    so that no spreadsheet runs it as a formula; numbers stay numbers.
+    """
+    from credence.engine.checkpoint import file_to_write, write_text
+    from credence.runs import workflow
+    from credence.runs.export import csv_text
+
+    stream = talk.standard_stream(out)
+    if stream is None:
+        file_to_write(out)
+    elif stream is sys.stdout and as_json:
+        raise InputError("--json and the predictions cannot share standard output: name a file.")
     prepare()
-    if out.exists() and Path(table).exists() and out.samefile(table):
+    if stream is None and out.exists() and Path(table).exists() and out.samefile(table):
         raise InputError(f"--out {out} is the table itself: choose another file.")
-    replaced = " (replaced)" if out.exists() else ""
-    predictions, notes = workflow.predict(run, table, coverage=coverage)
-    write_text(out, predictions.to_csv(index=False))
+    replaced = " (replaced)" if stream is None and out.exists() else ""
+    predictions, notes = workflow.predict(run, table, coverage=coverage, id_column=id_column)
+    text = csv_text(predictions)
+    if stream is None:
+        write_text(out, text)
+    else:
+        stream.write(text)
     talk.notes(notes)
-    talk.say(f"Wrote {len(predictions)} predictions to [bold]{out}[/bold]{replaced}.")
+    talk.say("Wrote {} predictions to [bold]{}[/bold]{}.", len(predictions), out, replaced)
     if as_json:
         print(json.dumps({"rows": len(predictions), "out": str(out), "notes": notes}))
 
@@ -112,7 +144,7 @@ def report(run: options.Run, as_json: options.Json = False) -> None:
     from credence.runs.page import write_page
 
     path = write_page(run)
-    talk.say(f"Wrote [bold]{path}[/bold].")
+    talk.say("Wrote [bold]{}[/bold].", path)
     if as_json:
         print(json.dumps({"report": str(path)}))
 
@@ -135,7 +167,7 @@ def _conclude(fitted: Any, as_json: bool) -> None:
     metrics = fitted.metrics
     talk.notes(fitted.notes)
     talk.summary(metrics)
-    talk.say(f"Report: [bold]{fitted.folder / 'report.html'}[/bold]")
+    talk.say("Report: [bold]{}[/bold]", fitted.folder / "report.html")
     if metrics["stopped"] == "interrupt":
-        talk.say(f"`credence resume {fitted.folder}` draws the rest.")
+        talk.say("`credence resume {}` draws the rest.", fitted.folder)
     talk.finish(metrics | {"run": str(fitted.folder)}, as_json)

@@ -78,7 +78,7 @@ def compute(cell: CellSpec, folder: Path | None = None) -> dict[str, Any]:
     numbers, rows = scoring.scores(ensemble, arrays)
     return {
         "status": "done",
-        "problem": arrays.size,
+        "problem": arrays.size | {"num_weights": posterior.num_weights},
         "scores": numbers,
         **scoring.judge(ensemble, arrays.x_test),
         "cost": ensemble.cost.to_dict(),

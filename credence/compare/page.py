@@ -1,5 +1,6 @@
 """The page of an experiment: one HTML file that needs nothing else, verdict first."""
 
+import math
 from typing import Any
 
 from credence.compare import charts
@@ -233,8 +234,12 @@ def _convergence(done: list[Row], baseline: str) -> Html:
 
 
 def _draws(row: Row) -> str:
-    """Chains and draws, and that the time budget ended the run, if it did."""
-    early = ", out of time" if row["stopped"] == "time" else ""
+    """Chains and draws, and what the time budget cut short, if it did."""
+    early = ""
+    if row["stopped"] == "time":
+        has_all = row["num_draws"] >= row["settings"].get("num_draws", math.inf)
+        before = "training" if row["converged"] is None else "warm-up"
+        early = f", {before} cut short" if has_all else ", out of time"
     return f"{row['num_chains']} x {row['num_draws']}{early}"
 
 

@@ -98,13 +98,13 @@ def _summarise_problem(
     for row in rows:
         row["published"] = published.get(row["label"], {})
     about = done[0].result["problem"] if done else {"task": "unknown", "notes": []}
-    weights = [o.result["num_weights"] for o in done]
+    weights = [o.result["num_weights"] for o in done]  # of some methods, twice the network's
     return {
         "name": problem.name,
         "description": problem.description,
         **about,
         "model": to_json(problem.model_at(size)),
-        "num_weights": max(weights, default=None),
+        "num_weights": about.get("num_weights", min(weights, default=None)),
         "rows": rows,
         "published_only": {
             label: values

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from credence.datasets.columns import checked_column, is_numeric, is_row_number, refuse_infinity
-from credence.datasets.files import check_names
+from credence.datasets.names import with_text_names
+from credence.datasets.scales import scale_of_target
 from credence.errors import InputError, did_you_mean, plural, quoted
 
 MAX_WHOLE_NUMBER_CLASSES = 10  # ten digits are classes; more whole numbers are a quantity
@@ -54,9 +55,8 @@ def check_table(
     Raises:
         InputError: for a table, target or column that no model can be fitted to.
     """
-    frame = frame.rename(columns=str)
+    frame = with_text_names(frame)
     notes: list[str] = []
-    check_names(list(frame.columns), "The table")
     for name in (target, *categorical):
         require_column(frame, name)
     frame = frame.astype(dict.fromkeys(categorical, "category"))
@@ -134,6 +134,7 @@ def _check_quantity(y: pd.Series) -> None:
     refuse_infinity(y)
     if y.nunique() == 1:
         raise InputError(_constant(y))
+    scale_of_target(f"The target '{y.name}'", y.to_numpy(float))
 
 
 def _check_classes(y: pd.Series) -> None:
@@ -160,14 +161,16 @@ def _constant(y: pd.Series) -> str:
 
 def _checked_inputs(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     """The usable inputs: without columns that are empty, number the rows or identify them."""
+    from credence.datasets.encoding import learn_numbers  # loads scikit-learn
+
     columns = {name: checked_column(frame[name], notes) for name in frame}
     reasons = {name: reason for name, column in columns.items() if (reason := _useless(column))}
     notes.extend(f"Left out the column '{name}': {reason}." for name, reason in reasons.items())
     inputs = pd.DataFrame(columns, index=frame.index).drop(columns=list(reasons))
     if inputs.empty:
         raise InputError(" ".join(["The table has no usable column beside the target.", *notes]))
-    for name in inputs.columns[[is_numeric(inputs[name]) for name in inputs]]:
-        refuse_infinity(inputs[name])
+    numeric = [name for name in inputs if is_numeric(inputs[name])]
+    learn_numbers(inputs[numeric])  # refuses what is infinite, or too large to standardise
     notes.extend(
         f"'{name}' numbers the rows; leave it out if that tells nothing (--drop '{name}')."
         for name in inputs

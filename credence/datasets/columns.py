@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from credence.errors import InputError, plural, quoted
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?|\d{1,2}[./]\d{1,2}[./]\d{4}")
+WHOLE_NUMBER = re.compile(r"-?(0|[1-9]\d*)\.0")  # as pandas writes it
 NAMES_AND_NUMBERS = (str, bool, np.bool_, numbers.Real, decimal.Decimal)
 MOSTLY = 0.5  # a text column with at least this share of numbers was meant to be numeric
 
@@ -60,8 +61,9 @@ def _checked_text(column: pd.Series, notes: list[str]) -> pd.Series:
     is_number = names.map(_reads_as_number)
     texts = column.notna() & ~column.isin(names[is_number])
     if not texts.any():
+        kind = "numbers written as text" if types - {int} else "whole numbers beyond 2^64"
         notes.append(
-            f"The column '{column.name}' holds numbers written as text, and is used as numbers; "
+            f"The column '{column.name}' holds {kind}, and is used as numbers of 16 digits; "
             f"set --categorical '{column.name}' if they are names."
         )
         return _parsed(column)
@@ -73,7 +75,7 @@ def _checked_text(column: pd.Series, notes: list[str]) -> pd.Series:
 def _reads_as_number(value: object) -> bool:
     if isinstance(value, bool | np.bool_):
         return False
-    return not np.isnan(pd.to_numeric(value, errors="coerce"))
+    return not pd.isna(pd.to_numeric(value, errors="coerce"))
 
 
 def refuse_infinity(column: pd.Series) -> None:
@@ -102,7 +104,7 @@ def as_numbers(column: pd.Series) -> Float[np.ndarray, " row"]:
 
 def _parsed(column: pd.Series) -> pd.Series:
     """Numbers out of text; refuses what is not a number, naming the first."""
-    parsed = pd.to_numeric(column.astype(object), errors="coerce")
+    parsed = _coerced(column.astype(object))
     wrong = (parsed.isna() & column.notna()).to_numpy()
     if wrong.any():
         first = int(wrong.argmax())
@@ -114,11 +116,21 @@ def _parsed(column: pd.Series) -> pd.Series:
     return parsed
 
 
+def _coerced(values: pd.Series) -> pd.Series:
+    """Numbers, NaN for what is none."""
+    try:
+        return pd.to_numeric(values, errors="coerce")
+    except OverflowError:  # whole numbers of more than 308 digits: written out they become infinite
+        return pd.to_numeric(values.map(str), errors="coerce")
+
+
 def as_text(value: object) -> str:
-    """A name as text; 3.0 is "3", because one missing value turns a column of 3 into one of 3.0."""
+    """A name as text; 3.0 is "3", because one missing value turns a column of 3 into one of 3.0,
+    which a file then holds as text."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    return str(value)
+    text = str(value)
+    return text.removesuffix(".0") if WHOLE_NUMBER.fullmatch(text) else text
 
 
 def where(column: pd.Series, position: int) -> str:

@@ -18,13 +18,15 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder
 
 from credence.datasets.columns import as_numbers, as_text, where
+from credence.datasets.scales import LARGEST_STD, mean_and_std, scale_of_inputs
 from credence.errors import InputError, plural, quoted
 
 MAX_CATEGORIES = 100  # 0/1 columns made of one column of names; the rarest names share the last
 MIN_ROWS = 10  # that a name needs for its own 0/1 column; below 1000 rows 1 % of the rows
+RARE, NEW = -2, -1  # in place of a position among the categories
 LARGEST = 1e15  # standardised input: float32 (3e38) still holds sums of squares of it
 
 Feature = tuple[str, Float[np.ndarray, " row"]]
@@ -35,7 +37,7 @@ class NumericColumn:
     """A column of numbers; `has_missing`: values were missing in training.
 
     Raises:
-        InputError: if the numbers overflowed, so that mean or scale are not finite.
+        InputError: if the numbers are so large that mean or scale are not finite or nearly so.
     """
 
     name: str
@@ -45,7 +47,8 @@ class NumericColumn:
     has_missing: bool
 
     def __post_init__(self) -> None:
-        if not (np.isfinite([self.median, self.mean, self.scale]).all() and self.scale > 0):
+        is_finite = np.isfinite([self.median, self.mean, self.scale]).all()
+        if not (is_finite and 0 < self.scale <= LARGEST_STD):
             raise InputError(
                 f"The numbers in column '{self.name}' cannot be standardised: their mean is "
                 f"{self.mean:g} and their standard deviation {self.scale:g}. Change their unit."
@@ -81,23 +84,28 @@ class NumericColumn:
 @dataclass(frozen=True)
 class CategoricalColumn:
     """A column of names; `has_missing`: values were missing in training; `has_others`: some names
-    in training were too rare for a 0/1 column of their own and share one.
+    in training, the `rare` ones, were too rare for a 0/1 column of their own and share one.
 
     A name never seen in training counts as one of these others, as does a missing value if none
     were missing in training. Where there are no others either, all its 0/1 columns are 0.
+
+    `is_text`: the names were text in training, so a file to predict for is read as text too.
+    What earlier versions saved lacks `rare` and `is_text`.
     """
 
     name: str
     categories: tuple[str, ...]
     has_missing: bool
     has_others: bool
+    rare: tuple[str, ...] = ()
+    is_text: bool = False
 
     def features(self, column: pd.Series) -> Iterator[Feature]:
         """A 0/1 column for each category, then for missing values and for other names."""
         position, missing = self._positions(column)
         for i, text in enumerate(self.categories):
             yield f"{self.name}_{text}", (position == i).astype(np.float64)
-        others = position == -1
+        others = position < 0
         if self.has_missing:
             yield f"{self.name}_is_missing", missing.astype(np.float64)
             others &= ~missing
@@ -107,24 +115,27 @@ class CategoricalColumn:
     def news(self, column: pd.Series) -> str | None:
         """What the column brings that training did not have."""
         position, missing = self._positions(column)
-        new = (position == -1) & ~(missing & self.has_missing)
-        if self.has_others or not new.any():  # the names among the others are not kept
+        new = (position == NEW) & ~(missing & self.has_missing)
+        rare_unknown = self.has_others and not self.rare  # saved by an earlier version
+        if rare_unknown or not new.any():
             return None
+        treated = "as its rare names do" if self.has_others else "as none of its categories"
         names = [as_text(name) for name in column[new & ~missing].unique()]
         names += ["missing"] * bool((new & missing).any())
         return (
             f"'{self.name}' holds names that training did not have, in "
             f"{plural(int(new.sum()), 'row')}: {quoted(names, most=4)}; "
-            "they count as none of its categories."
+            f"they count {treated}."
         )
 
     def _positions(
         self, column: pd.Series
     ) -> tuple[Int[np.ndarray, " row"], Bool[np.ndarray, " row"]]:
-        """The position in `categories`, or -1; and whether the value is missing."""
+        """The position in `categories`, or RARE or NEW; and whether the value is missing."""
         codes, values = pd.factorize(column)  # the code of a missing value is -1
-        known = {text: i for i, text in enumerate(self.categories)}
-        positions = np.array([known.get(as_text(value), -1) for value in values] + [-1])
+        known = dict.fromkeys(self.rare, RARE)
+        known |= {as_text(name): i for i, name in enumerate(self.categories)}
+        positions = np.array([known.get(as_text(value), NEW) for value in values] + [NEW])
         return positions[codes], codes == -1
 
 
@@ -134,10 +145,10 @@ def learn_numbers(frame: pd.DataFrame) -> list[NumericColumn]:
         return []
     x = np.column_stack([as_numbers(frame[name]) for name in frame])
     imputer = SimpleImputer(strategy="median")
-    with np.errstate(over="ignore", invalid="ignore"):  # NumericColumn refuses what overflows
-        scaler = StandardScaler().fit(imputer.fit_transform(x))
-    scales = np.where(np.isfinite(scaler.var_), scaler.scale_, np.inf)
-    columns = zip(frame, imputer.statistics_, scaler.mean_, scales, x.T, strict=True)
+    with np.errstate(over="ignore"):  # NumericColumn refuses what overflows
+        means, stds = mean_and_std(imputer.fit_transform(x))
+    scales = scale_of_inputs(means, stds)
+    columns = zip(frame, imputer.statistics_, means, scales, x.T, strict=True)
     return [
         NumericColumn(name, float(median), float(mean), float(scale), bool(np.isnan(values).any()))
         for name, median, mean, scale, values in columns
@@ -155,5 +166,11 @@ def learn_names(column: pd.Series) -> CategoricalColumn:
     ).fit(texts[:, None])
     rare = encoder.infrequent_categories_[0]
     rare = () if rare is None else set(rare)
-    categories = tuple(text for text in encoder.categories_[0] if text not in rare)
-    return CategoricalColumn(str(column.name), categories, len(texts) < len(column), bool(rare))
+    return CategoricalColumn(
+        name=str(column.name),
+        categories=tuple(text for text in encoder.categories_[0] if text not in rare),
+        has_missing=len(texts) < len(column),
+        has_others=bool(rare),
+        rare=tuple(sorted(rare)),
+        is_text=any(isinstance(value, str) for value in values),
+    )

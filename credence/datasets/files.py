@@ -3,11 +3,12 @@
 import csv
 import io
 import re
-from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
+from credence.datasets.names import check_names
 from credence.errors import InputError, plural, quoted
 
 DELIMITERS = ",;\t"
@@ -27,9 +28,12 @@ OTHER_FORMATS = {
 }
 
 
-def read_table_file(path: Path) -> pd.DataFrame:
+def read_table_file(path: Path, text_columns: Iterable[str] = ()) -> pd.DataFrame:
     """Reads a CSV file (comma, semicolon or tab; UTF-8) or a Parquet file, by its content.
 
+    Args:
+        path: the file.
+        text_columns: columns of a CSV file that stay as they are written; see `read_csv`.
     Raises:
         InputError: if the file is missing, empty, a folder, unreadable or not a table.
     """
@@ -43,7 +47,7 @@ def read_table_file(path: Path) -> pd.DataFrame:
             raise InputError(f"The file {path} is not a CSV or Parquet table but {what}.")
     if path.suffix.lower() in {".parquet", ".pq"}:
         raise InputError(f"The file {path} is not Parquet: it does not begin with 'PAR1'.")
-    return read_csv(path)
+    return read_csv(path, text_columns)
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -73,28 +77,30 @@ def read_parquet(path: Path) -> pd.DataFrame:
         ) from error
 
 
-def read_csv(path: Path) -> pd.DataFrame:
+def read_csv(path: Path, text_columns: Iterable[str] = ()) -> pd.DataFrame:
     """Reads a CSV file: UTF-8 with or without byte-order mark, quoted or not, a header line.
 
     The delimiter is the one of comma, semicolon and tab that the header has most of. With
     semicolons, numbers may have decimal commas. An empty cell, "?", "NA", "NaN", "null", "None"
-    and "n/a" are missing values; blank lines are skipped.
+    and "n/a" are missing values; blank lines are skipped. A column of numbers becomes numbers,
+    except the `text_columns`, where 01234 stays "01234"; names that are no columns do not matter.
     """
     text = _decoded(path)
     header_line = text.lstrip("\r\n").partition("\n")[0]
     delimiter = max(DELIMITERS, key=header_line.count)
     columns = _checked_header(path, text, delimiter)
-    frame = pd.read_csv(
+    return pd.read_csv(
         io.StringIO(text),
         sep=delimiter,
+        header=0,
+        names=columns,
+        dtype=dict.fromkeys(text_columns, str),
         decimal="," if delimiter == ";" and _has_decimal_commas(text) else ".",
         na_values=list(MISSING),
         skipinitialspace=True,
         index_col=False,
         low_memory=False,  # one type per column, decided on the whole column
     )
-    frame.columns = columns
-    return frame
 
 
 def _decoded(path: Path) -> str:
@@ -138,15 +144,6 @@ def _checked_header(path: Path, text: str, delimiter: str) -> list[str]:
             f"The file {path} is not a table: {error} (line {rows.line_num})."
         ) from error
     return header
-
-
-def check_names(names: list[str], where: str) -> None:
-    """Refuses duplicate column names."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise InputError(
-            f"{where} has more than one column named {quoted(twice)}: rename or remove the others."
-        )
 
 
 def _looks_like_data(header: list[str]) -> bool:

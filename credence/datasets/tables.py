@@ -1,5 +1,6 @@
 """A table by the name of a file, or by the name of a known data set."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -9,18 +10,22 @@ from credence.datasets.files import read_table_file
 from credence.errors import InputError, did_you_mean
 
 
-def read_table(path_or_name: str | Path) -> pd.DataFrame:
+def read_table(path_or_name: str | Path, text_columns: Iterable[str] = ()) -> pd.DataFrame:
     """Reads a CSV or Parquet file, or a known data set that is a table.
 
     A file or folder of that name is taken before a data set.
 
+    Args:
+        path_or_name: a file, or a name that `list_datasets` knows.
+        text_columns: columns of a CSV file that hold names even if these look like numbers: zip
+            codes keep their leading zeros.
     Raises:
         InputError: if there is neither; the sentence suggests the nearest name. Also for all that
             `read_table_file` and `load` refuse.
     """
     path, name = Path(path_or_name).expanduser(), str(path_or_name)
     if path.exists():
-        return read_table_file(path)
+        return read_table_file(path, text_columns)
     if name in DATASETS:
         return _known_table(name)
     raise InputError(_no_such_table(path, name))

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,21 +23,49 @@ from credence.errors import StorageError
 def atomic_path(path: Path) -> Iterator[Path]:
     """A temporary path beside `path`, moved into place when the block ends without an error.
 
+    A link stays, and the file it leads to is replaced. A replaced file keeps its permissions.
+
     Raises:
-        StorageError: where the folder cannot be written or the disk is full; path is untouched.
+        StorageError: where path is no file, its folder cannot be written or the disk is full; path
+            is untouched.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    target = file_to_write(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+        if mode is not None:
+            temporary.touch(mode=0o600)  # at no moment may others read what they could not before
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        temporary.replace(path)
+        if mode is not None:
+            temporary.chmod(mode)
+        temporary.replace(target)
     except OSError as error:
         raise StorageError.while_writing(path, error) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def file_to_write(path: Path) -> Path:
+    """The file that a path leads to, through links, be it there or not yet.
+
+    Raises:
+        StorageError: where a folder, a device, a pipe or a socket is there, or nothing can be.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    except OSError as error:
+        raise StorageError.while_writing(path, error) from error
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        kind = kinds.get(stat.S_IFMT(mode), "a device")
+        raise StorageError(f"{path} is {kind}, not a file: give the name of a file to write.")
+    return path.resolve()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -77,7 +77,7 @@ class RichProgress(NoProgress):
         return _RichLine(self, name, num_draws, done)
 
     def say(self, message: str) -> None:
-        self.console.print(message, highlight=False)
+        self.console.print(message, markup=False, emoji=False, highlight=False)
 
 
 class _RichLine(Line):

@@ -17,8 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from credence.datasets.names import with_text_names
 from credence.errors import InputError
-from credence.estimators.checks import as_count, as_widths, named
+from credence.estimators.checks import as_count, as_widths, check_total, checked_network, named
 from credence.preprocessing import make_preprocessor
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class BNN(BaseEstimator):
     def _inputs(self, X: Any, *, reset: bool) -> Float[np.ndarray, "point feature"]:
         """X checked and preprocessed: standardised numbers, one-hot categories, gaps filled."""
         if isinstance(X, pd.DataFrame):
+            X = with_text_names(X)
             validate_data(self, X, skip_check_array=True, reset=reset)
         else:
             X = validate_data(self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=reset)
@@ -80,6 +82,7 @@ class BNN(BaseEstimator):
 
     def _sample(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int) -> None:
         """Build the posterior, run the method, judge convergence."""
+        check_total(weight)
         from credence import methods
         from credence.density.posterior import Posterior
         from credence.engine.progress import NoProgress, RichProgress
@@ -87,7 +90,11 @@ class BNN(BaseEstimator):
         from credence.models import MLP, PRIORS
 
         use_all_cores()
-        network = self.network or MLP(outputs, as_widths(self.hidden), self.activation)
+        network = (
+            MLP(outputs, as_widths(self.hidden), self.activation)
+            if self.network is None
+            else checked_network(self.network)
+        )
         prior = named("prior", self.prior or methods.default_prior(self.method), PRIORS)
         posterior = Posterior(network, prior, self._likelihood(), (x, y, weight))
         self.method_, self.method_reason_ = methods.resolve(

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 from sklearn.utils import check_random_state
 
-from credence.errors import InputError, did_you_mean
+from credence.errors import InputError, did_you_mean, plural
+
+MOST_OBSERVATIONS = 1e15
+
+if TYPE_CHECKING:
+    from credence.models import Network
 
 
 def named(what: str, chosen: Any, known: Mapping[str, Any]) -> Any:
@@ -27,6 +33,24 @@ def named(what: str, chosen: Any, known: Mapping[str, Any]) -> Any:
             + did_you_mean(chosen, known)
         )
     return known[chosen]
+
+
+def checked_network(network: Any) -> Network:
+    """The network, once it is found to have the functions of one.
+
+    Raises:
+        InputError: for anything else, such as a Flax or Equinox model without its adapter.
+    """
+    from credence.models import Network
+
+    if isinstance(network, type) or not isinstance(network, Network):
+        raise InputError(
+            f"network must be one of credence.models or an adapter, got {type(network).__name__}: "
+            "from credence.models.networks.adapters take FlaxLinen(module), "
+            "FlaxNNX(lambda rngs: ...) or "
+            "Equinox(lambda key: ...)."
+        )
+    return network
 
 
 def as_widths(hidden: Any) -> tuple[int, ...]:
@@ -71,6 +95,46 @@ def checked_weights(
     if not weight.sum() > 0:
         raise InputError("sample_weight is zero for every row: nothing to learn from.")
     return weight
+
+
+def check_total(weight: Float[np.ndarray, " point"]) -> None:
+    """Refuse weights that stand for more observations than single precision can count.
+
+    Raises:
+        InputError: for a sum beyond 1e15, whose square float32 (3e38) still holds.
+    """
+    mean = float(np.sum(weight / len(weight)))  # the sum may overflow
+    if mean * len(weight) > MOST_OBSERVATIONS:
+        raise InputError(
+            f"The sample weights add up to {mean * len(weight):.3g}, but each counts how many "
+            f"observations its row stands for, {MOST_OBSERVATIONS:g} at most in all: divide them "
+            f"by their mean {mean:.3g} for rows that count once on average."
+        )
+
+
+def checked_labels(y: Any) -> np.ndarray:
+    """Labels as an array, none missing, all text or all numbers.
+
+    Raises:
+        InputError: for missing labels, and for text among numbers.
+    """
+    labels = np.asarray(y)
+    if labels.dtype != object or labels.ndim != 1:
+        return labels
+    missing = pd.isna(labels)
+    if missing.any():
+        raise InputError(
+            f"y has {plural(int(missing.sum()), 'missing label')}, the first in row "
+            f"{int(missing.argmax()) + 1}: remove these rows from X and y."
+        )
+    is_text = np.array([isinstance(label, str) for label in labels])
+    if is_text.any() and not is_text.all():
+        other = labels[~is_text][0]
+        raise InputError(
+            f"y has labels that are text, such as {labels[is_text][0]!r}, and others that are not, "
+            f"such as {other!r} of type {type(other).__name__}: write all of them as text."
+        )
+    return labels
 
 
 def batch_keys(seed: int | np.random.RandomState | None) -> Any:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from credence.errors import InputError
 from credence.estimators.base import BNN
-from credence.estimators.checks import checked_weights, named
+from credence.estimators.checks import checked_labels, checked_weights, named
 
 if TYPE_CHECKING:
     from credence.methods.base import Method
@@ -78,7 +78,8 @@ class BNNClassifier(ClassifierMixin, BNN):
                 "This BNNClassifier requires y to be passed, but the target y is None."
             )
         x = self._inputs(X, reset=True)
-        assert_all_finite(np.asarray(y), input_name="y")
+        y = checked_labels(y)
+        assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
         encoder = LabelEncoder().fit(y)

@@ -39,7 +39,8 @@ class BNNRegressor(RegressorMixin, BNN):
         network, prior, likelihood: parts from `credence.models` in place of the defaults (an MLP;
             weights N(0, 1/fan_in), biases N(0, 1); normal noise with sd ~ HalfNormal(1)), in units
             of the standardised target. Prior and likelihood also by name: "fan_in", "unit",
-            "trace_class", "hierarchical"; "normal", "student_t", "heteroscedastic".
+            "trace_class", "hierarchical"; "normal", "student_t", "heteroscedastic". Flax and
+            Equinox models come as networks by `credence.models.networks.adapters`.
         standardize_target: model (y - mean) / sd; False models y as it is.
         max_seconds: wall-clock budget of `fit`.
         checkpoint_folder: where `fit` saves as it goes; the same fit again goes on from there.
@@ -94,10 +95,8 @@ class BNNRegressor(RegressorMixin, BNN):
         """
         x, y, weight = self._training_set(X, y, sample_weight)
         self._y_ndim = y.ndim
-        self.target_scaler_ = TargetScaler.fit(y, weight)
-        if not self.standardize_target:
-            targets = len(self.target_scaler_.mean)
-            self.target_scaler_ = TargetScaler((0.0,) * targets, (1.0,) * targets)
+        scaler = TargetScaler.fit if self.standardize_target else TargetScaler.unscaled
+        self.target_scaler_ = scaler(y, weight)
         scaled = self.target_scaler_.transform(y).reshape(len(y), -1)
         self._sample(x, scaled, weight, self._likelihood().num_outputs(scaled.shape[1]))
         return self

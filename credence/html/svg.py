@@ -80,14 +80,14 @@ WIDTH, HEIGHT = 340.0, 270.0  # in SVG units, near the CSS pixels of half a page
 
 
 def new_figure(
-    rows: int = 1, height: float = HEIGHT, left: float = 24.0, **grid: Any
+    rows: int = 1, height: float = HEIGHT, left: float = 24.0, width: float = WIDTH, **grid: Any
 ) -> tuple[Figure, list[Axes]]:
     """A figure of `rows` axes under one another, half a page wide; margins in SVG units."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH / 72, height / 72))
+        figure = Figure(figsize=(width / 72, height / 72))
         axes = figure.subplots(rows, 1, squeeze=False, gridspec_kw=grid or None)[:, 0]
     figure.subplots_adjust(
-        left=left / WIDTH, right=1 - 14 / WIDTH, bottom=38 / height, top=1 - 24 / height
+        left=left / width, right=1 - 14 / width, bottom=38 / height, top=1 - 24 / height
     )
     return figure, list(axes)
 
@@ -112,8 +112,8 @@ def label(
     ticks = [tick for tick in axes.get_yticks() if low <= tick <= high]
     longest = max((len(axes.yaxis.get_major_formatter()(tick)) for tick in ticks), default=0)
     figure = axes.get_figure()
-    assert figure is not None
-    needed = (10 + 5.8 * longest) / WIDTH
+    assert isinstance(figure, Figure)
+    needed = (10 + 5.8 * longest) / (72 * figure.get_figwidth())
     figure.subplots_adjust(left=max(needed, figure.subplotpars.left))
 
 

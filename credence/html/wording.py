@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from numbers import Real
+
+STEPS = {
+    "start": "starting",
+    "read": "reading",
+    "compile": "compiling",
+    "train": "training",
+    "warmup": "warm-up",
+    "sample": "sampling",
+    "judge": "judging",
+    "write": "writing",
+}
+"""Steps of a run that have other names in metrics.json than people would say."""
 
 
 def number(value: object, digits: int = 3) -> str:
@@ -23,9 +36,20 @@ def number(value: object, digits: int = 3) -> str:
         text = f"{value:,.0f}"
     else:
         decimals = digits - 1 - math.floor(math.log10(abs(value)))
-        text = f"{value:.{max(decimals, 0)}f}"
+        text = f"{value:,.{max(decimals, 0)}f}"
         text = text.rstrip("0").rstrip(".") if "." in text else text
     return text.replace(",", "\u202f").replace("-", "−")
+
+
+def digits_to_tell(width: float, size: float) -> int:
+    """How many significant digits numbers of a size need, so that a width shows in two of its own.
+
+    >>> number(1000000.1, digits_to_tell(0.5, 1e6))
+    '1\u202f000\u202f000.1'
+    """
+    if not 0 < width < size < math.inf:
+        return 3
+    return min(max(3, 2 + math.ceil(math.log10(size / width))), 17)
 
 
 def with_unit(value: object, unit: str, digits: int = 3) -> str:
@@ -70,3 +94,26 @@ def duration(seconds: float) -> str:
 def count(n: int, noun: str) -> str:
     """`1 row`, `2 rows`, `1 234 rows`."""
     return f"{number(n)} {noun}" if n == 1 else f"{number(n)} {noun}s"
+
+
+def steps(seconds: Mapping[str, float], shortest: float = 0.0) -> tuple[float, dict[str, float]]:
+    """All seconds together, and the steps they were spent in, short ones left out.
+
+    Runs of earlier versions did not count a total.
+    """
+    parts = {STEPS.get(name, name): value for name, value in seconds.items() if name != "total"}
+    shown = {name: value for name, value in parts.items() if value >= shortest}
+    return seconds.get("total", sum(parts.values())), shown
+
+
+def cut_short(stopped: str, num_draws: int, num_asked: int | None) -> str:
+    """The sentence on a run that time or Ctrl-C ended; empty for one that finished."""
+    causes = {"time": "the time budget was spent", "interrupt": "it was interrupted"}
+    if stopped not in causes:
+        return ""
+    if num_asked is not None and num_draws >= num_asked:
+        return (
+            f"All {num_asked} draws per chain were made, but what comes before them, warm-up or "
+            f"training, was cut short: {causes[stopped]}."
+        )
+    return f"Only {num_draws} draws per chain: {causes[stopped]}."

@@ -64,7 +64,9 @@ def row_table(rows: RowTable, added: Sequence[Column]) -> Html:
     ]
     hidden = len(rows.columns) - len(shown)
     note = f"{count(hidden, 'more column')} not shown." if hidden else ""
-    return join([table(head, body), *([element("p", note, class_="small")] if note else [])])
+    return join(
+        [table(head, body, class_="rows"), *([element("p", note, class_="small")] if note else [])]
+    )
 
 
 def _result(content: str) -> Html:

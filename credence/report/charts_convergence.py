@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from credence.html.markup import Html, shorten
+from credence.html.markup import Html, element, shorten
 from credence.html.svg import ACCENT, ALARM, CHAINS, MUTED, SECOND, label, new_figure, to_svg
 from credence.report.charts_regression import thin
 from credence.report.data import Convergence
@@ -16,24 +16,24 @@ RHAT_LIMIT = 1.05  # as in credence.ensembles.diagnostics.assess
 ESS_LIMIT = 100  # the same
 
 
-def trace_chart(convergence: Convergence, name: str, reading: str) -> Html:
-    """Predictions draw by draw, one panel per row, one line per chain."""
+def trace_charts(convergence: Convergence, name: str, reading: str) -> Html:
+    """Predictions draw by draw, one small chart per row of the table, one line per chain."""
     assert convergence.traces is not None
     traces = convergence.traces[:MAX_CHAINS, :, :MAX_TRACES]
-    points = traces.shape[2]
     draws = thin(traces.shape[1], MAX_DRAWS)
-    figure, panels = new_figure(points, height=62 + 86.0 * points, hspace=0.42)
-    texts = {}
-    for point, axes in enumerate(panels):
+    charts = []
+    for point in range(traces.shape[2]):
+        figure, (axes,) = new_figure(height=112, width=230)
         for chain, colour in zip(traces[:, :, point], CHAINS, strict=False):
-            axes.plot(draws, chain[draws], color=colour, linewidth=0.7, alpha=0.8)
-        texts[f"row{point}"] = shorten(convergence.trace_names[point], 50)
+            axes.plot(draws, chain[draws], color=colour, linewidth=0.6, alpha=0.8)
         axes.margins(x=0.01)
-        label(axes, f"@@row{point}@@", "Draw" if point == points - 1 else "")
-        axes.locator_params(axis="y", nbins=3)
+        label(axes, "@@row@@", "Draw")
+        axes.locator_params(nbins=3)
         axes.grid(visible=False, axis="x")
-        axes.tick_params(labelbottom=point == points - 1)
-    return to_svg(figure, name, "Predictions draw by draw", reading, texts)
+        row = shorten(convergence.trace_names[point], 30)
+        title = f"Predictions draw by draw, {row}"
+        charts.append(to_svg(figure, f"{name}{point}", title, reading, {"row": row}))
+    return element("div", *charts, class_="small-charts")
 
 
 def rhat_chart(convergence: Convergence, name: str, reading: str) -> Html:

@@ -17,7 +17,7 @@ from credence.html.parts import (
     section,
     table,
 )
-from credence.html.wording import count, number, percent, times, with_unit
+from credence.html.wording import count, digits_to_tell, number, percent, times, with_unit
 from credence.report import charts_regression as charts
 from credence.report import readings
 from credence.report.chapters import Column, row_table, target_chapters
@@ -158,15 +158,17 @@ def _least_sure(target: RegressionTarget) -> Html:
         ratio = times(float(np.median(width[index])), float(np.median(finite)))
         lead = f"On these rows a 95 % interval is {ratio} as wide as on a typical one. {lead}"
     unit = f" ({target.unit})" if target.unit else ""
+    places = np.stack([target.mean, target.lower_95, target.upper_95, target.y])[:, index]
+    digits = digits_to_tell(float(width[index].min()), float(np.abs(places).max()))
+    mean, lower, upper, y = [[number(value, digits) for value in row] for row in places.tolist()]
     inside = is_inside(target)[index]
     truth = [
-        element("td", number(float(y)), class_="result" if ok else "missed")
-        for y, ok in zip(target.y[index], inside, strict=True)
+        element("td", value, class_="result" if ok else "missed")
+        for value, ok in zip(y, inside, strict=True)
     ]
-    ends = zip(target.lower_95[index], target.upper_95[index], strict=True)
     added = (
-        Column(f"Prediction{unit}", [number(float(m)) for m in target.mean[index]]),
-        Column("95 % interval", [f"{number(float(a))} to {number(float(b))}" for a, b in ends]),
+        Column(f"Prediction{unit}", mean),
+        Column("95 % interval", [f"{a} to {b}" for a, b in zip(lower, upper, strict=True)]),
         Column("Truth", truth),
     )
     note = element("p", "A truth in red lies outside its interval.", class_="small")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from credence.html.markup import Html, element, join
-from credence.html.parts import columns, figure, key, section, settings
-from credence.html.wording import count, duration, number
+from credence.html.parts import figure, key, pair, section, settings
+from credence.html.wording import count, duration, number, steps
 from credence.report import charts_convergence as charts
 from credence.report import readings
 from credence.report.data import Convergence, ReportData
@@ -16,17 +16,16 @@ MAX_TEXT = 400  # characters of one setting
 
 def convergence_section(convergence: Convergence) -> Html:
     """Traces, R-hat and effective sample sizes of predictions, as far as they exist."""
-    traces = [_traces(convergence)] if convergence.traces is not None else []
     numbers = []
     if convergence.rhat is not None and np.isfinite(convergence.rhat).any():
         numbers.append(_rhat(convergence))
     if convergence.ess_bulk is not None and np.isfinite(convergence.ess_bulk).any():
         numbers.append(_ess(convergence))
-    stacks = [stack for stack in (traces, numbers) if stack]
     return section(
         "Convergence",
         element("p", convergence.reason),
-        *([columns(*stacks)] if stacks else []),
+        *([pair(*numbers)] if numbers else []),
+        *([_traces(convergence)] if convergence.traces is not None else []),
         is_converged=convergence.converged is not False,
     )
 
@@ -74,7 +73,7 @@ def _traces(convergence: Convergence) -> Html:
     return figure(
         "Predictions, draw by draw",
         reading,
-        charts.trace_chart(convergence, "traces", reading),
+        charts.trace_charts(convergence, "traces", reading),
         note="One colour per chain. " + (f"Drawn: {', '.join(cut)}." if cut else ""),
     )
 
@@ -93,11 +92,11 @@ def _ess(convergence: Convergence) -> Html:
 
 
 def _times(data: ReportData) -> str:
-    phases = data.run.seconds
-    if not phases:
+    if not data.run.seconds:
         return "–"
-    parts = ", ".join(f"{name} {duration(value)}" for name, value in phases.items())
-    return f"{duration(sum(phases.values()))} ({parts})"
+    total, parts = steps(data.run.seconds, shortest=0.05)
+    listed = ", ".join(f"{name} {duration(value)}" for name, value in parts.items())
+    return f"{duration(total)} ({listed})"
 
 
 def _work(data: ReportData) -> list[tuple[str, str]]:

@@ -45,7 +45,7 @@ def scores(model: BNNRegressor | BNNClassifier, found: Arrays) -> dict[str, floa
 
 
 def metrics(model: BNNRegressor | BNNClassifier, found: Arrays, n_train: int) -> dict[str, Any]:
-    """All of metrics.json."""
+    """All of metrics.json; its seconds are those of the method's own phases."""
     judged, cost = model.diagnostics_, model.ensemble_.cost
     return {
         "task": "regression" if isinstance(model, BNNRegressor) else "classification",
@@ -60,6 +60,7 @@ def metrics(model: BNNRegressor | BNNClassifier, found: Arrays, n_train: int) ->
         "min_ess_function": _plain(judged.min_ess_function),
         "num_chains": model.ensemble_.num_chains,
         "num_draws": model.ensemble_.num_draws,
+        "num_draws_asked": getattr(model.method_, "num_draws", None),
         "stopped": model.ensemble_.provenance.stopped,
         **_evidence(model, n_train),
         **_architecture(model),

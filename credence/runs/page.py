@@ -7,6 +7,7 @@ import numpy as np
 
 from credence.ensembles.diagnostics.calibration import reliability_diagram
 from credence.errors import InputError
+from credence.html.wording import cut_short
 from credence.report import (
     ClassificationTarget,
     Convergence,
@@ -86,10 +87,8 @@ def report_data(folder: Path) -> ReportData:
 
 def _stopped_note(numbers: dict[str, Any]) -> tuple[str, ...]:
     """That the run was cut short, if it was."""
-    causes = {"time": "the time budget was spent", "interrupt": "it was interrupted"}
-    if numbers["stopped"] not in causes:
-        return ()
-    return (f"Only {numbers['num_draws']} draws per chain: {causes[numbers['stopped']]}.",)
+    note = cut_short(numbers["stopped"], numbers["num_draws"], numbers.get("num_draws_asked"))
+    return (note,) if note else ()
 
 
 def _emulation(numbers: dict[str, Any], found: dict[str, np.ndarray]) -> Emulation | None:

@@ -19,6 +19,7 @@ from credence.datasets.catalogue.registry import DATASETS
 from credence.datasets.catalogue.registry import load as load_dataset
 from credence.datasets.catalogue.specs import DatasetSpec
 from credence.datasets.checks import CheckedTable, check_table, require_column
+from credence.datasets.names import with_text_names
 from credence.datasets.tables import read_table
 from credence.errors import InputError
 from credence.runs.folder import (
@@ -30,6 +31,7 @@ from credence.runs.folder import (
     require_same_table,
     table_fingerprint,
 )
+from credence.runs.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from credence.estimators import BNNClassifier, BNNRegressor
@@ -54,32 +56,45 @@ class Rows:
     test: pd.DataFrame
 
 
-def fit(settings: FitSettings, folder: Path, *, progress: bool = False) -> Fitted:
+def fit(
+    settings: FitSettings, folder: Path, *, progress: bool = False, watch: Stopwatch | None = None
+) -> Fitted:
     """Check everything, then fit into a new RUN folder.
 
+    Args:
+        watch: counts the time; by default from here on.
     Raises:
         InputError: for a table, target, setting or folder that cannot be used; nothing is written.
         StorageError: where the folder cannot be written; `resume` goes on once it can.
         Interrupted: on Ctrl-C before there was a draw; `resume` goes on.
     """
+    watch = watch or Stopwatch()
     frame, table = read(settings)
     check_settings(settings, table.task)
     rows = split(settings, table)
     from credence.ensembles.ensemble import package_versions
 
     claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
-    return _finish(folder, settings, rows, progress)
+    return _finish(folder, settings, rows, progress, watch)
 
 
-def resume(folder: Path, *, max_seconds: float | None = None, progress: bool = False) -> Fitted:
+def resume(
+    folder: Path,
+    *,
+    max_seconds: float | None = None,
+    progress: bool = False,
+    watch: Stopwatch | None = None,
+) -> Fitted:
     """Go on with a run where it stopped; a finished one is only read.
 
     Args:
         max_seconds: of the whole run, what it took before included; by default what it was given.
+        watch: counts the time; by default from here on.
     Raises:
         InputError: where the folder is not a run.
         StorageError: where its table has changed.
     """
+    watch = watch or Stopwatch()
     check_seed_and_time(0, max_seconds)
     manifest = read_manifest(folder)
     if manifest.status == "done":
@@ -88,15 +103,20 @@ def resume(folder: Path, *, max_seconds: float | None = None, progress: bool = F
     frame, table = read(manifest.settings)
     require_same_table(manifest, table_fingerprint(frame))
     settings = replace(manifest.settings, max_seconds=max_seconds or manifest.settings.max_seconds)
-    return _finish(folder, settings, split(settings, table), progress)
+    return _finish(folder, settings, split(settings, table), progress, watch)
 
 
-def predict(folder: Path, table: str, *, coverage: float = 0.95) -> tuple[pd.DataFrame, list[str]]:
+def predict(
+    folder: Path, table: str, *, coverage: float = 0.95, id_column: str = ""
+) -> tuple[pd.DataFrame, list[str]]:
     """The prediction table for new rows, and notes on them.
 
     Columns mean, std, lower, upper, or label, probability_LABEL, entropy_total,
-    entropy_aleatoric, entropy_epistemic.
+    entropy_aleatoric, entropy_epistemic. Before them stands the column that says which row it is.
 
+    Args:
+        id_column: of the table, copied as it stands there; without it the column is called `row`
+            and counts the table's rows from 0.
     Raises:
         InputError: where the folder is not a finished run, or the table lacks columns.
     """
@@ -105,39 +125,61 @@ def predict(folder: Path, table: str, *, coverage: float = 0.95) -> tuple[pd.Dat
         raise InputError(f"{folder} is not finished: `credence resume {folder}` finishes it.")
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage}; 0.95 is usual.")
-    frame = read_table(table).rename(columns=str)
+    from credence.preprocessing import TablePreprocessor
+
+    saved = read_json(folder / "ensemble" / "estimator.json").get("preprocessor", {})
+    text_columns = TablePreprocessor.from_json(saved).text_columns
+    frame = with_text_names(read_table(table, text_columns))
     if frame.empty:
         raise InputError(f"{table} has no rows: there is nothing to predict.")
+    ids = _row_ids(table, frame, id_column)
     from credence.estimators import load
 
     model = load(folder / "ensemble")
-    inputs = frame.drop(columns=manifest.settings.target, errors="ignore")
+    if ids.name in prediction_columns(model):
+        raise InputError(
+            f"The predictions have a column '{ids.name}' of their own: rename that of the table."
+        )
+    features = model.preprocessor_.feature_names_in_
+    aside = {manifest.settings.target, id_column} - set(features)
+    inputs = frame.drop(columns=list(aside), errors="ignore")
     notes = model.preprocessor_.check_columns(inputs)
-    x = inputs[model.preprocessor_.feature_names_in_]
-    return prediction_table(model, x, coverage), notes
+    predictions = prediction_table(model, inputs[features], coverage)
+    predictions.insert(0, str(ids.name), ids)
+    return predictions, notes
+
+
+def _row_ids(table: str, frame: pd.DataFrame, id_column: str) -> pd.Series:
+    """What tells the rows apart: a column of the table, or their numbers."""
+    if not id_column:
+        return pd.Series(np.arange(len(frame)), frame.index, name="row")
+    require_column(frame, id_column)
+    return read_table(table, text_columns=(id_column,)).rename(columns=str)[id_column]
+
+
+def prediction_columns(model: BNNRegressor | BNNClassifier) -> list[str]:
+    """The names that scripts rely on, in their order."""
+    from credence.estimators import BNNClassifier
+
+    if not isinstance(model, BNNClassifier):
+        return ["mean", "std", "lower", "upper"]
+    entropies = ("entropy_total", "entropy_aleatoric", "entropy_epistemic")
+    return ["label", *(f"probability_{label}" for label in model.classes_), *entropies]
 
 
 def prediction_table(
     model: BNNRegressor | BNNClassifier, x: pd.DataFrame, coverage: float
 ) -> pd.DataFrame:
-    """One row per row of x; columns as in `predict`."""
+    """One row per row of x; columns as `prediction_columns` names them."""
     from credence.estimators import BNNClassifier
 
-    if not isinstance(model, BNNClassifier):
-        mean, std = model.predict(x, return_std=True)
-        lower, upper = model.predict_interval(x, coverage)
-        return pd.DataFrame({"mean": mean, "std": std, "lower": lower, "upper": upper}, x.index)
-    probabilities = model.predict_proba(x)
-    names = [f"probability_{label}" for label in model.classes_]
-    entropies = model.decompose_uncertainty(x)
-    return pd.DataFrame(
-        {
-            "label": model.classes_[np.argmax(probabilities, axis=1)],
-            **dict(zip(names, probabilities.T, strict=True)),
-            **{f"entropy_{name}": value for name, value in entropies.items()},
-        },
-        x.index,
-    )
+    if isinstance(model, BNNClassifier):
+        probabilities = model.predict_proba(x)
+        labels = model.classes_[np.argmax(probabilities, axis=1)]
+        values = [labels, *probabilities.T, *model.decompose_uncertainty(x).values()]
+    else:
+        values = [*model.predict(x, return_std=True), *model.predict_interval(x, coverage)]
+    return pd.DataFrame(dict(zip(prediction_columns(model), values, strict=True)), x.index)
 
 
 def known_spec(settings: FitSettings) -> DatasetSpec | None:
@@ -151,7 +193,8 @@ def read(settings: FitSettings) -> tuple[pd.DataFrame, CheckedTable]:
     Raises:
         InputError: for a table that cannot be used.
     """
-    frame, spec, task = read_table(settings.table), known_spec(settings), settings.task
+    frame = read_table(settings.table, settings.categorical)
+    spec, task = known_spec(settings), settings.task
     for column in settings.drop:
         require_column(frame, column)
     frame = frame.drop(columns=list(settings.drop))
@@ -283,7 +326,9 @@ def _of_any_depth(settings: FitSettings) -> Transdimensional:
     return Transdimensional(**known)
 
 
-def _finish(folder: Path, settings: FitSettings, rows: Rows, progress: bool) -> Fitted:
+def _finish(
+    folder: Path, settings: FitSettings, rows: Rows, progress: bool, watch: Stopwatch
+) -> Fitted:
     """Fit (or go on fitting), evaluate, write everything, mark the run done.
 
     After Ctrl-C there may be a result from the draws so far; the run then stays resumable.
@@ -298,19 +343,29 @@ def _finish(folder: Path, settings: FitSettings, rows: Rows, progress: bool) -> 
     from credence.runs.page import verdict_of, write_page
 
     target = rows.table.target
+    watch.lap("read")
     model = build_model(settings, rows.table.task, folder, progress)
     model.fit(rows.train.drop(columns=target), rows.train[target])
+    watch.lap("fit")
     x, y = rows.test.drop(columns=target), rows.test[target]
     model.judge(x)
     found = evaluate(model, x, y)
     numbers = metrics(model, found, len(rows.train))
-    model.save(folder / "ensemble")
     arrays = found | convergence_arrays(model, x) | emulation_arrays(model)
+    watch.lap("judge")
+    model.save(folder / "ensemble")
     _save_evaluation(folder, rows.table, x, arrays)
     write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
+    watch.lap("write")
     numbers |= verdict_of(folder)
+    watch.lap("judge")
+    phases = numbers["seconds"]
+    numbers["seconds"] = watch.seconds(phases)  # until the page is written, which tells it
     write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
     write_page(folder)
+    watch.lap("write")
+    numbers["seconds"] = watch.seconds(phases)
+    write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
     was_interrupted = numbers["stopped"] == "interrupt"
     status = "interrupted" if was_interrupted else "done"
     dataclasses.replace(read_manifest(folder), status=status).write(folder)

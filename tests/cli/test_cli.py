@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 import credence
 from credence import environment
+from credence.cli import messages as talk
 
 QUICK = ["--hidden", "4", "--num-draws", "60", "--method", "hmc"]
 
@@ -103,11 +105,106 @@ def test_predict_has_the_promised_columns(run, fitted: Path, tmp_path: Path) -> 
     )
     found = pd.read_csv(tmp_path / "p.csv")
     assert status == 0
-    assert list(found) == ["mean", "std", "lower", "upper"]
-    assert len(found) == 10
+    assert list(found) == ["row", "mean", "std", "lower", "upper"]
+    assert found["row"].tolist() == list(range(10))
     assert ((found["lower"] < found["mean"]) & (found["mean"] < found["upper"])).all()
     assert "extra" in err
     assert "city" in err, "an unseen category is said"
+
+
+def test_predictions_can_be_joined_by_an_id(run, fitted: Path, tmp_path: Path) -> None:
+    """Ids stand there as they stood in the table; one that is a feature stays a feature."""
+    ids = ["007", "12345678901234567890", "=1+1", "-5"]
+    houses(4).assign(id=ids, mean=0).to_csv(tmp_path / "new.csv", index=False)
+    words = ("predict", fitted / "run", tmp_path / "new.csv", "--out", tmp_path / "p.csv")
+    status, _, err = run(*words, "--id", "id")
+    found = pd.read_csv(tmp_path / "p.csv", dtype={"id": str})
+    assert status == 0
+    assert list(found) == ["id", "mean", "std", "lower", "upper"]
+    assert found["id"].tolist() == ["007", "12345678901234567890", "'=1+1", "-5"]
+    assert "Ignored 1 column: 'mean'" in err
+    assert run(*words, "--id", "area")[0] == 0
+    by_area = pd.read_csv(tmp_path / "p.csv")
+    np.testing.assert_allclose(by_area["area"], houses(4)["area"])
+    assert by_area["mean"].equals(found["mean"])
+    for name, word in (("idd", "Did you mean 'id'"), ("mean", "rename")):
+        status, _, err = run(*words, "--id", name)
+        assert (status, word in err) == (2, True)
+
+
+def test_predictions_go_to_standard_output(run, fitted: Path, tmp_path: Path) -> None:
+    words = ("predict", fitted / "run", fitted / "houses.csv", "--out")
+    assert run(*words, tmp_path / "p.csv")[0] == 0
+    for name in ("-", "/dev/stdout"):
+        status, out, err = run(*words, name)
+        assert (status, out) == (0, (tmp_path / "p.csv").read_text())
+        assert f"Wrote 60 predictions to {name}." in err
+        status, out, err = run(*words, name, "--json")
+        assert (status, out, "share standard output" in err) == (2, "", True)
+
+
+def test_predict_never_replaces_what_is_no_file(run, fitted: Path, tmp_path: Path) -> None:
+    """It is refused before anything is computed; a link is written through."""
+    os.mkfifo(tmp_path / "pipe")
+    words = ("predict", fitted / "run", fitted / "houses.csv", "--out")
+    for name in (tmp_path / "pipe", tmp_path, "/dev/null"):
+        status, _, err = run(*words, name)
+        assert (status, "not a file" in err) == (2, True)
+    (tmp_path / "link").symlink_to("p.csv")
+    assert run(*words, tmp_path / "link")[0] == 0
+    assert (tmp_path / "link").is_symlink()
+    assert len(pd.read_csv(tmp_path / "p.csv")) == 60
+
+
+@pytest.mark.parametrize("name", ["pred[/b]", "[bold]", ":car:", "{out}", "b\\", "[red"])
+def test_names_of_files_are_no_markup(run, fitted: Path, tmp_path: Path, name: str) -> None:
+    frame = houses(3).assign(**{f"{name}column": 1})
+    (tmp_path / name).mkdir(parents=True)
+    table = tmp_path / name / "new.csv"
+    frame.to_csv(table, index=False)
+    status, _, err = run("predict", fitted / "run", table, "--out", tmp_path / name / name)
+    assert status == 0
+    assert f"to {tmp_path / name / name}." in err
+    assert f"Ignored 1 column: '{name}column'." in err
+    status, _, err = run("predict", fitted / "run", tmp_path / name / f"{name}.csv")
+    assert (status, f"{name}.csv'" in err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["[/b]", "[bold]x", ":car:", "x\\", "{0}"])
+def test_values_in_sentences_and_tables_are_no_markup(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """They stand there as they are, in the style of their sentence."""
+    listing = Table(name, title=name)
+    listing.add_row(name)
+    talk.console.print(listing)
+    talk.say("Wrote [bold]{}[/bold]: {:.1f} s, {}.", name, 1.25, name)
+    talk.warn(name)
+    talk.complain(name)
+    err = capsys.readouterr().err
+    assert err.count(name) == 3 + 2 + 2
+    assert f"Wrote {name}: 1.2 s, {name}." in err
+    assert talk.filled("a [bold]{}[/bold]", name).spans[0].style.bold
+
+
+def test_names_that_look_like_numbers_keep_their_zeros(run, tmp_path: Path) -> None:
+    """Zip codes, declared; a later table with other zip codes does not change those known."""
+    zips, folder = np.resize(["01234", "1234", "00007"], 60), tmp_path / "run"
+    frame = houses().assign(city=zips, price=lambda f: f["price"] + 500 * (zips == "01234"))
+    frame.to_csv(tmp_path / "h.csv", index=False)
+    words = ["--target", "price", "--categorical", "city", "--method", "map", "--hidden", "0"]
+    status, _, err = run("fit", tmp_path / "h.csv", *words, "--out", folder)
+    assert status in (0, 3), err
+    found = []
+    for name, last in (("same", "1234"), ("strange", "K1A")):
+        rows = pd.DataFrame({"area": 100.0, "city": ["01234", "1234", "00007", last]})
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+        out = tmp_path / f"{name}-predicted.csv"
+        _, _, err = run("predict", folder, tmp_path / f"{name}.csv", "--out", out)
+        found.append(pd.read_csv(out)["mean"])
+    np.testing.assert_array_equal(found[0][:3], found[1][:3])
+    assert found[0][0] > found[0][1] + 300
+    assert "'K1A'" in err
 
 
 @pytest.mark.rotates(3)
@@ -125,7 +222,7 @@ def test_classification_columns(run, tmp_path: Path) -> None:
     run("predict", folder, tmp_path / "h.csv", "--out", tmp_path / "p.csv")
     found = pd.read_csv(tmp_path / "p.csv")
     entropies = ["entropy_total", "entropy_aleatoric", "entropy_epistemic"]
-    assert list(found) == ["label", "probability_no", "probability_yes", *entropies]
+    assert list(found) == ["row", "label", "probability_no", "probability_yes", *entropies]
     assert np.allclose(found["probability_no"] + found["probability_yes"], 1)
     gap = found["entropy_total"] - found["entropy_aleatoric"] - found["entropy_epistemic"]
     assert gap.abs().max() < 1e-5
@@ -308,6 +405,15 @@ def test_the_verdict_is_in_the_metrics(fitted: Path) -> None:
     assert numbers["verdict"] in ("trust", "care", "do_not_trust")
     assert numbers["stopped"] == "finished"
     assert bool(numbers["verdict_reasons"]) == (numbers["verdict"] != "trust")
+
+
+def test_the_seconds_add_up_to_their_total(fitted: Path) -> None:
+    seconds = json.loads((fitted / "run" / "metrics.json").read_text())["seconds"]
+    total = seconds.pop("total")
+    assert {"read", "compile", "warmup", "sample", "judge", "write"} <= set(seconds)
+    assert sum(seconds.values()) == pytest.approx(total, abs=0.0005 * (len(seconds) + 1))
+    page = (fitted / "run" / "report.html").read_text(encoding="utf-8")
+    assert "reading" in page.split("Time</dt>")[1].split("</dd>")[0]
 
 
 @pytest.mark.rotates(3)

@@ -80,6 +80,32 @@ def test_text_is_escaped(nasty: str) -> None:
     assert "\x00" not in text
 
 
+def test_the_weights_are_those_of_the_network() -> None:
+    """Not of a method that keeps two numbers for each, be it in a cell of an earlier version."""
+    outcomes = samples.done("base"), samples.done("laplace", converged=None)
+    outcomes[1].result["num_weights"] = 9
+    assert "4 unknown weights" in page(*outcomes)
+    for outcome in outcomes:
+        outcome.result["problem"]["num_weights"] = 5
+    assert "5 unknown weights" in page(*outcomes)
+
+
+@pytest.mark.parametrize(
+    ("converged", "asked", "words"),
+    [
+        (True, 500, "4 x 500, warm-up cut short"),
+        (None, 1, "1 x 1, training cut short"),
+        (True, 1000, "4 x 500, out of time"),
+        (True, None, "4 x 500, out of time"),
+    ],
+)
+def test_the_page_says_what_time_cut_short(converged, asked, words) -> None:
+    outcome = samples.done("a", converged=converged)
+    outcome.result["stopped"] = "time"
+    outcome.result["settings"] = {} if asked is None else {"num_draws": asked}
+    assert f">{words}<" in page(outcome, samples.done("b"))
+
+
 def test_all_failed() -> None:
     text = page(samples.failed("a"), samples.failed("b"))
     Balanced(text)

@@ -59,6 +59,14 @@ NUMBERS = [str(i) for i in range(40)]
         (table(age=[[1, 2]] * 40), "price", "'age' holds values of type list"),
         (table(age=1j), "price", "'age' holds values of type complex"),
         (table()[["price"]], "price", "no usable column"),
+        (table()[[]], "price", "The table has no columns"),
+        (table().set_axis([None, "town", "price"], axis=1), "price", "1 column whose name is miss"),
+        (table().set_axis([1, "1", "price"], axis=1), "price", "more than one column named '1'"),
+        (pd.concat({"a": table()}, axis=1), "price", r"names of 2 levels, such as \('a', 'age'\)"),
+        (table(age=[10**400, *range(39)]), "price", "'age' holds 1 infinite value"),
+        (table(age=1e200 * np.arange(40.0)), "price", "'age' cannot be standardised"),
+        (table(price=1e16 + np.arange(40.0)), "price", "'price' is nearly constant"),
+        (table(price=1e-200 * np.arange(40.0)), "price", "'price' has too small values"),
         (table(age=np.nan, town=None), "price", "no usable column"),
     ],
 )
@@ -126,6 +134,16 @@ def test_numbers_written_as_text_become_numbers_unless_declared_categorical():
     with pytest.raises(InputError, match=r"set --categorical 'size'"):
         check_table(mixed, "price")
     assert check_table(mixed, "price", categorical=["size"]).frame["size"].nunique() == 4
+
+
+def test_whole_numbers_beyond_64_bits_are_numbers():
+    ids = [2**70 + i % 20 * 2**60 for i in range(40)]
+    checked = check_table(table(age=ids), "price")
+    assert checked.frame["age"].tolist() == [float(each) for each in ids]
+    assert any("'age' holds whole numbers beyond 2^64" in note for note in checked.notes)
+    assert check_table(table(price=ids), "price").task == "regression"
+    names = check_table(table(age=ids), "price", categorical=["age"]).frame["age"]
+    assert names.tolist() == ids
 
 
 def test_a_column_that_is_mostly_text_is_categorical():

@@ -42,6 +42,13 @@ def test_csv_is_read_however_it_was_saved(tmp_path, content):
     assert frame["price"].tolist() == [10, 20]
 
 
+def test_columns_may_be_read_as_text(tmp_path):
+    path = write(tmp_path, "id ,x\n007,1\n,2\n")
+    assert read_table(path, text_columns=["id"])["id"].tolist()[0] == "007"
+    assert read_table(path, text_columns=["id"])["id"].isna().tolist() == [False, True]
+    assert read_table(path)["id"].tolist()[0] == 7
+
+
 def test_quoted_delimiters_and_line_ends_belong_to_the_value(tmp_path):
     frame = read_table(write(tmp_path, 'name,x\n"a, ""b""\nc",1\nd,2\n'))
     assert frame["name"].tolist() == ['a, "b"\nc', "d"]
@@ -108,6 +115,17 @@ def test_a_known_name_gives_its_table(tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(read_table("iris"), load("iris").frame)
     write(tmp_path, PLAIN, "iris")  # a file of that name comes first
     assert list(read_table("iris").columns) == ["size", "colour", "price"]
+
+
+def test_text_columns_stay_as_they_are_written(tmp_path):
+    content = "zip , size,code\n01234,1,007\n,2,\n99999,3,8\n"
+    plain = read_table(write(tmp_path, content))
+    assert plain["zip"].tolist()[::2] == [1234, 99999]
+    kept = read_table(write(tmp_path, content), ["zip", "code", "no such column"])
+    assert kept["zip"].tolist()[::2] == ["01234", "99999"]
+    assert kept["zip"].isna().tolist() == [False, True, False]
+    assert kept["code"].tolist()[::2] == ["007", "8"]
+    assert kept["size"].tolist() == [1, 2, 3]
 
 
 def test_parquet_is_known_by_its_content(tmp_path):

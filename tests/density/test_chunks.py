@@ -185,7 +185,7 @@ def test_data_are_constants(data):
 SHARDED = """
 import jax, numpy as np
 from jax.sharding import NamedSharding, PartitionSpec as P
-from credence.models import chunks
+from credence.density import chunks
 import jax.numpy as jnp
 chunks.CHUNK_BYTES = 1000
 f = lambda w, x: jnp.sum(jnp.tanh(x @ w))

@@ -1,6 +1,10 @@
 """Files that appear whole or not at all, and trees that come back as they were."""
 
 import errno
+import os
+import socket
+import stat
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -8,7 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credence.engine.checkpoint import atomic_path, claim_folder, load_tree, save_tree, write_text
+from credence.engine.checkpoint import (
+    atomic_path,
+    claim_folder,
+    file_to_write,
+    load_tree,
+    save_tree,
+    write_text,
+)
 from credence.errors import StorageError
 
 
@@ -86,6 +97,53 @@ def test_an_error_while_writing_leaves_the_old_file_and_no_litter(tmp_path):
         fail(KeyboardInterrupt())
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_link_stays_and_its_file_is_written(tmp_path):
+    """A link to a file, a link to that link from another folder, and one to no file yet."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "first").symlink_to("data/notes.txt")
+    (tmp_path / "data" / "second").symlink_to(tmp_path / "first")
+    for link, text in (("first", "one"), ("data/second", "two")):
+        write_text(tmp_path / link, text)
+        assert (tmp_path / "data" / "notes.txt").read_text() == text
+        assert (tmp_path / link).is_symlink()
+    assert sorted(os.listdir(tmp_path / "data")) == ["notes.txt", "second"]
+
+
+def test_links_that_lead_nowhere_are_refused(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(StorageError, match="Could not write"):
+        write_text(tmp_path / "a", "lost")
+    assert (tmp_path / "a").is_symlink()
+
+
+def test_a_replaced_file_keeps_its_permissions(tmp_path):
+    path = tmp_path / "secret.txt"
+    path.touch(mode=0o600)
+    with atomic_path(path) as temporary:
+        temporary.write_text("new")
+        assert stat.S_IMODE(temporary.stat().st_mode) == 0o600, "others could read it meanwhile"
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", 0o600)
+    path.chmod(0o444)
+    write_text(path, "newer")
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("newer", 0o444)
+
+
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a socket's path is short
+    os.mkfifo("pipe")
+    Path("folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket")
+        for name in ("pipe", "folder", "socket"):
+            kind = stat.S_IFMT(Path(name).stat().st_mode)
+            with pytest.raises(StorageError, match=f"{name} is a {name}, not a file"):
+                write_text(Path(name), "text")
+            assert stat.S_IFMT(Path(name).stat().st_mode) == kind
+    with pytest.raises(StorageError, match="/dev/null is a device, not a file"):
+        file_to_write(Path("/dev/null"))
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):

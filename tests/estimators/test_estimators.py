@@ -226,8 +226,41 @@ def test_bad_arrays() -> None:
         model.fit(np.where(x > 0, np.inf, x), y)
     with pytest.raises(InputError, match="sample_weight"):
         model.fit(x, y, sample_weight=-np.ones(10))
+    for fit in (model.fit, BNNClassifier(hidden=(), method=QUICK).fit):
+        with pytest.raises(InputError, match=r"weights add up to 1e\+31.* by their mean 1e\+30"):
+            fit(x, np.arange(10) % 2, sample_weight=np.full(10, 1e30))
     with pytest.raises(InputError, match="at least 2 classes"):
         BNNClassifier(hidden=(), method=QUICK).fit(x, np.zeros(10, int))
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        ([("a", "x"), ("b", "y")], "names of 2 levels"),
+        (["a", "a"], "more than one column named 'a'"),
+        ([1, "1"], "more than one column named '1'"),
+        ([None, "a"], "1 column whose name is missing"),
+        ([], "no columns"),
+    ],
+)
+def test_bad_column_names(names: list, sentence: str) -> None:
+    frame = pd.DataFrame(np.zeros((10, len(names))), columns=pd.Index(names))
+    with pytest.raises(InputError, match=sentence):
+        BNNRegressor(hidden=(), method=QUICK).fit(frame, range(10))
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        (["u", "d", None, "u"], "1 missing label, the first in row 3"),
+        (pd.Series(["u", "d", None, "u"], dtype="string"), "1 missing label"),
+        ([True, None, False, None], "2 missing labels, the first in row 2"),
+        (np.array(["u", 7, "d", "u"], object), "text, such as 'u', and .* such as 7 of type int"),
+    ],
+)
+def test_bad_labels(labels: object, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        BNNClassifier(hidden=(), method=QUICK).fit(line(4)[0], labels)
 
 
 def test_importing_credence_is_quick() -> None:

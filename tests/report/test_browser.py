@@ -69,6 +69,19 @@ def test_colours_and_width(tmp_path):
     assert seen["dark"] == '["rgb(20, 24, 28)","rgb(152, 163, 171)",false]'
 
 
+def test_the_rows_it_is_least_sure_of_fit_a_desktop(tmp_path):
+    """Ten columns and ours need no scrolling; their names break over lines instead."""
+    path = write_report(SAMPLES["converged"](), tmp_path / "report.html")
+    page = re.sub(r"<meta http-equiv=[^>]*>", "", path.read_text(encoding="utf-8"))
+    probe = """<script>addEventListener("load", () => {
+      const box = document.querySelector(".rows").parentElement;
+      document.title = box.scrollWidth - box.clientWidth;
+    });</script>"""
+    path.write_text(page.replace("</body>", probe + "</body>"), encoding="utf-8")
+    dom, _ = browse(path, tmp_path / "profile", width=1100)
+    assert "<title>0</title>" in dom
+
+
 @pytest.mark.parametrize("text", [NASTY[0], NASTY[4]])
 def test_text_of_the_user_does_not_run(tmp_path, text):
     path = write_report(nasty_report(text), tmp_path / "report.html")

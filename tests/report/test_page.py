@@ -118,6 +118,24 @@ def test_same_input_same_page(pages, name):
     assert render(SAMPLES[name]()) == pages[name]
 
 
+def test_traces_are_small_and_side_by_side(pages):
+    """One chart per row of the table, each narrower than the others of the page."""
+    grid = re.search(r'<div class="small-charts">(.*?)</div>', pages["converged"], re.S)[1]
+    assert re.findall(r"<title[^>]*>(.*?)</title>", grid) == [
+        f"Predictions draw by draw, {row}" for row in ("row 17", "row 43", "row 88")
+    ]
+    sizes = [view.split()[2:] for view in re.findall(r'viewBox="([^"]+)"', grid)]
+    assert all(float(width) < 250 and float(height) < 125 for width, height in sizes)
+
+
+def test_wide_tables_scroll_and_their_first_column_stays(pages):
+    page = pages["converged"]
+    assert re.search(r'<div class="scroll"[^>]*><table class="rows">', page)
+    style = re.search(r"<style>(.*?)</style>", page, re.S)[1]
+    assert re.search(r"\.scroll \{[^}]*overflow-x: auto", style)
+    assert re.search(r"\.scroll tbody th[^}]*position: sticky; left: 0", style)
+
+
 def test_sections_in_order(pages):
     titles = re.findall(r"<h2>(.*?)</h2>", pages["converged"])
     assert titles == [

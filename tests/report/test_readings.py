@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from tools.report_samples import classification_target, convergence, regression_target
 
-from credence.html.wording import count, duration, number, percent, with_unit
+from credence.html.wording import (
+    count,
+    cut_short,
+    digits_to_tell,
+    duration,
+    number,
+    percent,
+    steps,
+    with_unit,
+)
 from credence.report import readings
 from credence.report.charts_classification import selective_accuracy
 from credence.report.charts_regression import epistemic_share, error_by_std, thin
@@ -151,6 +160,22 @@ def test_number(value, text):
     assert number(value) == text
 
 
+@pytest.mark.parametrize(
+    ("offset", "width", "text"),
+    [
+        (0.0, 4.6, "4.6"),
+        (1e3, 0.5, "1\u202f000.5"),
+        (1e8, 3.9, "100\u202f000\u202f003.9"),
+        (1e12, 4.0, "1.0000000000040e12"),
+        (-1.0, 1e-3, "−0.999"),
+        (1e3, 0.0, "1\u202f000"),
+        (1e3, np.nan, "not finite"),
+    ],
+)
+def test_numbers_tell_their_width(offset, width, text):
+    assert number(offset + width, digits_to_tell(width, abs(offset) + width)) == text
+
+
 def test_percent_never_rounds_onto_certainty():
     assert percent(0.9999) == ">99\u00a0%"
     assert percent(0.99999, 1) == "99.9\u00a0%"
@@ -169,3 +194,16 @@ def test_units_and_counts():
         "10\u00a0min",
         "2.0\u00a0h",
     ]
+
+
+def test_steps_of_a_run_have_names_that_people_say():
+    seconds = {"start": 2.0, "warmup": 3.0, "polish": 0.01, "total": 6.0}
+    assert steps(seconds, shortest=0.05) == (6.0, {"starting": 2.0, "warm-up": 3.0})
+    assert steps({"sample": 3.0, "judge": 1.0}) == (4.0, {"sampling": 3.0, "judging": 1.0})
+
+
+def test_a_run_that_drew_everything_is_not_said_to_lack_draws():
+    assert cut_short("finished", 100, 100) == ""
+    assert cut_short("time", 60, 100) == "Only 60 draws per chain: the time budget was spent."
+    assert cut_short("interrupt", 60, None).startswith("Only 60 draws per chain: it was inter")
+    assert cut_short("time", 100, 100).startswith("All 100 draws per chain were made, but")

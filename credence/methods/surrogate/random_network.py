@@ -156,7 +156,8 @@ def whiten(
 
 def gradient_equations(network: RandomNetwork, points: Points) -> Equations:
     """Of gradients of U at whitened points: basis i has sigmoid(a_i . x + b_i) a_i."""
-    x, directions = _rows(points.positions), network.directions
+    # In double precision: rounding in single made the Gram matrix of few weights indefinite.
+    x, directions = _rows(points.positions), network.directions.astype(float)
     to_explain = -_rows(points.gradients) - network.precision * x
     slopes = 1 / (1 + np.exp(-(x @ directions.T + network.offsets)))
     return Equations(

@@ -196,6 +196,11 @@ def test_gaussian_part_is_the_covariance_where_there_are_points_for_it():
     assert fitted(points, num_features=1, gaussian_part=False)[1] < 0.3
 
 
+def test_surrogate_of_few_weights_is_fitted_in_double_precision():
+    """500 features of 3 weights leave a Gram matrix that single precision makes indefinite."""
+    assert fitted(points_of(correlated(3), 250), num_features=500)[1] > 0.99
+
+
 def test_surrogate_of_points_that_are_not_finite_is_refused():
     points = points_of(correlated(3), 20)
     points.log_densities[0, 0] = np.nan

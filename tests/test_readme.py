@@ -1,0 +1,41 @@
+"""What the README says of Python runs, word for word, with a quicker method."""
+
+import functools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import credence
+from credence.errors import InputError
+from credence.methods import DeepEnsemble, Training
+
+QUICK = DeepEnsemble(num_members=1, training=Training(max_epochs=5))
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_estimators_are_saved_loaded_and_take_networks_of_others(tmp_path, monkeypatch) -> None:
+    pytest.importorskip("equinox")
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+    ours, others = (block for block in blocks if ".save(" in block)
+    quick = functools.partial(credence.BNNRegressor, method=QUICK)
+    monkeypatch.setattr(credence, "BNNRegressor", quick, raising=False)
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    names = {"X": rng.normal(size=(20, 8)), "y": rng.normal(size=20), "X_new": np.zeros((3, 8))}
+    exec(ours, names)
+    assert credence.load("houses-model").predict(names["X_new"]).tolist() == names["mean"].tolist()
+    exec(others, names)
+    assert names["model"].network == names["network"]
+    assert names["model"].predict(names["X_new"]).shape == (3,)
+
+
+def test_a_model_without_its_adapter_is_told_which() -> None:
+    equinox, linen = pytest.importorskip("equinox"), pytest.importorskip("flax.linen")
+    import jax
+
+    bare = equinox.nn.Linear(8, 1, key=jax.random.key(0)), linen.Dense(1), credence.models.MLP
+    for network in bare:
+        with pytest.raises(InputError, match=r"FlaxLinen\(module\)"):
+            credence.BNNRegressor(network=network, method=QUICK).fit(np.ones((9, 8)), np.arange(9))
