@@ -7,8 +7,8 @@ import pytest
 
 IMPORTS = """
 import credence
-from credence import diagnostics, estimators, experiments, methods, models, report
-from credence.compare import studies
+from credence import compare, diagnostics, estimators, methods, models, report
+from credence_papers.multilevel import studies
 credence.configure(2, compilation_cache=False)
 import jax
 assert jax.local_device_count() == 2

@@ -266,20 +266,20 @@ def test_experiment_commands(run, calls, tmp_path: Path, monkeypatch) -> None:
     assert (status, calls) == (0, ["BNN-SGHMC", "NUTS (reference)"])
     assert [row["speed_up"] for row in json.loads(out)["problems"][0]["rows"]] == [1.0, 1.0]
     assert "report.html" in err
-    for bad, sentence in (("fbn", "Did you mean 'fbnn'"), ("", "There is no experiment")):
+    for bad, sentence in (("fbn", "Did you mean 'fbnn'"), ("", "Unknown experiment")):
         status, _, err = run("experiment", "run", bad, "--out", tmp_path / "x")
         assert status == 2
         assert sentence in err
 
 
 def test_status_3_where_something_failed(run, calls, tmp_path: Path, monkeypatch) -> None:
-    from credence_papers import catalogue
+    from credence.compare import EXPERIMENTS
 
-    monkeypatch.setitem(catalogue.EXPERIMENTS, "sample", samples.experiment("a", "bad"))
+    monkeypatch.setitem(EXPERIMENTS.own, "sample", samples.experiment("a", "bad"))
     status, _, err = run("experiment", "run", "sample", "--out", tmp_path / "o")
     assert status == 3
     assert "line, bad: failed. Unknown method 'nope'." in err
-    monkeypatch.setitem(catalogue.EXPERIMENTS, "stopped", samples.experiment("stop"))
+    monkeypatch.setitem(EXPERIMENTS.own, "stopped", samples.experiment("stop"))
     status, _, err = run("experiment", "run", "stopped", "--out", tmp_path / "p")
     assert status == 130
     assert "the same command goes on" in err
