@@ -80,6 +80,6 @@ class Cache:
         start = time.perf_counter()
         result = compute()
         content = {"settings": plain(settings), "result": result}
-        write_text(path, json.dumps(content, allow_nan=False))
+        write_text(path, json.dumps(content))
         self.watch.say(f"{label}: {time.perf_counter() - start:.0f} s")
         return json.loads(json.dumps(result))

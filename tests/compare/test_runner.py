@@ -9,9 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from tools import experiment_samples as samples
+from tools.data_folder import needs_data
 
 from credence.compare import cell, compare, problem, runner
-from credence.compare.specs import ModelSpec, Outcome, Rows, SimulatedSource, TableSource
+from credence.compare.specs import (
+    ModelSpec,
+    Outcome,
+    Rows,
+    SimulatedSource,
+    TableSource,
+    UCISource,
+    moved,
+)
+from credence.datasets import load as load_dataset
+from credence.datasets import uci_splits
 from credence.errors import InputError
 
 
@@ -187,6 +198,34 @@ def test_rows_are_limited_and_said() -> None:
     assert "30 of 48 training rows" in arrays.notes[0]
     again = problem.load(small_cell().source, Rows(train=30, test=5))
     np.testing.assert_array_equal(arrays.x_train, again.x_train)
+
+
+def test_another_seed_has_other_test_rows_and_other_data() -> None:
+    source = small_cell().source
+    first, again, other = (problem.load(moved(source, seed), Rows()) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.x_test, again.x_test)
+    assert not np.isin(first.x_test, other.x_test).any()
+
+
+@needs_data
+def test_published_splits_go_by_number() -> None:
+    """Split 3 has the test rows that its file has."""
+    splits = uci_splits("boston")
+    y = load_dataset("boston").frame["MEDV"].to_numpy(float)
+    for number in (0, 3):
+        arrays = problem.load(moved(UCISource(name="boston"), number), Rows())
+        np.testing.assert_allclose(arrays.scaler.inverse(arrays.y_test), y[splits[number].test])
+    with pytest.raises(InputError, match=r"split must be 0\.\.19"):
+        problem.load(moved(UCISource(name="boston"), 20), Rows())
+
+
+@needs_data
+def test_a_split_that_is_not_there_is_refused_before_anything_is_run(calls, tmp_path: Path) -> None:
+    experiment = samples.experiment("a")
+    table = replace(experiment.problems[0], source=UCISource(name="boston"))
+    with pytest.raises(InputError, match=r"split must be 0\.\.19 for 'boston', got 20"):
+        runner.run(replace(experiment, problems=(table,)), tmp_path, num_seeds=21)
+    assert calls == []
 
 
 @pytest.mark.parametrize(
