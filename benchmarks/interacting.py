@@ -1,9 +1,7 @@
 """How long the paper's experiment in the plane takes: Boltzmann-Gibbs jumps on three densities.
 
     JAX_NUM_CPU_DEVICES=2 python benchmarks/interacting.py
-    credence experiment run densities --out out; python benchmarks/interacting.py --figures out
 
-The second makes the figures and the table of docs/interacting.md.
 2000 particles, 10,000 iterations, the squared maximum mean discrepancy every 10 iterations, MALA
 for particles and partners, one seed. The goal is 60 s on two cores for all three densities; the
 number of devices is how many cores the particles are spread over. Compilation is shown apart. "CPU"
@@ -11,18 +9,13 @@ is processor time of all threads, compilation included, which the load of the ma
 """
 
 import argparse
-import json
 import time
-from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
-from multilevel import write
 
 from credence.engine.clock import CompileClock
 from credence_papers.nonlinear.densities import SAMPLERS, TARGETS, Effort, clouds
-from credence_papers.nonlinear.densities_page import chart
 from credence_papers.nonlinear.plane_densities import mmd2_path
 
 
@@ -31,12 +24,8 @@ def main() -> None:
     parser.add_argument("--particles", type=int, default=2000)
     parser.add_argument("--iterations", type=int, default=10_000)
     parser.add_argument("--samplers", default="BG")
-    parser.add_argument("--figures", type=Path, help="Folder of a finished experiment.")
     arguments = parser.parse_args()
-    if arguments.figures:
-        figures(json.loads((arguments.figures / "results.json").read_text(encoding="utf-8")))
-        return
-    effort = Effort(arguments.particles, arguments.iterations, 10, 1)
+    effort = Effort(arguments.particles, arguments.iterations, 10)
     wanted = arguments.samplers.split(";")
     print(f"{jax.local_device_count()} device(s): {jax.devices()[0].device_kind}")
     for sampler in (each for each in SAMPLERS if each.label in wanted):
@@ -58,22 +47,6 @@ def main() -> None:
             )
         cpu = time.process_time() - cpu
         print(f"{sampler.label}: {total:.1f} s without compilation, CPU {cpu:.1f} s")
-
-
-def figures(summary: dict[str, Any]) -> None:
-    """Charts per gradient, and the table."""
-    for target in summary["targets"]:
-        name = f"densities-{target['name']}"
-        drawn = chart(summary, target, per="gradient", name=name)
-        write(Path("docs/figures"), name, drawn)
-    for row in summary["densities"]:
-        found = [f"{1000 * row[key] + 0.0:.2f}" for key in ("mmd2", "half", "imq")]
-        found = [each.replace("-0.00", "0.00").replace("-", "−") for each in found]
-        errors = [f"{1000 * row[key]:.2f}" for key in ("mmd2_error", "imq_error")]
-        print(
-            f"| {row['target']} | {row['sampler']} | {row['gradients']} | {found[0]} ± {errors[0]}"
-            f" | {found[1]} | {found[2]} ± {errors[1]} |"
-        )
 
 
 if __name__ == "__main__":

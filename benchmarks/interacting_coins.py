@@ -91,7 +91,7 @@ def network(synchronous: bool) -> None:
 def rings(jump: str, synchronous: bool) -> None:
     """Noise of the cloud."""
     target = next(each for each in TARGETS if each.name == "rings")
-    label, effort = "", Effort(500, 1500, 30, 1)
+    label, effort = "", Effort(500, 1500, 30)
     sampler = WithCoin(label=label, gradients=2, jump=jump, is_fresh=True, synchronous=synchronous)
     paths = [
         np.concatenate(

@@ -13,6 +13,9 @@ import jax
 import jaxtyping
 import pytest
 import tools.checked_types  # noqa: F401  (the hook below finds it by name)
+from tools.entry_points import declared
+
+from credence import extensions
 
 CHECKED = "models density ensembles kernels adaptation engine methods datasets preprocessing report"
 """Not the faces people see (estimators, cli): they take anything and check it themselves."""
@@ -21,6 +24,7 @@ jaxtyping.install_import_hook(
 )
 
 
+extensions.installed = declared  # an installation may be of another day
 jax.config.update("jax_num_cpu_devices", 1)  # or the first fit of a worker would choose
 
 

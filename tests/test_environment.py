@@ -7,13 +7,13 @@ import pytest
 
 IMPORTS = """
 import credence
-from credence import diagnostics, estimators, experiments, methods, models, report
-from credence.compare import studies
+from credence import compare, diagnostics, estimators, methods, models, report
+from credence_papers.multilevel import studies
 credence.configure(2, compilation_cache=False)
 import jax
 assert jax.local_device_count() == 2
-from credence.kernels.mcmc import hmc as blackjax_kernels
-blackjax_kernels.nuts(lambda position, data: 0.0, step_size=0.1, inverse_mass=1.0)
+from credence.kernels.mcmc import hmc
+hmc.nuts(lambda position, data: 0.0, step_size=0.1, inverse_mass=1.0)
 """
 FIT = """
 import sys

@@ -64,7 +64,6 @@ def compare(
         ),
         task=task,
         test_fraction=test_fraction,
-        split_seed=seed,
     )
     settings = {"seed": seed, "n_jobs": jobs, "backend": backend, "max_seconds": max_seconds}
     _run(experiment, out, as_json, settings)
@@ -73,33 +72,26 @@ def compare(
 @published.command("list", epilog="Example: credence experiment list")
 def experiment_list(as_json: options.Json = False) -> None:
     """List the published experiments."""
-    from rich.console import Group
-
     from credence.compare import EXPERIMENTS
     from credence.compare import terminal as show
-    from credence_papers import terminal as study_show
-    from credence_papers.multilevel.studies import STUDIES
 
-    known = {**EXPERIMENTS, **STUDIES}
-    descriptions = {name: each.description for name, each in known.items()}
-    tables = Group(show.experiment_list(EXPERIMENTS), study_show.listing(STUDIES))
-    talk.show(tables, descriptions, as_json)
+    descriptions = EXPERIMENTS.described(lambda each: each.description)
+    problems = EXPERIMENTS.described(lambda each: ", ".join(p.name for p in each.problems))
+    talk.show(show.experiment_list(descriptions, problems), descriptions, as_json)
 
 
 @published.command("show", epilog="Example: credence experiment show fbnn")
 def experiment_show(name: ExperimentName, as_json: options.Json = False) -> None:
     """Show an experiment: problems, methods, settings, published numbers."""
-    from credence.compare import find
+    from credence.compare import Experiment, find
     from credence.compare import terminal as show
     from credence.compare.specs import to_json
-    from credence_papers import terminal as study_show
-    from credence_papers.multilevel.studies import STUDIES
 
-    if study := STUDIES.get(name):
-        talk.show(study_show.details(study), {"description": study.description}, as_json)
-        return
-    experiment = find(name)
-    talk.show(show.experiment_details(experiment), to_json(experiment), as_json)
+    found = find(name)
+    if isinstance(found, Experiment):
+        talk.show(show.experiment_details(found), to_json(found), as_json)
+    else:
+        talk.show(found.details(), found.about(), as_json)
 
 
 @published.command(
@@ -122,16 +114,22 @@ def experiment_run(
 
     Status 3 where a method failed or a chain did not converge.
     """
-    from credence.compare import find
-    from credence_papers.multilevel.studies import STUDIES
+    from credence.compare import Experiment, find
 
-    if name in STUDIES:
-        refused = {"methods": methods, "max-seconds": max_seconds, "seeds": seeds}
-        _run_study(name, out, as_json, options.words(problems), size, seed, refused)
-        return
-    experiment = find(name).only(options.words(problems), options.words(methods))
-    settings = {"seed": seed, "n_jobs": jobs, "backend": backend, "max_seconds": max_seconds}
-    _run(experiment, out, as_json, settings | {"size": size, "num_seeds": seeds})
+    found, named = find(name), options.words(problems)
+    settings = {"size": size, "seed": seed, "num_seeds": seeds}
+    if isinstance(found, Experiment):
+        more = {"n_jobs": jobs, "backend": backend, "max_seconds": max_seconds}
+        _run(found.only(named, options.words(methods)), out, as_json, settings | more)
+    else:
+        _refuse(
+            name,
+            methods=methods,
+            max_seconds=max_seconds,
+            jobs=jobs != 1,
+            backend=backend != "loky",
+        )
+        _run_study(found, out, as_json, settings | {"problems": named})
 
 
 def _run(experiment: Any, out: Path, as_json: bool, settings: dict[str, Any]) -> None:
@@ -143,31 +141,24 @@ def _run(experiment: Any, out: Path, as_json: bool, settings: dict[str, Any]) ->
     _conclude(summary, show.results(summary), out, as_json)
 
 
-def _run_study(
-    name: str,
-    out: Path,
-    as_json: bool,
-    problems: tuple[str, ...],
-    size: str,
-    seed: int,
-    refused: dict[str, Any],
-) -> None:
-    """Run a study, whose methods and budgets are its own."""
-    from credence.environment import configure
+def _refuse(name: str, **given: Any) -> None:
+    """Refuse options that a study has no use for, whose methods and budgets are its own."""
     from credence.errors import InputError
-    from credence_papers import terminal as study_show
-    from credence_papers.multilevel.studies import STUDIES
 
-    given = [option for option, value in refused.items() if value]
-    if given:
+    for option in (option for option, value in given.items() if value):
         raise InputError(
-            f"'{name}' has methods and sizes of its own: leave out "
-            f"--{given[0]}, or choose among its problems and sizes."
+            f"'{name}' has methods and sizes of its own: leave out --{option.replace('_', '-')}, "
+            "or choose among its problems and sizes."
         )
+
+
+def _run_study(study: Any, out: Path, as_json: bool, settings: dict[str, Any]) -> None:
+    """Run a study, show its results, end with the status."""
+    from credence.environment import configure
+
     configure(compilation_cache=False)  # a program found ready would cost nothing
-    study, settings = STUDIES[name], {"size": size, "seed": seed, "problems": problems}
-    summary = _watched(lambda watch: study_show.run(study, out, watch=watch, **settings), out)
-    _conclude({"converged": True} | summary, study_show.results(summary), out, as_json)
+    summary = _watched(lambda watch: study.run(out, watch=watch, **settings), out)
+    _conclude({"converged": True} | summary, study.table(summary), out, as_json)
 
 
 def _watched(run: Callable[[Any], dict[str, Any]], out: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ def methods(as_json: Json = False) -> None:
     """List the methods that --method knows."""
     from credence.methods import METHODS
 
-    summaries = {name: method.summary for name, method in METHODS.items()}
+    summaries = METHODS.described(lambda method: method.summary)
     listing = Table("method", "what it is")
     listing.add_row("auto", "chooses by the size of data and network, and says why")
     for row in summaries.items():

@@ -116,15 +116,8 @@ def build_method(cell: CellSpec) -> "Method":
         InputError: for an unknown method or setting.
     """
     from credence.methods import METHODS
-    from credence_papers.multilevel.leading_inputs import TWO_LEVELS
 
-    methods = METHODS | TWO_LEVELS
-    if cell.method not in methods:
-        raise InputError(
-            f"Unknown method '{cell.method}': this version has {', '.join(methods)}."
-            + did_you_mean(cell.method, methods)
-        )
-    chosen = methods[cell.method]
+    chosen = METHODS.find(cell.method)
     known = [each.name for each in fields(chosen)]
     for name in cell.settings:
         if name not in known:

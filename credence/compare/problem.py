@@ -21,6 +21,7 @@ from credence.compare.specs import (
     SimulatedSource,
     Source,
     TableSource,
+    UCISource,
 )
 from credence.datasets.catalogue.registry import load as load_dataset
 from credence.datasets.prepared.digits import principal_digits
@@ -95,6 +96,7 @@ def load(source: Source, rows: Rows) -> Arrays:
     """
     raw = _limited(_read(source), rows, source.split_seed)
     encode = {
+        "uci": _one_hot,
         "images": _grey_levels if getattr(source, "as_vectors", True) else _channels,
         "simulated": _one_hot,
         "digits": _as_they_are,
@@ -119,7 +121,7 @@ def _read(source: Source) -> _Raw:
         return _read_digits(source)
     if isinstance(source, ReviewsSource):
         return _read_reviews(source)
-    return _simulate(source)
+    return _read_uci(source) if isinstance(source, UCISource) else _simulate(source)
 
 
 def fit_settings(source: TableSource, **more: Any) -> FitSettings:
@@ -148,6 +150,17 @@ def _read_table(source: TableSource) -> _Raw:
         split.test[table.target].to_numpy(),
         tuple(table.notes),
     )
+
+
+def _read_uci(source: UCISource) -> _Raw:
+    dataset = load_dataset(source.name, split=source.split_seed)
+    frame, target = dataset.frame, dataset.target
+    if frame is None or dataset.train is None or dataset.test is None:
+        raise InputError(f"The data set '{source.name}' is no table with a split: name another.")
+    train, test = (frame.iloc[rows] for rows in (dataset.train, dataset.test))
+    y_train, y_test = (part[target].to_numpy() for part in (train, test))
+    x_train, x_test = (part.drop(columns=target) for part in (train, test))
+    return _Raw(dataset.spec.task, x_train, y_train, x_test, y_test)
 
 
 def _read_images(source: ImageSource) -> _Raw:

@@ -182,19 +182,22 @@ def best(done: Sequence[Outcome], score: str) -> dict[str, Any]:
     """Who has the smallest mean of a row-by-row score, and who cannot be told from it.
 
     The difference of two methods is a mean over the same test rows: they are a draw where it is
-    below NUM_ERRORS of its standard errors. Rows are taken as independent, the fits as given.
+    below NUM_ERRORS of its standard errors. Rows are taken as independent, the fits as given; those
+    of several seeds may be the same ones again, and count as those of one.
     """
+    num_seeds = max((o.result.get("num_seeds", 1) for o in done), default=1)
     rows = {o.cell.label: np.asarray(o.result["rows"][score], float) for o in done}
     rows = {label: values for label, values in rows.items() if np.isfinite(values).all()}
     if not rows:
         return {"label": None, "draws": []}
     winner = min(rows, key=lambda label: rows[label].mean())
-    draws = [label for label in rows if label != winner and _is_draw(rows[label] - rows[winner])]
+    away = {label: rows[label] - rows[winner] for label in rows if label != winner}
+    draws = [label for label, difference in away.items() if _is_draw(difference, num_seeds)]
     return {"label": winner, "draws": draws}
 
 
-def _is_draw(difference: np.ndarray) -> bool:
+def _is_draw(difference: np.ndarray, num_seeds: int) -> bool:
     if len(difference) < 2:
         return True
-    error = difference.std(ddof=1) / math.sqrt(len(difference))
+    error = difference.std(ddof=1) / math.sqrt(len(difference) / num_seeds)
     return bool(difference.mean() <= NUM_ERRORS * error)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from credence.compare import problem
-from credence.compare.specs import CellSpec, Experiment, Outcome, Rows, to_json
+from credence.compare.specs import CellSpec, Experiment, Outcome, Rows, moved, to_json
 from credence.engine.checkpoint import write_text
 from credence.environment import num_cores
 from credence.errors import InputError, StorageError
@@ -65,8 +65,8 @@ def run(
         backend: of joblib: loky on this machine; dask and ray, set up by the caller, on a cluster
             whose machines share `out`.
         max_seconds: time budget of every method.
-        num_seeds: how often every cell is repeated with another seed; None takes the experiment's
-            own number.
+        num_seeds: how often every cell is repeated with another seed, hence on another split; None
+            takes the experiment's own number.
     Raises:
         InputError: for a setting out of range, data that are not to be had, an unusable folder.
         StorageError: where the folder cannot be written.
@@ -80,7 +80,8 @@ def run(
     experiment.cells(size)  # refuses an unknown size
     folder = Path(out)
     require_usable(folder, ABOUT)
-    experiment = _to_be_had(experiment, size, watch)
+    last = seed + (num_seeds or experiment.num_seeds.get(size, 1)) - 1
+    experiment = _to_be_had(experiment, size, last, watch)
     cells = experiment.cells(size, seed, max_seconds, num_seeds)
     claim(folder, experiment)
     outcomes = {cell.name: found for cell in cells if (found := read(folder, cell))}
@@ -206,15 +207,16 @@ def _require(module: str, extra: str) -> None:
         )
 
 
-def _to_be_had(experiment: Experiment, size: str, watch: NoWatch) -> Experiment:
+def _to_be_had(experiment: Experiment, size: str, last: int, watch: NoWatch) -> Experiment:
     """The experiment without optional problems whose data are not to be had.
 
-    Every problem is loaded once: what cannot be had is said at once; refused if nothing can.
+    Every problem is loaded once, with the last seed: what cannot be had, a published split beyond
+    those that there are included, is said at once; refused if nothing can.
     """
     problems, errors = experiment.problems, {}
     for each in problems:
         try:
-            problem.load(each.source, each.rows.get(size, Rows()))
+            problem.load(moved(each.source, last), each.rows.get(size, Rows()))
         except InputError as error:
             errors[each.name] = str(error)
     if len(errors) == len(problems):

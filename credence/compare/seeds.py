@@ -13,7 +13,8 @@ def merged(outcomes: Sequence[Outcome]) -> Outcome:
     """Means over the seeds, each score with its standard error; one outcome stays as it is.
 
     Convergence, effective sample sizes and settings are those of the worst run, memory that of the
-    largest. Where a seed failed, the failure is the outcome.
+    largest. The rows are those of all seeds, one after the other: each has its own split. Where a
+    seed failed, the failure is the outcome.
     """
     failed = next((outcome for outcome in outcomes if not outcome.is_done), None)
     if failed or len(outcomes) == 1:
@@ -32,7 +33,7 @@ def merged(outcomes: Sequence[Outcome]) -> Outcome:
         "cost": mean_cost([Cost.from_dict(r["cost"]) for r in results]).to_dict(),
         "peak_memory_mib": max(memory, default=None),
         "rows": {
-            name: np.mean([r["rows"][name] for r in results], axis=0).tolist()
+            name: [value for result in results for value in result["rows"][name]]
             for name in results[0]["rows"]
         },
     }

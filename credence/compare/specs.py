@@ -108,11 +108,33 @@ class ReviewsSource:
     split_seed: int = 0
 
 
-Source = TableSource | ImageSource | SimulatedSource | DigitsSource | ReviewsSource
+@dataclass(frozen=True, kw_only=True)
+class UCISource:
+    """A named table with its published splits; see `credence.datasets.uci_splits`.
+
+    Args:
+        split_seed: the number of the split, from 0 to 19.
+    """
+
+    kind: ClassVar[str] = "uci"
+
+    name: str
+    split_seed: int = 0
+
+
+Source = TableSource | ImageSource | SimulatedSource | DigitsSource | ReviewsSource | UCISource
 SOURCES: dict[str, type[Any]] = {
     cls.kind: cls
-    for cls in (TableSource, ImageSource, SimulatedSource, DigitsSource, ReviewsSource)
+    for cls in (TableSource, ImageSource, SimulatedSource, DigitsSource, ReviewsSource, UCISource)
 }
+
+
+def moved(source: Source, seed: int) -> Source:
+    """The source as a repetition with that seed has it: another split, other simulated data."""
+    if isinstance(source, SimulatedSource) and "random_state" in source.settings:
+        state = source.settings["random_state"] + seed
+        source = replace(source, settings={**source.settings, "random_state": state})
+    return replace(source, split_seed=source.split_seed + seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,6 +212,7 @@ class MethodSpec:
 
     Args:
         label: what the table calls it.
+        method: a name in `credence.methods.METHODS`, or an import path "package.module:Class".
         settings: at all sizes.
         by_size: what a size changes.
     """
@@ -212,8 +235,8 @@ class Experiment:
         baseline: label of the method that speed-ups are relative to.
         source: the paper, if there is one.
         reasons: why our numbers may differ from published ones, on all problems.
-        num_seeds: by size, how often every cell is repeated with another seed; a size that is not
-            named has one.
+        num_seeds: by size, how often every cell is repeated with another seed, which moves the
+            data too; a size that is not named has one.
     Raises:
         InputError: for no problem or method, a label given twice or with a comma, or an unknown
             baseline.
@@ -279,7 +302,7 @@ class Experiment:
         """Every method on every problem, problem by problem.
 
         Args:
-            seed: the first; repetitions have those that follow.
+            seed: the first; repetitions have those that follow. It moves the data too.
             num_seeds: None takes the experiment's own number.
         Raises:
             InputError: for an unknown size.
@@ -288,7 +311,7 @@ class Experiment:
         return [
             CellSpec(
                 problem=problem.name,
-                source=problem.source,
+                source=moved(problem.source, each),
                 model=problem.model_at(size),
                 rows=problem.rows.get(size, Rows()),
                 label=method.label,
@@ -308,7 +331,7 @@ class CellSpec:
     """One method on one problem: all that its result depends on.
 
     Args:
-        seed: of the method; the split of the data has its own.
+        seed: of the method; the source has that of its split.
         max_seconds: time budget of the method; what it has drawn by then is judged.
     """
 

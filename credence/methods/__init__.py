@@ -1,12 +1,14 @@
 """Whole algorithms: each turns a posterior into an ensemble, `method.run(key, posterior)`.
 
-One file per algorithm; `resolve` finds them by name and decides for "auto".
+One file per algorithm; `resolve` finds them by name and decides for "auto". Other packages add
+theirs by the entry point group `credence.methods` (see `credence.extensions`).
 """
 
 from typing import Any
 
 from credence.density.posterior import Posterior
 from credence.errors import InputError, did_you_mean
+from credence.extensions import Registry
 from credence.methods.base import Method
 from credence.methods.deep_ensemble import MAP, DeepEnsemble, Training
 from credence.methods.hamiltonian import HMC, NUTS
@@ -56,33 +58,36 @@ __all__ = [
     "resolve",
 ]
 
-METHODS: dict[str, type[Method]] = {
-    method.name: method
-    for method in (
-        MAP,
-        DeepEnsemble,
-        Laplace,
-        Variational,
-        MCDropout,
-        SWAG,
-        HMC,
-        NUTS,
-        MCLMC,
-        MALA,
-        ULA,
-        SGLD,
-        NonlinearSGLD,
-        SGHMC,
-        PCN,
-        RNSHMC,
-        CES,
-        SMC,
-        MLSMC,
-        Interacting,
-        Transdimensional,
-    )
-}
-"""All methods by name."""
+OURS: tuple[type[Method], ...] = (
+    MAP,
+    DeepEnsemble,
+    Laplace,
+    Variational,
+    MCDropout,
+    SWAG,
+    HMC,
+    NUTS,
+    MCLMC,
+    MALA,
+    ULA,
+    SGLD,
+    NonlinearSGLD,
+    SGHMC,
+    PCN,
+    RNSHMC,
+    CES,
+    SMC,
+    MLSMC,
+    Interacting,
+    Transdimensional,
+)
+METHODS: Registry[type[Method]] = Registry(
+    "method",
+    "credence.methods",
+    lambda found: isinstance(found, type) and issubclass(found, Method),
+    {method.name: method for method in OURS},
+)
+"""All methods by name: ours, and those that other packages add."""
 
 LARGEST_EXACT = 3e7
 """Rows times weights up to which "auto" samples: about ten minutes for 4 chains on two cores."""

@@ -1,0 +1,14 @@
+"""Multilevel sequential Monte Carlo over networks under a trace-class prior.
+
+Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural Networks".
+
+tables           imdb (table 2), mnist_ood (table 3)
+leading_inputs   their methods, from a model of some of the inputs to one of all
+studies          multilevel_regression, _noise, _deep, _spiral, _mnist, _irl, _sensitivity: error
+                 against cost (sections 5.1 to 5.5); prior_rates (figures 1 and 2)
+prior_rates      how fast networks stop changing as they widen, and its page
+error_cost       one level against several: programs, envelopes, page
+
+    credence experiment run imdb --size smoke --out imdb
+    credence experiment run multilevel_noise --size laptop --out noise
+"""

@@ -21,7 +21,7 @@ from credence.engine.driver import Driver
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.kernels.resampling import effective_sample_size
-from credence.methods.base import Drawn, Method
+from credence.methods.base import Drawn
 from credence.methods.smc.method import SMC, from_prior, prior_draws, to_posterior
 from credence.methods.smc.multilevel import levels
 from credence.methods.smc.multilevel.method import MLSMC
@@ -141,9 +141,3 @@ class LeadingMLSMC(MLSMC):
         """The coarse posterior and the fine one."""
         coarse, _ = both_levels(posterior, self.share)
         return MLSMC.levels(replace(self, coarse=(coarse.model.network,)), posterior)
-
-
-TWO_LEVELS: dict[str, type[Method]] = {
-    method.name: method for method in (LeadingSMC, Reweighted, LeadingMLSMC)
-}
-"""By name, for cells beside `credence.methods.METHODS`."""

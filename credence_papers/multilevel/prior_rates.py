@@ -10,19 +10,17 @@ layers makes E f^2 fall as width^-1 too, and the increment relative to the outpu
 With variance 1 / fan-in, whose outputs have a limit in law, it does not shrink at all.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from rich.table import Table
 
-from credence.compare.results import heading
-from credence.compare.runner import NoWatch, write_results
-from credence.compare.specs import check_size, chosen
 from credence.methods.smc.multilevel.increments import (
     exact_second_moment,
     prior_increments,
@@ -31,9 +29,10 @@ from credence.methods.smc.multilevel.increments import (
 from credence.models import MLP, Gaussian, TraceClass
 from credence.models.networks.mlp import Network
 from credence.models.priors import GaussianPrior
-from credence_papers.study_folder import claimed, digest, kept
+from credence_papers.cache import Cache, number
+from credence_papers.multilevel.prior_rates_page import render
+from credence_papers.study import Row, Study
 
-ABOUT = "rates.json"
 INPUT = 2.0
 """All inputs of the point where networks are compared: the paper's x* of section 5.1."""
 
@@ -69,69 +68,67 @@ class Curve:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RateStudy:
-    """Curves, and how much is drawn for each.
-
-    Args:
-        levels, draws: by size: the finest network has width 2^levels.
-    """
+class Panel:
+    """A chart: curves of one kind of prior on networks of one depth."""
 
     name: str
-    description: str
     curves: tuple[Curve, ...]
-    levels: Mapping[str, tuple[int, int]]
-    """By size: the finest width is 2^level with one hidden layer, and with two."""
-    draws: Mapping[str, int]
-    num_inputs: int = 10
-    source: str = ""
+    description: str = "second moments of increments"
 
 
-def run(
-    study: RateStudy,
-    out: str | Path,
-    *,
-    size: str = "laptop",
-    seed: int = 0,
-    problems: tuple[str, ...] = (),
-    watch: NoWatch | None = None,
-) -> dict[str, Any]:
-    """Draw what is not there yet; write and return the summary.
+@dataclass(frozen=True)
+class Effort:
+    """How much is drawn.
 
     Args:
-        problems: only these panels; () takes all.
-    Raises:
-        InputError: for an unknown size or panel, or an unusable folder.
+        levels: the finest width is 2^level with one hidden layer, and with two.
+        draws: from the prior.
     """
-    from credence_papers.multilevel.prior_rates_page import render
 
-    watch = watch or NoWatch()
-    check_size(size)
-    panels = chosen("problem", problems, dict.fromkeys(curve.panel for curve in study.curves))
-    folder = claimed(out, ABOUT, study, size=size, seed=seed)
-    rows = []
-    for curve in study.curves:
-        if curve.panel in panels:
-            rows.append(resolved(_kept(study, curve, folder, size, seed)))
-            watch.say(f"{curve.panel}, {curve.name}: slope {rows[-1]['slope']:.2f}")
-    summary = {
-        **heading(study, size=size, seed=seed),
-        "draws": study.draws[size],
-        "curves": rows,
-    }
-    write_results(folder, summary, render)
-    return summary
+    levels: tuple[int, int]
+    draws: int
 
 
-def _kept(study: RateStudy, curve: Curve, folder: Path, size: str, seed: int) -> dict[str, Any]:
-    """A curve, read if it is there."""
-    level, draws = study.levels[size][curve.depth - 1], study.draws[size]
-    name = f"{curve.panel} {curve.name} {level} {draws} {seed}"
+@dataclass(frozen=True, kw_only=True)
+class RateStudy(Study[Panel, Effort]):
+    """Curves of second moments, and their slopes."""
 
-    def compute() -> dict[str, Any]:
-        key = jax.random.fold_in(jax.random.key(seed), digest(name))
-        return measured(key, curve, level, draws, study.num_inputs)
+    num_inputs: int = 10
 
-    return kept(folder / "curves", name, compute)
+    def run_one(self, problem: Panel, effort: Effort, seed: int, cache: Cache) -> list[Row]:
+        """Second moments of every curve."""
+        return [self._curve(curve, effort, seed, cache) for curve in problem.curves]
+
+    def _curve(self, curve: Curve, effort: Effort, seed: int, cache: Cache) -> Row:
+        level, draws = effort.levels[curve.depth - 1], effort.draws
+        settings = [curve, level, draws, self.num_inputs]
+        key = jax.random.fold_in(jax.random.key(seed), number(settings))
+        compute = partial(measured, key, curve, level, draws, self.num_inputs)
+        return cache.kept(f"{curve.panel}, {curve.name}, seed {seed}", [*settings, seed], compute)
+
+    def rows(self, problem: Panel, effort: Effort, results: Mapping[int, list[Row]]) -> list[Row]:
+        """A row per curve: means over the seeds, whose draws are independent."""
+        return [resolved(joined(runs)) for runs in zip(*results.values(), strict=True)]
+
+    def sentence(self, row: Row) -> str:
+        """The slope."""
+        return f"{row['panel']}, {row['name']}: slope {row['slope']:.2f}"
+
+    def summary(self, effort: Effort, rows: list[Row]) -> dict[str, Any]:
+        """The rows."""
+        return {"draws": effort.draws, "curves": rows}
+
+    def render(self, summary: dict[str, Any]) -> str:
+        """The page as text."""
+        return render(summary)
+
+    def table(self, summary: dict[str, Any]) -> Table:
+        """Slopes beside theory."""
+        table = Table("prior and network", "slope", "theory")
+        for row in summary["curves"]:
+            slope = f"{row['slope']:.2f} ± {row['slope_error']:.2f}"
+            table.add_row(f"{row['panel']}, {row['name']}", slope, f"{row['theory']:.2f}")
+        return table
 
 
 def measured(key: jax.Array, curve: Curve, level: int, draws: int, inputs: int) -> dict[str, Any]:
@@ -150,6 +147,13 @@ def measured(key: jax.Array, curve: Curve, level: int, draws: int, inputs: int) 
         "exact": exact(curve, networks, np.asarray(x)),
         "theory": curve.slope,
     }
+
+
+def joined(runs: Sequence[Row]) -> Row:
+    """One curve from independent runs: means, and their standard errors."""
+    means = np.mean([run["means"] for run in runs], axis=0)
+    errors = np.linalg.norm([run["errors"] for run in runs], axis=0) / len(runs)
+    return {**runs[0], "means": means.tolist(), "errors": errors.tolist()}
 
 
 def resolved(row: dict[str, Any]) -> dict[str, Any]:
@@ -188,7 +192,7 @@ def fitted_slope(widths: np.ndarray, means: np.ndarray, errors: np.ndarray) -> t
     return float(np.sum(weights * centred * y) / spread), float(spread**-0.5)
 
 
-def curves(alphas: tuple[float, ...] = (1.1, 1.4, 2.0, 3.0)) -> tuple[Curve, ...]:
+def panels(alphas: tuple[float, ...] = (1.1, 1.4, 2.0, 3.0)) -> tuple[Panel, ...]:
     """Both activations and depths under trace-class and independent priors."""
     found = []
     for depth, activation in ((1, "relu"), (1, "tanh"), (2, "relu"), (2, "tanh")):
@@ -212,4 +216,7 @@ def curves(alphas: tuple[float, ...] = (1.1, 1.4, 2.0, 3.0)) -> tuple[Curve, ...
             Curve(name=name, panel=f"Independent weights: {layers}", prior=prior, slope=s, **shared)
             for name, prior, s in independent
         ]
-    return tuple(found)
+    names = dict.fromkeys(curve.panel for curve in found)
+    return tuple(
+        Panel(name=name, curves=tuple(c for c in found if c.panel == name)) for name in names
+    )

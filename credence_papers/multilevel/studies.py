@@ -8,12 +8,11 @@ a problem in about ten minutes; the page says so.
 from dataclasses import replace
 from typing import Any
 
-from credence_papers.multilevel.error_cost.settings_tried import Effort, Study
+from credence_papers.multilevel.error_cost.settings_tried import Effort
+from credence_papers.multilevel.error_cost.study import ErrorCostStudy
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem
-from credence_papers.multilevel.prior_rates import RateStudy, curves
-from credence_papers.nonlinear.densities import DENSITIES, DensityStudy
-from credence_papers.transdimensional.study import ArchitectureStudy
-from credence_papers.transdimensional.tables import BOSTON, DIGITS, THREE_WAYS, UCI, XOR
+from credence_papers.multilevel.prior_rates import Effort as RateEffort
+from credence_papers.multilevel.prior_rates import RateStudy, panels
 
 SOURCE = (
     'Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural '
@@ -76,7 +75,7 @@ def _named(kind: str, alpha: float, **settings: Any) -> WidthProblem:
     return WidthProblem(name=f"{kind} alpha {alpha:g}", alpha=alpha, **settings)
 
 
-REGRESSION = Study(
+REGRESSION = ErrorCostStudy(
     name="multilevel_regression",
     description="Error against cost, regression: one level or several?",
     problems=(
@@ -102,7 +101,7 @@ REGRESSION = Study(
     },
 )  # fmt: skip
 _NOISY = efforts(64, {"num_points": 50})
-NOISE = Study(
+NOISE = ErrorCostStudy(
     name="multilevel_noise",
     description="Error against cost, regression with much noise: where levels can pay",
     problems=tuple(
@@ -127,7 +126,7 @@ NOISE = Study(
     source=SOURCE,
 )  # fmt: skip
 _DEEP = efforts(128)
-DEEP = Study(
+DEEP = ErrorCostStudy(
     name="multilevel_deep",
     description="Error against cost, two hidden layers and few noisy data: levels at their best",
     problems=(
@@ -153,7 +152,7 @@ DEEP = Study(
     },
     source=SOURCE,
 )  # fmt: skip
-SPIRAL = Study(
+SPIRAL = ErrorCostStudy(
     name="multilevel_spiral",
     description="Error against cost, two spirals: one level or several?",
     problems=tuple(
@@ -166,7 +165,7 @@ SPIRAL = Study(
     efforts=efforts(32, {"num_points": 50}),
     source=SOURCE,
 )  # fmt: skip
-MNIST = Study(
+MNIST = ErrorCostStudy(
     name="multilevel_mnist",
     description="Error against cost, MNIST 0 or 1: one level or several?",
     problems=tuple(
@@ -179,7 +178,7 @@ MNIST = Study(
     efforts=efforts(32, {"num_points": 50, "num_features": 20}),
     source=SOURCE,
 )  # fmt: skip
-IRL = Study(
+IRL = ErrorCostStudy(
     name="multilevel_irl",
     description="Error against cost, inverse reinforcement learning: one level or several?",
     problems=(
@@ -212,7 +211,7 @@ _CASES = (
     (4.0, 100, "tanh", 7, 2.04),
     (4.0, 100, "relu", 3, 2.34),
 )
-SENSITIVITY = Study(
+SENSITIVITY = ErrorCostStudy(
     name="multilevel_sensitivity",
     description="Sensitivity of the rate of error against cost (Table 1)",
     problems=tuple(
@@ -235,28 +234,11 @@ SENSITIVITY = Study(
 PRIOR_RATES = RateStudy(
     name="prior_rates",
     description="How fast networks stop changing as they widen, under the prior",
-    curves=curves(),
-    levels={"smoke": (3, 3), "laptop": (10, 7), "paper": (11, 8)},
-    draws={"smoke": 2000, "laptop": 30_000, "paper": 200_000},
+    problems=panels(),
+    efforts={
+        "smoke": RateEffort((3, 3), 2000),
+        "laptop": RateEffort((10, 7), 30_000),
+        "paper": RateEffort((11, 8), 200_000),
+    },
     source=SOURCE + ", Figures 1 and 2",
 )
-
-STUDIES: dict[str, Study | RateStudy | DensityStudy | ArchitectureStudy] = {
-    each.name: each
-    for each in (
-        PRIOR_RATES,
-        REGRESSION,
-        NOISE,
-        DEEP,
-        SPIRAL,
-        MNIST,
-        IRL,
-        SENSITIVITY,
-        DENSITIES,
-        XOR,
-        DIGITS,
-        BOSTON,
-        THREE_WAYS,
-        UCI,
-    )
-}

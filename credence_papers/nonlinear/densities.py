@@ -1,16 +1,8 @@
-"""Linear against nonlinear MCMC on three densities in the plane: experiment C1.
-
-Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), section 4.1 and Figure 1: MALA, and
-MALA with Boltzmann-Gibbs or accept-reject jumps to partners that move by MALA on a wide Gaussian.
-Beside them the unadjusted Langevin algorithm, and jumps to partners drawn afresh, which need no
-gradient. Squared maximum mean discrepancy from the exact law, per iteration and per gradient.
-"""
+"""Samplers on densities in the plane, and one run of each: clouds, and how far they are off."""
 
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -18,9 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from credence.compare.results import heading
-from credence.compare.runner import NoWatch, write_results
-from credence.compare.specs import check_size, chosen
 from credence.engine.blocks import chain_devices, init_states, run_block, spread
 from credence.ensembles.diagnostics.discrepancy import inverse_multiquadric_kernel, mmd2
 from credence.kernels.base import Recipe, Settings
@@ -36,9 +25,7 @@ from credence_papers.nonlinear.plane_densities import (
     rings,
     uniform_start,
 )
-from credence_papers.study_folder import claimed, kept
 
-ABOUT = "densities.json"
 STEP = 1e-3
 """tau of the proposal x + tau grad + sqrt(2 tau) noise."""
 JUMP_PROBABILITY = 0.1
@@ -105,10 +92,10 @@ class Target:
     """A density, its auxiliary N(0, variance I), and what the paper says of it."""
 
     name: str
-    description: str
+    description: str = field(compare=False)
     density: Density
     auxiliary_variance: float
-    published: str
+    published: str = field(compare=False)
 
 
 TARGETS = (
@@ -143,95 +130,11 @@ class Effort:
     particles: int
     iterations: int
     every: int
-    seeds: int
 
-
-@dataclass(frozen=True, kw_only=True)
-class DensityStudy:
-    """Samplers on densities."""
-
-    name: str
-    description: str
-    targets: tuple[Target, ...]
-    samplers: tuple[Sampler, ...]
-    efforts: Mapping[str, Effort]
-    source: str = ""
-
-
-DENSITIES = DensityStudy(
-    name="densities",
-    description="Linear against nonlinear MCMC on three densities in the plane",
-    targets=TARGETS,
-    samplers=SAMPLERS,
-    efforts={
-        "smoke": Effort(64, 100, 10, 2),
-        "laptop": Effort(1000, 10_000, 50, 5),
-        "paper": Effort(2000, 10_000, 10, 5),
-    },
-    source='Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), Figure 1',
-)
-
-
-def run(
-    study: DensityStudy,
-    out: str | Path,
-    *,
-    size: str = "laptop",
-    seed: int = 0,
-    problems: tuple[str, ...] = (),
-    watch: NoWatch | None = None,
-) -> dict[str, Any]:
-    """Run what is not there yet; write and return the summary.
-
-    Args:
-        problems: only these densities; () takes all.
-    Raises:
-        InputError: for an unknown size or density, or an unusable folder.
-    """
-    from credence_papers.nonlinear.densities_page import render
-
-    watch = watch or NoWatch()
-    check_size(size)
-    wanted = chosen("problem", problems, {target.name: 0 for target in study.targets})
-    folder = claimed(out, ABOUT, study, size=size, seed=seed)
-    effort, rows = study.efforts[size], []
-    for target in study.targets:
-        if target.name not in wanted:
-            continue
-        for sampler in study.samplers:
-            runs = [
-                _kept(folder, target, sampler, effort, each)
-                for each in range(seed, seed + effort.seeds)
-            ]
-            rows.append(_row(target, sampler, effort, runs))
-            watch.say(f"{target.name}, {sampler.label}: MMD² {rows[-1]['mmd2']:.5f}")
-    summary = {
-        **heading(study, size=size, seed=seed),
-        "particles": effort.particles,
-        "iterations": effort.iterations,
-        "seeds": effort.seeds,
-        "targets": [
-            {
-                "name": target.name,
-                "description": target.description,
-                "published": target.published,
-                "noise": noise(target.density, effort.particles),
-            }
-            for target in study.targets
-            if target.name in wanted
-        ],
-        "densities": rows,
-    }
-    write_results(folder, summary, render)
-    return summary
-
-
-def _kept(
-    folder: Path, target: Target, sampler: Sampler, effort: Effort, seed: int
-) -> dict[str, Any]:
-    """A run, read if it is there."""
-    compute = partial(measured, target, sampler, effort, seed)
-    return kept(folder / "runs", f"{target} {sampler} {effort} {seed}", compute)
+    @property
+    def num_draws(self) -> int:
+        """Clouds whose discrepancy is taken: as many in every block."""
+        return BLOCKS * (self.iterations // self.every // BLOCKS)
 
 
 def measured(target: Target, sampler: Sampler, effort: Effort, seed: int) -> dict[str, Any]:
@@ -261,7 +164,7 @@ def clouds(
         partners = init_states(elsewhere, settings, data, recipe=recipe)
         states = states._replace(auxiliary=partners.auxiliary)
     states = spread(states, devices)
-    num_draws = effort.iterations // effort.every // BLOCKS
+    num_draws = effort.num_draws // BLOCKS
     for index in range(BLOCKS):
         block = run_block(
             jax.random.fold_in(key_run, index),
@@ -277,30 +180,6 @@ def clouds(
         )
         states = block.states
         yield jnp.asarray(np.asarray(block.draws))
-
-
-def _row(
-    target: Target, sampler: Sampler, effort: Effort, runs: list[dict[str, Any]]
-) -> dict[str, Any]:
-    """Means over the seeds, standard deviations, and what the last tenth of the way says."""
-    paths = np.array([each["mmd2"] for each in runs])
-    ends = paths[:, -max(1, paths.shape[1] // 10) :].mean(axis=1)
-    far = np.array([each["imq"] for each in runs])
-    error = lambda values: float(values.std(ddof=1) / len(values) ** 0.5)  # noqa: E731
-    return {
-        "target": target.name,
-        "sampler": sampler.label,
-        "iterations": (effort.every * np.arange(1, paths.shape[1] + 1)).tolist(),
-        "gradients": sampler.gradients,
-        "mean": paths.mean(axis=0).tolist(),
-        "std": paths.std(axis=0, ddof=1).tolist(),
-        "mmd2": float(ends.mean()),
-        "mmd2_error": error(ends),
-        "half": float(paths[:, paths.shape[1] // 2 - 1].mean()),
-        "imq": float(far.mean()),
-        "imq_error": error(far),
-        "seconds": float(np.mean([each["seconds"] for each in runs])),
-    }
 
 
 def noise(density: Density, num: int, repeats: int = 20) -> float:

@@ -32,7 +32,7 @@ def render(summary: dict[str, Any]) -> str:
     """The page as text; all text in `summary` is escaped."""
     facts = (
         f"Credence · {summary['particles']:,} particles · {summary['iterations']:,} iterations · "
-        f"{summary['seeds']} seeds · size {summary['size']}"
+        f"{summary['num_seeds']} seeds · size {summary['size']}"
     )
     head = masthead(summary["description"], facts)
     panels = [_panels(summary, target) for target in summary["targets"]]
@@ -103,9 +103,9 @@ def _table(summary: dict[str, Any]) -> Html:
             row["target"],
             row["sampler"],
             str(row["gradients"]),
-            f"{_scaled(row['mmd2'])} ± {_scaled(row['mmd2_error'])}",
+            _with_error(row, "mmd2"),
             _scaled(row["half"]),
-            f"{_scaled(row['imq'])} ± {_scaled(row['imq_error'])}",
+            _with_error(row, "imq"),
             _scaled(noises[row["target"]]),
             f"{row['seconds']:.1f}",
         ]
@@ -122,6 +122,12 @@ def _table(summary: dict[str, Any]) -> Html:
         "Seconds",
     ]
     return table(head, rows)
+
+
+def _with_error(row: dict[str, Any], name: str) -> str:
+    """A number, and its standard error where there are several seeds."""
+    error = row[f"{name}_error"]
+    return _scaled(row[name]) + ("" if error is None else f" ± {_scaled(error)}")
 
 
 def _scaled(value: float) -> str:

@@ -1,0 +1,16 @@
+"""How large should a network be? Reversible jump over the width and the depth.
+
+Berezowski, "Trans-dimensional inference over Bayesian neural networks" (2021), chapters 5 and 6.
+Ours are exact reversible jumps; what they find stands beside what is published, with the reasons
+why it differs.
+
+tables       transdimensional_xor (D1), transdimensional_digits (D2), transdimensional_boston (D3),
+             transdimensional_uci, architecture_three_ways
+study        what runs found beside what is published
+runs         one posterior over architectures
+three_ways   jumps, evidences and cross-validation on one question
+data         the data, split so that no test row is seen in training
+
+    credence experiment run transdimensional_xor --size laptop --out xor
+    credence experiment run transdimensional_uci --seeds 20 --out uci
+"""

@@ -1,13 +1,13 @@
 """The data of the trans-dimensional experiments, split so that no test row is seen in training."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int
 
 from credence.compare import problem
 from credence.compare.problem import Arrays
-from credence.compare.specs import Rows, TableSource
+from credence.compare.specs import Rows, TableSource, UCISource
 from credence.datasets import load as load_dataset
 from credence.datasets import xor
 from credence.datasets.prepared.digits import principal_components
@@ -16,24 +16,28 @@ NUM_COMPONENTS = 20
 TRAIN_PER_CLASS, TEST_PER_CLASS = 50, 200
 
 
-def clouds(variance: float) -> Callable[[int], Arrays]:
+@dataclass(frozen=True)
+class Clouds:
     """XOR: 200 points to learn from, and 200 others from the same four clouds."""
 
-    def load(seed: int) -> Arrays:
-        x_train, y_train = xor(seed=2 * seed, variance=variance)
-        x_test, y_test = xor(seed=2 * seed + 1, variance=variance)
+    variance: float
+
+    def __call__(self, seed: int) -> Arrays:
+        x_train, y_train = xor(seed=2 * seed, variance=self.variance)
+        x_test, y_test = xor(seed=2 * seed + 1, variance=self.variance)
         return Arrays(x_train, y_train, x_test, y_test, None, ("0", "1"))
 
-    return load
 
-
-def digits(num_classes: int) -> Callable[[int], Arrays]:
+@dataclass(frozen=True)
+class Digits:
     """OptDigits: 50 images per class of the training writers, at most 200 of the other writers.
 
     Every image is standardised by itself; components are those of the training images drawn.
     """
 
-    def load(seed: int) -> Arrays:
+    num_classes: int
+
+    def __call__(self, seed: int) -> Arrays:
         data = load_dataset("optdigits")
         assert data.frame is not None
         assert data.train is not None
@@ -42,14 +46,12 @@ def digits(num_classes: int) -> Callable[[int], Arrays]:
         images = data.frame.drop(columns="digit").to_numpy(float)
         images = (images - images.mean(axis=1, keepdims=True)) / images.std(axis=1, keepdims=True)
         rng = np.random.default_rng(seed)
-        train = _balanced(rng, labels, data.train, num_classes, TRAIN_PER_CLASS)
-        test = _balanced(rng, labels, data.test, num_classes, TEST_PER_CLASS)
+        train = _balanced(rng, labels, data.train, self.num_classes, TRAIN_PER_CLASS)
+        test = _balanced(rng, labels, data.test, self.num_classes, TEST_PER_CLASS)
         mean, directions = principal_components(images[train], NUM_COMPONENTS)
         x_train, x_test = ((images[rows] - mean) @ directions for rows in (train, test))
-        names = tuple(map(str, range(num_classes)))
+        names = tuple(map(str, range(self.num_classes)))
         return Arrays(x_train, labels[train], x_test, labels[test], None, names)
-
-    return load
 
 
 def boston(seed: int) -> Arrays:
@@ -58,14 +60,14 @@ def boston(seed: int) -> Arrays:
     return problem.load(source, Rows())
 
 
-def tenth(table: str, target: str) -> Callable[[int], Arrays]:
-    """A table, a tenth of its rows to test on: the size of the published UCI splits."""
+@dataclass(frozen=True)
+class PublishedSplits:
+    """A table by its published UCI splits: the seed is the number of the split."""
 
-    def load(seed: int) -> Arrays:
-        source = TableSource(table=table, target=target, test_fraction=0.1, split_seed=seed)
-        return problem.load(source, Rows())
+    table: str
 
-    return load
+    def __call__(self, seed: int) -> Arrays:
+        return problem.load(UCISource(name=self.table, split_seed=seed), Rows())
 
 
 def _balanced(

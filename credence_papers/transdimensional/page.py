@@ -40,11 +40,27 @@ def render(summary: dict[str, Any]) -> str:
     """The page as text; all text in `summary` is escaped."""
     facts = f"Credence · size {summary['size']} · seed {summary['seed']}"
     head = masthead(summary["description"], facts)
-    parts = [_problem(row) for row in summary["architectures"]]
+    parts = [_over_seeds(row) for row in summary["means"]]
+    parts += [_problem(row) for row in summary["architectures"]]
     source = element("p", f"Published: {summary['source']}.", class_="small")
     return document(
         f"Architectures: {summary['experiment']}", element("main", head, *parts, source)
     )
+
+
+def _over_seeds(row: Mapping[str, Any]) -> Html:
+    """Mean scores of a problem with several seeds, with standard errors, beside the published."""
+    rows = [
+        [
+            title,
+            f"{_value(name, row['scores'][name])} ± {_value(name, row['standard_errors'][name])}",
+            _value(name, row["published"].get(name)),
+        ]
+        for name, title in NAMES.items()
+        if row["scores"].get(name) is not None
+    ]
+    title = f"{row['name']}: means of {row['num_seeds']} seeds, with standard errors"
+    return section(title, table(["", "Ours", "Published"], rows), is_converged=True)
 
 
 def _problem(row: Mapping[str, Any]) -> Html:

@@ -1,256 +1,129 @@
-"""Trans-dimensional inference: experiments D1 (XOR), D2 (OptDigits) and D3 (Boston).
+"""The trans-dimensional study: what a run found beside what is published, seed by seed."""
 
-Berezowski, "Trans-dimensional inference over Bayesian neural networks", chapters 5 and 6: how wide
-or how deep should the network be? Ours are exact reversible jumps; what they find stands beside
-what is published, with the reasons why it differs.
-"""
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
 
-from credence.compare import scoring
-from credence.compare.problem import Arrays
-from credence.compare.results import heading
-from credence.compare.runner import NoWatch, write_results
-from credence.compare.specs import check_size, chosen
-from credence.density.posterior import Posterior
-from credence.ensembles.diagnostics import classification
-from credence.ensembles.ensemble import Ensemble
-from credence.methods import Transdimensional
-from credence.methods.transdimensional.architecture import Architecture
-from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
-from credence.models import MLP, Gaussian
-from credence_papers.study_folder import claimed, kept
-from credence_papers.transdimensional.three_ways import Ways, compared
-
-ABOUT = "architectures.json"
-THRESHOLDS = (0.2, 0.4)
-"""Confidences at which precision and recall are given."""
-NUM_TRACED = 200
-"""Draws of a chain that a chart shows."""
+from credence.compare.seeds import mean_and_error
+from credence_papers.cache import Cache
+from credence_papers.study import Row, Study, with_seed
+from credence_papers.transdimensional import runs
+from credence_papers.transdimensional.page import render
+from credence_papers.transdimensional.runs import ArchitectureProblem, Effort
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArchitectureProblem:
-    """A posterior over networks of many sizes.
+class ArchitectureStudy(Study[ArchitectureProblem, Effort]):
+    """Posteriors over how wide or how deep a network should be."""
 
-    Args:
-        data: seed -> arrays.
-        likelihood: Categorical(a) for softmax(a z), or Normal(noise_std).
-        max_width, width_prior: units of every hidden layer.
-        max_depth: hidden layers; None is one, always.
-        spacing: chain i starts with i times so many units; 0 spreads them over the support.
-        settings: of `Transdimensional`, beside those of the effort.
-        published: the thesis's numbers, under the names of our columns.
-        reasons: why ours may differ.
-        ways: size of the experiment -> how evidences and cross-validation answer the same question.
-    """
+    def effort(self, problem: ArchitectureProblem, size: str) -> Effort:
+        """With the other ways that the problem has at that size."""
+        return replace(self.efforts[size], ways=problem.ways.get(size))
 
-    name: str
-    description: str
-    data: Callable[[int], Arrays]
-    likelihood: Any
-    max_width: int
-    width_prior: WidthPrior = field(default=WidthPrior())
-    max_depth: int | None = None
-    activation: str = "tanh"
-    spacing: int = 0
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    published: Mapping[str, float] = field(default_factory=dict)
-    reasons: tuple[str, ...] = ()
-    ways: Mapping[str, Ways] = field(default_factory=dict)
+    def check(self, problem: ArchitectureProblem, effort: Effort, seed: int) -> None:
+        """Load the data once."""
+        problem.data(seed)
 
-    def posterior(self, arrays: Arrays) -> Posterior:
-        """Weights N(0, 1), of the widest and shallowest network."""
-        outputs = self.likelihood.num_outputs(len(arrays.labels) or 1)
-        network = MLP(outputs, (self.max_width,), self.activation)
-        data = (arrays.x_train, arrays.y_train)
-        return Posterior(network, Gaussian(scaling="unit"), self.likelihood, data)
+    def run_one(
+        self, problem: ArchitectureProblem, effort: Effort, seed: int, cache: Cache
+    ) -> dict[str, Any]:
+        """One posterior over architectures."""
+        compute = lambda: runs.measured(problem, effort, seed)  # noqa: E731
+        return cache.kept(f"{problem.name}, seed {seed}", [problem, effort, seed], compute)
 
-    def method(self, effort: "Effort") -> Transdimensional:
-        """With chains over the whole support at the start."""
-        chains = effort.num_chains
-        widths = tuple(self.spacing * (i + 1) for i in range(chains)) if self.spacing else None
-        if widths and widths[-1] != self.max_width:
-            widths = None  # fewer chains than published: spread
-        return Transdimensional(
-            max_width=self.max_width,
-            width_prior=self.width_prior,
-            max_depth=self.max_depth,
-            depth_prior=DepthPrior(),
-            initial_widths=widths,
-            **{**vars(effort), **self.settings},
+    def rows(
+        self, problem: ArchitectureProblem, effort: Effort, results: Mapping[int, Any]
+    ) -> list[Row]:
+        """A row per seed, with what is known of the problem."""
+        about = {
+            "name": problem.name,
+            "problem": problem.name,
+            "description": problem.description,
+            "published": dict(problem.published),
+            "reasons": list(problem.reasons),
+        }
+        return [with_seed({**about, **row}, seed, results) for seed, row in results.items()]
+
+    def sentence(self, row: Row) -> str:
+        """The most probable size, how well jumps went, and a score."""
+        found, scores = row["architecture"], row["scores"]
+        size = found["width"] if found["depth"] is None else found["depth"]
+        noun = "units" if found["depth"] is None else "layers"
+        score = score_of(scores)
+        return (
+            f"{row['name']}: most probable {size['mode']} {noun} (mean {size['mean']:.1f}), "
+            f"{scores['across']:.1%} of jumps accepted, {score} {scores[score]:.3f}, "
+            f"{row['total_seconds']:.0f} s"
         )
 
+    def summary(self, effort: Effort, rows: list[Row]) -> dict[str, Any]:
+        """All rows, and means over the seeds."""
+        return {
+            "architectures": rows,
+            "means": means(rows),
+            "converged": all(row["convergence"]["converged"] for row in rows),
+        }
 
-@dataclass(frozen=True)
-class Effort:
-    """How much is run: settings of `Transdimensional`."""
+    def render(self, summary: dict[str, Any]) -> str:
+        """The page as text."""
+        return render(summary)
 
-    num_chains: int
-    num_draws: int
-    num_warmup: int
-    num_starts: int = 1000
-    max_doublings: int = 8
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArchitectureStudy:
-    """Problems of one experiment."""
-
-    name: str
-    description: str
-    problems: tuple[ArchitectureProblem, ...]
-    efforts: Mapping[str, Effort]
-    source: str = ""
-
-
-def run(
-    study: ArchitectureStudy,
-    out: str | Path,
-    *,
-    size: str = "laptop",
-    seed: int = 0,
-    problems: tuple[str, ...] = (),
-    watch: NoWatch | None = None,
-) -> dict[str, Any]:
-    """Run what is not there yet; write and return the summary.
-
-    Args:
-        problems: only these; () takes all.
-    Raises:
-        InputError: for an unknown size or problem, an unusable folder, or data not to be had.
-    """
-    from credence_papers.transdimensional.page import render
-
-    watch = watch or NoWatch()
-    check_size(size)
-    wanted = chosen("problem", problems, {each.name: 0 for each in study.problems})
-    folder = claimed(out, ABOUT, study, size=size, seed=seed)
-    rows = []
-    for problem in study.problems:
-        if problem.name in wanted:
-            ways = problem.ways.get(size)
-            rows.append(_kept(folder, problem, study.efforts[size], ways, seed))
-            watch.say(sentence(rows[-1]))
-    summary = {
-        **heading(study, size=size, seed=seed),
-        "architectures": rows,
-        "converged": all(row["convergence"]["converged"] for row in rows),
-    }
-    write_results(folder, summary, render)
-    return summary
+    def table(self, summary: dict[str, Any]) -> Group:
+        """Ours and, in brackets, what is published."""
+        table = Table("problem", "mode", "mean", "accepted", "score", "R-hat of size", "seconds")
+        for row in summary["architectures"]:
+            names = ("mode", "mean", "across", score_of(row["scores"]))
+            rhat = row["architecture"]["max_rhat"]
+            table.add_row(
+                row["name"],
+                *(_beside(row, name) for name in names),
+                "–" if rhat is None else f"{rhat:.3f}",
+                f"{row['total_seconds']:.0f}",
+            )
+        lines = [
+            f"{row['name']}: {row['convergence']['reason']}"
+            for row in summary["architectures"]
+            if not row["convergence"]["converged"]
+        ]
+        for row in summary["means"]:
+            score = score_of(row["scores"])
+            error = row["standard_errors"][score]
+            about = f"{row['name']}: mean {score} of {row['num_seeds']} seeds"
+            lines.append(f"{about} {_beside(row, score)}, standard error {error:.2g}.")
+        return Group(table, Text("\n".join(["In brackets: published.", *lines])))
 
 
-def sentence(row: Mapping[str, Any]) -> str:
-    """What a problem came to."""
-    found, scores = row["architecture"], row["scores"]
-    size = found["width"] if found["depth"] is None else found["depth"]
-    noun = "units" if found["depth"] is None else "layers"
-    score = "accuracy" if "accuracy" in scores else "rmse"
-    return (
-        f"{row['name']}: most probable {size['mode']} {noun} (mean {size['mean']:.1f}), "
-        f"{scores['across']:.1%} of jumps accepted, {score} {scores[score]:.3f}, "
-        f"{row['total_seconds']:.0f} s"
-    )
+def means(rows: list[Row]) -> list[Row]:
+    """Of every problem with several seeds: mean scores with their standard errors."""
+    found = []
+    for problem in dict.fromkeys(row["problem"] for row in rows):
+        mine = [row for row in rows if row["problem"] == problem]
+        if len(mine) > 1:
+            both = {
+                name: mean_and_error([row["scores"][name] for row in mine])
+                for name in mine[0]["scores"]
+            }
+            found.append(
+                {
+                    "name": problem,
+                    "num_seeds": len(mine),
+                    "published": mine[0]["published"],
+                    "scores": {name: mean for name, (mean, _) in both.items()},
+                    "standard_errors": {name: error for name, (_, error) in both.items()},
+                }
+            )
+    return found
 
 
-def _kept(
-    folder: Path, problem: ArchitectureProblem, effort: Effort, ways: Ways | None, seed: int
-) -> dict[str, Any]:
-    """A run, read if it is there."""
-    told = replace(problem, data=len, reasons=(), published={}, ways={})
-    compute = lambda: measured(problem, effort, ways, seed)  # noqa: E731
-    key = " ".join(str(each) for each in (told, effort, ways, seed) if each is not None)
-    return kept(folder / "runs", key, compute, prefix=f"{problem.name}-")
+def score_of(scores: Mapping[str, Any]) -> str:
+    """The score that a line has room for."""
+    return "accuracy" if "accuracy" in scores else "rmse"
 
 
-def measured(
-    problem: ArchitectureProblem, effort: Effort, ways: Ways | None, seed: int
-) -> dict[str, Any]:
-    """One run: the posterior over architectures, scores on test rows, convergence and cost."""
-    arrays = problem.data(seed)
-    posterior = problem.posterior(arrays)
-    ensemble = problem.method(effort).run(seed, posterior)
-    found = ensemble.architecture()
-    assert found is not None
-    tried = sum(each.tried for each in found.jumps.values())
-    accepted = sum(each.accepted for each in found.jumps.values())
-    size = found.width if found.depth is None else found.depth
-    scores = {
-        **scoring.scores(ensemble, arrays)[0],
-        **{name: scoring.plain(value) for name, value in _ranked(ensemble, arrays).items()},
-        "across": accepted / max(tried, 1),
-        "within": float(np.mean(ensemble.scalars["acceptance_rate"])),
-        "mode": size.mode,
-        "mean": size.mean,
-    }
-    traced = ensemble.scalars["width" if found.depth is None else "depth"]
-    every = max(1, traced.shape[1] // NUM_TRACED)
-    return {
-        "name": problem.name,
-        "description": problem.description,
-        "published": dict(problem.published),
-        "reasons": list(problem.reasons),
-        "n_train": len(arrays.x_train),
-        "n_test": len(arrays.x_test),
-        "chains": ensemble.num_chains,
-        "draws": ensemble.num_draws,
-        "architecture": found.to_dict(),
-        "scores": scores,
-        "convergence": scoring.judge(ensemble, arrays.x_test)["convergence"],
-        "divergences": int(np.sum(ensemble.scalars["is_divergent"] > 0)),
-        "traces": traced[:, ::every].astype(int).tolist(),
-        "every": every,
-        "seconds": dict(ensemble.cost.seconds),
-        "total_seconds": ensemble.cost.total_seconds,
-        "move_probabilities": ensemble.provenance.found.get("move_probabilities", {}),
-        "likelihood_evaluations": ensemble.cost.likelihood_evaluations,
-        "gradient_evaluations": ensemble.cost.gradient_evaluations,
-        "ways": None if ways is None else _ways(problem, posterior, arrays, found, ways, seed),
-    }
-
-
-def _ways(
-    problem: ArchitectureProblem,
-    posterior: Posterior,
-    arrays: Arrays,
-    found: Architecture,
-    ways: Ways,
-    seed: int,
-) -> dict[str, Any]:
-    """Three answers to one question; see `architecture_ways`.
-
-    The error of a size that no draw has is not known: one effective draw stands for it.
-    """
-    is_deep = found.depth is not None
-    size = found.depth or found.width
-    least = 1 / size.ess if np.isfinite(size.ess) else 1.0
-    columns = size.widths, size.probabilities, np.nan_to_num(size.standard_errors, nan=least)
-    jumps = {int(k): (p, float(e)) for k, p, e in zip(*columns, strict=True)}
-    prior, largest = (
-        (DepthPrior(), problem.max_depth) if is_deep else (problem.width_prior, problem.max_width)
-    )
-    assert largest is not None
-    log_prior = dict(enumerate(prior.log_probs(largest).tolist()))
-    return compared(posterior, arrays, jumps, log_prior, ways, seed, is_deep=is_deep)
-
-
-def _ranked(ensemble: Ensemble, arrays: Arrays) -> dict[str, float]:
-    """Shares of the test rows, for more labels than two: top k, precision and recall."""
-    if len(arrays.labels) < 3:
-        return {}
-    found = ensemble.over_batches(arrays.x_test, lambda law, rows: {"p": law.mean()})["p"]
-    probabilities = found.astype(float) / found.sum(axis=1, keepdims=True, dtype=float)
-    scores = {
-        f"top_{k}": classification.top_k_accuracy(probabilities, arrays.y_test, k) for k in (2, 3)
-    }
-    pairs = classification.precision_recall(probabilities, arrays.y_test, THRESHOLDS)
-    for threshold, precision, recall in zip(THRESHOLDS, *pairs, strict=True):
-        percent = round(100 * threshold)
-        scores |= {f"precision_{percent}": float(precision), f"recall_{percent}": float(recall)}
-    return scores
+def _beside(row: Row, name: str) -> str:
+    known = f" ({row['published'][name]:.3g})" if name in row["published"] else ""
+    return f"{row['scores'][name]:.3g}{known}"

@@ -6,8 +6,9 @@ from typing import Any
 
 from credence.methods.transdimensional.size_priors import WidthPrior
 from credence.models import Categorical, Normal
-from credence_papers.transdimensional.data import boston, clouds, digits, tenth
-from credence_papers.transdimensional.study import ArchitectureProblem, ArchitectureStudy, Effort
+from credence_papers.transdimensional.data import Clouds, Digits, PublishedSplits, boston
+from credence_papers.transdimensional.runs import ArchitectureProblem, Effort
+from credence_papers.transdimensional.study import ArchitectureStudy
 from credence_papers.transdimensional.three_ways import Ways
 
 RATIO = (
@@ -23,7 +24,7 @@ def _xor(name: str, description: str, variance: float, **more: Any) -> Architect
     return ArchitectureProblem(
         name=name,
         description=description,
-        data=clouds(variance),
+        data=Clouds(variance),
         likelihood=Categorical(0.5),
         max_width=16,
         spacing=1,
@@ -68,7 +69,7 @@ def _digits(
     return ArchitectureProblem(
         name=name,
         description=f"{classes} digits, softmax({temperature} z), 1 to {widest} tanh units",
-        data=digits(classes),
+        data=Digits(classes),
         likelihood=Categorical(temperature),
         max_width=widest,
         spacing=widest // 16,
@@ -153,18 +154,19 @@ BOSTON = ArchitectureStudy(
 )
 
 
-def _uci(name: str, table: str, target: str, rmse: float) -> ArchitectureProblem:
+def _uci(name: str, table: str, rmse: float) -> ArchitectureProblem:
     return ArchitectureProblem(
         name=name,
         description=f"{table}, 1 to 16 tanh units, learnt noise",
-        data=tenth(table, target),
+        data=PublishedSplits(table),
         likelihood=Normal(),
         max_width=16,
         spacing=1,
         published={"rmse": rmse},
         reasons=(
             "the published error is that of probabilistic backpropagation with 50 relu units, a "
-            "mean over 20 splits (Hernández-Lobato & Adams, 2015); ours is of one split",
+            "mean over 20 splits (Hernández-Lobato & Adams, 2015); ours is of as many of these "
+            "splits as there are seeds: --seeds 20 takes them all",
         ),
     )
 
@@ -173,8 +175,8 @@ UCI = ArchitectureStudy(
     name="transdimensional_uci",
     description="How wide should a network be for two UCI tables, the noise learnt with it?",
     problems=(
-        _uci("boston_width", "boston", "MEDV", 3.01),
-        _uci("wine_width", "wine_quality_red", "quality", 0.64),
+        _uci("boston_width", "boston", 3.01),
+        _uci("wine_width", "wine_quality_red", 0.64),
     ),
     efforts={"smoke": SMOKE, "laptop": PUBLISHED, "paper": PUBLISHED},
     source="after " + THESIS + "section 6.3",

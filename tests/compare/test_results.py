@@ -8,6 +8,7 @@ from tools import experiment_samples as samples
 
 from credence.compare.findings import findings, overall
 from credence.compare.results import best, summarise
+from credence.compare.seeds import merged
 from credence.compare.specs import Outcome
 from credence.report.verdict import Level
 
@@ -88,6 +89,20 @@ def test_seeds_become_means_with_standard_errors() -> None:
     assert row["standard_errors"]["crps"] is None
     assert row["total_seconds"] == pytest.approx(11.0)
     assert row["converged"] is False  # the worst seed
+
+
+def test_test_rows_of_several_seeds_may_differ() -> None:
+    """Each seed has a split of its own: rows stand side by side, and count as those of one seed."""
+    rng = np.random.default_rng(1)
+    errors = rng.random(samples.NUM_TEST), rng.random(samples.NUM_TEST - 9)
+    outcomes = [seeded("a", seed, error=error) for seed, error in enumerate(errors)]
+    assert merged(outcomes).result["rows"]["error"] == [*errors[0], *errors[1]]
+    noise = rng.normal(size=samples.NUM_TEST)
+    noise -= noise.mean()
+    shift = 1.7 * noise.std(ddof=1) / samples.NUM_TEST**0.5  # the same rows again tell no more
+    worse = [seeded("worse", seed, error=errors[0] + noise + shift) for seed in range(3)]
+    good = [seeded("good", seed, error=errors[0]) for seed in range(3)]
+    assert best([merged(good), merged(worse)], "error")["draws"] == ["worse"]
 
 
 def test_a_seed_that_failed_is_a_failure() -> None:

@@ -9,9 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from tools import experiment_samples as samples
+from tools.data_folder import needs_data
 
 from credence.compare import cell, compare, problem, runner
-from credence.compare.specs import ModelSpec, Outcome, Rows, SimulatedSource, TableSource
+from credence.compare.specs import (
+    ModelSpec,
+    Outcome,
+    Rows,
+    SimulatedSource,
+    TableSource,
+    UCISource,
+    moved,
+)
+from credence.datasets import load as load_dataset
+from credence.datasets import uci_splits
 from credence.errors import InputError
 
 
@@ -189,6 +200,34 @@ def test_rows_are_limited_and_said() -> None:
     np.testing.assert_array_equal(arrays.x_train, again.x_train)
 
 
+def test_another_seed_has_other_test_rows_and_other_data() -> None:
+    source = small_cell().source
+    first, again, other = (problem.load(moved(source, seed), Rows()) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.x_test, again.x_test)
+    assert not np.isin(first.x_test, other.x_test).any()
+
+
+@needs_data
+def test_published_splits_go_by_number() -> None:
+    """Split 3 has the test rows that its file has."""
+    splits = uci_splits("boston")
+    y = load_dataset("boston").frame["MEDV"].to_numpy(float)
+    for number in (0, 3):
+        arrays = problem.load(moved(UCISource(name="boston"), number), Rows())
+        np.testing.assert_allclose(arrays.scaler.inverse(arrays.y_test), y[splits[number].test])
+    with pytest.raises(InputError, match=r"split must be 0\.\.19"):
+        problem.load(moved(UCISource(name="boston"), 20), Rows())
+
+
+@needs_data
+def test_a_split_that_is_not_there_is_refused_before_anything_is_run(calls, tmp_path: Path) -> None:
+    experiment = samples.experiment("a")
+    table = replace(experiment.problems[0], source=UCISource(name="boston"))
+    with pytest.raises(InputError, match=r"split must be 0\.\.19 for 'boston', got 20"):
+        runner.run(replace(experiment, problems=(table,)), tmp_path, num_seeds=21)
+    assert calls == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -266,20 +305,20 @@ def test_experiment_commands(run, calls, tmp_path: Path, monkeypatch) -> None:
     assert (status, calls) == (0, ["BNN-SGHMC", "NUTS (reference)"])
     assert [row["speed_up"] for row in json.loads(out)["problems"][0]["rows"]] == [1.0, 1.0]
     assert "report.html" in err
-    for bad, sentence in (("fbn", "Did you mean 'fbnn'"), ("", "There is no experiment")):
+    for bad, sentence in (("fbn", "Did you mean 'fbnn'"), ("", "Unknown experiment")):
         status, _, err = run("experiment", "run", bad, "--out", tmp_path / "x")
         assert status == 2
         assert sentence in err
 
 
 def test_status_3_where_something_failed(run, calls, tmp_path: Path, monkeypatch) -> None:
-    from credence_papers import catalogue
+    from credence.compare import EXPERIMENTS
 
-    monkeypatch.setitem(catalogue.EXPERIMENTS, "sample", samples.experiment("a", "bad"))
+    monkeypatch.setitem(EXPERIMENTS.own, "sample", samples.experiment("a", "bad"))
     status, _, err = run("experiment", "run", "sample", "--out", tmp_path / "o")
     assert status == 3
     assert "line, bad: failed. Unknown method 'nope'." in err
-    monkeypatch.setitem(catalogue.EXPERIMENTS, "stopped", samples.experiment("stop"))
+    monkeypatch.setitem(EXPERIMENTS.own, "stopped", samples.experiment("stop"))
     status, _, err = run("experiment", "run", "stopped", "--out", tmp_path / "p")
     assert status == 130
     assert "the same command goes on" in err

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from credence_papers.cache import number
 from credence_papers.multilevel.error_cost.settings_tried import Contender, Job
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem
 
@@ -17,7 +18,7 @@ def execute(job: Job) -> dict[str, Any]:
     from credence import methods
 
     problem, interest = job.problem, job.problem.interest()
-    key = jax.random.fold_in(jax.random.key(job.seed), int(job.digest[:7], 16))
+    key = jax.random.fold_in(jax.random.key(job.seed), number(job))
     if job.contender is None:
         method = methods.NUTS(**job.settings)
         return _reference(method.run(key, problem.posterior(job.width)), interest)

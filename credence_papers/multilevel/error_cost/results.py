@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from credence.compare.results import heading
 from credence_papers.multilevel.error_cost.cost_envelope import (
     NOTHING,
     Point,
@@ -18,7 +17,7 @@ from credence_papers.multilevel.error_cost.cost_envelope import (
     slope,
     theory,
 )
-from credence_papers.multilevel.error_cost.settings_tried import Effort, Job, Study
+from credence_papers.multilevel.error_cost.settings_tried import Effort, Job
 from credence_papers.multilevel.error_cost.width_problems import SOURCES, WidthProblem
 
 MEASURES = {
@@ -31,29 +30,12 @@ METHODS = ("smc", "mlsmc")
 Outcome = tuple[Job, dict[str, Any]]
 
 
-def summarise(
-    study: Study,
-    effort: Effort,
-    found: dict[str, list[Outcome]],
-    *,
-    size: str,
-    seed: int,
-) -> dict[str, Any]:
-    """The study's results as values that JSON knows; what is not finite is None."""
-    problems = [_problem(outcomes, effort, study) for outcomes in found.values()]
-    return finite(
-        {
-            **heading(study, size=size, seed=seed),
-            "replicates": effort.replicates,
-            "measures": MEASURES,
-            "problems": problems,
-            "failed": sum(len(problem["failed"]) for problem in problems),
-            "converged": all(problem["reference"]["converged"] for problem in problems),
-        }
-    )
+def problem_row(outcomes: Sequence[Outcome], effort: Effort, published: str) -> dict[str, Any]:
+    """What the programs of a problem come to.
 
-
-def _problem(outcomes: list[Outcome], effort: Effort, study: Study) -> dict[str, Any]:
+    Args:
+        published: what the paper reports.
+    """
     problem = outcomes[0][0].problem
     failed = [
         {"label": job.label, "error": result["error"]}
@@ -67,7 +49,7 @@ def _problem(outcomes: list[Outcome], effort: Effort, study: Study) -> dict[str,
         "description": problem.description,
         "model": _model(problem),
         "quantity": SOURCES[problem.source].quantity,
-        "published": study.published.get(problem.name, ""),
+        "published": published,
         "theory": theory(problem.alpha, problem.depth),
         "failed": failed,
         "warnings": [

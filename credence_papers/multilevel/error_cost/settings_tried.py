@@ -1,13 +1,9 @@
-"""Methods whose error is weighed against their cost, and the size of a study; plain data."""
+"""Methods whose error is weighed against their cost, and how much is run; plain data."""
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import credence
-from credence.compare.specs import check_size, chosen
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem
 
 NOMINAL_EXPONENT = 2.0
@@ -115,44 +111,6 @@ class Effort:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
-    """Problems whose error against cost is measured; run by `error_cost.run`.
-
-    Args:
-        efforts: by size.
-        published: what the paper reports, by problem: sentences.
-        limits: widest networks of a problem, where they are fewer than the effort's.
-    """
-
-    name: str
-    description: str
-    problems: tuple[WidthProblem, ...]
-    efforts: Mapping[str, Effort]
-    source: str = ""
-    published: Mapping[str, str] = field(default_factory=dict)
-    limits: Mapping[str, int] = field(default_factory=dict)
-
-    def effort(self, size: str) -> Effort:
-        """At a size.
-
-        Raises:
-            InputError: for an unknown size.
-        """
-        check_size(size)
-        return self.efforts[size]
-
-    def only(self, names: tuple[str, ...]) -> tuple[WidthProblem, ...]:
-        """The named problems; () takes all.
-
-        Raises:
-            InputError: for a name that is not in the study.
-        """
-        known = {problem.name: problem for problem in self.problems}
-        chosen("problem", names, known)
-        return tuple(known[name] for name in names or known)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Job:
     """One program to run, and all that its result depends on.
 
@@ -172,18 +130,12 @@ class Job:
     replicates: int = 1
     batch: int = 0
     seed: int = 0
-    version: str = credence.__version__
 
     @property
     def label(self) -> str:
-        """For people."""
+        """What people call it."""
+        about = f"{self.problem.name}, seed {self.seed}: {self.kind}"
         if self.contender is None:
-            return f"{self.problem.name}: {self.kind} at width {self.width}"
+            return f"{about} at width {self.width}"
         counts = "-".join(map(str, self.contender.num_particles))
-        return f"{self.problem.name}: {self.kind}, {self.contender.family}, {counts} particles"
-
-    @property
-    def digest(self) -> str:
-        """Of all settings; also the seed's other half, so that no two jobs share random numbers."""
-        text = json.dumps(asdict(self), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return f"{about}, {self.contender.family}, {counts} particles"

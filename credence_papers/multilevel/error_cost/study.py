@@ -1,99 +1,121 @@
 """Error against cost of single-level and multilevel SMC: all programs of a study, resumable.
 
-OUT/study.json          what is run
-OUT/jobs/NAME.json      one finished program: estimates of every replicate, work and seconds
-OUT/results.json        points, envelopes, slopes and ratios (see `envelope`)
-OUT/report.html         the page
-
 For every problem: NUTS on the finest network is the reference, with its own Monte Carlo error;
 single-level SMC runs at all widths and particle numbers; multilevel SMC on all ladders of widths,
-with particles per level as its pilot says. A program whose file is there is read, not run again;
-one that failed is tried again.
+with particles per level as its pilot says. A program that failed is tried again.
 """
 
-import contextlib
-import json
-import time
 import warnings
-from dataclasses import asdict, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
 
-from credence.compare.runner import NoWatch, write_results
-from credence.engine.checkpoint import write_text
 from credence.errors import InputError
+from credence_papers.cache import Cache
+from credence_papers.multilevel.error_cost.page import interval, render, sentence
 from credence_papers.multilevel.error_cost.programs import execute
-from credence_papers.multilevel.error_cost.settings_tried import Contender, Effort, Job, Study
-from credence_papers.multilevel.error_cost.width_problems import WidthProblem
-from credence_papers.study_folder import claimed
+from credence_papers.multilevel.error_cost.results import MEASURES, Outcome, finite, problem_row
+from credence_papers.multilevel.error_cost.settings_tried import Contender, Effort, Job
+from credence_papers.multilevel.error_cost.width_problems import WidthProblem, arrays
+from credence_papers.study import Row, Study, with_seed
 
-ABOUT = "study.json"
 FEWEST = 20
 """Particles at a level."""
 
 
-def run(
-    study: Study,
-    out: str | Path,
-    *,
-    size: str = "laptop",
-    seed: int = 0,
-    problems: tuple[str, ...] = (),
-    watch: NoWatch | None = None,
-) -> dict[str, Any]:
-    """Run what is not finished yet; write and return the summary.
+@dataclass(frozen=True, kw_only=True)
+class ErrorCostStudy(Study[WidthProblem, Effort]):
+    """Problems whose error against cost is measured.
 
     Args:
-        out: folder; a new one, or that of an earlier run.
-        size: smoke, laptop or paper.
-        problems: only these; () takes all.
-    Raises:
-        InputError: for an unknown size or problem, an unusable folder, data that are not to be had.
-        KeyboardInterrupt: on Ctrl-C; finished programs are kept.
+        published: what the paper reports, by problem: sentences.
+        limits: widest networks of a problem, where they are fewer than the effort's.
     """
-    from credence_papers.multilevel.error_cost.page import render
-    from credence_papers.multilevel.error_cost.results import summarise
 
-    watch, effort = watch or NoWatch(), study.effort(size)
-    chosen = [replace(problem, **effort.problem) for problem in study.only(problems)]
-    folder = claimed(out, ABOUT, study, size=size, seed=seed, effort=asdict(effort))
-    found = {}
-    for problem in chosen:
-        limited = effort.within(study.limits.get(problem.name))
-        found[problem.name] = _problem(problem, limited, seed, folder, watch)
-    summary = summarise(study, effort, found, size=size, seed=seed)
-    write_results(folder, summary, render)
-    return summary
+    published: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+    def effort(self, problem: WidthProblem, size: str) -> Effort:
+        """Kept to the problem's limit."""
+        return self.efforts[size].within(self.limits.get(problem.name))
+
+    def check(self, problem: WidthProblem, effort: Effort, seed: int) -> None:
+        """Load the data once."""
+        arrays(moved(problem, effort, seed))
+
+    def run_one(
+        self, problem: WidthProblem, effort: Effort, seed: int, cache: Cache
+    ) -> list[Outcome]:
+        """All programs of a problem with their results."""
+        import jax
+
+        jax.clear_caches()  # programs of the last problem, which no other can use
+        problem = moved(problem, effort, seed)
+        first = [*references(problem, effort, seed), *pilots(problem, effort, seed)]
+        done = [(job, finished(job, cache)) for job in first]
+        contenders = effort.singles
+        for job, result in done:
+            if job.kind == "pilot" and result["status"] == "done":
+                contenders += allotted(job, result, effort)
+        later = [
+            Job(
+                kind="replicates",
+                problem=problem,
+                contender=contender,
+                replicates=effort.replicates,
+                batch=effort.together,
+                seed=seed,
+            )
+            for contender in contenders
+        ]
+        return done + [(job, finished(job, cache)) for job in later]
+
+    def rows(
+        self, problem: WidthProblem, effort: Effort, results: Mapping[int, list[Outcome]]
+    ) -> list[Row]:
+        """A row per seed: each has data and a reference of its own."""
+        published = self.published.get(problem.name, "")
+        return [
+            with_seed(finite(problem_row(outcomes, effort, published)), seed, results)
+            for seed, outcomes in results.items()
+        ]
+
+    def sentence(self, row: Row) -> str:
+        """What the row shows."""
+        return f"{row['name']}: {sentence(row)}"
+
+    def summary(self, effort: Effort, rows: list[Row]) -> dict[str, Any]:
+        """All rows."""
+        return {
+            "replicates": effort.replicates,
+            "measures": MEASURES,
+            "problems": rows,
+            "failed": sum(len(row["failed"]) for row in rows),
+            "converged": all(row["reference"]["converged"] for row in rows),
+        }
+
+    def render(self, summary: dict[str, Any]) -> str:
+        """The page as text."""
+        return render(summary)
+
+    def table(self, summary: dict[str, Any]) -> Group:
+        """Slopes, and what the study says of every problem."""
+        table = Table("problem", "slope, one level", "slope, several", "theory")
+        for row in summary["problems"]:
+            slopes = row["fits"].get("flops", {}).get("slopes", {})
+            found = [interval(slopes[method]) for method in slopes] or ["–", "–"]
+            table.add_row(row["name"], *found, "{smc:.2f}, {mlsmc:.2f}".format(**row["theory"]))
+        return Group(table, Text("\n".join(map(self.sentence, summary["problems"]))))
 
 
-def _problem(
-    problem: WidthProblem, effort: Effort, seed: int, folder: Path, watch: NoWatch
-) -> list[tuple[Job, dict[str, Any]]]:
-    """All programs of a problem with their results."""
-    import jax
-
-    jax.clear_caches()  # programs of the last problem, which no other can use
-    first = [*references(problem, effort, seed), *pilots(problem, effort, seed)]
-    done = [(job, finished(job, folder, watch)) for job in first]
-    contenders = effort.singles
-    for job, result in done:
-        if job.kind == "pilot" and result["status"] == "done":
-            contenders += allotted(job, result, effort)
-    count, together = effort.replicates, effort.together
-    later = [
-        Job(
-            kind="replicates",
-            problem=problem,
-            contender=contender,
-            replicates=count,
-            batch=together,
-            seed=seed,
-        )
-        for contender in contenders
-    ]
-    return done + [(job, finished(job, folder, watch)) for job in later]
+def moved(problem: WidthProblem, effort: Effort, seed: int) -> WidthProblem:
+    """The problem at the size of the effort, with the data of a seed."""
+    return replace(problem, **effort.problem, seed=problem.seed + seed)
 
 
 def references(problem: WidthProblem, effort: Effort, seed: int) -> list[Job]:
@@ -138,23 +160,18 @@ def allotted(pilot: Job, result: dict[str, Any], effort: Effort) -> list[Contend
     ]
 
 
-def finished(job: Job, folder: Path, watch: NoWatch) -> dict[str, Any]:
-    """The result of a program: read, or run and written. One that cannot be run says why."""
-    path = folder / "jobs" / f"{job.kind}-{job.digest}.json"
-    with contextlib.suppress(OSError, ValueError):
-        result = json.loads(path.read_text(encoding="utf-8"))["result"]
-        if result["status"] == "done":
-            return result
-    path.parent.mkdir(parents=True, exist_ok=True)
-    begin = time.perf_counter()
-    try:
+def finished(job: Job, cache: Cache) -> dict[str, Any]:
+    """The result of a program. One that cannot be run says why, and is not kept."""
+
+    def compute() -> dict[str, Any]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            result = {"status": "done", **execute(job)}
-        result["warnings"] = sorted({str(warning.message) for warning in caught})
+            result = execute(job)
+        told = sorted({str(warning.message) for warning in caught})
+        return {"status": "done", **result, "warnings": told}
+
+    try:
+        return cache.kept(job.label, job, compute)
     except InputError as error:
-        result = {"status": "failed", "error": str(error)}
-    write_text(path, json.dumps({"job": asdict(job), "result": result}))
-    ending = "" if result["status"] == "done" else f" failed: {result['error']}"
-    watch.say(f"{job.label}: {time.perf_counter() - begin:.0f} s{ending}")
-    return result
+        cache.watch.say(f"{job.label} failed: {error}")
+        return {"status": "failed", "error": str(error)}

@@ -6,7 +6,7 @@ one; what is estimated is a posterior mean, of a function's value or of a class'
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -40,7 +40,7 @@ class WidthProblem:
     """
 
     name: str
-    description: str
+    description: str = field(compare=False)
     source: str
     alpha: float = 2.0
     scale: float = 1.0

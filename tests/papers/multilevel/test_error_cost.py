@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from tools.data_folder import needs_data
 
+from credence.compare import find
 from credence.errors import InputError
-from credence_papers import terminal as study_show
+from credence_papers.cache import number
 from credence_papers.multilevel import prior_rates
 from credence_papers.multilevel.error_cost import page as error_cost_page
 from credence_papers.multilevel.error_cost import study as error_cost
@@ -28,7 +29,7 @@ from credence_papers.multilevel.error_cost.cost_envelope import (
 from credence_papers.multilevel.error_cost.programs import joined
 from credence_papers.multilevel.error_cost.results import finite, long_means, measured
 from credence_papers.multilevel.error_cost.settings_tried import Contender, Job
-from credence_papers.multilevel.studies import PRIOR_RATES, REGRESSION, SENSITIVITY, STUDIES
+from credence_papers.multilevel.studies import PRIOR_RATES, REGRESSION, SENSITIVITY
 
 REPLICATES = 2000
 
@@ -150,31 +151,33 @@ def test_a_point_joins_its_runs_and_has_the_nominal_cost() -> None:
 def test_particles_fall_as_the_pilot_says() -> None:
     contender = Contender(method="mlsmc", widths=(2, 4), num_particles=(30, 20))
     pilot = Job(kind="pilot", problem=REGRESSION.problems[0], contender=contender)
-    effort = replace(REGRESSION.effort("laptop"), base_particles=(1000,))
+    effort = replace(REGRESSION.efforts["laptop"], base_particles=(1000,))
     result = {"variances": [1.0, 0.04], "costs": [1.0, 4.0]}
     (found,) = error_cost.allotted(pilot, result, effort)
     assert found.num_particles == (1000, 100)
 
 
 def test_a_limit_leaves_the_reference_where_it_was() -> None:
-    effort = SENSITIVITY.effort("laptop")
-    limited = effort.within(SENSITIVITY.limits["case 5"])
+    effort = SENSITIVITY.efforts["laptop"]
+    *_, wide, narrow = SENSITIVITY.problems
+    limited = SENSITIVITY.effort(narrow, "laptop")
     assert (limited.widths, limited.ladders, limited.finest) == ((8,), ((2, 8),), effort.finest)
-    assert effort.within(SENSITIVITY.limits["case 1"]) == effort
+    assert SENSITIVITY.effort(wide, "laptop") == effort
 
 
 def test_every_job_has_its_own_random_numbers() -> None:
-    effort, problem = REGRESSION.effort("paper"), REGRESSION.problems[0]
+    effort, problem = REGRESSION.efforts["paper"], REGRESSION.problems[0]
     jobs = [Job(kind="replicates", problem=problem, contender=each) for each in effort.singles]
     jobs += [replace(job, seed=1) for job in jobs]
-    assert len({int(job.digest[:7], 16) for job in jobs}) == len(jobs)
+    assert len({number(job) for job in jobs}) == len(jobs)
 
 
-def test_unknown_names_are_refused() -> None:
+def test_unknown_names_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Did you mean"):
-        REGRESSION.only(("regression alpha 22",))
+        REGRESSION.run(tmp_path / "out", problems=("regression alpha 22",))
     with pytest.raises(InputError, match="Unknown size"):
-        REGRESSION.effort("big")
+        REGRESSION.run(tmp_path / "out", size="big")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_long_runs_error_comes_from_its_chains() -> None:
@@ -186,7 +189,7 @@ def test_a_long_runs_error_comes_from_its_chains() -> None:
 
 def made_up(job: Job) -> dict[str, Any]:
     """What a program might return: estimates whose variance is 1 / particles, at a known cost."""
-    rng = np.random.default_rng(int(job.digest, 16))
+    rng = np.random.default_rng(number(job))
     if job.contender is None:
         return {"chain_means": (1e-3 * rng.normal(size=(4, 5))).tolist(), "spread": 1.0,
                 "max_rhat": 1.0, "min_ess": 1e6, "converged": True, "num_draws": 9,
@@ -207,7 +210,7 @@ def test_a_study_finds_the_ratio_that_was_made_up(
 ) -> None:
     monkeypatch.setattr(error_cost, "execute", made_up)
     chosen = ("regression alpha 2",)
-    summary = error_cost.run(REGRESSION, tmp_path, problems=chosen)
+    summary = REGRESSION.run(tmp_path, problems=chosen)
     (problem,) = summary["problems"]
     ratio = problem["fits"]["flops"]["ratio"]
     assert ratio["low"] < 8 < ratio["high"]
@@ -220,7 +223,7 @@ def test_a_study_finds_the_ratio_that_was_made_up(
     assert "http" not in page.replace("http-equiv", "")
     assert json.loads((tmp_path / "results.json").read_text()) == summary
     monkeypatch.setattr(error_cost, "execute", lambda job: pytest.fail(f"{job.label} again"))
-    assert error_cost.run(REGRESSION, tmp_path, problems=chosen) == summary
+    assert REGRESSION.run(tmp_path, problems=chosen) == summary
 
 
 def test_what_fails_is_said_and_tried_again(
@@ -231,12 +234,12 @@ def test_what_fails_is_said_and_tried_again(
 
     monkeypatch.setattr(error_cost, "execute", refuse)
     chosen = ("regression alpha 2",)
-    summary = error_cost.run(REGRESSION, tmp_path, size="smoke", problems=chosen)
+    summary = REGRESSION.run(tmp_path, size="smoke", problems=chosen)
     assert summary["failed"] == 3  # reference, pilot, one level; no pilot, no several
     assert summary["converged"] is False
     assert "No &lt;such&gt; thing." in (tmp_path / "report.html").read_text()
     monkeypatch.setattr(error_cost, "execute", made_up)
-    assert error_cost.run(REGRESSION, tmp_path, size="smoke", problems=chosen)["failed"] == 0
+    assert REGRESSION.run(tmp_path, size="smoke", problems=chosen)["failed"] == 0
 
 
 @pytest.mark.slow
@@ -246,7 +249,7 @@ class TestSmallRun:
     @pytest.fixture(scope="class")
     def done(self, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
         out = tmp_path_factory.mktemp("study")
-        return out, error_cost.run(REGRESSION, out, size="smoke", problems=("regression alpha 2",))
+        return out, REGRESSION.run(out, size="smoke", problems=("regression alpha 2",))
 
     def test_it_is_written(self, done: tuple[Path, dict[str, Any]]) -> None:
         out, summary = done
@@ -262,8 +265,9 @@ class TestSmallRun:
         self, done: tuple[Path, dict[str, Any]]
     ) -> None:
         _, summary = done
-        effort = REGRESSION.effort("smoke")
-        problem = replace(REGRESSION.only(("regression alpha 2",))[0], **effort.problem)
+        effort = REGRESSION.efforts["smoke"]
+        alpha_2 = next(p for p in REGRESSION.problems if p.name == "regression alpha 2")
+        problem = replace(alpha_2, **effort.problem)
         once = 2 * problem.num_points * problem.posterior(4).num_weights
         (row,) = (r for r in summary["problems"][0]["points"] if r["method"] == "smc")
         per_particle = row["flops"] / row["particles"][0] / once
@@ -273,7 +277,7 @@ class TestSmallRun:
 
     def test_it_is_shown(self, done: tuple[Path, dict[str, Any]]) -> None:
         _, summary = done
-        study_show.results(summary)
+        REGRESSION.table(summary)
         assert "several levels" in error_cost_page.render(summary)
 
 
@@ -291,7 +295,7 @@ class TestSmallRun:
     ],
 )
 def test_every_problem_runs(study: str, problem: str, tmp_path: Path) -> None:
-    summary = study_show.run(STUDIES[study], tmp_path / "out", size="smoke", problems=(problem,))
+    summary = find(study).run(tmp_path / "out", size="smoke", problems=(problem,))
     (found,) = summary["problems"]
     assert not found["failed"]
     assert all(row["mse_error"] > 0 for row in found["points"])
@@ -307,16 +311,18 @@ class TestPriorRates:
 
     def test_measured_moments_are_the_exact_ones(self, tmp_path: Path) -> None:
         panel = "Trace-class prior: one relu layer"
-        study = replace(
-            PRIOR_RATES, curves=tuple(c for c in PRIOR_RATES.curves if c.name == "alpha = 2")
-        )
-        summary = prior_rates.run(study, tmp_path / "out", size="smoke", problems=(panel,))
+        only = [
+            replace(each, curves=tuple(c for c in each.curves if c.name == "alpha = 2"))
+            for each in PRIOR_RATES.problems
+        ]
+        study = replace(PRIOR_RATES, problems=tuple(only))
+        summary = study.run(tmp_path / "out", size="smoke", problems=(panel,))
         (row,) = summary["curves"]
         z = (np.array(row["means"]) - row["exact"]) / np.array(row["errors"])
         assert (np.abs(z) < 5).all()
         wrong = (np.array(row["means"]) - 2 * np.array(row["exact"])) / np.array(row["errors"])
         assert (np.abs(wrong) > 5).any()  # planted: a moment twice as large
-        assert prior_rates.run(study, tmp_path / "out", size="smoke", problems=(panel,)) == summary
+        assert study.run(tmp_path / "out", size="smoke", problems=(panel,)) == summary
         assert (tmp_path / "out" / "report.html").read_text().count("<svg") == 1
 
     def test_inverse_width_prior_has_that_variance_everywhere(self) -> None:
@@ -331,4 +337,4 @@ class TestPriorRates:
 
     def test_unknown_panels_are_refused(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="no problem"):
-            prior_rates.run(PRIOR_RATES, tmp_path / "out", size="smoke", problems=("x",))
+            PRIOR_RATES.run(tmp_path / "out", size="smoke", problems=("x",))

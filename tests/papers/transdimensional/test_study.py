@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 from tools.data_folder import needs_data
 
+from credence.compare import find
 from credence.compare.problem import Arrays
 from credence.density.posterior import Posterior
 from credence.errors import InputError
@@ -17,12 +18,10 @@ from credence.methods.transdimensional.architecture import architecture_posterio
 from credence.methods.transdimensional.size_priors import DepthPrior
 from credence.models import MLP, Gaussian, Normal
 from credence.preprocessing import TargetScaler
-from credence_papers.multilevel.studies import STUDIES
-from credence_papers.transdimensional import study as architectures
+from credence_papers.transdimensional import runs
 from credence_papers.transdimensional import three_ways as architecture_ways
-from credence_papers.transdimensional.data import boston, clouds, digits
+from credence_papers.transdimensional.data import Clouds, Digits, boston
 from credence_papers.transdimensional.page import three_ways
-from credence_papers.transdimensional.study import run
 from credence_papers.transdimensional.tables import BOSTON, DIGITS, THREE_WAYS, UCI, XOR
 from credence_papers.transdimensional.three_ways import Ways, cross_validated, share_errors
 
@@ -32,7 +31,7 @@ def rows_of(x: np.ndarray) -> set[bytes]:
 
 
 def test_clouds_of_training_and_test_have_the_same_noise() -> None:
-    found = clouds(0.1)(0)
+    found = Clouds(0.1)(0)
     assert not rows_of(found.x_train) & rows_of(found.x_test)
     spread = [np.var(x - np.sign(x) / 2, axis=0) for x in (found.x_train, found.x_test)]
     np.testing.assert_allclose(*spread, rtol=0.35)
@@ -49,7 +48,7 @@ def test_boston_is_divided_in_halves_and_standardised_by_the_first() -> None:
 
 @needs_data
 def test_digits_are_balanced_and_of_other_writers() -> None:
-    found = digits(5)(0)
+    found = Digits(5)(0)
     assert found.x_train.shape == (250, 20)
     np.testing.assert_array_equal(np.bincount(found.y_train), 50)
     assert np.bincount(found.y_test).min() > 150
@@ -60,7 +59,7 @@ def test_digits_are_balanced_and_of_other_writers() -> None:
 
 def test_methods_start_where_the_thesis_does() -> None:
     for study in (XOR, DIGITS, BOSTON):
-        assert STUDIES[study.name] is study
+        assert find(study.name) is study
         for problem in study.problems:
             method = problem.method(study.efforts["paper"])
             assert (method.num_chains, method.num_draws, method.num_starts) == (16, 1000, 1000)
@@ -72,7 +71,7 @@ def test_methods_start_where_the_thesis_does() -> None:
     np.testing.assert_array_equal(np.bincount(depths)[1:], 2)
 
 
-def measured(problem: Any, effort: Any, ways: Any, seed: int) -> dict[str, Any]:
+def measured(problem: Any, effort: Any, seed: int) -> dict[str, Any]:
     """A run that nobody ran."""
     rng = np.random.default_rng(seed)
     depth = rng.integers(1, 4, size=(4, 100)).astype(float)
@@ -83,10 +82,6 @@ def measured(problem: Any, effort: Any, ways: Any, seed: int) -> dict[str, Any]:
     found = architecture_posterior(scalars)
     assert found is not None
     return {
-        "name": problem.name,
-        "description": "layers <of> two units",
-        "published": dict(problem.published),
-        "reasons": list(problem.reasons),
         "chains": 4,
         "draws": 100,
         "architecture": found.to_dict(),
@@ -98,20 +93,26 @@ def measured(problem: Any, effort: Any, ways: Any, seed: int) -> dict[str, Any]:
     }
 
 
+def no_data(seed: int) -> None:
+    """A data set that nobody has."""
+
+
 def test_page_and_results_and_going_on(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(architectures, "measured", measured)
-    summary = run(BOSTON, tmp_path, size="smoke", problems=("boston_2a",))
+    monkeypatch.setattr(runs, "measured", measured)
+    problem = replace(BOSTON.problems[0], data=no_data, description="layers <of> two units")
+    study = replace(BOSTON, problems=(problem,))
+    summary = study.run(tmp_path, size="smoke", problems=("boston_2a",))
     assert summary["converged"] is True
     page = (tmp_path / "report.html").read_text()
     assert page.count("<svg") == 2
     assert "layers &lt;of&gt; two units" in page
     assert "Published mode: 2" in page
     assert "Most probable size" in page
-    monkeypatch.setattr(architectures, "measured", None)
-    again = run(BOSTON, tmp_path, size="smoke", problems=("boston_2a",))
+    monkeypatch.setattr(runs, "measured", None)
+    again = study.run(tmp_path, size="smoke", problems=("boston_2a",))
     assert json.dumps(again) == json.dumps(summary)
     with pytest.raises(InputError, match="no problem 'boston'"):
-        run(BOSTON, tmp_path, size="smoke", problems=("boston",))
+        study.run(tmp_path, size="smoke", problems=("boston",))
 
 
 @pytest.mark.slow
@@ -126,7 +127,7 @@ def test_page_and_results_and_going_on(tmp_path: Any, monkeypatch: pytest.Monkey
 )
 def test_a_small_run(study: Any, tmp_path: Any) -> None:
     name = study.problems[-1].name
-    (row,) = run(study, tmp_path, size="smoke", problems=(name,))["architectures"]
+    (row,) = study.run(tmp_path, size="smoke", problems=(name,))["architectures"]
     assert row["architecture"]["num_draws"] == 12
     assert 0 <= row["scores"]["across"] <= 1
     assert (row["ways"] is not None) == (study is THREE_WAYS)
@@ -182,7 +183,7 @@ def test_sizes_that_no_draw_has_are_compared_too(monkeypatch: pytest.MonkeyPatch
     run = SimpleNamespace(log_evidence=lambda: evidence)
     monkeypatch.setattr(architecture_ways.SMC, "run", lambda *_: run)
     monkeypatch.setattr(architecture_ways, "cross_validated", lambda *_: np.arange(6.0))
-    compared: Any = architectures._ways
+    compared: Any = runs._ways
     ways = compared(problem, posterior, None, found, Ways((1, 2, 3, 4), 2, 2, 2), 0)
     json.dumps(ways, allow_nan=False)
     assert ways["jumps"][:2] == [0, 0]

@@ -1,6 +1,6 @@
 """Figures 5 to 7 of the FBNN paper, ours: emulated against true, intervals, reliability.
 
-    CREDENCE_DATA=... python benchmarks/fbnn_figures.py FOLDER [--seconds 60] [--plot docs/figures]
+    CREDENCE_DATA=... python docs/make/fbnn_figures.py FOLDER [--seconds 60] [--plot docs/figures]
 
 Red wine (11-10-10-1) for the intervals, the first version's simulated classification (3-5-5-1) for
 reliability. Methods: SGHMC; CES as published (SGHMC calibrates, pCN follows a network, without

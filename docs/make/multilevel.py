@@ -2,7 +2,7 @@
 
     credence experiment run prior_rates --out rates
     credence experiment run multilevel_noise --out noise
-    python benchmarks/multilevel.py rates noise [--figures docs/figures]
+    python docs/make/multilevel.py rates noise [--figures docs/figures]
 
 Writes one SVG per chart, readable in light and in dark, and prints Markdown tables.
 """
@@ -106,7 +106,7 @@ def write(figures: Path, name: str, chart: str) -> None:
 
 def colours(file: str) -> str:
     """Variables of a style sheet that are colours."""
-    text = resources.files("credence.report").joinpath(file).read_text(encoding="utf-8")
+    text = resources.files("credence.html").joinpath(file).read_text(encoding="utf-8")
     return "".join(f"--{name}:{value};" for name, value in re.findall(r"--([\w-]+): (#\w+)", text))
 
 

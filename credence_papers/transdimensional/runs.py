@@ -1,0 +1,174 @@
+"""One run of a trans-dimensional experiment: the posterior over architectures, and its scores."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from credence.compare import scoring
+from credence.compare.problem import Arrays
+from credence.density.posterior import Posterior
+from credence.ensembles.diagnostics import classification
+from credence.ensembles.ensemble import Ensemble
+from credence.methods import Transdimensional
+from credence.methods.transdimensional.architecture import Architecture
+from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
+from credence.models import MLP, Gaussian
+from credence_papers.transdimensional.three_ways import Ways, compared
+
+THRESHOLDS = (0.2, 0.4)
+"""Confidences at which precision and recall are given."""
+NUM_TRACED = 200
+"""Draws of a chain that a chart shows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchitectureProblem:
+    """A posterior over networks of many sizes.
+
+    Args:
+        data: seed -> arrays; a plain function, or a dataclass of plain values.
+        likelihood: Categorical(a) for softmax(a z), or Normal(noise_std).
+        max_width, width_prior: units of every hidden layer.
+        max_depth: hidden layers; None is one, always.
+        spacing: chain i starts with i times so many units; 0 spreads them over the support.
+        settings: of `Transdimensional`, beside those of the effort.
+        published: the thesis's numbers, under the names of our columns.
+        reasons: why ours may differ.
+        ways: size of the experiment -> how evidences and cross-validation answer the same question.
+    """
+
+    name: str
+    description: str = field(compare=False)
+    data: Callable[[int], Arrays]
+    likelihood: Any
+    max_width: int
+    width_prior: WidthPrior = field(default=WidthPrior())
+    max_depth: int | None = None
+    activation: str = "tanh"
+    spacing: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    published: Mapping[str, float] = field(default_factory=dict, compare=False)
+    reasons: tuple[str, ...] = field(default=(), compare=False)
+    ways: Mapping[str, Ways] = field(default_factory=dict, compare=False)
+
+    def posterior(self, arrays: Arrays) -> Posterior:
+        """Weights N(0, 1), of the widest and shallowest network."""
+        outputs = self.likelihood.num_outputs(len(arrays.labels) or 1)
+        network = MLP(outputs, (self.max_width,), self.activation)
+        data = (arrays.x_train, arrays.y_train)
+        return Posterior(network, Gaussian(scaling="unit"), self.likelihood, data)
+
+    def method(self, effort: "Effort") -> Transdimensional:
+        """With chains over the whole support at the start."""
+        chains = effort.num_chains
+        widths = tuple(self.spacing * (i + 1) for i in range(chains)) if self.spacing else None
+        if widths and widths[-1] != self.max_width:
+            widths = None  # fewer chains than published: spread
+        return Transdimensional(
+            max_width=self.max_width,
+            width_prior=self.width_prior,
+            max_depth=self.max_depth,
+            depth_prior=DepthPrior(),
+            initial_widths=widths,
+            **{**effort.settings, **self.settings},
+        )
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is run: settings of `Transdimensional`, and the other ways to the same answer."""
+
+    num_chains: int
+    num_draws: int
+    num_warmup: int
+    num_starts: int = 1000
+    max_doublings: int = 8
+    ways: Ways | None = None
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """Those of `Transdimensional`."""
+        return {name: value for name, value in vars(self).items() if name != "ways"}
+
+
+def measured(problem: ArchitectureProblem, effort: Effort, seed: int) -> dict[str, Any]:
+    """One run: the posterior over architectures, scores on test rows, convergence and cost."""
+    arrays = problem.data(seed)
+    posterior = problem.posterior(arrays)
+    ensemble = problem.method(effort).run(seed, posterior)
+    found = ensemble.architecture()
+    assert found is not None
+    tried = sum(each.tried for each in found.jumps.values())
+    accepted = sum(each.accepted for each in found.jumps.values())
+    size = found.width if found.depth is None else found.depth
+    scores = {
+        **scoring.scores(ensemble, arrays)[0],
+        **{name: scoring.plain(value) for name, value in _ranked(ensemble, arrays).items()},
+        "across": accepted / max(tried, 1),
+        "within": float(np.mean(ensemble.scalars["acceptance_rate"])),
+        "mode": size.mode,
+        "mean": size.mean,
+    }
+    traced = ensemble.scalars["width" if found.depth is None else "depth"]
+    every = max(1, traced.shape[1] // NUM_TRACED)
+    return {
+        "n_train": len(arrays.x_train),
+        "n_test": len(arrays.x_test),
+        "chains": ensemble.num_chains,
+        "draws": ensemble.num_draws,
+        "architecture": found.to_dict(),
+        "scores": scores,
+        "convergence": scoring.judge(ensemble, arrays.x_test)["convergence"],
+        "divergences": int(np.sum(ensemble.scalars["is_divergent"] > 0)),
+        "traces": traced[:, ::every].astype(int).tolist(),
+        "every": every,
+        "seconds": dict(ensemble.cost.seconds),
+        "total_seconds": ensemble.cost.total_seconds,
+        "move_probabilities": ensemble.provenance.found.get("move_probabilities", {}),
+        "likelihood_evaluations": ensemble.cost.likelihood_evaluations,
+        "gradient_evaluations": ensemble.cost.gradient_evaluations,
+        "ways": effort.ways and _ways(problem, posterior, arrays, found, effort.ways, seed),
+    }
+
+
+def _ways(
+    problem: ArchitectureProblem,
+    posterior: Posterior,
+    arrays: Arrays,
+    found: Architecture,
+    ways: Ways,
+    seed: int,
+) -> dict[str, Any]:
+    """Three answers to one question; see `three_ways`.
+
+    The error of a size that no draw has is not known: one effective draw stands for it.
+    """
+    is_deep = found.depth is not None
+    size = found.depth or found.width
+    least = 1 / size.ess if np.isfinite(size.ess) else 1.0
+    columns = size.widths, size.probabilities, np.nan_to_num(size.standard_errors, nan=least)
+    jumps = {int(k): (p, float(e)) for k, p, e in zip(*columns, strict=True)}
+    prior, largest = (
+        (DepthPrior(), problem.max_depth) if is_deep else (problem.width_prior, problem.max_width)
+    )
+    assert largest is not None
+    log_prior = dict(enumerate(prior.log_probs(largest).tolist()))
+    return compared(posterior, arrays, jumps, log_prior, ways, seed, is_deep=is_deep)
+
+
+def _ranked(ensemble: Ensemble, arrays: Arrays) -> dict[str, float]:
+    """Shares of the test rows, for more labels than two: top k, precision and recall."""
+    if len(arrays.labels) < 3:
+        return {}
+    found = ensemble.over_batches(arrays.x_test, lambda law, rows: {"p": law.mean()})["p"]
+    probabilities = found.astype(float) / found.sum(axis=1, keepdims=True, dtype=float)
+    scores = {
+        f"top_{k}": classification.top_k_accuracy(probabilities, arrays.y_test, k) for k in (2, 3)
+    }
+    pairs = classification.precision_recall(probabilities, arrays.y_test, THRESHOLDS)
+    for threshold, precision, recall in zip(THRESHOLDS, *pairs, strict=True):
+        percent = round(100 * threshold)
+        scores |= {f"precision_{percent}": float(precision), f"recall_{percent}": float(recall)}
+    return scores
