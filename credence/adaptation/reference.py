@@ -72,6 +72,8 @@ def reference_adaptation(
     num_rounds: int,
     target_acceptance_rate: float,
     fit_reference: bool,
+    order: float = 1.0,
+    largest: float = LARGEST_STEP,
 ) -> Adapter:
     """Adapter of `step_size` and, at the ends of doubling windows, of the reference.
 
@@ -92,10 +94,10 @@ def reference_adaptation(
     def update(memory: ReferenceMemory, block: Block) -> ReferenceMemory:
         acceptance = float(np.mean(np.asarray(block.info["acceptance_rate"])))
         draws = np.asarray(block.draws).reshape(-1, mean.size)
-        memory = move_step_size(memory, acceptance, target_acceptance_rate, order=1.0)
+        memory = move_step_size(memory, acceptance, target_acceptance_rate, order=order)
         memory = memory._replace(
             round=memory.round + 1,
-            log_step_size=np.minimum(memory.log_step_size, np.log(LARGEST_STEP)),
+            log_step_size=np.minimum(memory.log_step_size, np.log(largest)),
             total=memory.total + draws.sum(axis=0),
             total_square=memory.total_square + (draws**2).sum(axis=0),
             num_draws=memory.num_draws + len(draws),
@@ -108,7 +110,7 @@ def reference_adaptation(
         lambda memory: settings(memory, memory.log_step_size),
         update,
         tuned=lambda memory: settings(
-            memory, np.minimum(memory.mean_log_step_size, np.log(LARGEST_STEP))
+            memory, np.minimum(memory.mean_log_step_size, np.log(largest))
         ),
     )
 
