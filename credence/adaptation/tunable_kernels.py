@@ -121,14 +121,13 @@ class Tunable:
             reference: mean and standard deviation (weight,).
             options: those that the kernel does not take are left out.
         """
-        dtype = step_size.dtype
-        size = np.minimum(step_size, self.largest_step).astype(dtype)
-        taken = {name: np.asarray(value, dtype) for name, value in self.taken(**options).items()}
+        taken = self.taken(**options)
+        sizes = {name: np.asarray(value, step_size.dtype) for name, value in taken.items()}
         if self.reference is None:
-            return {"step_size": size, "inverse_mass": inverse_mass, **taken}
+            return {"step_size": step_size, "inverse_mass": inverse_mass, **sizes}
         assert reference is not None
         mean, std = reference
-        return {"step_size": size, "reference_mean": mean, "reference_std": std, **taken}
+        return {"step_size": step_size, "reference_mean": mean, "reference_std": std, **sizes}
 
     def taken(self, **options: Any) -> dict[str, Any]:
         """Those options that the kernel takes."""

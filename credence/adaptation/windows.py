@@ -85,7 +85,11 @@ def window_adaptation(
         memory = memory._replace(round=memory.round + 1)
         return _renew_metric(memory) if int(memory.round) in ends else memory
 
-    return Adapter(start, latest, update, tuned=averaged)
+    def tuned(memory: Memory) -> Settings:
+        mean_log_step_size = np.minimum(memory.mean_log_step_size, np.log(largest))
+        return averaged(memory._replace(mean_log_step_size=mean_log_step_size))
+
+    return Adapter(start, latest, update, tuned=tuned)
 
 
 def first_window_adaptation(

@@ -5,6 +5,7 @@ One file per algorithm; `resolve` finds them by name and decides for "auto".
 
 from typing import Any
 
+from credence.adaptation.tunable_kernels import Tunable, register_kernel
 from credence.density.posterior import Posterior
 from credence.errors import InputError, did_you_mean
 from credence.methods.base import Method
@@ -52,7 +53,9 @@ __all__ = [
     "NonlinearSGLD",
     "Training",
     "Transdimensional",
+    "Tunable",
     "Variational",
+    "register_kernel",
     "resolve",
 ]
 
