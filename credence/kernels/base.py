@@ -74,6 +74,29 @@ class Recipe:
         return self.build(self.log_density, **settings, **dict(self.static), **meeting)
 
 
+class Work(NamedTuple):
+    """Log densities evaluated, without and with gradient."""
+
+    values: Any
+    gradients: Any
+
+    def plus(self, other: "Work") -> "Work":
+        """That of both."""
+        return Work(self.values + other.values, self.gradients + other.gradients)
+
+
+def step_work(info: Any) -> Work:
+    """What a step took, as its Info says."""
+    return Work(getattr(info, "num_evaluations", 0), getattr(info, "num_gradients", 0))
+
+
+def first_work(state: Any) -> Work:
+    """What a kernel's first state took, by what it holds."""
+    if hasattr(state, "gradient"):
+        return Work(0, 1)
+    return Work(int(hasattr(state, "log_density")), 0)
+
+
 def either(condition: Bool[Array, ""] | bool, yes: Any, no: Any) -> Any:
     """The one or the other of two states, leaf by leaf."""
     return jax.tree.map(lambda yes, no: jnp.where(condition, yes, no), yes, no)

@@ -6,6 +6,7 @@ theirs by the entry point group `credence.methods` (see `credence.extensions`).
 
 from typing import Any
 
+from credence.adaptation.tunable_kernels import Tunable, register_kernel
 from credence.density.posterior import Posterior
 from credence.errors import InputError, did_you_mean
 from credence.extensions import Registry
@@ -54,7 +55,9 @@ __all__ = [
     "NonlinearSGLD",
     "Training",
     "Transdimensional",
+    "Tunable",
     "Variational",
+    "register_kernel",
     "resolve",
 ]
 

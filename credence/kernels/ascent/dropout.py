@@ -37,10 +37,11 @@ class MaskedLogDensity(Protocol):
 def dropout(
     log_density: MaskedLogDensity, *, learning_rate: float | Float[Array, ""], rate: Rate
 ) -> Kernel:
-    """One step of Adam with fresh masks.
+    """One step of Adam with fresh masks: Srivastava et al., "Dropout" (2014).
 
     Args:
-        log_density: see `masked_log_density`.
+        log_density: (position, data, key, rate) -> log density with hidden units masked, in nats;
+            see `masked_log_density`.
         learning_rate: step in units of the weights.
         rate: probability that a hidden unit is dropped, in [0, 1).
     A non-finite update is refused: the weights stay, is_finite is False.

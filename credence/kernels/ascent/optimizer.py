@@ -37,7 +37,7 @@ class OptimizerInfo(NamedTuple):
 
 
 def adam(log_density: LogDensity, *, learning_rate: float | Float[Array, ""]) -> Kernel:
-    """Ascend the log density by Adam, see `clipped_adam`.
+    """Ascend the log density by Adam: Kingma & Ba (2015), algorithm 1; see `clipped_adam`.
 
     Args:
         log_density: (position, data) -> log density, in nats.
@@ -82,8 +82,10 @@ def ascend(
 ) -> Kernel:
     """Ascend an objective, which may be random, on its gradient per data point.
 
+        w' = w + updates(-grad objective(key, w, data) / num_points)
+
     Args:
-        objective: what to maximise; its key is that of the step.
+        objective: (key, position, data) -> what to maximise, in nats; its key is that of the step.
         optimiser: turns gradients of minus the objective per data point into updates.
         num_gradients: of a log density, that one gradient of the objective costs.
     A non-finite update is refused: the weights stay, is_finite is False.

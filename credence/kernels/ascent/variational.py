@@ -98,6 +98,9 @@ def variational(
 ) -> Kernel:
     """One Adam step on `elbo`; the position is that of q's parameters, `LowRankNormal.ravel`.
 
+    q is N(mean, diagonal + low rank), and the bound is in nats: Kucukelbir et al., "Automatic
+    differentiation variational inference" (2017).
+
     Args:
         log_density, num_samples, rank: see `elbo`.
         learning_rate: step in units of the weights (mean) and of 1 (log_std, factor).

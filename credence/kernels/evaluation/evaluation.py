@@ -46,6 +46,10 @@ def evaluation(log_density: LogDensity) -> Kernel:
     return Kernel(init, step)
 
 
+value_and_gradient = evaluation
+"""The same; `credence.kernels.evaluation` is this folder."""
+
+
 class ValueState(NamedTuple):
     """Position, and after a step its log density."""
 
@@ -61,7 +65,7 @@ class ValueInfo(NamedTuple):
 
 
 def value(log_density: LogDensity) -> Kernel:
-    """`evaluation` without the gradient."""
+    """Evaluate a log density, in nats: `evaluation` without the gradient."""
 
     def init(position: Position, data: Data) -> ValueState:
         return ValueState(position, jnp.zeros((), position.dtype))

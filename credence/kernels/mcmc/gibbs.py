@@ -34,7 +34,8 @@ def gibbs_precisions(log_density: LogDensity, *, model: BayesianModel) -> Kernel
     1996, section 3.2). Positions hold its logarithm, which needs no Jacobian in an exact draw.
 
     Args:
-        log_density: not used; the conditional law does not depend on the data.
+        log_density: (position, data) -> nats; not used, the conditional law does not depend on the
+            data.
         model: whose prior is hierarchical.
     Raises:
         InputError: where the prior has no precisions.
@@ -61,9 +62,13 @@ def with_gibbs(
     """A step of a kernel, then one of `gibbs_precisions`: invariant if the kernel is.
 
     Args:
+        log_density: (position, data) -> log density, summed over all data, in nats.
         kernel: builder of the other kernel.
         model: whose prior is hierarchical.
         settings: of the other kernel.
+    Raises:
+        InputError: where the prior has no precisions, or for settings the other kernel refuses.
+    A non-finite draw of the precisions is refused; is_finite is that of the other kernel.
     """
     inner, gibbs = kernel(log_density, **settings), gibbs_precisions(log_density, model=model)
 

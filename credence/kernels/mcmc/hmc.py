@@ -82,7 +82,10 @@ def leapfrogs(
 ) -> Kernel:
     """Hamiltonian Monte Carlo with a given number of leapfrog steps, the same for all particles.
 
-    Arguments as `hmc`; particles that move abreast then never wait for each other.
+    Particles that move abreast then never wait for each other. A trajectory as long as a period of
+    the target leads nowhere: vary the length between calls, or use `hmc`.
+
+    Arguments as `hmc`, and num_integration_steps, at least 1.
     """
     check_step_size(step_size)
     blackjax = _blackjax()
@@ -115,8 +118,9 @@ def nuts(
     """The no-U-turn sampler with multinomial weights.
 
     Hoffman & Gelman, "The No-U-Turn Sampler" (2014); Betancourt, "A Conceptual Introduction to
-    Hamiltonian Monte Carlo" (2017). Arguments as `hmc`; a trajectory has at most
-    2^max_doublings - 1 leapfrog steps.
+    Hamiltonian Monte Carlo" (2017). Exact for any settings. Arguments as `hmc`; a trajectory has at
+    most 2^max_doublings - 1 leapfrog steps, and one that is not finite is cut short and seen in
+    is_finite.
     """
     check_step_size(step_size)
     blackjax = _blackjax()

@@ -46,12 +46,18 @@ def cyclical(
     (2020), eq. (1) and algorithm 1: a share r of a cycle done, the step size is
     (step_size / 2) (cos(pi r) + 1); while r < exploration_share the temperature is 0.
 
+    The law of the draws is that of the inner kernel, biased by its step sizes. A step that is not
+    finite is refused by it, and is_finite is False.
+
     Args:
+        log_density: (position, data) -> log density, summed over all data, in nats.
         kernel: builder with settings `step_size` and `temperature`: `ula`, `sghmc`, ...
         steps_per_cycle: length of a cycle.
         exploration_share: share of each cycle spent exploring, in [0, 1).
-        step_size: the largest, at the start of a cycle.
+        step_size: the largest, at the start of a cycle, > 0, in the kernel's unit.
         settings: the others of the kernel.
+    Raises:
+        InputError: if step_size is not > 0.
     """
     check_step_size(step_size)
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.density.posterior import Data, LogDensity, Position
 from credence.errors import InputError
-from credence.kernels.base import Kernel, Scalar, Settings, either
+from credence.kernels.base import Kernel, Scalar, Settings, either, first_work, step_work
 from credence.kernels.resampling import effective_sample_size
 from credence.methods.interacting.auxiliary import Auxiliary
 from credence.methods.interacting.cloud_jumps import (
@@ -258,12 +258,11 @@ class _System(NamedTuple):
         Y, and for a jump that compares at X, costs one more.
         """
         moves = [info, partner_info] if self.density.uses_data else [info]
-        values = sum(getattr(each, "num_evaluations", 0) for each in moves)
-        gradients = sum(getattr(each, "num_gradients", 0) for each in moves)
-        if hasattr(state, "gradient"):
-            gradients += is_weighed
-        elif hasattr(state, "log_density"):
-            values += is_weighed
+        values, gradients = (sum(counts) for counts in zip(*map(step_work, moves), strict=True))
+        first = first_work(state)
+        if any(first):
+            values += is_weighed * first.values
+            gradients += is_weighed * first.gradients
         else:
             values += is_weighed * (2 if compares else 1) * self.density.evaluations_per_potential
         return jnp.asarray(values, jnp.int32), jnp.asarray(gradients, jnp.int32)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.adaptation.reference import prior_reference
+from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
 from credence.density.posterior import Data, Posterior
 from credence.engine.blocks import init_states
 from credence.engine.driver import Driver
@@ -29,7 +30,6 @@ from credence.methods.interacting.auxiliaries import (
 from credence.methods.interacting.cloud_jumps import check_jumps, check_particles, check_past
 from credence.methods.interacting.jump_tuning import PROBABILITIES, JumpTuning
 from credence.methods.interacting.kernel import interacting
-from credence.methods.interacting.linear_kernels import LINEAR_KERNELS, tuning
 from credence.methods.interacting.partner_warnings import CHOOSE, warn_of_partners
 from credence.methods.interacting.tempered_ladder import tempered_ladder
 from credence.models.priors import require_positive
@@ -53,7 +53,8 @@ class Interacting(Method):
         jump_probability: in (0, 1); .1 as in the paper.
         target_jump_rate: share of all steps that should be accepted jumps; the warm-up then tunes
             jump_probability, between .01 and .5. None keeps what is given.
-        kernel: "hmc", "mala", or "pcn" with a Gaussian prior as its reference.
+        kernel: "hmc", "mala", "nuts", "pcn" with a Gaussian prior as its reference, or a `Tunable`
+            of one's own whose State follows from the position.
         auxiliary: "tempered", posterior^(1/T); "ladder", interacting particles on several powers of
             the posterior, each jumping to the next hotter ones; "prior"; "laplace", a full Gaussian
             around one network; "ensemble", a mixture of Gaussians around trained networks.
@@ -95,12 +96,12 @@ class Interacting(Method):
     jump: str = "ar"
     jump_probability: float = 0.1
     target_jump_rate: float | None = None
-    kernel: str = "hmc"
+    kernel: str | Tunable = "hmc"
     auxiliary: str = "tempered"
     temperature: float | None = None
     num_levels: int | None = None
     widening: float | None = None
-    auxiliary_kernel: str | None = None
+    auxiliary_kernel: str | Tunable | None = None
     num_particles: int = 16
     num_draws: int = 500
     num_warmup: int = 500
@@ -118,10 +119,12 @@ class Interacting(Method):
         check_particles(self.num_particles)
         check_jumps(self.jump, self.selection)
         check_past(self.num_past, self.synchronous)
-        check_name("kernel", self.kernel, LINEAR_KERNELS)
+        object.__setattr__(self, "kernel", checked_kernel("kernel", self.kernel, not_linear))
         check_name("auxiliary density", self.auxiliary, AUXILIARIES)
         check_name("order", self.order, ("mixture", "composition"))
-        check_name("auxiliary kernel", self.auxiliary_kernel or "fresh", ("fresh", *LINEAR_KERNELS))
+        if self.auxiliary_kernel not in (None, "fresh"):
+            name = checked_kernel("auxiliary kernel", self.auxiliary_kernel, not_linear)
+            object.__setattr__(self, "auxiliary_kernel", name)
         require_positive(
             num_draws=self.num_draws,
             num_warmup=self.num_warmup,
@@ -171,7 +174,9 @@ class Interacting(Method):
                 raise InputError(
                     f"{name}={value} is of {of} and nothing to '{self.auxiliary}': leave it out."
                 )
-        if self.trajectory_length is not None and "hmc" not in (self.kernel, self._mover):
+        if self.trajectory_length is not None and not any(
+            "trajectory_length" in kernel.options for kernel in self._linear_kernels
+        ):
             raise InputError(
                 f"trajectory_length={self.trajectory_length} is of HMC and nothing to "
                 f"kernel='{self.kernel}': leave it out."
@@ -185,7 +190,7 @@ class Interacting(Method):
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         keys = dict(zip(_KEYS, jax.random.split(key, len(_KEYS)), strict=True))
-        if "pcn" in (self.kernel, self._mover):
+        if any(kernel.reference == "prior" for kernel in self._linear_kernels):
             prior_reference(posterior)  # may refuse the prior
         members = train(
             keys["train"],
@@ -198,8 +203,7 @@ class Interacting(Method):
         chosen = self._chosen(keys["auxiliary"], posterior, driver, members)
         system = _System(self, posterior, chosen)
         data = posterior.anchored(members[0])
-        tuning = system.tuning(keys["step"], members, data)
-        adapter = tuning.adapter
+        adapter = system.adapter(keys["step"], members, data)
         partners = system.partners(keys["partners"], members)
         first = partial(
             init_states,
@@ -211,7 +215,7 @@ class Interacting(Method):
         warmup = self._phase(
             "warmup", keys["warmup"], driver, system.recipe, members, data, adapter, states
         )
-        frozen = fixed(**tuning.tuned(warmup.memory))
+        frozen = fixed(**adapter.tuned(warmup.memory))
         sample = self._phase(
             "sample", keys["sample"], driver, system.recipe, members, data, frozen, warmup.states
         )
@@ -272,9 +276,15 @@ class Interacting(Method):
 
     @property
     def _mover(self) -> str:
-        """Of the partners."""
+        """The name of what moves the partners."""
         usual = self.kernel if self.auxiliary in ("tempered", "ladder") else "fresh"
-        return self.auxiliary_kernel or usual
+        return str(self.auxiliary_kernel or usual)
+
+    @property
+    def _linear_kernels(self) -> list[Tunable]:
+        """K, and Q unless partners are drawn afresh."""
+        names = [str(self.kernel)] + [self._mover] * (self._mover != "fresh")
+        return [tunable_kernel(name).for_particles for name in names]
 
     @property
     def _levels(self) -> int:
@@ -294,6 +304,21 @@ class Interacting(Method):
 
 USUAL_LEVELS = 4
 """Of a ladder."""
+
+
+def not_linear(tunable: Tunable) -> str | None:
+    """Why a kernel cannot move particles that also jump."""
+    if not tunable.state_follows_position:
+        return (
+            "a jump takes a particle to another position but not the rest of its state (a "
+            "direction, a count of steps), which would then depend on whether jumps were accepted, "
+            "and no step would leave the posterior invariant. Use 'hmc', 'mala' or 'nuts'."
+        )
+    if tunable.reference == "draws":
+        return "its reference is not tuned here. Use 'pcn', whose reference is the prior."
+    return None
+
+
 _KEYS = ("train", "auxiliary", "step", "partners", "warmup", "sample")
 
 
@@ -311,7 +336,7 @@ class _System(NamedTuple):
         static = {
             "composed": method.order == "composition",
             "jump": method.jump,
-            "kernel": LINEAR_KERNELS[method.kernel].build,
+            "kernel": method._linear_kernels[0].build,
             "num_past": method.num_past,
             "selection": method.selection,
             "synchronous": method.synchronous,
@@ -321,7 +346,7 @@ class _System(NamedTuple):
             is_fresh = method._mover == "fresh"
             build = interacting
             static["auxiliary"] = self.chosen.density
-            static["auxiliary_kernel"] = None if is_fresh else LINEAR_KERNELS[method._mover].build
+            static["auxiliary_kernel"] = None if is_fresh else method._linear_kernels[1].build
         log_density = self.posterior.log_density
         return Recipe(build, log_density, tuple(sorted(static.items())), interacts=True)
 
@@ -332,35 +357,36 @@ class _System(NamedTuple):
         sample = self.chosen.density.sample
         return members if sample is None else _drawn(key, self.chosen, len(members))
 
-    def tuning(
+    def adapter(
         self, key: PRNGKeyArray, members: Float[Array, "particle weight"], data: Data
-    ) -> JumpTuning:
-        """Of both kernels and of the probability of a jump."""
+    ) -> Adapter:
+        """What tunes both kernels and the probability of a jump."""
         method = self.method
-        key_particles, key_partners = jax.random.split(key)
-        linear = partial(
-            tuning,
-            members=members,
-            data=data,
-            log_density=self.posterior.log_density,
-            num_rounds=method._num_rounds(),
-            target_acceptance_rate=method.target_acceptance_rate,
-        )
-        is_fresh = method._mover == "fresh"
+        particles, *partners = [
+            kernel.tuning(
+                key,
+                members,
+                data,
+                log_density=self.posterior.log_density,
+                num_rounds=method._num_rounds(),
+                target_acceptance_rate=method.target_acceptance_rate,
+            )
+            for kernel, key in zip(method._linear_kernels, jax.random.split(key), strict=False)
+        ]
         return JumpTuning(
-            linear(method.kernel, key_particles),
-            fixed() if is_fresh else linear(method._mover, key_partners),
+            particles,
+            partners[0] if partners else fixed(),
             self.settings,
             num_rounds=method._num_rounds(),
             jump_probability=method.jump_probability,
             target_jump_rate=method.target_jump_rate,
             synchronous=method.synchronous,
-        )
+        ).adapter
 
     def settings(self, particles: Settings, partners: Settings, probability: float) -> Settings:
         """Of the kernel `interacting` or `tempered_ladder`."""
         dtype = particles["step_size"].dtype
-        is_fresh = self.method._mover == "fresh"
+        kernel, *mover = self.method._linear_kernels
         if self.method.auxiliary == "ladder":
             return {
                 "ratio": self.chosen.arrays,
@@ -369,8 +395,8 @@ class _System(NamedTuple):
             }
         return {
             "arrays": self.chosen.arrays,
-            "settings": self._linear(self.method.kernel, particles),
-            "auxiliary_settings": {} if is_fresh else self._linear(self.method._mover, partners),
+            "settings": self._linear(kernel, particles),
+            "auxiliary_settings": self._linear(mover[0], partners) if mover else {},
             "jump_probability": np.asarray(probability, dtype),
         }
 
@@ -380,15 +406,20 @@ class _System(NamedTuple):
         shares = np.linspace(0, 1, self.method._levels + 1)
         ends = coldest["step_size"], hottest["step_size"]
         sizes = [ends[0] ** (1 - share) * ends[1] ** share for share in shares]
+        kernel = self.method._linear_kernels[0]
         return tuple(
-            self._linear(self.method.kernel, {**coldest, "step_size": size.astype(ends[0].dtype)})
+            self._linear(kernel, {**coldest, "step_size": size.astype(ends[0].dtype)})
             for size in sizes
         )
 
-    def _linear(self, name: str, found: Settings) -> Settings:
-        """Of a linear kernel."""
-        length = self.method.trajectory_length or 1.0
-        return LINEAR_KERNELS[name].settings(found, self.posterior, length)
+    def _linear(self, kernel: Tunable, found: Settings) -> Settings:
+        """The settings of K or Q, from a step size and a metric."""
+        return kernel.settings(
+            found["step_size"],
+            found["inverse_mass"],
+            prior_reference(self.posterior) if kernel.reference else None,
+            trajectory_length=self.method.trajectory_length or 1.0,
+        )
 
 
 def _drawn(key: PRNGKeyArray, chosen: Chosen, num: int) -> Float[Array, "particle weight"]:

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.density.chunks import chunked
 from credence.density.posterior import Data, LogDensity, Position
-from credence.kernels.base import Kernel, Scalar, Settings
+from credence.kernels.base import Kernel, Scalar, Settings, step_work
 
 
 class Tempered(NamedTuple):
@@ -220,9 +220,10 @@ class _Counts(NamedTuple):
 
     def after(self, info: Any) -> "_Counts":
         """With one more step."""
+        values, gradients = step_work(info)
         return _Counts(
             self.acceptance + info.acceptance_rate,
             self.is_finite & info.is_finite,
-            self.evaluations + getattr(info, "num_evaluations", 0),
-            self.gradients + getattr(info, "num_gradients", 0),
+            self.evaluations + values,
+            self.gradients + gradients,
         )

@@ -122,7 +122,7 @@ def from_prior(
 
 def first_tuning(posterior: Posterior, mutation: Mutation) -> Tuning:
     """Of the mutation; only pCN needs to know the prior, which must then be Gaussian."""
-    if mutation.kernel == "pcn":
+    if mutation.tunable.reference == "prior":
         return mutation.first(*prior_reference(posterior))
     zero = jnp.zeros(posterior.num_weights, posterior.data.x.dtype)
     return mutation.first(zero, zero + 1)

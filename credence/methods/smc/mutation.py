@@ -5,18 +5,17 @@ remark 5.1: the cloud's moments precondition the kernel, its acceptance sets the
 what the particles forget sets how many steps they take.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float
 
+from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
 from credence.adaptation.windows import newton_step
 from credence.errors import check_name, check_numbers, check_share
-from credence.kernels.base import Kernel, Recipe, Settings
-from credence.kernels.mcmc.hmc import leapfrogs, nuts
-from credence.kernels.mcmc.mala import mala
+from credence.kernels.base import Recipe, Settings
 from credence.kernels.mcmc.pcn import pcn
 from credence.kernels.resampling import RESAMPLING
 from credence.methods.smc.bridge import Bridge, mutation
@@ -42,22 +41,23 @@ class Mutation:
     """What moves particles, how far, and when they are weighed again.
 
     Args:
-        kernel: "hmc", "mala", "nuts", "pcn" with the prior as its reference as in the paper, or
-            "pcn_cloud" with the moments of the particles as reference. All are exact.
+        kernel: "hmc", "mala", "nuts", "mclmc", "pcn" with the prior as its reference as in the
+            paper, "pcn_cloud" with the moments of the particles as reference, or a `Tunable` of
+            one's own. All are exact.
         num_steps: of the kernel at every temperature; None: until the particles have forgotten
             where they came from, or their distance from there grows no more (they fill their
             mode), the step size tuned on the way.
         autocorrelation: of a particle's old and new weights, at which it has forgotten.
         max_steps: bound on num_steps=None.
         target_acceptance_rate: of the step size; None: the kernel's usual one.
-        trajectory_length: of HMC, in standard deviations of the particles.
+        trajectory_length: of HMC and MCLMC, in standard deviations of the particles.
         resampling: "systematic", "stratified", "multinomial" or "residual".
         ess_target: effective sample size to keep, over the number of particles.
     Raises:
         InputError: for an unknown name or a number out of range.
     """
 
-    kernel: str = "hmc"
+    kernel: str | Tunable = "hmc"
     num_steps: int | None = None
     autocorrelation: float = 0.5
     max_steps: int = 100
@@ -68,7 +68,7 @@ class Mutation:
 
     def __post_init__(self) -> None:
         check_numbers(self)
-        check_name("mutation kernel", self.kernel, _FAMILIES)
+        object.__setattr__(self, "kernel", checked_kernel("mutation kernel", self.kernel))
         check_name("resampling", self.resampling, RESAMPLING)
         require_positive(
             max_steps=self.max_steps,
@@ -83,16 +83,21 @@ class Mutation:
 
     def recipe(self, bridge: Bridge) -> Recipe:
         """For the driver."""
-        family = _FAMILIES[self.kernel]
-        static = (("build", family.build), ("carries_terms", family.build is pcn))
-        return Recipe(mutation, bridge, static, family.fixed_cost)
+        build = self.tunable.build
+        static = (("build", build), ("carries_terms", build is pcn))
+        return Recipe(mutation, bridge, static, self.tunable.fixed_cost)
+
+    @property
+    def tunable(self) -> Tunable:
+        """The kernel, for particles that move abreast."""
+        return tunable_kernel(str(self.kernel)).for_particles
 
     def first(
         self, reference_mean: Float[Any, " weight"], reference_std: Float[Any, " weight"]
     ) -> "Tuning":
         """Before any particle has moved; the reference is pCN's, a Gaussian prior."""
         return Tuning(
-            np.log(np.asarray(_FAMILIES[self.kernel].first_step)),
+            np.log(np.asarray(self.tunable.first_step)),
             np.zeros((), np.int32),
             np.zeros(()),
             np.zeros(()),
@@ -103,22 +108,29 @@ class Mutation:
         )
 
     def settings(self, tuning: "Tuning", temperature: Any) -> Settings:
-        """Of the mutation at a temperature."""
+        """The mutation's settings at a temperature."""
+        is_prior = self.tunable.reference == "prior"
+        reference = tuning.reference_mean, tuning.reference_std
         return {
             "temperature": temperature,
             "num_steps": np.asarray(self._steps_per_look, np.int32),
             "scale": tuning.std,
-            "settings": _FAMILIES[self.kernel].settings(self, tuning),
+            "settings": self.tunable.settings(
+                tuning.step_size,
+                tuning.std**2,
+                reference if is_prior else (tuning.mean, tuning.std),
+                trajectory_length=self.trajectory_length,
+            ),
         }
 
     def after(self, tuning: "Tuning", info: Mapping[str, Array]) -> "Tuning":
         """Step size by acceptance, and what the particles now remember."""
-        family = _FAMILIES[self.kernel]
+        tunable = self.tunable
         acceptance = float(np.mean(np.asarray(info["acceptance_rate"])))
-        moved = tuning.log_step_size + newton_step(acceptance, self._target, order=family.order)
+        moved = tuning.log_step_size + newton_step(acceptance, self._target, order=tunable.order)
         distance, before = np.mean(np.asarray(info["distance"], float)), float(tuning.distance)
         return tuning._replace(
-            log_step_size=np.asarray(np.minimum(moved, np.log(family.largest_step))),
+            log_step_size=np.asarray(np.minimum(moved, np.log(tunable.largest_step))),
             steps_taken=np.asarray(tuning.steps_taken + self._steps_per_look, np.int32),
             distance=np.asarray(distance),
             growth=np.asarray(distance / before - 1 if before > 0 else np.inf),
@@ -150,7 +162,7 @@ class Mutation:
 
     @property
     def _target(self) -> float:
-        usual = _FAMILIES[self.kernel].target_acceptance_rate
+        usual = self.tunable.target_acceptance_rate
         return usual if self.target_acceptance_rate is None else self.target_acceptance_rate
 
 
@@ -183,51 +195,3 @@ class Tuning(NamedTuple):
     def step_size(self) -> Any:
         """In the precision of the weights."""
         return np.exp(self.log_step_size).astype(self.std.dtype)
-
-
-@dataclass(frozen=True)
-class _Family:
-    """A kernel and how it is set up."""
-
-    build: Callable[..., Kernel]
-    settings: Callable[[Mutation, Tuning], Settings]
-    target_acceptance_rate: float
-    order: float
-    """The root of the energy error is proportional to this power of the step size."""
-    first_step: float
-    largest_step: float = np.inf
-    fixed_cost: bool = True
-
-
-def _from_prior(mutation: Mutation, tuning: Tuning) -> Settings:
-    return {
-        "step_size": tuning.step_size,
-        "reference_mean": tuning.reference_mean,
-        "reference_std": tuning.reference_std,
-    }
-
-
-def _from_cloud(mutation: Mutation, tuning: Tuning) -> Settings:
-    return {
-        "step_size": tuning.step_size,
-        "reference_mean": tuning.mean,
-        "reference_std": tuning.std,
-    }
-
-
-def _metric(mutation: Mutation, tuning: Tuning) -> Settings:
-    return {"step_size": tuning.step_size, "inverse_mass": tuning.std**2}
-
-
-def _trajectory(mutation: Mutation, tuning: Tuning) -> Settings:
-    steps = np.clip(np.ceil(mutation.trajectory_length / tuning.step_size), 1, 64)
-    return {**_metric(mutation, tuning), "num_integration_steps": steps.astype(np.int32)}
-
-
-_FAMILIES = {
-    "hmc": _Family(leapfrogs, _trajectory, 0.8, 2.0, 0.3),
-    "mala": _Family(mala, _metric, 0.574, 1.5, 0.1),
-    "nuts": _Family(nuts, _metric, 0.8, 2.0, 0.3, fixed_cost=False),
-    "pcn": _Family(pcn, _from_prior, 0.25, 1.0, 0.5, 0.99),
-    "pcn_cloud": _Family(pcn, _from_cloud, 0.25, 1.0, 0.5, 0.99),
-}

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from credence.adaptation.tunable_kernels import Tunable
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
-from credence.engine.phases import PhaseResult
+from credence.engine.phases import Adapter, PhaseResult, fixed
 from credence.errors import InputError, check_name
-from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method, from_fields
 from credence.methods.chains import Chains, shares_passes
 from credence.methods.laplace.modes import summits
@@ -20,18 +20,12 @@ from credence.methods.pcn import PCN
 from credence.methods.stochastic_gradient import SGHMC
 from credence.methods.surrogate.chains import (
     MOST_STEPS,
-    SAMPLERS,
     Warmup,
-    check_sampler,
-    frozen,
+    checked_sampler,
+    sampler_named,
     steps_adaptation,
 )
-from credence.methods.surrogate.delayed_acceptance import (
-    DelayedState,
-    UncorrectedState,
-    delayed_acceptance,
-    uncorrected,
-)
+from credence.methods.surrogate.correction import CORRECTIONS, DELAYED, Correction
 from credence.methods.surrogate.emulators import (
     EMULATORS,
     Coreset,
@@ -47,15 +41,12 @@ from credence.methods.surrogate.fitting import split
 from credence.methods.surrogate.true_likelihood import (
     Target,
     check_points,
-    checked,
     points_at,
-    reweighed,
 )
 from credence.models.priors import require_positive
 
 CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
 """Samplers that calibrate."""
-CORRECTIONS = ("delayed_acceptance", "psis", "none")
 CALIBRATED, EXPLORED, WARMED_UP = 0.3, 0.55, 0.7
 """Shares of max_seconds used up when these must end."""
 MOST_CLIMB = 1000
@@ -94,8 +85,8 @@ class CES(Chains):
         num_refinements: rounds in which the emulator's chain, half as long as the warm-up, leads to
             as many more draws, and the emulator learns from them too; 0 as published.
         emulator: an emulator, or the name of one of `emulators.EMULATORS`.
-        sampler: of the emulator's chain: "hmc" or "nuts" along its gradient, "pcn", or, without
-            correction, "sghmc".
+        sampler: of the emulator's chain: "hmc", "nuts" or "mala" along its gradient, "pcn", a
+            `Tunable` of one's own, or, without correction, "sghmc".
         correction: "delayed_acceptance" (see `kernels.delayed_acceptance`); "psis", importance
             weights of the draws, which the tail index k-hat may refute; or "none", as published.
         surrogate_steps: of the emulator's chain from one evaluation of the likelihood to the next;
@@ -119,7 +110,7 @@ class CES(Chains):
     num_calibration: int = 100
     num_refinements: int = 2
     emulator: Emulator | str = field(default=Coreset())
-    sampler: str = "nuts"
+    sampler: str | Tunable = "nuts"
     correction: str = "delayed_acceptance"
     surrogate_steps: int | None = None
     reference: str = "posterior"
@@ -127,9 +118,9 @@ class CES(Chains):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_sampler(self.sampler, self.correction != "none")
-        check_name("calibration", self.calibration, ("mode", *CALIBRATIONS))
         check_name("correction", self.correction, CORRECTIONS)
+        object.__setattr__(self, "sampler", checked_sampler(self.sampler, self._correction))
+        check_name("calibration", self.calibration, ("mode", *CALIBRATIONS))
         check_name("reference", self.reference, ("posterior", "prior"))
         if isinstance(self.emulator, str):
             check_name("emulator", self.emulator, EMULATORS)
@@ -179,10 +170,7 @@ class CES(Chains):
             points = self._explore(number, key_explore, emulated, points, target)
         emulated, error = self._emulate("emulate", key_emulate, points, target)
         drawn = self._move(key_move, emulated, points, target)
-        if self.correction == "psis":
-            drawn = reweighed(key_reweigh, drawn, emulated, target)
-        elif not self._is_exact:
-            drawn = checked(key_reweigh, drawn, target)
+        drawn = self._correction.afterwards(key_reweigh, drawn, emulated, target)
         shape = drawn.positions.shape[:2]
         assert error is not None  # draws were held out
         errors = {"emulator_error": error.nats, "emulator_error_share": error.share}
@@ -238,8 +226,8 @@ class CES(Chains):
         until = CALIBRATED + (EXPLORED - CALIBRATED) * number / self.num_refinements
         with target.driver.part(f"calibrate {number}", budget_share=until):
             shorter = replace(self, num_warmup=max(1, self.num_warmup // 2))
-            found = shorter._warmed_up(
-                key_move, emulated, points, target, is_exact=True, keep_draws=True
+            found, _ = shorter._warmed_up(
+                key_move, emulated, points, target, DELAYED, keep_draws=True
             )
             newest = found.draws[:, -self.num_calibration :]
             more = points_at("evaluate", key_evaluate, newest, target)
@@ -270,17 +258,17 @@ class CES(Chains):
     def _move(self, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target) -> Drawn:
         """Warm up and sample by the emulator, from where the calibration ended."""
         key_warmup, key_sample = jax.random.split(key)
-        warmup = self._warmed_up(
-            key_warmup, emulated, points, target, is_exact=self._is_exact, budget_share=WARMED_UP
+        warmup, adapter = self._warmed_up(
+            key_warmup, emulated, points, target, self._correction, budget_share=WARMED_UP
         )
-        sampler = SAMPLERS[self.sampler]
+        build, cost = sampler_named(str(self.sampler)).build, self._fixed_cost(target.posterior)
         sample = self._sample(
             key_sample,
             target.driver,
-            self._recipe(sampler.build, emulated, target.posterior, self._is_exact),
+            self._correction.recipe(build, emulated, target.posterior, cost),
             warmup.positions,
             target.data,
-            frozen(sampler, {"surrogates": arrays_of(emulated, target.data)}, warmup.memory),
+            fixed(**adapter.tuned(warmup.memory)),
             thinning=self.thinning,
             states=warmup.states,
             surrogate_flops=emulated.flops,
@@ -293,14 +281,14 @@ class CES(Chains):
         emulated: Emulated,
         points: Points,
         target: Target,
+        correction: Correction,
         *,
-        is_exact: bool,
         keep_draws: bool = False,
         budget_share: float = 1.0,
-    ) -> PhaseResult:
-        """From the last points on, with what tunes the emulator's chain."""
+    ) -> tuple[PhaseResult, Adapter]:
+        """From the last points on, and what tunes the emulator's chain on the way."""
         key_tune, key_move = jax.random.split(key)
-        sampler, states = SAMPLERS[self.sampler], first_states(emulated, points, is_exact)
+        sampler, states = sampler_named(str(self.sampler)), correction.states(emulated, points)
         arrays = arrays_of(emulated, target.data)
         start = Warmup(
             key_tune,
@@ -312,56 +300,42 @@ class CES(Chains):
             self.target_acceptance_rate,
             self.reference,
         )
-        steps = self.surrogate_steps if is_exact else self.surrogate_steps or sampler.steps
-        return self._warm_up(
+        usual = None if correction.tests_moves else sampler.steps
+        adapter = steps_adaptation(
+            sampler,
+            start,
+            {"surrogates": arrays},
+            num_steps=self.surrogate_steps or usual,
+            most=affordable(target.posterior, emulated.flops * sampler.evaluations),
+        )
+        cost = self._fixed_cost(target.posterior)
+        warmup = self._warm_up(
             key_move,
             target.driver,
-            self._recipe(sampler.warms_up or sampler.build, emulated, target.posterior, is_exact),
+            correction.recipe(sampler.warmup.build, emulated, target.posterior, cost),
             states.position,
             target.data,
-            steps_adaptation(
-                sampler.adapter(start),
-                {"surrogates": arrays},
-                num_steps=steps,
-                most=affordable(target.posterior, emulated.flops * sampler.evaluations),
-            ),
+            adapter,
             thinning=self.thinning,
             states=states,
             surrogate_flops=emulated.flops,
             keep_draws=keep_draws,
             budget_share=budget_share,
         )
+        return warmup, adapter
 
-    def _recipe(
-        self, build: Any, emulated: Emulated, posterior: Posterior, is_exact: bool
-    ) -> Recipe:
-        """Of the chain that moves by an emulator."""
-        surrogate = SurrogateDensity(posterior.model, emulated.log_likelihood)
-        moves = delayed_acceptance if is_exact else uncorrected
-        static = (("build", build), ("surrogate", surrogate))
-        fixed_cost = SAMPLERS[self.sampler].fixed_cost or shares_passes(posterior)
-        return Recipe(moves, posterior.log_density, static, fixed_cost)
+    def _fixed_cost(self, posterior: Posterior) -> bool:
+        """Whether chains move abreast."""
+        return sampler_named(str(self.sampler)).fixed_cost or shares_passes(posterior)
 
     @property
-    def _is_exact(self) -> bool:
-        return self.correction == "delayed_acceptance"
+    def _correction(self) -> Correction:
+        return CORRECTIONS[self.correction]
 
     @property
     def _emulator(self) -> Emulator:
         assert isinstance(self.emulator, Emulator)  # since __post_init__
         return self.emulator
-
-
-def first_states(
-    emulated: Emulated, points: Points, is_exact: bool
-) -> DelayedState | UncorrectedState:
-    """Where the calibration ended, each chain with its emulator."""
-    positions = jnp.asarray(points.positions[:, -1])
-    members = jnp.asarray(emulated.members(len(positions)))
-    if not is_exact:
-        return UncorrectedState(positions, members)
-    log_densities = jnp.asarray(points.log_densities[:, -1], positions.dtype)
-    return DelayedState(positions, log_densities, members)
 
 
 def affordable(posterior: Posterior, flops_per_step: float) -> int:

@@ -7,23 +7,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from credence.adaptation import windows as tuning
-from credence.adaptation.reference import prior_reference
+from credence.adaptation.reference import prior_reference, reference_adaptation
+from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
+from credence.adaptation.windows import window_adaptation
 from credence.density.posterior import Posterior
 from credence.engine.blocks import Block
-from credence.engine.phases import Adapter, fixed
-from credence.errors import InputError, check_name
+from credence.engine.phases import Adapter
+from credence.errors import InputError
 from credence.kernels.base import Kernel, Settings
-from credence.kernels.mcmc.hmc import hmc, nuts
-from credence.kernels.mcmc.pcn import pcn
 from credence.kernels.sgmcmc.sghmc import sghmc
-from credence.methods import pcn as pcn_tuning
+from credence.methods.surrogate.correction import Correction
 from credence.methods.surrogate.emulators import Points
 
 SECOND_STAGE = 0.6
 """Acceptance rate of the target that the number of the surrogate's steps is tuned to."""
 MOST_STEPS = 1000
 """Of a surrogate's chain per evaluation of the target."""
+SGHMC = "sghmc"
+"""The one chain that is no row of `credence.adaptation.tunable_kernels`: it has no exact law."""
+EVALUATIONS = 50
+"""Of the surrogate from draw to draw, where no target has a say."""
 FRICTION = 0.1
 """Of SGHMC on a surrogate."""
 SHORTER = 0.3
@@ -47,20 +50,30 @@ class Warmup(NamedTuple):
 
 
 class Sampler(NamedTuple):
-    """A surrogate's chain."""
+    """A chain that moves by a surrogate."""
 
     build: Callable[..., Kernel]
-    adapter: Callable[[Warmup], Adapter]
-    """Finds its settings."""
-    tuned: Callable[[Any], Settings]
-    """To sample with, from the adapter's memory."""
     steps: int
     """From draw to draw where no target has a say."""
     evaluations: int
     """Of the surrogate, about as many a step; a gradient counts three."""
-    fixed_cost: bool = True
-    warms_up: Callable[..., Kernel] | None = None
-    """Kernel of the warm-up, where it is another."""
+    fixed_cost: bool
+    warmup: Tunable
+    """Moves in the warm-up."""
+    found: Callable[[Settings], Settings] = lambda settings: settings
+    """(its settings) -> the chain's own."""
+
+
+def sampler_named(name: str) -> Sampler:
+    """A chain by the name of its kernel.
+
+    "sghmc", as published, leaves no density invariant; HMC finds its metric.
+    """
+    if name == SGHMC:
+        return Sampler(sghmc, EVALUATIONS, 3, True, tunable_kernel("hmc"), _shorter)
+    kernel = tunable_kernel(name)
+    steps = max(1, EVALUATIONS // kernel.evaluations)
+    return Sampler(kernel.build, steps, kernel.evaluations, kernel.fixed_cost, kernel)
 
 
 class Memory(NamedTuple):
@@ -71,18 +84,21 @@ class Memory(NamedTuple):
 
 
 def steps_adaptation(
-    inner: Adapter, shared: Settings, *, num_steps: int | None, most: int
+    sampler: Sampler, start: Warmup, shared: Settings, *, num_steps: int | None, most: int
 ) -> Adapter:
     """Adapter of the surrogate's kernel, and of its number of steps per evaluation of the target.
 
     Args:
-        inner: finds the settings of the surrogate's kernel.
+        sampler, start: the chain, and what the search for its settings starts from.
         shared: other settings, constant.
         num_steps: where it is given; else tuned, up to `most`, to `SECOND_STAGE`.
     """
 
-    def settings(memory: Memory) -> Settings:
-        return all_settings(inner.settings(memory.inner), memory, shared)
+    inner = chain_adaptation(sampler.warmup, start)
+
+    def settings(found: Settings, memory: Memory) -> Settings:
+        num_steps = np.asarray(np.round(np.exp(memory.log_num_steps)), np.int32)
+        return {**shared, "settings": found, "num_steps": num_steps}
 
     def update(memory: Memory, block: Block) -> Memory:
         info = {**block.info, "acceptance_rate": block.info["first_acceptance_rate"]}
@@ -93,25 +109,24 @@ def steps_adaptation(
         return Memory(inner.update(memory.inner, block._replace(info=info)), log_num_steps)
 
     first = Memory(inner.memory, np.log(np.asarray(float(num_steps or 1))))
-    return Adapter(first, settings, update)
+    return Adapter(
+        first,
+        lambda memory: settings(inner.settings(memory.inner), memory),
+        update,
+        tuned=lambda memory: settings(sampler.found(inner.tuned(memory.inner)), memory),
+    )
 
 
-def frozen(sampler: Sampler, shared: Settings, memory: Memory) -> Adapter:
-    """To sample with what the warm-up found."""
-    return fixed(**all_settings(sampler.tuned(memory.inner), memory, shared))
+def chain_adaptation(kernel: Tunable, start: Warmup) -> Adapter:
+    """What tunes a kernel along a surrogate, from where the calibration ended."""
+    return (_metric if kernel.reference is None else _reference)(kernel, start)
 
 
-def all_settings(settings: Settings, memory: Memory, shared: Settings) -> Settings:
-    """Of the kernel that moves by a surrogate."""
-    num_steps = np.asarray(np.round(np.exp(memory.log_num_steps)), np.int32)
-    return {**shared, "settings": settings, "num_steps": num_steps}
-
-
-def _metric(start: Warmup) -> Adapter:
+def _metric(kernel: Tunable, start: Warmup) -> Adapter:
     """Step size and metric, from the calibration's variances within chains, if there are any."""
     positions = start.points.positions
     if positions.shape[1] == 1:
-        return tuning.first_window_adaptation(
+        return kernel.tuning(
             start.key,
             jnp.asarray(positions[:, 0]),
             start.arrays,
@@ -120,15 +135,17 @@ def _metric(start: Warmup) -> Adapter:
             target_acceptance_rate=start.target_acceptance_rate,
         )
     variance = positions.var(axis=1, ddof=1).mean(axis=0)
-    return tuning.window_adaptation(
+    return window_adaptation(
         positions.shape[-1] ** -0.25,
         jnp.asarray(np.maximum(variance, 1e-8 * variance.max())),
         num_rounds=start.num_rounds,
         target_acceptance_rate=start.target_acceptance_rate,
+        order=kernel.order,
+        largest=kernel.largest_step,
     )
 
 
-def _reference(start: Warmup) -> Adapter:
+def _reference(kernel: Tunable, start: Warmup) -> Adapter:
     """Step size and reference, the calibration's moments or the prior's."""
     positions = start.points.positions
     if start.reference == "prior" or positions.shape[1] == 1:
@@ -136,37 +153,35 @@ def _reference(start: Warmup) -> Adapter:
     else:
         flat = positions.reshape(-1, positions.shape[-1])
         mean, std = flat.mean(axis=0), flat.std(axis=0)
-    return pcn_tuning.reference_adaptation(
+    return reference_adaptation(
         mean,
         std,
         num_rounds=start.num_rounds,
         target_acceptance_rate=start.target_acceptance_rate,
         fit_reference=start.reference == "posterior",
+        order=kernel.order,
+        largest=kernel.largest_step,
     )
 
 
-def _shorter(memory: tuning.Memory) -> Settings:
+def _shorter(found: Settings) -> Settings:
     """SGHMC's settings from those of HMC."""
-    found = tuning.tuned(memory)
     step_size, dtype = found["step_size"], found["step_size"].dtype
     friction = np.asarray(FRICTION, dtype)
     return {**found, "step_size": np.asarray(SHORTER * step_size, dtype), "friction": friction}
 
 
-SAMPLERS = {
-    "hmc": Sampler(hmc, _metric, tuning.tuned, 1, 30, fixed_cost=False),
-    "nuts": Sampler(nuts, _metric, tuning.tuned, 1, 100, fixed_cost=False),
-    "pcn": Sampler(pcn, _reference, pcn_tuning.tuned, 50, 1),
-    "sghmc": Sampler(sghmc, _metric, _shorter, 50, 3, warms_up=hmc),
-}
-"""By name."""
+def checked_sampler(sampler: str | Tunable, correction: Correction) -> str:
+    """The name of what moves along an emulator.
 
-
-def check_sampler(name: str, is_corrected: bool) -> None:
-    """Refuse an unknown chain, or one that nothing can correct."""
-    check_name("sampler", name, SAMPLERS)
-    if name == "sghmc" and is_corrected:
+    Raises:
+        InputError: for an unknown chain, or one that the correction cannot correct.
+    """
+    if sampler != SGHMC:
+        return checked_kernel("sampler", sampler, correction.why_not)
+    if not correction.takes_sghmc:
         raise InputError(
             "SGHMC leaves no density exactly invariant, so that nothing can correct it: use "
             "sampler='hmc' or 'pcn', or correction='none' for what was published."
         )
+    return SGHMC

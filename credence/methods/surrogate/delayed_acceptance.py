@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.density.posterior import Data, LogDensity, Position
-from credence.kernels.base import Kernel, Settings, either, metropolis
+from credence.kernels.base import Kernel, Settings, Work, either, first_work, metropolis, step_work
 
 Surrogate = Callable[[Position, Any], Float[Array, ""]]
 """(position, arrays) -> about the log density, in nats; sees no data but what the arrays hold."""
@@ -188,8 +188,8 @@ class _Chain(NamedTuple):
 
         start = kernel.init(state.position, data)
         # What the first state holds was evaluated there.
-        evaluations = 3 if hasattr(start, "gradient") else int(hasattr(start, "log_density"))
-        nothing = _Sums(jnp.zeros((), state.position.dtype), jnp.asarray(evaluations, jnp.int32))
+        evaluations = jnp.asarray(_evaluations(first_work(start)), jnp.int32)
+        nothing = _Sums(jnp.zeros((), state.position.dtype), evaluations)
         end, sums = jax.lax.fori_loop(0, self.num_steps, move, (start, nothing))
         rate = sums.acceptance / jnp.maximum(self.num_steps, 1)
         return _Moved(start, end, log_density, rate, sums.evaluations)
@@ -203,6 +203,10 @@ class _Sums(NamedTuple):
 
     def after(self, info: Any) -> "_Sums":
         """With one more step."""
-        evaluations = getattr(info, "num_evaluations", 0) + 3 * getattr(info, "num_gradients", 0)
-        acceptance = getattr(info, "acceptance_rate", 1.0)
-        return _Sums(self.acceptance + acceptance, self.evaluations + evaluations)
+        evaluations = self.evaluations + _evaluations(step_work(info))
+        return _Sums(self.acceptance + getattr(info, "acceptance_rate", 1.0), evaluations)
+
+
+def _evaluations(work: Work) -> Any:
+    """Evaluations of the surrogate; a gradient counts three."""
+    return work.values + 3 * work.gradients

@@ -95,7 +95,7 @@ def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Targe
     return drawn._replace(scalars=drawn.scalars | scalars, weights=weights)
 
 
-def checked(key: PRNGKeyArray, drawn: Drawn, target: Target) -> Drawn:
+def checked(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Target) -> Drawn:
     """The true log density at a few draws of every chain, NaN at the others: it changes nothing,
     but tells how far the emulator is off where it led."""
     positions = np.asarray(drawn.positions)

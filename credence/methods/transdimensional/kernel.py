@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.density.posterior import Data, LogDensity, Position
 from credence.errors import InputError, did_you_mean
-from credence.kernels.base import Kernel, check_step_size, either
+from credence.kernels.base import Kernel, Work, check_step_size, either, first_work, step_work
 from credence.methods.transdimensional.active_neurons import (
     Layers,
     Widths,
@@ -170,8 +170,9 @@ def transdimensional(
         )  # fmt: skip
         return jax.lax.scan(lambda at, key: one(key, at), point, jax.random.split(key, count))
 
-    def moved(key: PRNGKeyArray, point: Point, data: Data) -> tuple[Point, Any]:
-        """A step of all weights at a point's widths; its log likelihood is not computed again."""
+    def moved(key: PRNGKeyArray, point: Point, data: Data) -> tuple[Point, Any, Work]:
+        """A step of all weights at a point's widths, what it did and what it took; the point's log
+        likelihood is not computed again."""
         key_refresh, key_within, key_precisions = jax.random.split(key, 3)
         full = target.refreshed(key_refresh, point.params, point.widths)
         start, unravel = ravel_pytree(full)
@@ -183,12 +184,13 @@ def transdimensional(
         kernel = within(
             at_these_widths, step_size=step_size, inverse_mass=metric, **dict(within_settings)
         )
-        state, info = kernel.step(key_within, kernel.init(start, data), data)
+        first = kernel.init(start, data)
+        state, info = kernel.step(key_within, first, data)
         params = unravel(state.position)
         params = params._replace(network=only_active(params.network, point.widths))
         if gibbs:
             params = target.with_precisions(key_precisions, params, point.widths)
-        return point._replace(params=params), info
+        return point._replace(params=params), info, first_work(first).plus(step_work(info))
 
     def with_likelihood(point: Point, data: Data) -> Point:
         return point._replace(log_likelihood=target.log_likelihood(point.params, data))
@@ -200,28 +202,28 @@ def transdimensional(
         params = target.model.unravel(state.position, data)
         start = Point(params, state.widths, target.log_likelihood(params, data))
         if sandwich:
-            point, first = moved(key_first, start, data)
+            point, first, first_taken = moved(key_first, start, data)
             point, (jumps, kind) = jumped(key_jumps, with_likelihood(point, data), data, 1)
-            point, info = moved(key_within, point, data)
+            point, info, taken = moved(key_within, point, data)
             point = either(jumps.is_accepted[0], point, start)
-            gradients = first.num_gradients + info.num_gradients + 2
-            is_finite = first.is_finite & info.is_finite
+            taken, is_finite = taken.plus(first_taken), first.is_finite & info.is_finite
         else:
             point, (jumps, kind) = jumped(key_jumps, start, data, num_jumps)
-            point, info = moved(key_within, point, data)
-            gradients, is_finite = info.num_gradients + 1, info.is_finite
+            point, info, taken = moved(key_within, point, data)
+            is_finite = info.is_finite
+        values, gradients = taken
         by_kind = partial(count_by_kind, kind, num_kinds)
         num_tried = jnp.sum(jumps.is_in_range, dtype=jnp.int32)
         position = ravel_pytree(point.params)[0]
         return TransdimensionalState(position, point.widths), TransdimensionalInfo(
             acceptance_rate=info.acceptance_rate,
-            is_divergent=info.is_divergent,
+            is_divergent=getattr(info, "is_divergent", jnp.zeros((), bool)),
             is_finite=is_finite & jnp.all(jumps.is_finite),
             jump_acceptance_rate=jnp.sum(jumps.acceptance_rate) / jnp.maximum(num_tried, 1),
             num_jumps=by_kind(jumps.is_in_range),
             num_jumps_accepted=by_kind(jumps.is_accepted),
             jump_cost=by_kind(jumps.num_evaluations + GRADIENT * jumps.num_gradients),
-            num_evaluations=jnp.sum(jumps.num_evaluations, dtype=jnp.int32) + 1 + sandwich,
+            num_evaluations=jnp.sum(jumps.num_evaluations, dtype=jnp.int32) + values + 1 + sandwich,
             num_gradients=jnp.sum(jumps.num_gradients, dtype=jnp.int32) + gradients,
         )
 

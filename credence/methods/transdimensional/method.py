@@ -5,7 +5,7 @@ Green, "Reversible jump Markov chain Monte Carlo computation and Bayesian model 
 with a sweep that leaves the posterior invariant: see `credence.methods.transdimensional.kernel`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,15 +17,14 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
-from credence.adaptation.windows import first_window_adaptation, tuned
+from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
 from credence.density.posterior import Data, Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import fixed
 from credence.engine.progress import Progress
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
-from credence.kernels.base import Recipe
-from credence.kernels.mcmc.hmc import hmc, nuts
+from credence.kernels.base import Recipe, Settings
 from credence.methods.base import Drawn
 from credence.methods.chains import Chains
 from credence.methods.transdimensional.active_metric import add_active_draws
@@ -41,16 +40,13 @@ from credence.methods.transdimensional.kernel import (
     check_moves,
     transdimensional,
 )
-from credence.methods.transdimensional.move_mixture import Groups, kind_probs, with_mixture
+from credence.methods.transdimensional.move_mixture import Groups, with_mixture
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.methods.transdimensional.target import VariableWidth
 from credence.models import Gaussian, HierarchicalGamma, TraceClass
 from credence.models.likelihoods import Normal
 from credence.models.networks.variable_depth import widened
 from credence.models.priors import normal_sample, require_positive
-
-WITHIN: dict[str, Callable[..., Any]] = {"nuts": nuts, "hmc": hmc}
-"""Kernels at fixed widths."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +75,8 @@ class Transdimensional(Chains):
         gibbs: whether an iteration ends by a draw of a hierarchical prior's precisions given the
             weights; the steps move them anyway.
         num_jumps: per iteration; where both can change, half of them between depths.
-        within: "nuts" or "hmc", the step at fixed widths.
+        within: the step at fixed widths: "nuts", "hmc", "mala", "mclmc" (from a fresh direction,
+            half a trajectory_length), or a `Tunable` of one's own that takes a metric.
         max_doublings: of NUTS; max_integration_steps, trajectory_length: of HMC.
         num_temperatures, num_integration_steps: of "annealed" jumps.
         split_std: of "split_merge" jumps.
@@ -110,7 +107,7 @@ class Transdimensional(Chains):
     sandwich: bool = False
     gibbs: bool = False
     num_jumps: int = 10
-    within: str = "nuts"
+    within: str | Tunable = "nuts"
     max_doublings: int = 8
     trajectory_length: float = 1.0
     max_integration_steps: int = 64
@@ -135,12 +132,27 @@ class Transdimensional(Chains):
             split_std=self.split_std,
             identity_std=self.identity_std,
         )
-        if self.within not in WITHIN:
-            raise InputError(f"within must be one of {', '.join(WITHIN)}, got {self.within!r}.")
+        object.__setattr__(
+            self, "within", checked_kernel("step within", self.within, self._why_not)
+        )
         for name, known in (("moves", MOVES), ("layer_moves", LAYER_MOVES)):
             self._set_names(name, known)
         for prior, largest in (("width_prior", "max_width"), ("depth_prior", "max_depth")):
             self._check_support(prior, largest)
+
+    def _why_not(self, tunable: Tunable) -> str | None:
+        """Why a kernel cannot be the step at fixed widths."""
+        if tunable.reference is not None:
+            return (
+                "its reference is a Gaussian over all weights, and which weights there are "
+                "changes. Use 'nuts', 'hmc' or 'mala', which take a metric."
+            )
+        if self.sandwich and not tunable.is_reversible:
+            return (
+                "a sandwich takes the ratio of its jump alone, which is right for reversible steps "
+                "only. Use 'nuts', 'hmc' or 'mala', or sandwich=False."
+            )
+        return None
 
     def _set_names(self, name: str, known: tuple[str, ...]) -> None:
         """A tuple of names in place of any other sequence of them."""
@@ -291,7 +303,7 @@ class Transdimensional(Chains):
         data = posterior.anchored(start[0])
         recipe = self._recipe(posterior, target)
         groups = self._moves(posterior), self._layer_moves(posterior)
-        adapter = first_window_adaptation(
+        adapter = tunable_kernel(str(self.within)).tuning(
             key_step,
             self._whole(key_whole, start, posterior, target),
             data,
@@ -303,7 +315,7 @@ class Transdimensional(Chains):
         if self.tune_moves:
             adapter = with_mixture(adapter, groups)
         warmup = self._warm_up(key_warmup, driver, recipe, start, data, adapter)
-        settings, found = self._settings(warmup.memory, groups)
+        settings = adapter.tuned(warmup.memory)
         sample = self._sample(
             key_sample,
             driver,
@@ -319,16 +331,7 @@ class Transdimensional(Chains):
         if self.max_depth is not None:
             sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
         scalars = sample.info | sizes | by_kind(sample.info, groups)
-        return Drawn(sample.draws, scalars, found=found)
-
-    def _settings(self, memory: Any, groups: Groups) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What to sample with, and what a report should know of it."""
-        if not self.tune_moves:
-            return dict(tuned(memory)), {}
-        probs = kind_probs(memory, groups)
-        names = [name for group in groups for name in group]
-        shares = {name: float(share) for name, share in zip(names, probs, strict=True)}
-        return {**tuned(memory.others), "kind_probs": probs}, {"move_probabilities": shares}
+        return Drawn(sample.draws, scalars, found=_move_probabilities(settings, groups))
 
     def _whole(
         self,
@@ -346,13 +349,12 @@ class Transdimensional(Chains):
         return likeliest_draws(keys, widths, posterior.data, target=target)
 
     def _recipe(self, posterior: Posterior, target: VariableWidth) -> Recipe:
-        lengths = {
-            "nuts": (("max_doublings", self.max_doublings),),
-            "hmc": (
-                ("max_integration_steps", self.max_integration_steps),
-                ("trajectory_length", self.trajectory_length),
-            ),
-        }
+        within = tunable_kernel(str(self.within))
+        lengths = within.taken(
+            max_doublings=self.max_doublings,
+            max_integration_steps=self.max_integration_steps,
+            trajectory_length=self.trajectory_length,
+        )
         static = (
             ("gibbs", self.gibbs),
             ("layer_moves", self._layer_moves(posterior)),
@@ -361,10 +363,19 @@ class Transdimensional(Chains):
             ("num_jumps", self.num_jumps),
             ("sandwich", self.sandwich),
             ("target", target),
-            ("within", WITHIN[self.within]),
-            ("within_settings", lengths[self.within]),
+            ("within", within.build),
+            ("within_settings", tuple(lengths.items())),
         )
         return Recipe(transdimensional, posterior.log_density, static, fixed_cost=False)
+
+
+def _move_probabilities(settings: Settings, groups: Groups) -> dict[str, Any]:
+    """How often each kind of jump is tried, where the warm-up has found that."""
+    if "kind_probs" not in settings:
+        return {}
+    names = [name for group in groups for name in group]
+    shares = zip(names, settings["kind_probs"], strict=True)
+    return {"move_probabilities": {name: float(share) for name, share in shares}}
 
 
 @partial(jax.jit, static_argnames="target")

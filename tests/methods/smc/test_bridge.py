@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from tools.targets import GaussianTarget, z_scores
 
+from credence.adaptation.tunable_kernels import tunable_kernel
 from credence.density.posterior import Data
 from credence.kernels.base import Kernel
 from credence.kernels.mcmc.hmc import leapfrogs
@@ -71,6 +72,10 @@ KERNELS: dict[str, tuple[Callable[..., Kernel], dict[str, Any]]] = {
         {"step_size": 0.5, "inverse_mass": 0.3 * SCALE, "num_integration_steps": 3},
     ),
     "mala": (mala, {"step_size": 0.4, "inverse_mass": 0.3 * SCALE}),
+    "mclmc": (
+        tunable_kernel("mclmc").build,
+        {"step_size": 0.4, "inverse_mass": 0.3 * SCALE, "trajectory_length": 1.0},
+    ),
 }
 kernels = pytest.mark.parametrize("kernel", KERNELS)
 temperatures = pytest.mark.parametrize("temperature", [0.3, 1.0])

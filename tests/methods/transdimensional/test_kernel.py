@@ -29,6 +29,7 @@ from tools.widths import (
     sandwich_without_p,
 )
 
+from credence.adaptation.tunable_kernels import tunable_kernel
 from credence.density.posterior import Data, flat_log_density
 from credence.errors import InputError
 from credence.kernels.mcmc.hmc import hmc, nuts
@@ -44,6 +45,8 @@ pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 NUM_REPLICATES, NUM_SWEEPS, LARGEST = 3000, 8, 8
 X = np.random.default_rng(0).normal(size=(20, 2))
 HMC = (("max_integration_steps", 8), ("trajectory_length", 0.8))
+MCLMC = tunable_kernel("mclmc").build
+WITHIN = {hmc: HMC, nuts: (("max_doublings", 4),)}
 BRIDGE = (
     ("identity_std", 0.7),
     ("num_integration_steps", 3),
@@ -72,7 +75,7 @@ def sweeps(
     build: Any = transdimensional
     kernel = build(
         flat_log_density(target.model), target=target, within=within,
-        within_settings=HMC if within is hmc else (("max_doublings", 4),), moves=moves,
+        within_settings=WITHIN.get(within, ()), moves=moves,
         layer_moves=layer_moves, num_jumps=3, move_settings=BRIDGE, step_size=0.1,
         inverse_mass=jnp.ones(size), **more,
     )  # fmt: skip
@@ -138,6 +141,7 @@ HYPER = network_target(
 CASES = [
     pytest.param(NOISY, MOVES, hmc, marks=pytest.mark.slow, id="all-moves-learnt-noise"),
     pytest.param(CLASSES, ("informed", "split_merge"), hmc, id="classes"),
+    pytest.param(NOISY, ("informed",), MCLMC, marks=pytest.mark.slow, id="mclmc"),
     pytest.param(FAN_IN, ("informed", "collapsed"), nuts, marks=pytest.mark.slow, id="fan-in-nuts"),
     pytest.param(
         HYPER,

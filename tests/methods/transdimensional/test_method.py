@@ -317,7 +317,7 @@ def test_two_hidden_layers(moves: tuple[str, ...]) -> None:
         ({"max_width": 2, "width_prior": WidthPrior(smallest=3)}, {}, "no width between 3 and 2"),
         ({"initial_widths": (1, 2, 3, 9)}, {}, "initial width 9 is outside"),
         ({"initial_widths": (1, 2)}, {}, "one per chain"),
-        ({"within": "gibbs"}, {}, "within must be one of"),
+        ({"within": "gibbs"}, {}, "Unknown step within 'gibbs'"),
         ({"moves": ("birth",)}, {}, "Unknown kind of jump"),
         ({"num_jumps": 0}, {}, "num_jumps must be > 0"),
         ({"max_depth": 0}, {}, "max_depth must be > 0"),
