@@ -9,11 +9,10 @@ from credence.density.posterior import Data, Posterior
 from credence.density.stored_rows import StoredRows
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult
-from credence.errors import check_share
+from credence.errors import check_share, require_positive
 from credence.kernels.base import Recipe
 from credence.methods.base import Method
 from credence.methods.deep_ensemble import Training, train
-from credence.models.priors import require_positive
 
 
 def shares_passes(posterior: Posterior) -> bool:
@@ -51,7 +50,7 @@ class Chains(Method):
             num_draws=self.num_draws,
             num_chains=self.num_chains,
             num_warmup=self.num_warmup,
-            thinning=1 if self.thinning is None else self.thinning,
+            thinning=self.thinning,
         )
         check_share(
             f"{type(self).target_acceptance_rate} is usual",

@@ -20,11 +20,10 @@ from credence.density.stored_rows import StoredRows
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter
-from credence.errors import InputError, check_numbers
+from credence.errors import InputError, check_numbers, require_positive
 from credence.kernels.ascent.optimizer import adam
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method
-from credence.models.priors import require_positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +49,11 @@ class Training:
     def __post_init__(self) -> None:
         check_numbers(self)
         require_positive(
-            max_epochs=self.max_epochs, learning_rate=self.learning_rate, patience=self.patience
+            max_epochs=self.max_epochs,
+            learning_rate=self.learning_rate,
+            patience=self.patience,
+            batch_size=self.batch_size,
         )
-        if self.batch_size is not None:
-            require_positive(batch_size=self.batch_size)
         if not 0 <= self.validation_fraction < 1:
             raise InputError(
                 f"validation_fraction must be in [0, 1), got {self.validation_fraction}."

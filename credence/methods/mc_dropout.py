@@ -16,12 +16,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.adaptation.schedules import cosine_decay, rows_per_step
 from credence.density.posterior import BayesianModel, Data, Position, Posterior
 from credence.engine.driver import Driver
-from credence.errors import InputError, check_share
+from credence.errors import InputError, check_share, require_positive
 from credence.kernels.ascent.dropout import Rate, dropout, masked_layers, masked_log_density
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method
 from credence.models.networks.mlp import MLP, Network
-from credence.models.priors import require_positive
 
 ROUND = 50
 """Steps between changes of the learning rate, and checkpoints."""
@@ -55,10 +54,11 @@ class MCDropout(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive(
-            num_draws=self.num_draws, num_steps=self.num_steps, learning_rate=self.learning_rate
+            num_draws=self.num_draws,
+            num_steps=self.num_steps,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
         )
-        if self.batch_size is not None:
-            require_positive(batch_size=self.batch_size)
         check_share("0.1 is usual, and a network without dropout is map", rate=self.rate)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from credence.density.posterior import Posterior
-from credence.errors import InputError
+from credence.errors import InputError, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.mcmc.microcanonical import adjusted_mclmc
 from credence.methods.hamiltonian import Hamiltonian
-from credence.models.priors import require_positive
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from credence.adaptation.schedules import rows_per_step
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult, fixed
-from credence.errors import InputError, Interrupted
+from credence.errors import InputError, Interrupted, require_positive
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.kernels.mcmc.gibbs import with_gibbs
 from credence.kernels.sgmcmc.cyclical import cyclical
@@ -27,7 +27,7 @@ from credence.kernels.sgmcmc.sghmc import check_friction, scale_adapted_sghmc, s
 from credence.kernels.sgmcmc.ula import ula
 from credence.methods.base import Drawn
 from credence.methods.chains import Chains
-from credence.models.priors import HierarchicalGamma, require_positive
+from credence.models.priors import HierarchicalGamma
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +66,8 @@ class StochasticGradient(Chains):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive(
-            step_size=1 if self.step_size is None else self.step_size,
-            batch_size=1 if self.batch_size is None else self.batch_size,
+            step_size=self.step_size,
+            batch_size=self.batch_size,
         )
         if self.preconditioner not in ("warmup", self.published, "none"):
             raise InputError(

@@ -22,12 +22,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.density.posterior import BayesianModel, Data, Position, Posterior, flat_log_likelihood
 from credence.engine.driver import Driver
 from credence.engine.phases import fixed
-from credence.errors import InputError
+from credence.errors import InputError, require_positive
 from credence.kernels.ascent.optimizer import sgd
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method
 from credence.methods.deep_ensemble import Training, train
-from credence.models.priors import require_positive
 
 ROUND = 5
 """Epochs between checkpoints."""
@@ -71,10 +70,12 @@ class SWAG(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive(num_draws=self.num_draws, num_warmup=self.num_warmup)
-        for name in ("learning_rate", "batch_size"):
-            if getattr(self, name) is not None:
-                require_positive(**{name: getattr(self, name)})
+        require_positive(
+            num_draws=self.num_draws,
+            num_warmup=self.num_warmup,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+        )
         if not 0 <= self.momentum < 1:
             raise InputError(f"momentum must be in [0, 1), got {self.momentum}; 0.9 is usual.")
         if self.rank < 0 or self.rank == 1:

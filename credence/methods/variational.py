@@ -17,12 +17,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.adaptation.schedules import cosine_decay, rows_per_step
 from credence.density.posterior import Position, Posterior
 from credence.engine.driver import Driver
-from credence.errors import InputError
+from credence.errors import InputError, require_positive
 from credence.kernels.ascent.variational import LowRankNormal, variational
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method
 from credence.methods.deep_ensemble import Training, train
-from credence.models.priors import require_positive
 
 ROUND = 50
 """Steps between changes of the learning rate, checkpoints and points of the loss's trace."""
@@ -67,9 +66,8 @@ class Variational(Method):
             num_samples=self.num_samples,
             learning_rate=self.learning_rate,
             initial_std=self.initial_std,
+            batch_size=self.batch_size,
         )
-        if self.batch_size is not None:
-            require_positive(batch_size=self.batch_size)
         if self.rank < 0:
             raise InputError(f"rank must be >= 0, got {self.rank}; 0 is mean field.")
         if self.num_samples % 2:

@@ -27,8 +27,7 @@ import numpy as np
 from jax.scipy.special import betainc
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.errors import InputError
-from credence.models.priors import require_positive
+from credence.errors import InputError, require_positive
 
 Outputs = Float[Array, "point output"]
 Targets = Float[Array, "point target"]

@@ -14,7 +14,7 @@ from credence.density.posterior import Data, Posterior
 from credence.engine.blocks import init_states
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult, fixed
-from credence.errors import InputError, check_name, check_share
+from credence.errors import InputError, check_name, check_particles, check_share, require_positive
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.methods.base import Drawn, Method
 from credence.methods.deep_ensemble import Training, train
@@ -26,13 +26,12 @@ from credence.methods.interacting.auxiliaries import (
     choose,
     usual_temperature,
 )
-from credence.methods.interacting.cloud_jumps import check_jumps, check_particles, check_past
+from credence.methods.interacting.cloud_jumps import check_jumps, check_past
 from credence.methods.interacting.jump_tuning import PROBABILITIES, JumpTuning
 from credence.methods.interacting.kernel import interacting
 from credence.methods.interacting.linear_kernels import LINEAR_KERNELS, tuning
 from credence.methods.interacting.partner_warnings import CHOOSE, warn_of_partners
 from credence.methods.interacting.tempered_ladder import tempered_ladder
-from credence.models.priors import require_positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +125,8 @@ class Interacting(Method):
             num_draws=self.num_draws,
             num_warmup=self.num_warmup,
             thinning=self.thinning,
-            trajectory_length=1 if self.trajectory_length is None else self.trajectory_length,
-            widening=1 if self.widening is None else self.widening,
+            trajectory_length=self.trajectory_length,
+            widening=self.widening,
         )
         check_share(
             jump_probability=self.jump_probability,

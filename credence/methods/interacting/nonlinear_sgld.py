@@ -11,16 +11,15 @@ from jaxtyping import PRNGKeyArray
 from credence.density.posterior import Posterior, minibatch
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult, fixed
-from credence.errors import InputError, check_share
+from credence.errors import InputError, check_particles, check_share, require_positive
 from credence.kernels.base import Recipe, Settings
 from credence.methods.base import Drawn
 from credence.methods.interacting.auxiliaries import check_temperature, usual_temperature
 from credence.methods.interacting.auxiliary import Auxiliary, Rows, tempered, tempered_on_rows
-from credence.methods.interacting.cloud_jumps import check_jumps, check_particles
+from credence.methods.interacting.cloud_jumps import check_jumps
 from credence.methods.interacting.kernel import interacting
 from credence.methods.interacting.partner_warnings import warn_of_partners
 from credence.methods.stochastic_gradient import SGLD
-from credence.models.priors import require_positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +72,7 @@ class NonlinearSGLD(SGLD):
         super().__post_init__()
         check_particles(self.num_chains)
         check_jumps(self.jump, self.selection)
-        require_positive(potential_rows=1 if self.potential_rows is None else self.potential_rows)
+        require_positive(potential_rows=self.potential_rows)
         check_share(jump_probability=self.jump_probability)
         check_temperature(self.temperature)
         if self.preconditioner == self.published:

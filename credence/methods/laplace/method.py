@@ -34,7 +34,7 @@ from scipy.optimize import minimize_scalar
 
 from credence.density.posterior import BayesianModel, Data, Params, Position, Posterior
 from credence.engine.driver import Driver
-from credence.errors import InputError, check_share
+from credence.errors import InputError, check_share, require_positive
 from credence.methods.base import Drawn, Method
 from credence.methods.deep_ensemble import Training, held_out, num_held_out, train
 from credence.methods.laplace.curvature import (
@@ -53,7 +53,6 @@ from credence.methods.laplace.modes import (
     weight_scale,
     whitening,
 )
-from credence.models.priors import require_positive
 
 CHOICES = {
     "structure": ("full", "kronecker", "diagonal"),

@@ -13,14 +13,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from credence.adaptation.windows import newton_step
-from credence.errors import check_name, check_numbers, check_share
+from credence.errors import check_name, check_numbers, check_share, require_positive
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.kernels.mcmc.hmc import leapfrogs, nuts
 from credence.kernels.mcmc.mala import mala
 from credence.kernels.mcmc.pcn import pcn
 from credence.kernels.resampling import RESAMPLING
 from credence.methods.smc.bridge import Bridge, mutation
-from credence.models.priors import require_positive
 
 STEPS_PER_LOOK = 5
 """Of the kernel, between two looks at acceptance and at what the particles still remember."""

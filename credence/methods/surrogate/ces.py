@@ -11,7 +11,7 @@ from jaxtyping import PRNGKeyArray
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
-from credence.errors import InputError, check_name
+from credence.errors import InputError, check_name, require_positive
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method, from_fields
 from credence.methods.chains import Chains, shares_passes
@@ -51,7 +51,6 @@ from credence.methods.surrogate.true_likelihood import (
     points_at,
     reweighed,
 )
-from credence.models.priors import require_positive
 
 CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
 """Samplers that calibrate."""
@@ -136,8 +135,8 @@ class CES(Chains):
             object.__setattr__(self, "emulator", EMULATORS[self.emulator]())
         require_positive(
             max_error=self.max_error,
-            surrogate_steps=1 if self.surrogate_steps is None else self.surrogate_steps,
-            calibration_rows=1 if self.calibration_rows is None else self.calibration_rows,
+            surrogate_steps=self.surrogate_steps,
+            calibration_rows=self.calibration_rows,
         )
         if self.num_refinements < 0:
             raise InputError(f"num_refinements must be >= 0, got {self.num_refinements}.")

@@ -14,7 +14,7 @@ from credence.density.posterior import Data, Posterior
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult
-from credence.errors import InputError, check_name
+from credence.errors import InputError, check_name, require_positive
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.kernels.mcmc.hmc import hmc
@@ -30,7 +30,6 @@ from credence.methods.surrogate.random_network import (
     untrained,
 )
 from credence.methods.surrogate.surrogate_hmc import surrogate_hmc
-from credence.models.priors import require_positive
 
 MIN_CALIBRATION = 20
 """Steps of HMC that leave enough points to fit and to hold out."""

@@ -23,7 +23,7 @@ from credence.engine.driver import Driver
 from credence.engine.phases import fixed
 from credence.engine.progress import Progress
 from credence.ensembles.ensemble import Ensemble
-from credence.errors import InputError
+from credence.errors import InputError, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.mcmc.hmc import hmc, nuts
 from credence.methods.base import Drawn
@@ -47,7 +47,7 @@ from credence.methods.transdimensional.target import VariableWidth
 from credence.models import Gaussian, HierarchicalGamma, TraceClass
 from credence.models.likelihoods import Normal
 from credence.models.networks.variable_depth import widened
-from credence.models.priors import normal_sample, require_positive
+from credence.models.priors import normal_sample
 
 WITHIN: dict[str, Callable[..., Any]] = {"nuts": nuts, "hmc": hmc}
 """Kernels at fixed widths."""

@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from credence.errors import InputError
-from credence.models.priors import require_positive
+from credence.errors import InputError, require_positive
 
 SHAPES = ("uniform", "poisson", "geometric")
 

@@ -224,7 +224,7 @@ def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_particles": 1}, "at least 2, got 1"),
+        ({"num_particles": 1}, "at least 2 particles, got 1"),
         ({"jump_probability": 0.0}, "jump_probability must be strictly between 0 and 1, got 0.0"),
         ({"jump_probability": 1.0}, "jump_probability must be strictly between 0 and 1, got 1.0"),
         ({"jump_probability": float("nan")}, "jump_probability must be strictly between 0 and 1"),

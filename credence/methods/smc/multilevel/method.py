@@ -13,16 +13,16 @@ from jaxtyping import PRNGKeyArray
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver, compile_ahead
 from credence.ensembles.ensemble import Ensemble, Inputs
-from credence.errors import InputError, check_name
+from credence.errors import InputError, check_name, check_particles, require_positive
 from credence.methods.base import Drawn, Method
-from credence.methods.smc.method import PARTICLES_AND_RUNS, check_particles, from_prior
+from credence.methods.smc.method import PARTICLES_AND_RUNS, from_prior
 from credence.methods.smc.multilevel import allocation, nested
 from credence.methods.smc.multilevel.coupling import COUPLINGS, Ladder
 from credence.methods.smc.multilevel.levels import with_networks
 from credence.methods.smc.mutation import Mutation
 from credence.methods.smc.tempering import Tempering
 from credence.models.networks.mlp import Network
-from credence.models.priors import TraceClass, require_positive
+from credence.models.priors import TraceClass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,11 +19,11 @@ from credence.adaptation.reference import network_stds
 from credence.density.posterior import Data, Position, Posterior, flat_log_likelihood
 from credence.engine.driver import Driver
 from credence.engine.phases import fixed
-from credence.errors import check_name
+from credence.errors import check_name, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points
-from credence.models.priors import GaussianPrior, require_positive
+from credence.models.priors import GaussianPrior
 
 SUBSPACES = ("active", "pca")
 MOST_COMPONENTS = 10
@@ -67,7 +67,7 @@ class GaussianProcess(Emulator):
 
     def __post_init__(self) -> None:
         check_name("subspace", self.subspace, SUBSPACES)
-        require_positive(num_components=1 if self.num_components is None else self.num_components)
+        require_positive(num_components=self.num_components)
 
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver

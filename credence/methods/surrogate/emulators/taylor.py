@@ -20,12 +20,11 @@ from credence.density.posterior import (
 from credence.density.stored_rows import StoredRows
 from credence.engine.driver import Driver
 from credence.engine.phases import fixed
-from credence.errors import InputError, check_numbers
+from credence.errors import InputError, check_numbers, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.kernels.evaluation.hessian import hessian_columns
 from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points
-from credence.models.priors import require_positive
 
 MOST_QUADRATIC = 5000
 """Weights up to which a Hessian is computed: its columns cost two gradients each."""

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.optimize import minimize_scalar
 
 from credence.density.posterior import Data, Params
+from credence.errors import require_positive
 from credence.methods.transdimensional.active_neurons import (
     Layers,
     Widths,
@@ -27,7 +28,7 @@ from credence.methods.transdimensional.moves.collapsed_birth import (
 )
 from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models.networks.mlp import ACTIVATIONS, MLP, Layer
-from credence.models.priors import normal_sample, require_positive
+from credence.models.priors import normal_sample
 
 REACH = 1.0
 """Units by which the width of a near-identity layer differs from that before it, on average."""
