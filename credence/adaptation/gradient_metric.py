@@ -21,6 +21,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.adaptation.windows import (
+    averaged,
+    latest,
     metric_ends,
     move_step_size,
     reasonable_step_size,
@@ -29,7 +31,6 @@ from credence.adaptation.windows import (
 from credence.density.posterior import Data, LogDensity, Posterior, minibatch
 from credence.engine.blocks import Block
 from credence.engine.phases import Adapter
-from credence.kernels.base import Settings
 
 TRIALS, TRIALS_PER_CHAIN, TRIAL_STEPS = 8, 2, 5
 """Most trajectories, also of a chain, and their leapfrogs: each costs a pass over all rows."""
@@ -63,7 +64,7 @@ def gradient_metric(
     target_acceptance_rate: float,
     unit_metric: bool = False,
 ) -> Adapter:
-    """Adapter of `step_size` and `inverse_mass`; sample with `tuned`.
+    """Adapter of `step_size` and `inverse_mass`; tuned to the averaged step size and last metric.
 
     The metric is renewed at the ends of windows that double in length.
 
@@ -123,9 +124,6 @@ def gradient_metric(
         )
         return renewed(memory) if int(memory.round) in ends else memory
 
-    def settings(memory: Memory) -> Settings:
-        return _settings(memory, memory.log_step_size)
-
     _, variance = jax.device_get(measure(key, positions, posterior.data))
     none, zero = np.zeros(()), np.zeros_like(variance)
     inverse_mass = np.ones_like(zero) if unit_metric else 1 / (1 + num_points * variance)
@@ -148,19 +146,7 @@ def gradient_metric(
         log_step_size=cautious,
         mean_log_step_size=cautious,
     )
-    return Adapter(start, settings, update)
-
-
-def tuned(memory: Memory) -> Settings:
-    """The settings to sample with: the averaged step size and the last metric."""
-    return _settings(memory, memory.mean_log_step_size)
-
-
-def _settings(memory: Memory, log_step_size: Any) -> Settings:
-    return {
-        "step_size": np.exp(log_step_size).astype(memory.inverse_mass.dtype),
-        "inverse_mass": memory.inverse_mass,
-    }
+    return Adapter(start, latest, update, tuned=averaged)
 
 
 def _spaced(

@@ -1,4 +1,6 @@
-"""A Gaussian prior as numbers: mean and standard deviation of every parameter, in flat order."""
+"""Gaussian references of pCN: a prior as numbers, or moments that a warm-up finds."""
+
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -6,8 +8,13 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from credence.adaptation.windows import metric_ends, move_step_size
 from credence.density.posterior import Posterior, num_targets
+from credence.engine.blocks import Block
+from credence.engine.phases import Adapter
 from credence.errors import InputError
+from credence.kernels.base import Settings
+from credence.kernels.mcmc.pcn import LARGEST_STEP
 from credence.models.priors import GaussianPrior
 
 
@@ -39,3 +46,83 @@ def prior_reference(
     noise, _ = ravel_pytree(model.likelihood.init(num_targets(posterior.data)))
     mean, std = np.append(np.zeros_like(stds), noise), np.append(stds, np.ones_like(noise))
     return jnp.asarray(mean, float), jnp.asarray(std, float)
+
+
+class ReferenceMemory(NamedTuple):
+    """What the warm-up remembers between rounds (numpy, fixed shapes)."""
+
+    round: np.ndarray
+    rounds_since_metric: np.ndarray
+    """Rounds since the reference last changed."""
+    log_step_size: np.ndarray
+    mean_log_step_size: np.ndarray
+    """Average since then, its first round left out."""
+    reference_mean: Float[np.ndarray, " weight"]
+    reference_std: Float[np.ndarray, " weight"]
+    total: Float[np.ndarray, " weight"]
+    """Sum of the window's draws, and of their squares."""
+    total_square: Float[np.ndarray, " weight"]
+    num_draws: np.ndarray
+
+
+def reference_adaptation(
+    mean: Float[np.ndarray, " weight"],
+    std: Float[np.ndarray, " weight"],
+    *,
+    num_rounds: int,
+    target_acceptance_rate: float,
+    fit_reference: bool,
+) -> Adapter:
+    """Adapter of `step_size` and, at the ends of doubling windows, of the reference.
+
+    The reference becomes the mean and standard deviation of all chains' draws in the window.
+    """
+    ends = metric_ends(num_rounds)
+    zero, none = np.zeros_like(mean), np.zeros(())
+    small = np.log(np.asarray(0.1))
+    first = ReferenceMemory(none, none, small, small, mean, std, zero, zero, none)
+
+    def settings(memory: ReferenceMemory, log_step_size: Any) -> Settings:
+        return {
+            "step_size": np.exp(log_step_size).astype(memory.reference_mean.dtype),
+            "reference_mean": memory.reference_mean,
+            "reference_std": memory.reference_std,
+        }
+
+    def update(memory: ReferenceMemory, block: Block) -> ReferenceMemory:
+        acceptance = float(np.mean(np.asarray(block.info["acceptance_rate"])))
+        draws = np.asarray(block.draws).reshape(-1, mean.size)
+        memory = move_step_size(memory, acceptance, target_acceptance_rate, order=1.0)
+        memory = memory._replace(
+            round=memory.round + 1,
+            log_step_size=np.minimum(memory.log_step_size, np.log(LARGEST_STEP)),
+            total=memory.total + draws.sum(axis=0),
+            total_square=memory.total_square + (draws**2).sum(axis=0),
+            num_draws=memory.num_draws + len(draws),
+        )
+        is_end = fit_reference and int(memory.round) in ends
+        return _fitted(memory) if is_end else memory
+
+    return Adapter(
+        first,
+        lambda memory: settings(memory, memory.log_step_size),
+        update,
+        tuned=lambda memory: settings(
+            memory, np.minimum(memory.mean_log_step_size, np.log(LARGEST_STEP))
+        ),
+    )
+
+
+def _fitted(memory: ReferenceMemory) -> ReferenceMemory:
+    """A reference with the window's moments; then a new window."""
+    mean = memory.total / memory.num_draws
+    variance = np.maximum(memory.total_square / memory.num_draws - mean**2, 1e-8)
+    zero = np.zeros_like(mean)
+    return memory._replace(
+        rounds_since_metric=np.zeros(()),
+        reference_mean=mean,
+        reference_std=np.sqrt(variance).astype(mean.dtype),
+        total=zero,
+        total_square=zero,
+        num_draws=np.zeros(()),
+    )

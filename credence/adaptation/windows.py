@@ -53,7 +53,7 @@ def window_adaptation(
     order: float = 2.0,
     largest: float = np.inf,
 ) -> Adapter:
-    """Adapter of `step_size` and `inverse_mass`; after the phase see `tuned`.
+    """Adapter of `step_size` and `inverse_mass`; tuned to the averaged step size and last metric.
 
     Args:
         step_size, inverse_mass: where to start.
@@ -76,12 +76,6 @@ def window_adaptation(
         zero,
     )
 
-    def settings(memory: Memory) -> Settings:
-        return {
-            "step_size": np.exp(memory.log_step_size).astype(first_metric.dtype),
-            "inverse_mass": memory.inverse_mass,
-        }
-
     def update(memory: Memory, block: Block) -> Memory:
         acceptance = float(np.mean(np.asarray(block.info["acceptance_rate"])))
         memory = move_step_size(memory, acceptance, target_acceptance_rate, order=order)
@@ -91,7 +85,7 @@ def window_adaptation(
         memory = memory._replace(round=memory.round + 1)
         return _renew_metric(memory) if int(memory.round) in ends else memory
 
-    return Adapter(start, settings, update)
+    return Adapter(start, latest, update, tuned=averaged)
 
 
 def first_window_adaptation(
@@ -103,6 +97,8 @@ def first_window_adaptation(
     num_rounds: int,
     target_acceptance_rate: float = 0.8,
     add_draws: AddDraws | None = None,
+    order: float = 2.0,
+    largest: float = np.inf,
 ) -> Adapter:
     """`window_adaptation` from a metric of 0.1 and a step size that is reasonable there."""
     inverse_mass = jnp.full(positions.shape[1], 0.1, positions.dtype)
@@ -113,16 +109,24 @@ def first_window_adaptation(
         num_rounds=num_rounds,
         target_acceptance_rate=target_acceptance_rate,
         add_draws=add_draws,
+        order=order,
+        largest=largest,
     )
 
 
-def tuned(memory: Memory) -> Settings:
+def latest(memory: Any) -> Settings:
+    """The step size and the metric of the next round, of a memory such as `Memory`."""
+    return _settings(memory, memory.log_step_size)
+
+
+def averaged(memory: Any) -> Settings:
     """The settings to sample with: the averaged step size and the last metric."""
+    return _settings(memory, memory.mean_log_step_size)
+
+
+def _settings(memory: Any, log_step_size: Any) -> Settings:
     dtype = memory.inverse_mass.dtype
-    return {
-        "step_size": np.exp(memory.mean_log_step_size).astype(dtype),
-        "inverse_mass": memory.inverse_mass,
-    }
+    return {"step_size": np.exp(log_step_size).astype(dtype), "inverse_mass": memory.inverse_mass}
 
 
 def metric_ends(num_rounds: int) -> list[int]:

@@ -39,6 +39,12 @@ class Adapter:
     finished: Callable[[Any], bool] = lambda memory: False
     rearrange: Callable[[Any, Block], Any] = lambda memory, block: block.states
     """(updated memory, block) -> states where the next block starts: resampling."""
+    tuned: Callable[[Any], Settings] = None  # type: ignore[assignment]  # see __post_init__
+    """(memory) -> the settings to sample with; by default those of the next block."""
+
+    def __post_init__(self) -> None:
+        """What is not said otherwise is sampled with the latest settings."""
+        object.__setattr__(self, "tuned", self.tuned or self.settings)
 
 
 def fixed(**settings: Any) -> Adapter:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import jax
 from jaxtyping import PRNGKeyArray
 
-from credence.adaptation.windows import first_window_adaptation, tuned
+from credence.adaptation.windows import first_window_adaptation
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import fixed
@@ -47,7 +47,7 @@ class Hamiltonian(Chains):
             target_acceptance_rate=self.target_acceptance_rate,
         )
         warmup = self._warm_up(key_warmup, driver, recipe, start, data, adapter)
-        settings = fixed(**tuned(warmup.memory))
+        settings = fixed(**adapter.tuned(warmup.memory))
         sample = self._sample(
             key_sample, driver, recipe, warmup.positions, data, settings, thinning=self.thinning
         )

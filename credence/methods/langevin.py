@@ -1,11 +1,11 @@
 """The Metropolis-adjusted Langevin algorithm as a method."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from credence.density.posterior import LogDensity, Posterior
-from credence.kernels.base import Kernel, Recipe
-from credence.kernels.mcmc.mala import mala
+from credence.density.posterior import Posterior
+from credence.kernels.base import Recipe
+from credence.kernels.mcmc.mala import one_leapfrog
 from credence.methods.hamiltonian import Hamiltonian
 
 
@@ -26,8 +26,3 @@ class MALA(Hamiltonian):
 
     def _recipe(self, posterior: Posterior) -> Recipe:
         return Recipe(one_leapfrog, posterior.log_density)
-
-
-def one_leapfrog(log_density: LogDensity, *, step_size: Any, inverse_mass: Any) -> Kernel:
-    """`mala` with the step size of a leapfrog, in units of the weights: h is its square."""
-    return mala(log_density, step_size=step_size**2, inverse_mass=inverse_mass)

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.adaptation.gradient_metric import gradient_metric, tuned
+from credence.adaptation.gradient_metric import gradient_metric
 from credence.adaptation.schedules import rows_per_step
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
@@ -107,7 +107,9 @@ class StochasticGradient(Chains):
     def _adapter(self, key: PRNGKeyArray, posterior: Posterior, positions: Any) -> Adapter:
         """What finds the settings in the warm-up."""
         if self.preconditioner == self.published:
-            return fixed(**self._published_settings(posterior))
+            published = self._published_settings(posterior)
+            frozen = {**published, **self.published_frozen}
+            return Adapter((), lambda memory: published, tuned=lambda memory: frozen)
         metric = gradient_metric(
             key,
             posterior,
@@ -116,14 +118,12 @@ class StochasticGradient(Chains):
             target_acceptance_rate=self.target_acceptance_rate,
             unit_metric=self.preconditioner == "none",
         )
-        settings = lambda memory: self._settings(metric.settings(memory), posterior)  # noqa: E731
-        return Adapter(metric.memory, settings, metric.update)
-
-    def _frozen(self, memory: Any, posterior: Posterior) -> Settings:
-        """The settings to sample with, from what the warm-up remembers."""
-        if self.preconditioner == self.published:
-            return {**self._published_settings(posterior), **self.published_frozen}
-        return self._settings(tuned(memory), posterior)
+        return Adapter(
+            metric.memory,
+            lambda memory: self._settings(metric.settings(memory), posterior),
+            metric.update,
+            tuned=lambda memory: self._settings(metric.tuned(memory), posterior),
+        )
 
     def _steps_per_draw(self, posterior: Posterior) -> int:
         return self.thinning or max(20, 10 * -(-posterior.num_points // self._rows(posterior)))
@@ -150,7 +150,7 @@ class StochasticGradient(Chains):
         warmup = self._warm_up(
             key_warmup, driver, recipe, start, data, adapter, thinning=thinning, batch_size=rows
         )
-        settings = self._frozen(warmup.memory, posterior)
+        settings = adapter.tuned(warmup.memory)
         return self._draw(key_sample, posterior, driver, recipe, warmup, settings)
 
     def _draw(

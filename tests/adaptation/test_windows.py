@@ -10,7 +10,6 @@ from credence.adaptation.windows import (
     Memory,
     metric_ends,
     reasonable_step_size,
-    tuned,
     window_adaptation,
 )
 from credence.engine.blocks import Block
@@ -38,7 +37,7 @@ def warm_up(target_acceptance_rate: float = 0.8) -> tuple[Memory, PhaseResult]:
     steps = {"block_steps": ROUND, "num_steps": NUM_ROUNDS * ROUND}
     with Driver() as driver:
         warmup = driver.phase("warmup", keys[0], RECIPE, starts, TARGET.data, adapter, **steps)
-        settings = fixed(**tuned(warmup.memory))
+        settings = fixed(**adapter.tuned(warmup.memory))
         sample = driver.phase(
             "sample", keys[1], RECIPE, warmup.positions, TARGET.data, settings, **steps
         )
@@ -126,7 +125,7 @@ def test_one_draw_per_round_leaves_the_metric_alone():
     adapter = window_adaptation(0.1, jnp.ones(6), num_rounds=1)
     memory = feed(adapter, 1, 0.8, num_draws=1)
     np.testing.assert_array_equal(memory.inverse_mass, np.ones(6))
-    assert np.isfinite(tuned(memory)["step_size"])
+    assert np.isfinite(adapter.tuned(memory)["step_size"])
 
 
 def test_memory_keeps_its_shapes():

@@ -68,3 +68,18 @@ def mala(
         return kept, MALAInfo(acceptance_rate, is_finite, jnp.ones((), jnp.int32))
 
     return Kernel(init, step)
+
+
+def one_leapfrog(
+    log_density: LogDensity, *, step_size: Scalar, inverse_mass: Float[Array, " weight"]
+) -> Kernel:
+    """`mala` with the step size of a leapfrog: h is its square.
+
+    Args:
+        log_density, inverse_mass: of `mala`.
+        step_size: > 0, in units of the weights over sqrt(inverse_mass).
+    Raises:
+        InputError: if step_size is not > 0.
+    """
+    check_step_size(step_size)
+    return mala(log_density, step_size=step_size**2, inverse_mass=inverse_mass)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credence.adaptation.windows import Memory as Window
-from credence.adaptation.windows import metric_ends, tuned
+from credence.adaptation.windows import metric_ends
 from credence.engine.blocks import Block
 from credence.engine.phases import Adapter
 from credence.kernels.base import Settings
@@ -60,9 +60,9 @@ class JumpTuning:
         """For the driver."""
         zero = np.zeros(())
         first = Memory(self.particles.memory, self.partners.memory, zero, zero)
-        return Adapter(first, self._settings, self._update)
+        return Adapter(first, self._settings, self._update, tuned=self._tuned)
 
-    def tuned(self, memory: Memory) -> Settings:
+    def _tuned(self, memory: Memory) -> Settings:
         """What the warm-up found; says so where it found no probability that was asked for."""
         if self.target_jump_rate is not None and memory.rounds_with_jumps == 0:
             warnings.warn(
@@ -72,8 +72,9 @@ class JumpTuning:
                 UntunedJumpsWarning,
                 stacklevel=3,
             )
-        partners = tuned(memory.partners) if memory.partners else {}
-        return self.settings(tuned(memory.particles), partners, self._probability(memory))
+        particles = self.particles.tuned(memory.particles)
+        partners = self.partners.tuned(memory.partners)
+        return self.settings(particles, partners, self._probability(memory))
 
     def _settings(self, memory: Memory) -> Settings:
         return self.settings(

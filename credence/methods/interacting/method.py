@@ -197,8 +197,7 @@ class Interacting(Method):
         chosen = self._chosen(keys["auxiliary"], posterior, driver, members)
         system = _System(self, posterior, chosen)
         data = posterior.anchored(members[0])
-        tuning = system.tuning(keys["step"], members, data)
-        adapter = tuning.adapter
+        adapter = system.adapter(keys["step"], members, data)
         partners = system.partners(keys["partners"], members)
         first = partial(
             init_states,
@@ -210,7 +209,7 @@ class Interacting(Method):
         warmup = self._phase(
             "warmup", keys["warmup"], driver, system.recipe, members, data, adapter, states
         )
-        frozen = fixed(**tuning.tuned(warmup.memory))
+        frozen = fixed(**adapter.tuned(warmup.memory))
         sample = self._phase(
             "sample", keys["sample"], driver, system.recipe, members, data, frozen, warmup.states
         )
@@ -331,10 +330,10 @@ class _System(NamedTuple):
         sample = self.chosen.density.sample
         return members if sample is None else _drawn(key, self.chosen, len(members))
 
-    def tuning(
+    def adapter(
         self, key: PRNGKeyArray, members: Float[Array, "particle weight"], data: Data
-    ) -> JumpTuning:
-        """Of both kernels and of the probability of a jump."""
+    ) -> Adapter:
+        """What tunes both kernels and the probability of a jump."""
         method = self.method
         key_particles, key_partners = jax.random.split(key)
         linear = partial(
@@ -354,7 +353,7 @@ class _System(NamedTuple):
             jump_probability=method.jump_probability,
             target_jump_rate=method.target_jump_rate,
             synchronous=method.synchronous,
-        )
+        ).adapter
 
     def settings(self, particles: Settings, partners: Settings, probability: float) -> Settings:
         """Of the kernel `interacting` or `tempered_ladder`."""

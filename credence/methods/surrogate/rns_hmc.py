@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.adaptation.windows import first_window_adaptation, move_step_size, tuned
+from credence.adaptation.windows import first_window_adaptation, move_step_size
 from credence.density.posterior import Data, Posterior
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
-from credence.engine.phases import Adapter, PhaseResult
+from credence.engine.phases import Adapter, PhaseResult, fixed
 from credence.errors import InputError, check_name, require_positive
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.evaluation.evaluation import evaluation
@@ -92,9 +92,8 @@ class RNSHMC(Hamiltonian):
         key_train, key_calibrate, key_emulate, key_warmup, key_sample = jax.random.split(key, 5)
         start = self._start(key_train, posterior, driver, budget_share=0.2)
         data = posterior.anchored(start[0])
-        explored = self._calibrate(key_calibrate, posterior, driver, start, data)
+        explored, metric = self._calibrate(key_calibrate, posterior, driver, start, data)
         found = self._emulate(key_emulate, posterior, driver, explored.draws, data)
-        metric = tuned(explored.memory)["inverse_mass"]
 
         def settings(log_step_size: Float[Any, ""]) -> Settings:
             step_size = np.exp(log_step_size).astype(metric.dtype)
@@ -119,7 +118,7 @@ class RNSHMC(Hamiltonian):
             recipe,
             warmup.positions,
             data,
-            Adapter(warmup.memory.mean_log_step_size, settings),
+            fixed(**adapter.tuned(warmup.memory)),
             thinning=self.thinning,
             states=warmup.states,
         )
@@ -133,25 +132,27 @@ class RNSHMC(Hamiltonian):
         driver: Driver,
         positions: Float[Array, "chain weight"],
         data: Data,
-    ) -> PhaseResult:
-        """HMC, whose step size and metric are tuned on the way."""
+    ) -> tuple[PhaseResult, Float[np.ndarray, " weight"]]:
+        """HMC, and the metric that it is tuned to on the way."""
         key_step, key_phase = jax.random.split(key)
         log_density = posterior.log_density
         static = (("max_integration_steps", 256), ("trajectory_length", CALIBRATION_LENGTH))
         num_rounds = -(-self.num_calibration // self.round_draws)
-        return driver.phase(
+        adapter = first_window_adaptation(
+            key_step, positions, data, log_density=log_density, num_rounds=num_rounds
+        )
+        explored = driver.phase(
             "calibrate",
             key_phase,
             Recipe(hmc, log_density, static, fixed_cost=False),
             positions,
             data,
-            first_window_adaptation(
-                key_step, positions, data, log_density=log_density, num_rounds=num_rounds
-            ),
+            adapter,
             num_steps=self.num_calibration,
             block_steps=self.round_draws,
             budget_share=0.4,
         )
+        return explored, adapter.tuned(explored.memory)["inverse_mass"]
 
     def _emulate(
         self,
@@ -228,4 +229,9 @@ def step_size_adaptation(
         )
 
     start = StepSize(np.zeros(()), most, most)
-    return Adapter(start, lambda memory: settings(memory.log_step_size), update)
+    return Adapter(
+        start,
+        lambda memory: settings(memory.log_step_size),
+        update,
+        tuned=lambda memory: settings(memory.mean_log_step_size),
+    )

@@ -17,14 +17,14 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
-from credence.adaptation.windows import first_window_adaptation, tuned
+from credence.adaptation.windows import first_window_adaptation
 from credence.density.posterior import Data, Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import fixed
 from credence.engine.progress import Progress
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, require_positive
-from credence.kernels.base import Recipe
+from credence.kernels.base import Recipe, Settings
 from credence.kernels.mcmc.hmc import hmc, nuts
 from credence.methods.base import Drawn
 from credence.methods.chains import Chains
@@ -41,7 +41,7 @@ from credence.methods.transdimensional.kernel import (
     check_moves,
     transdimensional,
 )
-from credence.methods.transdimensional.move_mixture import Groups, kind_probs, with_mixture
+from credence.methods.transdimensional.move_mixture import Groups, with_mixture
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.methods.transdimensional.target import VariableWidth
 from credence.models import Gaussian, HierarchicalGamma, TraceClass
@@ -303,7 +303,7 @@ class Transdimensional(Chains):
         if self.tune_moves:
             adapter = with_mixture(adapter, groups)
         warmup = self._warm_up(key_warmup, driver, recipe, start, data, adapter)
-        settings, found = self._settings(warmup.memory, groups)
+        settings = adapter.tuned(warmup.memory)
         sample = self._sample(
             key_sample,
             driver,
@@ -319,16 +319,7 @@ class Transdimensional(Chains):
         if self.max_depth is not None:
             sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
         scalars = sample.info | sizes | by_kind(sample.info, groups)
-        return Drawn(sample.draws, scalars, found=found)
-
-    def _settings(self, memory: Any, groups: Groups) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What to sample with, and what a report should know of it."""
-        if not self.tune_moves:
-            return dict(tuned(memory)), {}
-        probs = kind_probs(memory, groups)
-        names = [name for group in groups for name in group]
-        shares = {name: float(share) for name, share in zip(names, probs, strict=True)}
-        return {**tuned(memory.others), "kind_probs": probs}, {"move_probabilities": shares}
+        return Drawn(sample.draws, scalars, found=_move_probabilities(settings, groups))
 
     def _whole(
         self,
@@ -365,6 +356,15 @@ class Transdimensional(Chains):
             ("within_settings", lengths[self.within]),
         )
         return Recipe(transdimensional, posterior.log_density, static, fixed_cost=False)
+
+
+def _move_probabilities(settings: Settings, groups: Groups) -> dict[str, Any]:
+    """How often each kind of jump is tried, where the warm-up has found that."""
+    if "kind_probs" not in settings:
+        return {}
+    names = [name for group in groups for name in group]
+    shares = zip(names, settings["kind_probs"], strict=True)
+    return {"move_probabilities": {name: float(share) for name, share in shares}}
 
 
 @partial(jax.jit, static_argnames="target")

@@ -32,7 +32,7 @@ class MixtureMemory(NamedTuple):
 
 
 def with_mixture(adapter: Adapter, groups: Groups) -> Adapter:
-    """That adapter, and `kind_probs` learnt beside it; for the sampling see `kind_probs`.
+    """That adapter, and `kind_probs` learnt beside it.
 
     A kind is tried in proportion to its squared changes of the number of units or layers per
     evaluation of the likelihood, the efficiency of Pasarica & Gelman, "Adaptively scaling the
@@ -44,6 +44,9 @@ def with_mixture(adapter: Adapter, groups: Groups) -> Adapter:
     def settings(memory: MixtureMemory) -> Settings:
         return {**adapter.settings(memory.others), "kind_probs": kind_probs(memory, groups)}
 
+    def tuned(memory: MixtureMemory) -> Settings:
+        return {**adapter.tuned(memory.others), "kind_probs": kind_probs(memory, groups)}
+
     def update(memory: MixtureMemory, block: Block) -> MixtureMemory:
         summed = lambda name: np.asarray(block.info[name], float).sum(axis=(0, 1))  # noqa: E731
         return MixtureMemory(
@@ -52,7 +55,7 @@ def with_mixture(adapter: Adapter, groups: Groups) -> Adapter:
             KEPT * memory.spent + summed("jump_cost"),
         )
 
-    return Adapter(MixtureMemory(adapter.memory, zeros, zeros), settings, update)
+    return Adapter(MixtureMemory(adapter.memory, zeros, zeros), settings, update, tuned=tuned)
 
 
 def kind_probs(memory: MixtureMemory, groups: Groups) -> Float[np.ndarray, " kind"]:
