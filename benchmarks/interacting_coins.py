@@ -18,9 +18,9 @@ import numpy as np
 from credence.density.posterior import Posterior
 from credence.engine.blocks import init_states, run_block
 from credence.kernels.base import Recipe
+from credence.kernels.mcmc.mala import one_leapfrog
 from credence.methods.interacting.auxiliary import MIXTURE, gaussian
 from credence.methods.interacting.kernel import interacting
-from credence.kernels.mcmc.mala import one_leapfrog
 from credence.models import MLP, Gaussian, Normal
 from credence_papers.nonlinear.densities import TARGETS, Effort, Sampler, clouds
 from credence_papers.nonlinear.plane_densities import Density, mmd2_path

@@ -22,11 +22,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.density.posterior import BayesianModel, Data, Position, Posterior, flat_log_likelihood
 from credence.engine.driver import Driver
 from credence.engine.phases import fixed
+from credence.engine.plan import Plan
 from credence.errors import InputError, require_positive
 from credence.kernels.ascent.optimizer import sgd
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method
-from credence.methods.deep_ensemble import Training, train
+from credence.methods.training import Training, train
 
 ROUND = 5
 """Epochs between checkpoints."""
@@ -104,32 +105,21 @@ class SWAG(Method):
             )
         )
         steps_per_epoch = -(-posterior.num_points // batch_size)
-        wander = partial(
-            driver.phase,
-            recipe=Recipe(sgd, posterior.log_density),
-            data=posterior.data,
-            adapter=fixed(
-                learning_rate=np.float32(learning_rate), momentum=np.float32(self.momentum)
-            ),
+        plan = Plan(
+            Recipe(sgd, posterior.log_density),
+            "warmup",
+            fixed(learning_rate=np.float32(learning_rate), momentum=np.float32(self.momentum)),
+            num_steps=self.num_warmup * steps_per_epoch,
             thinning=steps_per_epoch,
             block_steps=ROUND * steps_per_epoch,
             batch_size=batch_size,
-        )
-        warm = wander(
-            "warmup",
-            key_warmup,
-            positions=start.positions,
-            num_steps=self.num_warmup * steps_per_epoch,
             keep_draws=False,
             budget_share=0.5,
         )
-        path = wander(
-            "sample",
-            key_sample,
-            positions=warm.positions,
-            num_steps=self.num_snapshots * steps_per_epoch,
-            may_stop_early=True,
-        )
+        data = posterior.data
+        warm = driver.phase("warmup", key_warmup, plan, start.positions, data)
+        plan = plan.sampling(warm.memory, num_draws=self.num_snapshots)
+        path = driver.phase("sample", key_sample, plan, warm.positions, data)
         refuse_divergence(learning_rate, warm.info["is_finite"], path.info["is_finite"])
         draws = draw(key_draw, summarise(path.draws[0], self.rank), num_draws=self.num_draws)
         return Drawn(draws[None], {})

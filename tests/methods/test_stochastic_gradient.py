@@ -22,8 +22,8 @@ from credence.engine.blocks import Block
 from credence.engine.clock import CompileClock
 from credence.errors import InputError
 from credence.kernels.sgmcmc.ula import LangevinState
-from credence.methods.deep_ensemble import Training
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA, StochasticGradient
+from credence.methods.training import Training
 from credence.models import MLP, HierarchicalGamma, Normal
 
 pytestmark = pytest.mark.rotates(3)

@@ -13,8 +13,8 @@ from credence.density.posterior import Data, LogDensity, Posterior
 from credence.engine.phases import Adapter
 from credence.kernels.base import Kernel, Settings
 from credence.kernels.mcmc.hmc import leapfrogs
+from credence.kernels.mcmc.mala import one_leapfrog
 from credence.kernels.mcmc.pcn import LARGEST_STEP, pcn
-from credence.methods.langevin import one_leapfrog
 
 
 class LinearKernel(NamedTuple):

@@ -11,10 +11,11 @@ from jaxtyping import PRNGKeyArray
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
+from credence.engine.plan import Plan
 from credence.errors import InputError, check_name, require_positive
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method, from_fields
-from credence.methods.chains import Chains, shares_passes
+from credence.methods.chains import TrainedChains, shares_passes
 from credence.methods.laplace.modes import summits
 from credence.methods.pcn import PCN
 from credence.methods.stochastic_gradient import SGHMC
@@ -23,7 +24,6 @@ from credence.methods.surrogate.chains import (
     SAMPLERS,
     Warmup,
     check_sampler,
-    frozen,
     steps_adaptation,
 )
 from credence.methods.surrogate.delayed_acceptance import (
@@ -52,7 +52,7 @@ from credence.methods.surrogate.true_likelihood import (
     reweighed,
 )
 
-CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
+CALIBRATIONS: dict[str, type[TrainedChains]] = {"sghmc": SGHMC, "pcn": PCN}
 """Samplers that calibrate."""
 CORRECTIONS = ("delayed_acceptance", "psis", "none")
 CALIBRATED, EXPLORED, WARMED_UP = 0.3, 0.55, 0.7
@@ -75,7 +75,7 @@ class HopelessEmulator(InputError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CES(Chains):
+class CES(TrainedChains):
     """Calibrate, emulate, sample (Moslemi, Meng, Lan & Shahbaba, "Scaling up Bayesian neural
     networks with neural networks", 2024, algorithm 3, there FBNN), and what makes it exact.
 
@@ -84,8 +84,8 @@ class CES(Chains):
     likelihood decides after every `surrogate_steps` whether they stay there: exact, however poor
     the emulator, which costs acceptance alone.
 
-    Args beyond those of `Chains`, whose acceptance rate is that of the emulator's chain and whose
-    num_warmup and thinning count evaluations of the likelihood:
+    Args beyond those of `TrainedChains`, whose acceptance rate is that of the emulator's chain and
+    whose num_warmup and thinning count evaluations of the likelihood:
         calibration: "mode", every chain's own; or the draws of "sghmc", as published, or "pcn".
         calibration_rows: at random, that these two see, and the training before them; None for all
             in memory, or of those on disk as many as fit 256 MB. The emulator learns from all rows.
@@ -193,7 +193,7 @@ class CES(Chains):
     ) -> tuple[Points, Target]:
         """Modes, or draws of a sampler that need not have converged, and the likelihood there."""
         key_draw, key_part, key_evaluate = jax.random.split(key, 3)
-        with driver.part("calibrate", budget_share=CALIBRATED):
+        with driver.part("calibrate", cost_class="calibrate", budget_share=CALIBRATED):
             if self.calibration == "mode":
                 key_train, key_climb = jax.random.split(key_draw)
                 start = self._start(key_train, posterior, driver, budget_share=0.5)
@@ -206,7 +206,7 @@ class CES(Chains):
                     training=self.training,
                 )
                 known = posterior.part(key_part, self.calibration_rows)
-                positions = np.asarray(method._run(key_draw, known, driver).positions)
+                positions = np.asarray(method.draw(key_draw, known, driver).positions)
             target = Target(posterior, posterior.anchored(jnp.asarray(positions[0, -1])), driver)
             points = points_at("evaluate", key_evaluate, positions, target)
         check_points(points)
@@ -217,7 +217,7 @@ class CES(Chains):
     ) -> tuple[Emulated, Error | None]:
         """The emulator that the points teach, and its error at those held out, if there are any."""
         to_fit, held_out = split(points) if points.positions.shape[1] > 1 else (points, None)
-        with target.driver.part(name, budget_share=EXPLORED):
+        with target.driver.part(name, cost_class="emulate", budget_share=EXPLORED):
             emulated = self._emulator.fit(key, to_fit, *target)
         if emulated.is_likelihood:
             return emulated, Error(0.0, 0.0)
@@ -235,10 +235,16 @@ class CES(Chains):
         """
         key_move, key_evaluate = jax.random.split(key)
         until = CALIBRATED + (EXPLORED - CALIBRATED) * number / self.num_refinements
-        with target.driver.part(f"calibrate {number}", budget_share=until):
+        with target.driver.part(f"calibrate {number}", cost_class="calibrate", budget_share=until):
             shorter = replace(self, num_warmup=max(1, self.num_warmup // 2))
-            found = shorter._warmed_up(
-                key_move, emulated, points, target, is_exact=True, keep_draws=True
+            _, found = shorter._warmed_up(
+                key_move,
+                emulated,
+                points,
+                target,
+                is_exact=True,
+                keep_draws=True,
+                budget_share=1.0,
             )
             newest = found.draws[:, -self.num_calibration :]
             more = points_at("evaluate", key_evaluate, newest, target)
@@ -269,22 +275,14 @@ class CES(Chains):
     def _move(self, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target) -> Drawn:
         """Warm up and sample by the emulator, from where the calibration ended."""
         key_warmup, key_sample = jax.random.split(key)
-        warmup = self._warmed_up(
+        plan, warmup = self._warmed_up(
             key_warmup, emulated, points, target, is_exact=self._is_exact, budget_share=WARMED_UP
         )
-        sampler = SAMPLERS[self.sampler]
-        sample = self._sample(
-            key_sample,
-            target.driver,
-            self._recipe(sampler.build, emulated, target.posterior, self._is_exact),
-            warmup.positions,
-            target.data,
-            frozen(sampler, {"surrogates": arrays_of(emulated, target.data)}, warmup.memory),
-            thinning=self.thinning,
-            states=warmup.states,
-            surrogate_flops=emulated.flops,
-        )
-        return Drawn.by(sample)
+        build = SAMPLERS[self.sampler].build
+        recipe = self._recipe(build, emulated, target.posterior, self._is_exact)
+        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
+        plan = replace(plan, recipe=recipe)
+        return Drawn.by(target.driver.phase("sample", key_sample, plan, warmup.states, target.data))
 
     def _warmed_up(
         self,
@@ -294,10 +292,13 @@ class CES(Chains):
         target: Target,
         *,
         is_exact: bool,
-        keep_draws: bool = False,
-        budget_share: float = 1.0,
-    ) -> PhaseResult:
-        """From the last points on, with what tunes the emulator's chain."""
+        **varied: Any,
+    ) -> tuple[Plan, PhaseResult]:
+        """From the last points on, with what tunes the emulator's chain.
+
+        Args:
+            varied: what differs from the usual plan of a warm-up.
+        """
         key_tune, key_move = jax.random.split(key)
         sampler, states = SAMPLERS[self.sampler], first_states(emulated, points, is_exact)
         arrays = arrays_of(emulated, target.data)
@@ -311,25 +312,18 @@ class CES(Chains):
             self.target_acceptance_rate,
             self.reference,
         )
-        steps = self.surrogate_steps if is_exact else self.surrogate_steps or sampler.steps
-        return self._warm_up(
-            key_move,
-            target.driver,
-            self._recipe(sampler.warms_up or sampler.build, emulated, target.posterior, is_exact),
-            states.position,
-            target.data,
-            steps_adaptation(
-                sampler.adapter(start),
-                {"surrogates": arrays},
-                num_steps=steps,
-                most=affordable(target.posterior, emulated.flops * sampler.evaluations),
-            ),
-            thinning=self.thinning,
-            states=states,
-            surrogate_flops=emulated.flops,
-            keep_draws=keep_draws,
-            budget_share=budget_share,
+        adapter = steps_adaptation(
+            sampler,
+            start,
+            {"surrogates": arrays},
+            num_steps=self.surrogate_steps if is_exact else self.surrogate_steps or sampler.steps,
+            most=affordable(target.posterior, emulated.flops * sampler.evaluations),
         )
+        build = sampler.warms_up or sampler.build
+        recipe = self._recipe(build, emulated, target.posterior, is_exact)
+        plan = self._warmup_plan(recipe, adapter, thinning=self.thinning)
+        plan = replace(plan, surrogate_flops=emulated.flops, **varied)
+        return plan, target.driver.phase("warmup", key_move, plan, states, target.data)
 
     def _recipe(
         self, build: Any, emulated: Emulated, posterior: Posterior, is_exact: bool

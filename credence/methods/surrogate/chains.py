@@ -8,16 +8,15 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from credence.adaptation import windows as tuning
-from credence.adaptation.reference import prior_reference
+from credence.adaptation.reference import prior_reference, reference_adaptation
 from credence.density.posterior import Posterior
 from credence.engine.blocks import Block
-from credence.engine.phases import Adapter, fixed
+from credence.engine.phases import Adapter
 from credence.errors import InputError, check_name
 from credence.kernels.base import Kernel, Settings
 from credence.kernels.mcmc.hmc import hmc, nuts
 from credence.kernels.mcmc.pcn import pcn
 from credence.kernels.sgmcmc.sghmc import sghmc
-from credence.methods import pcn as pcn_tuning
 from credence.methods.surrogate.emulators import Points
 
 SECOND_STAGE = 0.6
@@ -52,8 +51,6 @@ class Sampler(NamedTuple):
     build: Callable[..., Kernel]
     adapter: Callable[[Warmup], Adapter]
     """Finds its settings."""
-    tuned: Callable[[Any], Settings]
-    """To sample with, from the adapter's memory."""
     steps: int
     """From draw to draw where no target has a say."""
     evaluations: int
@@ -61,6 +58,8 @@ class Sampler(NamedTuple):
     fixed_cost: bool = True
     warms_up: Callable[..., Kernel] | None = None
     """Kernel of the warm-up, where it is another."""
+    found: Callable[[Settings], Settings] = lambda settings: settings
+    """(settings of the warm-up's kernel) -> the chain's own."""
 
 
 class Memory(NamedTuple):
@@ -71,18 +70,20 @@ class Memory(NamedTuple):
 
 
 def steps_adaptation(
-    inner: Adapter, shared: Settings, *, num_steps: int | None, most: int
+    sampler: Sampler, start: Warmup, shared: Settings, *, num_steps: int | None, most: int
 ) -> Adapter:
     """Adapter of the surrogate's kernel, and of its number of steps per evaluation of the target.
 
     Args:
-        inner: finds the settings of the surrogate's kernel.
+        sampler, start: the chain, and what the search for its settings starts from.
         shared: other settings, constant.
         num_steps: where it is given; else tuned, up to `most`, to `SECOND_STAGE`.
     """
+    inner = sampler.adapter(start)
 
-    def settings(memory: Memory) -> Settings:
-        return all_settings(inner.settings(memory.inner), memory, shared)
+    def settings(found: Settings, memory: Memory) -> Settings:
+        num_steps = np.asarray(np.round(np.exp(memory.log_num_steps)), np.int32)
+        return {**shared, "settings": found, "num_steps": num_steps}
 
     def update(memory: Memory, block: Block) -> Memory:
         info = {**block.info, "acceptance_rate": block.info["first_acceptance_rate"]}
@@ -93,18 +94,12 @@ def steps_adaptation(
         return Memory(inner.update(memory.inner, block._replace(info=info)), log_num_steps)
 
     first = Memory(inner.memory, np.log(np.asarray(float(num_steps or 1))))
-    return Adapter(first, settings, update)
-
-
-def frozen(sampler: Sampler, shared: Settings, memory: Memory) -> Adapter:
-    """To sample with what the warm-up found."""
-    return fixed(**all_settings(sampler.tuned(memory.inner), memory, shared))
-
-
-def all_settings(settings: Settings, memory: Memory, shared: Settings) -> Settings:
-    """Of the kernel that moves by a surrogate."""
-    num_steps = np.asarray(np.round(np.exp(memory.log_num_steps)), np.int32)
-    return {**shared, "settings": settings, "num_steps": num_steps}
+    return Adapter(
+        first,
+        lambda memory: settings(inner.settings(memory.inner), memory),
+        update,
+        tuned=lambda memory: settings(sampler.found(inner.tuned(memory.inner)), memory),
+    )
 
 
 def _metric(start: Warmup) -> Adapter:
@@ -136,7 +131,7 @@ def _reference(start: Warmup) -> Adapter:
     else:
         flat = positions.reshape(-1, positions.shape[-1])
         mean, std = flat.mean(axis=0), flat.std(axis=0)
-    return pcn_tuning.reference_adaptation(
+    return reference_adaptation(
         mean,
         std,
         num_rounds=start.num_rounds,
@@ -145,19 +140,18 @@ def _reference(start: Warmup) -> Adapter:
     )
 
 
-def _shorter(memory: tuning.Memory) -> Settings:
+def _shorter(found: Settings) -> Settings:
     """SGHMC's settings from those of HMC."""
-    found = tuning.tuned(memory)
     step_size, dtype = found["step_size"], found["step_size"].dtype
     friction = np.asarray(FRICTION, dtype)
     return {**found, "step_size": np.asarray(SHORTER * step_size, dtype), "friction": friction}
 
 
 SAMPLERS = {
-    "hmc": Sampler(hmc, _metric, tuning.tuned, 1, 30, fixed_cost=False),
-    "nuts": Sampler(nuts, _metric, tuning.tuned, 1, 100, fixed_cost=False),
-    "pcn": Sampler(pcn, _reference, pcn_tuning.tuned, 50, 1),
-    "sghmc": Sampler(sghmc, _metric, _shorter, 50, 3, warms_up=hmc),
+    "hmc": Sampler(hmc, _metric, 1, 30, fixed_cost=False),
+    "nuts": Sampler(nuts, _metric, 1, 100, fixed_cost=False),
+    "pcn": Sampler(pcn, _reference, 50, 1),
+    "sghmc": Sampler(sghmc, _metric, 50, 3, warms_up=hmc, found=_shorter),
 }
 """By name."""
 

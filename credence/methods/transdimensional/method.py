@@ -8,7 +8,6 @@ with a sweep that leaves the posterior invariant: see `credence.methods.transdim
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import jax
@@ -20,13 +19,10 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 from credence.adaptation.windows import first_window_adaptation
 from credence.density.posterior import Data, Posterior
 from credence.engine.driver import Driver
-from credence.engine.phases import fixed
-from credence.engine.progress import Progress
-from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, require_positive
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.mcmc.hmc import hmc, nuts
-from credence.methods.base import Drawn
+from credence.methods.base import Drawn, Method
 from credence.methods.chains import Chains
 from credence.methods.transdimensional.active_metric import add_active_draws
 from credence.methods.transdimensional.active_neurons import (
@@ -55,8 +51,7 @@ WITHIN: dict[str, Callable[..., Any]] = {"nuts": nuts, "hmc": hmc}
 
 @dataclass(frozen=True, kw_only=True)
 class Transdimensional(Chains):
-    """Chains over the widths, depth and weights of a network, started from draws of the prior:
-    `training` is not used.
+    """Chains over the widths, depth and weights of a network, started from draws of the prior.
 
     An iteration is `num_jumps` births or deaths of a unit or a hidden layer, then one step of all
     weights. Members of the ensemble are networks of the largest architecture whose inactive units
@@ -142,6 +137,12 @@ class Transdimensional(Chains):
         for prior, largest in (("width_prior", "max_width"), ("depth_prior", "max_depth")):
             self._check_support(prior, largest)
 
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Method:
+        """See `Method.from_settings`; files of version 0.1 name a training, which was not used."""
+        used = {name: value for name, value in settings.items() if name != "training"}
+        return super().from_settings(used)
+
     def _set_names(self, name: str, known: tuple[str, ...]) -> None:
         """A tuple of names in place of any other sequence of them."""
         moves = getattr(self, name)
@@ -165,26 +166,16 @@ class Transdimensional(Chains):
             require_positive(**{largest: limit})
             law.log_probs(limit)  # may refuse an empty support
 
-    def run(
-        self,
-        key: PRNGKeyArray | int,
-        posterior: Posterior,
-        *,
-        folder: str | Path | None = None,
-        progress: Progress | None = None,
-        max_seconds: float | None = None,
-    ) -> Ensemble:
-        """Sample; see `Method.run`. The ensemble's network is as wide as there is room for.
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The posterior of the widest network; see `Method.prepared`.
 
-        Raises besides:
+        Raises:
             InputError: for a network whose width cannot change, a prior of unknown form, no width
                 in the support, initial widths outside it, or a move the likelihood does not allow.
         """
         posterior = self.widest(posterior)
         self._check(posterior)
-        return super().run(
-            key, posterior, folder=folder, progress=progress, max_seconds=max_seconds
-        )
+        return posterior
 
     def widest(self, posterior: Posterior) -> Posterior:
         """The posterior of the network with as many units as there is room for."""
@@ -302,24 +293,17 @@ class Transdimensional(Chains):
         )
         if self.tune_moves:
             adapter = with_mixture(adapter, groups)
-        warmup = self._warm_up(key_warmup, driver, recipe, start, data, adapter)
-        settings = adapter.tuned(warmup.memory)
-        sample = self._sample(
-            key_sample,
-            driver,
-            recipe,
-            warmup.positions,
-            data,
-            fixed(**settings),
-            thinning=self.thinning or 1,
-        )
+        plan = self._warmup_plan(recipe, adapter)
+        warmup = driver.phase("warmup", key_warmup, plan, start, data)
+        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning or 1)
+        sample = driver.phase("sample", key_sample, plan, warmup.positions, data)
         layers = posterior.unravel(jnp.asarray(sample.draws)).network
         widths = np.asarray(count_active(layers), float)
         sizes = architecture_scalars(widths, sample.draws)
         if self.max_depth is not None:
             sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
         scalars = sample.info | sizes | by_kind(sample.info, groups)
-        return Drawn(sample.draws, scalars, found=_move_probabilities(settings, groups))
+        return Drawn(sample.draws, scalars, found=_move_probabilities(plan.settings, groups))
 
     def _whole(
         self,

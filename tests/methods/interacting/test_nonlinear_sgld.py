@@ -11,12 +11,12 @@ from tools.moments import moment_z
 from credence.density.posterior import Posterior
 from credence.errors import InputError
 from credence.methods import METHODS, NonlinearSGLD
-from credence.methods.deep_ensemble import Training
 from credence.methods.interacting import nonlinear_sgld
 from credence.methods.interacting.partner_warnings import (
     DegenerateAuxiliaryWarning,
     StuckPartnersWarning,
 )
+from credence.methods.training import Training
 from credence.models import Categorical, Gaussian, ResNet
 
 PROBLEM = linear_regression()

@@ -25,6 +25,7 @@ from credence.density.stored_rows import StoredRows
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter
+from credence.engine.plan import Plan
 from credence.errors import check_numbers, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import evaluation
@@ -143,16 +144,14 @@ class Coreset(Emulator):
             parts = np.asarray(values, float), np.asarray(gradients * std, float)
             return solved(positions, rows, std, *parts, model=posterior.model).astype(std.dtype)
 
-        return driver.phase(
-            "gradients",
-            key_phase,
+        plan = Plan(
             Recipe(evaluation, posterior.log_density),
-            positions,
-            data,
+            "emulate",
             Adapter(np.zeros(rows.weight.shape, std.dtype), lambda weights: {}, update),
             num_steps=1,
             keep_draws=False,
-        ).memory
+        )
+        return driver.phase("gradients", key_phase, plan, positions, data).memory
 
 
 class PseudoObservations(NamedTuple):
