@@ -1,6 +1,7 @@
 """Whole algorithms: each turns a posterior into an ensemble, `method.run(key, posterior)`.
 
-One file per algorithm; `resolve` finds them by name and decides for "auto".
+`resolve` finds them by name and decides for "auto". Base, chains, training, monitor and work are
+what methods share; a folder is an algorithm with kernels and parts of its own.
 """
 
 from typing import Any

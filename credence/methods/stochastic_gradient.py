@@ -130,13 +130,9 @@ class StochasticGradient(TrainedChains):
     def _steps_per_draw(self, posterior: Posterior) -> int:
         return self.thinning or max(20, 10 * -(-posterior.num_points // self._rows(posterior)))
 
+    @abstractmethod
     def _rows(self, posterior: Posterior) -> int:
-        if self.batch_size is not None and self.batch_size > posterior.num_points:
-            raise InputError(
-                f"batch_size={self.batch_size} is more than the {posterior.num_points} rows: use "
-                "at most that, or None for all."
-            )
-        return rows_per_step(self.batch_size, posterior.num_points)
+        """Rows that a step sees."""
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         if self.gibbs and not isinstance(posterior.model.prior, HierarchicalGamma):
@@ -237,6 +233,9 @@ class SGLD(Langevin):
     name: ClassVar[str] = "sgld"
     summary: ClassVar[str] = "stochastic gradient Langevin dynamics (biased by the step size)"
 
+    def _rows(self, posterior: Posterior) -> int:
+        return minibatch_rows(self.batch_size, posterior)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ULA(Langevin):
@@ -285,6 +284,9 @@ class SGHMC(StochasticGradient):
         super().__post_init__()
         check_friction(self.friction)
 
+    def _rows(self, posterior: Posterior) -> int:
+        return minibatch_rows(self.batch_size, posterior)
+
     def _kernel(self) -> Callable[..., Kernel]:
         return scale_adapted_sghmc if self.preconditioner == "scale_adapted" else sghmc
 
@@ -305,3 +307,17 @@ class SGHMC(StochasticGradient):
         """
         noise = (num_points / num_rows - 1) / (2 * self.friction)
         return leapfrog / (1 + noise) ** 0.5
+
+
+def minibatch_rows(batch_size: int | None, posterior: Posterior) -> int:
+    """Rows of a minibatch, by default all up to 1024 and 128 beyond.
+
+    Raises:
+        InputError: for more rows than there are.
+    """
+    if batch_size is not None and batch_size > posterior.num_points:
+        raise InputError(
+            f"batch_size={batch_size} is more than the {posterior.num_points} rows: use at most "
+            "that, or None for all."
+        )
+    return rows_per_step(batch_size, posterior.num_points)

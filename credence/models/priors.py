@@ -11,6 +11,7 @@ pCN and multilevel methods need.
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -35,12 +36,12 @@ class Prior(Protocol):
     def sample(self, key: PRNGKeyArray, network: Network, params: Any) -> tuple[Any, Any]: ...
 
 
-class GaussianPrior:
+class GaussianPrior(ABC):
     """Independent centred Gaussians; a subclass says their standard deviations."""
 
+    @abstractmethod
     def stds(self, network: Network, params: Any) -> Any:
         """Standard deviations: a pytree like params, each leaf broadcastable to its array."""
-        raise NotImplementedError
 
     def init(self, network: Network, params: Any) -> tuple[()]:
         """No hyperparameters."""

@@ -256,6 +256,12 @@ def test_bad_settings(method: type[StochasticGradient], settings: dict, message:
         method(**settings)
 
 
+def test_ula_takes_all_rows():
+    """A batch size would be passed over, so it is refused."""
+    with pytest.raises(InputError, match=r"all rows in every step, got batch_size=32: .* use sgld"):
+        ULA(batch_size=32)
+
+
 @pytest.mark.parametrize("friction", [0.0, -0.1, 1.5, float("nan")])
 def test_friction_out_of_range(friction: float):
     with pytest.raises(InputError, match="friction must be in"):

@@ -20,7 +20,7 @@ from credence.methods.interacting.auxiliary import Auxiliary, Rows, tempered, te
 from credence.methods.interacting.cloud_jumps import check_jumps
 from credence.methods.interacting.kernel import interacting
 from credence.methods.interacting.partner_warnings import warn_of_partners
-from credence.methods.stochastic_gradient import Langevin
+from credence.methods.stochastic_gradient import Langevin, minibatch_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +88,9 @@ class NonlinearSGLD(Langevin):
                 f"exploration_share={self.exploration_share} is of cycles, and there are none with "
                 "jumps: leave it out."
             )
+
+    def _rows(self, posterior: Posterior) -> int:
+        return minibatch_rows(self.batch_size, posterior)
 
     def _draws(
         self,

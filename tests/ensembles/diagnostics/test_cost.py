@@ -34,6 +34,12 @@ def test_addition():
     assert COST + Cost() == COST == sum([COST], Cost())
 
 
+def test_any_word_is_a_cost_class():
+    total = COST + Cost(seconds={"burning in": 3.0})
+    assert Cost.from_dict(total.to_dict()).seconds["burning in"] == 3.0
+    assert total.total_seconds == 11.0
+
+
 def test_storage():
     assert Cost.from_dict(json.loads(json.dumps(COST.to_dict()))) == COST
     assert pickle.loads(pickle.dumps(COST)) == COST

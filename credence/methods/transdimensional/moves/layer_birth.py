@@ -27,7 +27,7 @@ from credence.methods.transdimensional.moves.collapsed_birth import (
     regression,
 )
 from credence.methods.transdimensional.target import Point, VariableWidth
-from credence.models.networks.mlp import ACTIVATIONS, MLP, Layer
+from credence.models.networks.mlp import ACTIVATIONS, FullyConnected, Layer
 from credence.models.priors import normal_sample
 
 REACH = 1.0
@@ -221,7 +221,11 @@ def closed(layers: Layers, after: Int[Array, ""]) -> Layers:
 
 def activation_of(network: Any) -> str:
     """Of an MLP, or of one of the leading inputs."""
-    return network.activation if isinstance(network, MLP) else activation_of(network.network)
+    return (
+        network.activation
+        if isinstance(network, FullyConnected)
+        else activation_of(network.network)
+    )
 
 
 @lru_cache
