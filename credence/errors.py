@@ -79,6 +79,22 @@ def check_share(advice: str = "", **shares: float | None) -> None:
             raise InputError(f"{name} must be strictly between 0 and 1, got {share}{end}")
 
 
+def require_positive(**values: float | None) -> None:
+    """Refuse values that are not > 0 (NaN included), naming the first; None was left out."""
+    for name, value in values.items():
+        if value is not None and not value > 0:
+            raise InputError(f"{name} must be > 0, got {value}.")
+
+
+def check_particles(num_particles: Any) -> None:
+    """Refuse a particle alone, or part of one."""
+    if not isinstance(num_particles, Integral) or num_particles < 2:
+        raise InputError(
+            f"Give a whole number of at least 2 particles, got {num_particles!r}: one alone has no "
+            "spread, and nobody to interact with."
+        )
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """`" Did you mean 'nearest'?"` (with its leading space), or nothing if no candidate is near.
 

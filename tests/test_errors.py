@@ -1,4 +1,4 @@
-"""Settings that are no numbers where numbers are declared."""
+"""What checks of settings refuse, in sentences."""
 
 import json
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from credence.errors import InputError, check_numbers
+from credence.errors import InputError, check_numbers, check_particles, require_positive
 
 
 @dataclass(frozen=True)
@@ -48,3 +48,16 @@ def test_numbers_pass(good: dict[str, Any]) -> None:
 def test_others_are_refused(bad: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_numbers(Settings(**bad))
+
+
+def test_positive_means_a_number_above_zero_and_none_is_left_out() -> None:
+    require_positive(step_size=None, width=1, rate=1e-30)
+    for value in (0, -1.0, float("nan")):
+        with pytest.raises(InputError, match=f"width must be > 0, got {value}"):
+            require_positive(step_size=None, width=value)
+
+
+@pytest.mark.parametrize("number", [1, 0, -3, 2.5])
+def test_a_particle_is_not_alone_nor_in_parts(number: Any) -> None:
+    with pytest.raises(InputError, match=f"whole number of at least 2 particles, got {number}"):
+        check_particles(number)

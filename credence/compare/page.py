@@ -6,7 +6,6 @@ from typing import Any
 from credence.compare import charts
 from credence.compare import findings as verdict
 from credence.compare.results import COLUMNS, DOUBT
-from credence.ensembles.diagnostics.cost import PHASES
 from credence.html.document import document
 from credence.html.markup import Html, element, join
 from credence.html.parts import columns, figure, key, masthead, section, settings, table
@@ -250,7 +249,8 @@ def _verdict_cell(row: Row) -> Html:
 
 
 def _costs(done: list[Row]) -> Html:
-    phases = [phase for phase in PHASES if any(phase in row["seconds"] for row in done)]
+    found = dict.fromkeys(phase for row in done for phase in row["seconds"])
+    phases = sorted(found, key=("compile", "other").__contains__)  # these two last
     head = ["Method", "Total", *phases, "Likelihoods", "Gradients", "Peak memory, MiB"]
     rows = [
         [

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from credence.compare import problem
 from credence.compare.specs import CellSpec, Experiment, Outcome, Rows, moved, to_json
@@ -31,17 +31,33 @@ ABOUT = "experiment.json"
 BACKENDS = ("loky", "dask", "ray")
 
 
-class NoWatch:
-    """Hears of every finished cell; this one shows nothing."""
+class Watch(Protocol):
+    """What hears of every finished cell."""
 
     def start(self, total: int, done: int) -> None:
-        """So many cells, of which so many were read."""
+        """There are so many cells, of which so many were read."""
+        ...
 
     def finished(self, outcome: Outcome) -> None:
-        """One more cell."""
+        """One more cell is finished."""
+        ...
 
     def say(self, message: str) -> None:
-        """A sentence for the person who watches."""
+        """Show a sentence to the person who watches."""
+        ...
+
+
+class NoWatch:
+    """Shows nothing."""
+
+    def start(self, total: int, done: int) -> None:
+        """Count nothing."""
+
+    def finished(self, outcome: Outcome) -> None:
+        """Show nothing."""
+
+    def say(self, message: str) -> None:
+        """Say nothing."""
 
 
 def run(
@@ -54,7 +70,7 @@ def run(
     backend: str = "loky",
     max_seconds: float | None = None,
     num_seeds: int | None = None,
-    watch: NoWatch | None = None,
+    watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Run what is not finished yet; write and return the table (see `results.summarise`).
 
@@ -207,7 +223,7 @@ def _require(module: str, extra: str) -> None:
         )
 
 
-def _to_be_had(experiment: Experiment, size: str, last: int, watch: NoWatch) -> Experiment:
+def _to_be_had(experiment: Experiment, size: str, last: int, watch: Watch) -> Experiment:
     """The experiment without optional problems whose data are not to be had.
 
     Every problem is loaded once, with the last seed: what cannot be had, a published split beyond

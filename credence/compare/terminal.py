@@ -8,7 +8,6 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from credence.compare.results import DOUBT
-from credence.compare.runner import NoWatch
 from credence.compare.specs import SIZES, Experiment, Outcome, Rows
 
 SHOWN = {
@@ -18,7 +17,7 @@ SHOWN = {
 """Scores of a task that fit a terminal; the page and the JSON have all."""
 
 
-class RichWatch(NoWatch):
+class RichWatch:
     """A bar, and a line per finished cell, on standard error."""
 
     def __init__(self, console: Console) -> None:

@@ -172,6 +172,12 @@ def shapes(model: BayesianModel, data: Data) -> tuple[Params, jax.ShapeDtypeStru
     return params, jax.eval_shape(model.network.apply, params.network, data.x)
 
 
+def feature_shape(data: Data) -> int | tuple[int, ...]:
+    """Number of features, or the shape of an image."""
+    shape = data.x.shape[1:]
+    return shape[0] if len(shape) == 1 else shape
+
+
 def num_targets(data: Data) -> int:
     """Number of regression targets; 1 for labels."""
     return data.y.shape[1] if data.y.ndim == 2 else 1

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -32,11 +32,11 @@ from credence.density.posterior import Data
 from credence.engine.blocks import chain_devices, init_states, run_block, spread
 from credence.engine.checkpoint import claim_folder
 from credence.engine.clock import count_compilation
-from credence.engine.phases import Adapter, Phase, PhaseResult, Saved
-from credence.engine.progress import NoProgress, Progress
+from credence.engine.phases import Phase, PhaseResult, Saved
+from credence.engine.plan import Plan
+from credence.engine.progress import Monitor, NoProgress, Progress
 from credence.environment import num_cores
 from credence.errors import Interrupted
-from credence.kernels.base import Recipe
 
 FEWEST_DRAWS = 4
 """Of a block that time cuts short: of fewer nothing can be said."""
@@ -45,8 +45,17 @@ FEWEST_DRAWS = 4
 class _Part(NamedTuple):
     """Where in a run phases belong."""
 
-    prefix: str
-    budget_share: float
+    prefix: str = ""
+    cost_class: str | None = None
+    budget_share: float = 1.0
+
+    def joined(self, plan: Plan) -> Plan:
+        """The plan of a phase as it runs in this part."""
+        return replace(
+            plan,
+            cost_class=self.cost_class or plan.cost_class,
+            budget_share=self.budget_share * plan.budget_share,
+        )
 
 
 @dataclass
@@ -56,6 +65,7 @@ class Driver(AbstractContextManager["Driver"]):
     Args:
         folder: where checkpoints go; None keeps none.
         progress: what shows progress; see `credence.engine.progress`.
+        monitor: what it says of the draws of phases that are monitored.
         max_seconds: wall-clock budget of the whole run, compilation included; every phase makes at
             least `FEWEST_DRAWS`. A phase that time ended stays ended when the run is resumed,
             unless it is open-ended: what it has is of no use.
@@ -67,6 +77,7 @@ class Driver(AbstractContextManager["Driver"]):
 
     folder: Path | None = None
     progress: Progress = field(default_factory=NoProgress)
+    monitor: Monitor | None = None
     max_seconds: float | None = None
     identity: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = field(default=False, init=False)
@@ -75,17 +86,25 @@ class Driver(AbstractContextManager["Driver"]):
     results: dict[str, PhaseResult] = field(default_factory=dict, init=False)
     _entered: float = field(default_factory=time.perf_counter, init=False)
     _earlier_seconds: float = field(default=0.0, init=False)
-    _part: _Part = field(default_factory=lambda: _Part("", 1.0), init=False)
+    _part: _Part = field(default=_Part(), init=False)
 
     @contextmanager
-    def part(self, name: str, *, budget_share: float = 1.0) -> Iterator[None]:
-        """A method within a method: its phases are called "name ..." and count together.
+    def part(
+        self, name: str, *, cost_class: str | None = None, budget_share: float = 1.0
+    ) -> Iterator[None]:
+        """Open a part of the run, such as a method within a method: its phases are called
+        "name ...".
 
         Args:
+            cost_class: what all its phases count as; None leaves that to their plans.
             budget_share: share of max_seconds used up when the part must end.
         """
         outer = self._part
-        self._part = _Part(f"{outer.prefix}{name} ", outer.budget_share * budget_share)
+        self._part = _Part(
+            f"{outer.prefix}{name} ",
+            outer.cost_class or cost_class,
+            outer.budget_share * budget_share,
+        )
         try:
             yield
         finally:
@@ -95,100 +114,84 @@ class Driver(AbstractContextManager["Driver"]):
         self,
         name: str,
         key: PRNGKeyArray,
-        recipe: Recipe,
-        positions: Float[Array, "chain weight"],
+        plan: Plan,
+        start: Float[Array, "chain weight"] | Any,
         data: Data,
-        adapter: Adapter,
-        *,
-        num_steps: int | None,
-        thinning: int = 1,
-        block_steps: int = 100,
-        batch_size: int | None = None,
-        keep_draws: bool = True,
-        budget_share: float = 1.0,
-        may_stop_early: bool = False,
-        states: Any = None,
-        num_weights: int | None = None,
-        surrogate_flops: float = 0.0,
     ) -> PhaseResult:
         """Run one phase, or read it from the folder as far as it got.
 
         Args:
-            name: of the phase, unique in the run; its folder and its line in the cost table.
-            recipe, positions, data: what moves, where from (chain, weight), and on what data.
-            adapter: settings of the kernel and how they change between blocks.
-            num_steps: kernel steps per chain; every `thinning`-th is a draw. None: until the
-                adapter has finished.
-            block_steps: most steps of a block; blocks are equal and cover num_steps. Phases of as
-                long blocks share a program.
-            batch_size: rows per step, from shuffled epochs; None uses all rows in every step.
-            keep_draws: return (and save) positions of all draws.
-            budget_share: share of max_seconds used up when this phase must end.
-            may_stop_early: True where an interrupted phase leaves a usable result.
-            states: of this kernel, left by an earlier phase, to go on from, in place of positions.
-            num_weights: of the networks that one evaluation runs; by default those of a position.
-            surrogate_flops: of one evaluation of the surrogate, if the kernel counts any.
+            name: of the phase, unique in the run: its folder, and its line of the progress.
+            plan: what moves, how it is tuned, for how long.
+            start: positions; or states of this kernel, left by an earlier phase.
+            data: what the kernel sees.
         Raises:
             Interrupted: on Ctrl-C where there is nothing usable yet.
             StorageError: where a checkpoint cannot be written or read.
         """
-        name, budget_share = self._part.prefix + name, self._part.budget_share * budget_share
+        name, plan = self._part.prefix + name, self._part.joined(plan)
         if self.interrupted:
             raise self._interruption(name)
-        num_draws, block_draws, room = _draws(num_steps, thinning, block_steps)
-        devices = chain_devices(len(positions))
-        settings = adapter.settings(adapter.memory)
-        if states is None:
-            states = init_states(positions, settings, data, recipe=recipe)
-        states = spread(states, devices)
+        states: Any = start
+        if isinstance(start, jax.Array | np.ndarray):
+            states = init_states(start, plan.settings, data, recipe=plan.recipe)
+        num_chains, num_weights = states.position.shape
+        devices = chain_devices(num_chains)
         phase = Phase(
             program=partial(
                 run_block,
-                recipe=recipe,
-                num_draws=room,
-                thinning=thinning,
-                batch_size=batch_size,
+                recipe=plan.recipe,
+                num_draws=plan.room,
+                thinning=plan.thinning,
+                batch_size=plan.batch_size,
                 devices=devices,
             ),
-            num_draws=num_draws,
-            block_draws=block_draws,
+            num_draws=plan.num_draws,
+            block_draws=plan.block_draws,
             devices=devices,
             key=key,
             data=data,
-            adapter=adapter,
-            keep_draws=keep_draws,
+            adapter=plan.adapter,
+            keep_draws=plan.keep_draws,
             folder=self.folder and self.folder / f"{len(self.results):02d}-{name}",
-            saved=Saved(0, 0, states, adapter.memory, 0.0, 0.0, False),
+            saved=Saved(0, 0, spread(states, devices), plan.adapter.memory, 0.0, 0.0, False),
         )
         phase.restore()
         self._earlier_seconds += phase.saved.seconds + phase.saved.compile_seconds
-        self._run(name, phase, budget_share)
-        if self.interrupted and not phase.saved.done and not (may_stop_early and phase.blocks):
+        self._run(name, phase, plan)
+        if self.interrupted and not phase.saved.done and not (plan.may_stop_early and phase.blocks):
             raise self._interruption(name)
         if not phase.is_whole:
             self.stopped = "interrupt" if self.interrupted else "time"
         self.results[name] = phase.result(
-            thinning,
-            num_rows=min(batch_size or len(data.x), len(data.x)),
-            num_weights=num_weights or positions.shape[-1],
-            surrogate_flops=surrogate_flops,
+            plan.thinning,
+            cost_class=plan.cost_class,
+            num_rows=min(plan.batch_size or len(data.x), len(data.x)),
+            num_weights=plan.num_weights or num_weights,
+            surrogate_flops=plan.surrogate_flops,
         )
         return self.results[name]
 
-    def _run(self, name: str, phase: Phase, budget_share: float) -> None:
+    def _run(self, name: str, phase: Phase, plan: Plan) -> None:
         """Block by block to the end: all draws, Ctrl-C, or time."""
-        with self.progress.phase(name, phase.num_draws, done=int(phase.saved.num_draws)) as line:
+        shown = self.progress.phase(
+            name,
+            phase.num_draws,
+            done=int(phase.saved.num_draws),
+            monitor=self.monitor if plan.monitored else None,
+        )
+        with shown as line:
             for stored in phase.blocks:
                 line.show(*stored)
             if self.max_seconds is not None and phase.num_draws and not phase.blocks:
                 phase.probe()
             fewest = min(FEWEST_DRAWS, phase.block_draws)
-            fitting = self._num_fitting(phase, budget_share) or fewest
+            fitting = self._num_fitting(phase, plan.budget_share) or fewest
             while fitting and not (phase.saved.done or self.interrupted):
                 left = phase.num_left
                 num_draws = phase.block_draws if left is None else min(fitting, left)
                 phase.advance(num_draws)
-                fitting = self._num_fitting(phase, budget_share)
+                fitting = self._num_fitting(phase, plan.budget_share)
                 if phase.num_draws and not fitting:
                     phase.saved = phase.saved._replace(done=True)
                 phase.save()
@@ -262,13 +265,3 @@ def compile_ahead(jobs: Iterable[Callable[[], Any]]) -> Iterator[list[Callable[[
         yield [partial(wait, pool.submit(call, job)) for job in jobs]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _draws(num_steps: int | None, thinning: int, block_steps: int) -> tuple[int | None, int, int]:
-    """Of the phase, None where it is open-ended, of a block, and those that it has room for."""
-    room = max(1, block_steps // thinning)
-    if num_steps is None:
-        return None, room, room
-    num_draws = -(-num_steps // thinning)
-    room = min(room, num_draws)
-    return num_draws, -(-num_draws // -(-num_draws // room)), room

@@ -64,6 +64,8 @@ class PhaseResult:
     """Each (chain, draw)."""
     memory: Any
     num_steps: int
+    cost_class: str
+    """What its seconds count as; see `credence.engine.plan.Plan`."""
     num_rows: int
     """Data rows each step saw: a minibatch, or all."""
     num_weights: int

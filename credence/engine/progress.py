@@ -1,15 +1,14 @@
 """What a person sees while a run goes on.
 
-The driver tells a `Progress` which phase runs, how far it is, and every block's draws and info;
-`RichProgress` turns that into a live line: rate, time left, acceptance, divergences, R-hat and
-effective sample size of predictions.
+The driver tells a `Progress` which phase runs, how far it is, and every block's draws and info.
+`NoProgress` shows nothing; `RichProgress` shows a live line: rate, time left, acceptance,
+divergences, and what a `Monitor` says of the draws.
 """
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -17,54 +16,93 @@ from jaxtyping import Float
 if TYPE_CHECKING:
     from rich.console import Console
 
-Monitor = Callable[[Float[np.ndarray, "chain draw weight"]], Float[np.ndarray, "chain draw point"]]
-"""Predictions at a few points, from draws."""
+
+class Monitor(NamedTuple):
+    """Says how chains do while they run; a method hands it in, the engine knows no statistics."""
+
+    functions: Callable[
+        [Float[np.ndarray, "chain draw weight"]], Float[np.ndarray, "chain draw point"]
+    ]
+    """Predictions at a few points, from draws."""
+    summary: Callable[[Float[np.ndarray, "chain draw point"]], str]
+    """A few words, from the predictions of all draws so far."""
 
 
-class Line(AbstractContextManager["Line"]):
-    """One phase's line; this one shows nothing."""
+@runtime_checkable
+class Line(Protocol):
+    """What is shown of one phase."""
 
     def advance(self, num_draws: int) -> None:
         """So many more draws per chain are done."""
+        ...
 
     def finish(self) -> None:
         """The phase is complete, perhaps before its last draw."""
+        ...
 
     def show(self, draws: np.ndarray, info: dict[str, np.ndarray]) -> None:
         """A block's draws (chain, draw, weight) and its info, each (chain, draw)."""
+        ...
 
-    def __exit__(
+
+@runtime_checkable
+class Progress(Protocol):
+    """What shows the progress of a run."""
+
+    def phase(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        pass
+        name: str,
+        num_draws: int | None,
+        *,
+        done: int = 0,
+        monitor: Monitor | None = None,
+    ) -> AbstractContextManager[Line]:
+        """Open the line of one phase.
+
+        Args:
+            num_draws: of the phase; None where nobody knows how many it takes.
+            done: how many of these were read from a checkpoint.
+            monitor: what to say of the draws.
+        """
+        ...
+
+    def say(self, message: str) -> None:
+        """Show a sentence to the person who watches."""
+        ...
+
+
+class NoLine:
+    """Shows nothing of a phase."""
+
+    def advance(self, num_draws: int) -> None:
+        """Count nothing."""
+
+    def finish(self) -> None:
+        """End nothing."""
+
+    def show(self, draws: np.ndarray, info: dict[str, np.ndarray]) -> None:
+        """Show nothing."""
 
 
 class NoProgress:
-    """Shows nothing."""
+    """Shows nothing of a run."""
 
-    monitor: Monitor | None = None
-
-    def phase(self, name: str, num_draws: int | None, done: int = 0) -> Line:
-        """The line of one phase, `done` of whose draws were read from a checkpoint; num_draws is
-        None where nobody knows how many it takes."""
-        return Line()
+    def phase(
+        self, name: str, num_draws: int | None, *, done: int = 0, monitor: Monitor | None = None
+    ) -> AbstractContextManager[Line]:
+        """Open a line that shows nothing."""
+        return nullcontext(NoLine())
 
     def say(self, message: str) -> None:
-        """A sentence for the person who watches."""
+        """Say nothing."""
 
 
-Progress = NoProgress
-
-
-class RichProgress(NoProgress):
+class RichProgress:
     """A live line per phase on a terminal; a plain line per phase where there is none.
 
     Args:
         console: where to draw; standard error by default, so that standard output stays clean.
-        seconds_between_checks: how often R-hat and ESS are recomputed at most.
+        seconds_between_checks: how often at most a monitor is asked for its summary.
     """
 
     def __init__(self, console: "Console | None" = None, seconds_between_checks: float = 3.0):
@@ -73,15 +111,29 @@ class RichProgress(NoProgress):
         self.console = console or Console(stderr=True)
         self.seconds_between_checks = seconds_between_checks
 
-    def phase(self, name: str, num_draws: int | None, done: int = 0) -> Line:
-        return _RichLine(self, name, num_draws, done)
+    @contextmanager
+    def phase(
+        self, name: str, num_draws: int | None, *, done: int = 0, monitor: Monitor | None = None
+    ) -> Iterator[Line]:
+        """Open a line, which stays when the phase ends."""
+        line = _RichLine(self, name, num_draws, done, monitor)
+        with line.bars:
+            yield line
 
     def say(self, message: str) -> None:
+        """Print a sentence above the line."""
         self.console.print(message, markup=False, emoji=False, highlight=False)
 
 
-class _RichLine(Line):
-    def __init__(self, owner: RichProgress, name: str, num_draws: int | None, done: int) -> None:
+class _RichLine:
+    def __init__(
+        self,
+        owner: RichProgress,
+        name: str,
+        num_draws: int | None,
+        done: int,
+        monitor: Monitor | None,
+    ) -> None:
         from rich.progress import (
             BarColumn,
             Progress,
@@ -90,10 +142,11 @@ class _RichLine(Line):
             TimeRemainingColumn,
         )
 
-        self.owner = owner
+        self.monitor = monitor
+        self.seconds_between_checks = owner.seconds_between_checks
         self.functions: list[np.ndarray] = []
         self.next_check = time.monotonic() + owner.seconds_between_checks
-        self.convergence = ""
+        self.summary = ""
         self.divergent = 0
         self.bars = Progress(
             TextColumn("{task.fields[phase]:<9}"),
@@ -107,18 +160,6 @@ class _RichLine(Line):
         self.total, self.done, self.start, self.first = num_draws, 0, time.monotonic(), done
         self.task = self.bars.add_task("", total=num_draws, phase=name, rate="", status="")
         self._set(done)
-
-    def __enter__(self) -> "_RichLine":
-        self.bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.bars.stop()
 
     def advance(self, num_draws: int) -> None:
         self._set(self.done + num_draws)
@@ -144,17 +185,14 @@ class _RichLine(Line):
         if self.divergent:
             words.append(f"divergent {self.divergent}")
         self._watch(draws)
-        self.bars.update(self.task, status="  ".join([*words, self.convergence]))
+        self.bars.update(self.task, status="  ".join([*words, self.summary]))
 
     def _watch(self, draws: np.ndarray) -> None:
-        """R-hat and ESS of predictions at the monitored points, now and then."""
-        if self.owner.monitor is None or draws.shape[1] == 0:
+        """Ask the monitor, now and then."""
+        if self.monitor is None or draws.shape[1] == 0:
             return
-        self.functions.append(self.owner.monitor(draws))
+        self.functions.append(self.monitor.functions(draws))
         if time.monotonic() < self.next_check:
             return
-        from credence.ensembles.diagnostics.convergence import assess
-
-        found = assess(np.concatenate(self.functions, axis=1)[..., None])
-        self.convergence = f"R-hat {found.max_rhat_function:.3f}  ESS {found.min_ess_function:.0f}"
-        self.next_check = time.monotonic() + self.owner.seconds_between_checks
+        self.summary = self.monitor.summary(np.concatenate(self.functions, axis=1))
+        self.next_check = time.monotonic() + self.seconds_between_checks

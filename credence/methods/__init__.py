@@ -1,7 +1,8 @@
 """Whole algorithms: each turns a posterior into an ensemble, `method.run(key, posterior)`.
 
-One file per algorithm; `resolve` finds them by name and decides for "auto". Other packages add
-theirs by the entry point group `credence.methods` (see `credence.extensions`).
+`resolve` finds them by name and decides for "auto". Base, chains, training, monitor and work are
+what methods share; a folder is an algorithm with kernels and parts of its own. Other packages
+add theirs by the entry point group `credence.methods` (see `credence.extensions`).
 """
 
 from typing import Any
@@ -11,14 +12,12 @@ from credence.density.posterior import Posterior
 from credence.errors import InputError, did_you_mean
 from credence.extensions import Registry
 from credence.methods.base import Method
-from credence.methods.deep_ensemble import MAP, DeepEnsemble, Training
-from credence.methods.hamiltonian import HMC, NUTS
+from credence.methods.deep_ensemble import MAP, DeepEnsemble
+from credence.methods.hamiltonian import HMC, MALA, MCLMC, NUTS
 from credence.methods.interacting.method import Interacting
 from credence.methods.interacting.nonlinear_sgld import NonlinearSGLD
-from credence.methods.langevin import MALA
 from credence.methods.laplace.method import Laplace
 from credence.methods.mc_dropout import MCDropout
-from credence.methods.microcanonical import MCLMC
 from credence.methods.pcn import PCN
 from credence.methods.smc.method import SMC
 from credence.methods.smc.multilevel.method import MLSMC
@@ -27,6 +26,7 @@ from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA
 from credence.methods.surrogate.ces import CES
 from credence.methods.surrogate.rns_hmc import RNSHMC
 from credence.methods.swag import SWAG
+from credence.methods.training import Training
 from credence.methods.transdimensional.method import Transdimensional
 from credence.methods.variational import Variational
 

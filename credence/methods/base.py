@@ -1,16 +1,17 @@
 """What all methods share: settings as a frozen dataclass, `run`, and the way to an `Ensemble`.
 
 A method turns a posterior into an ensemble. `run` opens the driver and hands over to the method's
-`_run`, which calls `driver.phase(...)` for its phases and returns draws. A chain method starts
-from the members of a deep ensemble, because a sampler started at random wastes its warm-up.
+`_run`, which calls `driver.phase(...)` for its phases and returns draws; `draw` does the same
+inside another method. A subclass gives `_run`, and `prepared` where it samples another posterior
+than the one it is given.
 """
 
 import dataclasses
 import hashlib
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -18,25 +19,25 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Float, PRNGKeyArray
 
 from credence.density.posterior import (
     BayesianModel,
-    Data,
     Params,
     Position,
     Posterior,
+    feature_shape,
     num_targets,
-    rows_at,
 )
 from credence.density.stored_rows import StoredRows
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
-from credence.engine.progress import Monitor, NoProgress, Progress
-from credence.ensembles.diagnostics.cost import Cost
+from credence.engine.progress import NoProgress, Progress
 from credence.ensembles.ensemble import Ensemble, Provenance
 from credence.errors import InputError, check_numbers
+from credence.methods.monitor import function_monitor
+from credence.methods.work import measured_cost
 from credence.models.networks.linearized import linearized
 from credence.models.saved import to_spec
 
@@ -60,8 +61,9 @@ class Drawn(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method:
-    """Base of all methods; a subclass is a frozen dataclass of settings with `_run`."""
+class Method(ABC):
+    """Base of all methods; a subclass is a frozen dataclass of settings with `_run`,
+    and perhaps `prepared`."""
 
     name: ClassVar[str]
     """As given to method="..."."""
@@ -111,14 +113,12 @@ class Method:
                 "'nuts', 'hmc' or 'pcn', which read them in chunks, or pass an array of some rows."
             )
         seed = int(key) if isinstance(key, int | np.integer) else None
-        key = as_key(key)
-        watcher = progress or NoProgress()
-        watcher.monitor = function_monitor(posterior)
+        key, posterior = as_key(key), self.prepared(posterior)
         start = time.perf_counter()
-        checkpoints = None if folder is None else Path(folder)
         driver = Driver(
-            checkpoints,
-            progress=watcher,
+            None if folder is None else Path(folder),
+            progress=progress or NoProgress(),
+            monitor=function_monitor(posterior),
             max_seconds=max_seconds,
             identity=self._identity(key, posterior),
         )
@@ -130,7 +130,7 @@ class Method:
         return Ensemble(
             model=model,
             params=params,
-            cost=measured_cost(driver, posterior, seconds, clock.seconds),
+            cost=measured_cost(driver.results.values(), posterior, seconds, clock.seconds),
             provenance=Provenance(
                 self.name,
                 dataclasses.asdict(self),
@@ -139,7 +139,7 @@ class Method:
                 driver.stopped,
                 found=dict(drawn.found),
             ),
-            num_features=feature_shape(posterior),
+            num_features=feature_shape(posterior.data),
             num_targets=num_targets(posterior.data),
             is_chain=self.is_chain,
             weights=drawn.weights,
@@ -169,8 +169,27 @@ class Method:
             "data": fingerprint(posterior),
         }
 
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The posterior that is sampled in place of the one given; a method may want another.
+
+        Raises:
+            InputError: where the method cannot sample this one, before anything is compiled.
+        """
+        return posterior
+
+    def draw(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        """Draw inside another method: the same draws as `run`, as phases of a driver that is open.
+
+        The caller opens a part of its run, where these phases have names of their own:
+
+            with driver.part("calibrate", cost_class="calibrate", budget_share=0.3):
+                drawn = PCN(num_draws=100).draw(key, posterior, driver)
+        """
+        return self._run(key, self.prepared(posterior), driver)
+
+    @abstractmethod
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
-        raise NotImplementedError
+        """The algorithm, on the prepared posterior."""
 
 
 def from_fields(cls: type[Any], values: Mapping[str, Any]) -> Any:
@@ -211,12 +230,6 @@ def as_key(key: PRNGKeyArray | int) -> PRNGKeyArray:
     return jax.random.wrap_key_data(key)
 
 
-def feature_shape(posterior: Posterior) -> int | tuple[int, ...]:
-    """Number of features, or the shape of an image."""
-    shape = posterior.data.x.shape[1:]
-    return shape[0] if len(shape) == 1 else shape
-
-
 def fingerprint(posterior: Posterior) -> str:
     """SHA-256 of the data (x, y, weight), first 16 hex digits; of x on disk, of some rows."""
     digest, data = hashlib.sha256(), posterior.data
@@ -226,76 +239,3 @@ def fingerprint(posterior: Posterior) -> str:
     for array in jax.tree.leaves(data):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
-
-
-def function_monitor(posterior: Posterior, num_points: int = 20) -> Monitor:
-    """Predictions at a few training inputs, for the live R-hat and ESS."""
-    chosen = np.linspace(0, posterior.num_points - 1, min(num_points, posterior.num_points))
-    rows = rows_at(posterior.data, np.unique(chosen.astype(int)))
-    return lambda draws: np.asarray(_first_output(jnp.asarray(draws), rows, model=posterior.model))
-
-
-@partial(jax.jit, static_argnames="model")
-def _first_output(
-    draws: Float[Array, "chain draw weight"],
-    rows: Data,
-    *,
-    model: BayesianModel,
-) -> Float[Array, "chain draw row"]:
-    def output(position: Float[Array, " weight"]) -> Float[Array, " row"]:
-        return model.network.apply(model.unravel(position, rows).network, rows.x)[:, 0]
-
-    return jax.vmap(jax.vmap(output))(draws)
-
-
-def measured_cost(
-    driver: Driver, posterior: Posterior, seconds: float, compile_seconds: float
-) -> Cost:
-    """All work the kernels' steps did, in evaluations of single data points, and where time went.
-
-    What adapters take between blocks (a first step size, trials of one) is in the seconds only.
-
-    Nominal FLOPs: 2 per weight and point forward, 6 for a value with its gradient; as often as a
-    weight is used, where the network says that it is used more than once. Seconds of all
-    phases add up to the wall time; what belongs to no phase is "other", and phases that differ only
-    after their first word ("temper 8", "temper 16") count together. A resumed run counts what its
-    phases took before as well.
-    """
-    results = driver.results.values()
-    phases: dict[str, float] = {}
-    for name, result in driver.results.items():
-        kind = name.split()[0]
-        phases[kind] = phases.get(kind, 0.0) + result.seconds
-    phases["compile"] = max(sum(result.compile_seconds for result in results), compile_seconds)
-    phases["other"] = max(seconds - sum(phases.values()), 0.0)
-    gradients = sum(_evaluated(result, "num_gradients") for result in results)
-    values = sum(_evaluated(result, "num_evaluations") for result in results)
-    return Cost(
-        likelihood_evaluations=values + gradients,
-        gradient_evaluations=gradients,
-        flops=uses_per_weight(posterior) * sum(map(flops, results)),
-        seconds=phases,
-    )
-
-
-def uses_per_weight(posterior: Posterior) -> float:
-    """How often a network multiplies by a weight for one point; 1 unless it says otherwise."""
-    network, data = posterior.model.network, posterior.data
-    if not hasattr(network, "uses_per_weight"):
-        return 1.0
-    template = posterior.model.template(data)
-    return network.uses_per_weight(template.network, feature_shape(posterior))  # type: ignore[attr-defined]
-
-
-def flops(result: PhaseResult) -> float:
-    """Of a phase: two per weight and data point for a value, four more for its gradient; and what
-    its surrogate took."""
-    values, gradients = (_evaluated(result, name) for name in ("num_evaluations", "num_gradients"))
-    surrogates = result.info.get("num_surrogate_evaluations", np.zeros(())).sum(dtype=float)
-    exact = result.num_weights * (2.0 * values + 6.0 * gradients)
-    return exact + result.surrogate_flops * float(surrogates)
-
-
-def _evaluated(result: PhaseResult, count: str) -> int:
-    """Data points at which a phase's steps evaluated the likelihood, by a count of their Info."""
-    return int(result.info[count].sum()) * result.num_rows if count in result.info else 0

@@ -1,19 +1,19 @@
-"""What samplers share: train a member per chain, warm up, then sample with settings frozen."""
+"""What samplers share: chains that are tuned together, and then sample with settings frozen."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import Data, Posterior
+from credence.density.posterior import Posterior
 from credence.density.stored_rows import StoredRows
 from credence.engine.driver import Driver
-from credence.engine.phases import Adapter, PhaseResult
-from credence.errors import check_share
+from credence.engine.phases import Adapter
+from credence.engine.plan import Plan
+from credence.errors import check_share, require_positive
 from credence.kernels.base import Recipe
 from credence.methods.base import Method
-from credence.methods.deep_ensemble import Training, train
-from credence.models.priors import require_positive
+from credence.methods.training import Training, train
 
 
 def shares_passes(posterior: Posterior) -> bool:
@@ -24,7 +24,7 @@ def shares_passes(posterior: Posterior) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Chains(Method):
-    """Chains that start from trained members and are tuned together.
+    """Chains that are tuned together.
 
     Args:
         num_draws: per chain, after warm-up.
@@ -32,7 +32,6 @@ class Chains(Method):
         num_warmup: steps per chain to tune the kernel's settings.
         thinning: steps per draw.
         target_acceptance_rate: what the step size is tuned to.
-        training: of the members where chains start.
     """
 
     round_draws: ClassVar[int] = 25
@@ -43,7 +42,6 @@ class Chains(Method):
     num_warmup: int = 500
     thinning: int | None = 1
     target_acceptance_rate: float = 0.8
-    training: Training = field(default=Training())
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,87 +49,50 @@ class Chains(Method):
             num_draws=self.num_draws,
             num_chains=self.num_chains,
             num_warmup=self.num_warmup,
-            thinning=1 if self.thinning is None else self.thinning,
+            thinning=self.thinning,
         )
         check_share(
             f"{type(self).target_acceptance_rate} is usual",
             target_acceptance_rate=self.target_acceptance_rate,
         )
 
-    def _start(
-        self, key: PRNGKeyArray, posterior: Posterior, driver: Driver, *, budget_share: float = 0.25
-    ) -> Float[Array, "chain weight"]:
-        """Phase "train": where the chains start."""
-        best = train(
-            key, posterior, driver, self.num_chains, self.training, budget_share=budget_share
-        )
-        return best.positions
-
     def _num_rounds(self, thinning: int = 1) -> int:
         """Blocks of the warm-up."""
         return -(-self.num_warmup // (self.round_draws * thinning))
 
-    def _warm_up(
-        self,
-        key: PRNGKeyArray,
-        driver: Driver,
-        recipe: Recipe,
-        positions: Float[Array, "chain weight"],
-        data: Data,
-        adapter: Adapter,
-        *,
-        thinning: int = 1,
-        batch_size: int | None = None,
-        budget_share: float = 0.5,
-        states: Any = None,
-        surrogate_flops: float = 0.0,
-        keep_draws: bool = False,
-    ) -> PhaseResult:
-        """Phase "warmup": the adapter finds the settings."""
-        return driver.phase(
-            "warmup",
-            key,
+    def _warmup_plan(self, recipe: Recipe, adapter: Adapter, *, thinning: int = 1) -> Plan:
+        """The plan of phase "warmup", in which the adapter finds the settings."""
+        return Plan(
             recipe,
-            positions,
-            data,
+            "warmup",
             adapter,
             num_steps=self.num_warmup,
             thinning=thinning,
             block_steps=self.round_draws * thinning,
-            batch_size=batch_size,
-            keep_draws=keep_draws,
-            budget_share=budget_share,
-            states=states,
-            surrogate_flops=surrogate_flops,
+            keep_draws=False,
+            budget_share=0.5,
         )
 
-    def _sample(
-        self,
-        key: PRNGKeyArray,
-        driver: Driver,
-        recipe: Recipe,
-        positions: Float[Array, "chain weight"],
-        data: Data,
-        adapter: Adapter,
-        *,
-        thinning: int,
-        batch_size: int | None = None,
-        states: Any = None,
-        surrogate_flops: float = 0.0,
-    ) -> PhaseResult:
-        """Phase "sample": draws, with the settings that the warm-up found."""
-        return driver.phase(
-            "sample",
-            key,
-            recipe,
-            positions,
-            data,
-            adapter,
-            num_steps=self.num_draws * thinning,
-            thinning=thinning,
-            block_steps=self.round_draws * thinning,
-            batch_size=batch_size,
-            may_stop_early=True,
-            states=states,
-            surrogate_flops=surrogate_flops,
-        )
+    def _sample_plan(self, warmup: Plan, memory: Any, *, thinning: int) -> Plan:
+        """The plan of phase "sample", with the settings that the warm-up's adapter remembers."""
+        plan = replace(warmup, thinning=thinning, block_steps=self.round_draws * thinning)
+        return plan.sampling(memory, num_draws=self.num_draws)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedChains(Chains):
+    """Chains that start from trained members: one started at random wastes its warm-up.
+
+    Args beyond those of `Chains`:
+        training: of the members where chains start.
+    """
+
+    training: Training = field(default=Training())
+
+    def _start(
+        self, key: PRNGKeyArray, posterior: Posterior, driver: Driver, *, budget_share: float = 0.25
+    ) -> Float[Array, "chain weight"]:
+        """Where the chains start, found in phase "train"."""
+        return train(
+            key, posterior, driver, self.num_chains, self.training, budget_share=budget_share
+        ).positions

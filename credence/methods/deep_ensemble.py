@@ -2,73 +2,20 @@
 
 Lakshminarayanan, Pritzel & Blundell, "Simple and scalable predictive uncertainty estimation using
 deep ensembles" (2017): independent trainings from random starts. Members maximise the log posterior
-by Adam with early stopping, all in one vmapped program.
+by Adam with early stopping; see `credence.methods.training`.
 """
 
 from dataclasses import dataclass, field
-from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray, UInt32
+from jaxtyping import PRNGKeyArray
 
-from credence.adaptation.schedules import rows_per_step
-from credence.density.posterior import BayesianModel, Data, Posterior, some_rows
-from credence.density.stored_rows import StoredRows
-from credence.engine.blocks import Block
+from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
-from credence.engine.phases import Adapter
-from credence.errors import InputError, check_numbers
-from credence.kernels.ascent.optimizer import adam
-from credence.kernels.base import Recipe
+from credence.errors import require_positive
 from credence.methods.base import Drawn, Method
-from credence.models.priors import require_positive
-
-
-@dataclass(frozen=True, kw_only=True)
-class Training:
-    """How members are trained.
-
-    Args:
-        max_epochs: passes over the data at most.
-        learning_rate: of Adam, in units of the weights.
-        batch_size: rows per step; None uses all rows up to 1024 and 128 beyond.
-        validation_fraction: share of the rows held out to decide when to stop; without any, the
-            log density of the posterior itself decides.
-        patience: rounds (of about 50 steps, whole epochs) without improvement before a member
-            counts as finished.
-    """
-
-    max_epochs: int = 2000
-    learning_rate: float = 0.01
-    batch_size: int | None = None
-    validation_fraction: float = 0.1
-    patience: int = 5
-
-    def __post_init__(self) -> None:
-        check_numbers(self)
-        require_positive(
-            max_epochs=self.max_epochs, learning_rate=self.learning_rate, patience=self.patience
-        )
-        if self.batch_size is not None:
-            require_positive(batch_size=self.batch_size)
-        if not 0 <= self.validation_fraction < 1:
-            raise InputError(
-                f"validation_fraction must be in [0, 1), got {self.validation_fraction}."
-            )
-
-
-class Best(NamedTuple):
-    """Each member's best weights so far."""
-
-    positions: Float[Array, "member weight"]
-    loss: Float[Array, " member"]
-    """Minus the mean log likelihood of the validation rows there (without such rows, minus the log
-    posterior density per row), in nats."""
-    stale: Float[Array, " member"]
-    """Rounds without improvement."""
+from credence.methods.training import Training, train
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +39,7 @@ class DeepEnsemble(Method):
         require_positive(num_members=self.num_members)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
-        best = train(key, posterior, driver, self.num_members, self.training, may_stop_early=True)
-        return Drawn(best.positions[None], {"validation_loss": np.asarray(best.loss)[None]})
+        return _members(key, posterior, driver, self.num_members, self.training)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,142 +57,12 @@ class MAP(Method):
     training: Training = field(default=Training(validation_fraction=0.0))
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
-        return DeepEnsemble(num_members=1, training=self.training)._run(key, posterior, driver)
+        return _members(key, posterior, driver, 1, self.training)
 
 
-def train(
-    key: PRNGKeyArray,
-    posterior: Posterior,
-    driver: Driver,
-    num_members: int,
-    training: Training,
-    *,
-    budget_share: float = 1.0,
-    may_stop_early: bool = False,
-) -> Best:
-    """Train members as the driver's phase "train"; each ends at its best validation loss.
-
-    Args:
-        budget_share, may_stop_early: of the phase.
-    """
-    key_init, key_split, key_phase = jax.random.split(key, 3)
-    num_validation = num_held_out(posterior, training)
-    fitting, validation = split(key_split, posterior.data, num_validation)
-    num_points = fitting.x.shape[0]
-    batch_size = rows_per_step(training.batch_size, num_points)
-    steps_per_epoch = -(-num_points // batch_size)
-    epochs_per_round = max(1, round(50 / steps_per_epoch))
-    start = posterior.init(key_init, num_members)
-
-    def update(best: Best, block: Block) -> Best:
-        return improve(
-            best,
-            block.states.position,
-            validation,
-            model=posterior.model,
-            with_prior=num_validation == 0,
-        )
-
-    infinite = np.full(num_members, np.inf, start.dtype)
-    adapter = Adapter(
-        Best(start, jnp.asarray(infinite), jnp.asarray(np.zeros_like(infinite))),
-        settings=lambda best: {"learning_rate": np.float32(training.learning_rate)},
-        update=update,
-        finished=lambda best: bool(np.all(np.asarray(best.stale) >= training.patience)),
-    )
-    result = driver.phase(
-        "train",
-        key_phase,
-        Recipe(adam, posterior.log_density),
-        start,
-        fitting,
-        adapter,
-        num_steps=training.max_epochs * steps_per_epoch,
-        thinning=steps_per_epoch,
-        block_steps=epochs_per_round * steps_per_epoch,
-        batch_size=batch_size,
-        keep_draws=False,
-        budget_share=budget_share,
-        may_stop_early=may_stop_early,
-    )
-    return result.memory
-
-
-def num_held_out(posterior: Posterior, training: Training) -> int:
-    """Number of validation rows.
-
-    Raises:
-        InputError: where no row is left to fit.
-    """
-    num_validation = round(training.validation_fraction * posterior.num_points)
-    if num_validation == posterior.num_points:
-        raise InputError(
-            f"validation_fraction={training.validation_fraction} of {posterior.num_points} rows "
-            "leaves no row to fit: use a smaller fraction, or 0."
-        )
-    return num_validation
-
-
-def held_out(key: PRNGKeyArray, posterior: Posterior, training: Training) -> Data:
-    """The validation rows of `train` with the same key."""
-    _, key_split, _ = jax.random.split(jax.random.clone(key), 3)  # the same key on purpose
-    return split(key_split, posterior.data, num_held_out(posterior, training))[1]
-
-
-def split(key: PRNGKeyArray, data: Data, num_validation: int) -> tuple[Data, Data]:
-    """Rows to fit and rows to validate on, at random; without the latter, all rows for both.
-
-    Of rows on disk a part that fits memory, with weights as if it were all of them.
-    """
-    if isinstance(data.x, StoredRows):
-        return _split_part(key, data, num_validation / len(data.x))
-    if num_validation == 0:
-        return data, data
-    order = np.argsort(np.asarray(_random_bits(key, data.x.shape[0])), stable=True)
-    rows = lambda index: jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[index]), data)  # noqa: E731
-    return rows(order[num_validation:]), rows(order[:num_validation])
-
-
-def _split_part(key: PRNGKeyArray, data: Data, share: float) -> tuple[Data, Data]:
-    """`split` of some rows."""
-    part = some_rows(key, data)
-    num_validation = round(share * len(part.x))
-    if num_validation == 0:
-        return part, part
-    rows = lambda index: jax.tree.map(lambda leaf: leaf[index], part)  # noqa: E731
-    fitting, validation = rows(slice(num_validation, None)), rows(slice(num_validation))
-    total, kept = jnp.sum(part.weight), jnp.sum(fitting.weight)
-    return fitting._replace(weight=fitting.weight * (1 - share) * total / kept), validation
-
-
-@partial(jax.jit, static_argnums=1)
-def _random_bits(key: PRNGKeyArray, size: int) -> UInt32[Array, " point"]:
-    return jax.random.bits(key, (size,), jnp.uint32)
-
-
-@partial(jax.jit, static_argnames=("model", "with_prior"))
-def improve(
-    best: Best,
-    positions: Float[Array, "member weight"],
-    validation: Data,
-    *,
-    model: BayesianModel,
-    with_prior: bool,
-) -> Best:
-    """Keep, member by member, what predicts the validation rows better.
-
-    with_prior=True compares log posterior densities instead: the rows are those that were fitted.
-    """
-
-    def validation_loss(position: Float[Array, " weight"]) -> Float[Array, ""]:
-        params = model.unravel(position, validation)
-        log = model.log_density if with_prior else model.log_likelihood
-        return -log(params, validation) / jnp.sum(validation.weight)
-
-    loss = jax.lax.map(validation_loss, positions)
-    better = loss < best.loss
-    return Best(
-        jnp.where(better[:, None], positions, best.positions),
-        jnp.where(better, loss, best.loss),
-        jnp.where(better, 0.0, best.stale + 1),
-    )
+def _members(
+    key: PRNGKeyArray, posterior: Posterior, driver: Driver, number: int, training: Training
+) -> Drawn:
+    """So many trained networks, as draws of a single chain."""
+    trained = train(key, posterior, driver, number, training, may_stop_early=True)
+    return Drawn(trained.positions[None], {"validation_loss": np.asarray(trained.loss)[None]})

@@ -1,9 +1,11 @@
-"""HMC and NUTS: exact samplers on a posterior's gradient.
+"""HMC, NUTS, MALA and MCLMC: exact samplers on a posterior's gradient.
 
 Train a member per chain, find step size and metric in a warm-up pooled over chains, then sample
 with both frozen.
 """
 
+import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,31 +15,34 @@ from jaxtyping import PRNGKeyArray
 from credence.adaptation.windows import first_window_adaptation
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
-from credence.engine.phases import fixed
+from credence.errors import InputError, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.mcmc.hmc import hmc, nuts
+from credence.kernels.mcmc.mala import one_leapfrog
+from credence.kernels.mcmc.microcanonical import adjusted_mclmc
 from credence.methods.base import Drawn
-from credence.methods.chains import Chains, shares_passes
+from credence.methods.chains import TrainedChains, shares_passes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hamiltonian(Chains):
-    """What HMC and NUTS share.
+class Hamiltonian(TrainedChains):
+    """What these samplers share.
 
-    Arguments as `Chains`; the acceptance rate is .8 as in Stan.
+    Arguments as `TrainedChains`; the acceptance rate is .8 as in Stan.
     """
 
     reads_disk: ClassVar[bool] = True
 
     thinning: int = 1
 
+    @abstractmethod
     def _recipe(self, posterior: Posterior) -> Recipe:
-        raise NotImplementedError
+        """The kernel, with a step size and a metric as its settings."""
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_train, key_step, key_warmup, key_sample = jax.random.split(key, 4)
         start = self._start(key_train, posterior, driver)
-        recipe, data = self._recipe(posterior), posterior.anchored(start[0])
+        data = posterior.anchored(start[0])
         adapter = first_window_adaptation(
             key_step,
             start,
@@ -46,12 +51,10 @@ class Hamiltonian(Chains):
             num_rounds=self._num_rounds(),
             target_acceptance_rate=self.target_acceptance_rate,
         )
-        warmup = self._warm_up(key_warmup, driver, recipe, start, data, adapter)
-        settings = fixed(**adapter.tuned(warmup.memory))
-        sample = self._sample(
-            key_sample, driver, recipe, warmup.positions, data, settings, thinning=self.thinning
-        )
-        return Drawn.by(sample)
+        plan = self._warmup_plan(self._recipe(posterior), adapter)
+        warmup = driver.phase("warmup", key_warmup, plan, start, data)
+        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
+        return Drawn.by(driver.phase("sample", key_sample, plan, warmup.positions, data))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,3 +96,57 @@ class HMC(Hamiltonian):
             ("trajectory_length", self.trajectory_length),
         )
         return Recipe(hmc, posterior.log_density, static, fixed_cost=shares_passes(posterior))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MALA(Hamiltonian):
+    """The Metropolis-adjusted Langevin algorithm (Roberts & Tweedie, 1996).
+
+    Arguments as `Hamiltonian`; the acceptance rate is the optimal one of Roberts & Rosenthal,
+    "Optimal scaling of discrete approximations to Langevin diffusions" (1998).
+    """
+
+    name: ClassVar[str] = "mala"
+    summary: ClassVar[str] = "Metropolis-adjusted Langevin algorithm: exact"
+
+    num_warmup: int = 2000
+    thinning: int = 20
+    target_acceptance_rate: float = 0.574
+
+    def _recipe(self, posterior: Posterior) -> Recipe:
+        return Recipe(one_leapfrog, posterior.log_density)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MCLMC(Hamiltonian):
+    """Metropolis-adjusted microcanonical Langevin Monte Carlo with persistent direction: exact.
+
+    Args beyond those of `Hamiltonian`:
+        trajectory_length: mean integration time of a step, in units where the posterior's scales
+            are 1.
+        decoherence_length: integration time in which the direction is forgotten.
+    """
+
+    name: ClassVar[str] = "mclmc"
+    summary: ClassVar[str] = "microcanonical Langevin Monte Carlo, Metropolis-adjusted: exact"
+
+    num_warmup: int = 200
+    target_acceptance_rate: float = 0.9
+    trajectory_length: float = 1.0
+    decoherence_length: float = 2.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(trajectory_length=self.trajectory_length)
+        if not 0 <= self.decoherence_length < math.inf:
+            raise InputError(
+                f"decoherence_length must be >= 0 and finite, got {self.decoherence_length}; "
+                "2 is usual."
+            )
+
+    def _recipe(self, posterior: Posterior) -> Recipe:
+        static = (
+            ("decoherence_length", self.decoherence_length),
+            ("trajectory_length", self.trajectory_length),
+        )
+        return Recipe(adjusted_mclmc, posterior.log_density, static)

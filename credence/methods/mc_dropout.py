@@ -16,12 +16,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.adaptation.schedules import cosine_decay, rows_per_step
 from credence.density.posterior import BayesianModel, Data, Position, Posterior
 from credence.engine.driver import Driver
-from credence.errors import InputError, check_share
+from credence.engine.plan import Plan
+from credence.errors import InputError, check_share, require_positive
 from credence.kernels.ascent.dropout import Rate, dropout, masked_layers, masked_log_density
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method
 from credence.models.networks.mlp import MLP, Network
-from credence.models.priors import require_positive
 
 ROUND = 50
 """Steps between changes of the learning rate, and checkpoints."""
@@ -55,22 +55,20 @@ class MCDropout(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive(
-            num_draws=self.num_draws, num_steps=self.num_steps, learning_rate=self.learning_rate
+            num_draws=self.num_draws,
+            num_steps=self.num_steps,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
         )
-        if self.batch_size is not None:
-            require_positive(batch_size=self.batch_size)
         check_share("0.1 is usual, and a network without dropout is map", rate=self.rate)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         require_hidden_units(posterior.model.network)
         key_init, key_train, key_draw = jax.random.split(key, 3)
         num_rounds = -(-self.num_steps // ROUND)
-        trained = driver.phase(
-            "train",
-            key_train,
+        plan = Plan(
             Recipe(dropout, masked_log_density(posterior.model)),
-            posterior.init(key_init, 1),
-            posterior.data,
+            "train",
             cosine_decay(self.learning_rate, num_rounds, rate=self.rate),
             num_steps=num_rounds * ROUND,
             thinning=ROUND,
@@ -79,6 +77,8 @@ class MCDropout(Method):
             keep_draws=False,
             may_stop_early=True,
         )
+        start = posterior.init(key_init, 1)
+        trained = driver.phase("train", key_train, plan, start, posterior.data)
         keys = jax.random.split(key_draw, self.num_draws)
         draws = _draw(keys, trained.positions[0], self.rate, posterior.data, model=posterior.model)
         return Drawn(draws[None], {})

@@ -11,19 +11,18 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.adaptation.reference import prior_reference, reference_adaptation
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
-from credence.engine.phases import fixed
 from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.mcmc.pcn import pcn
 from credence.methods.base import Drawn
-from credence.methods.chains import Chains
+from credence.methods.chains import TrainedChains
 
 
 @dataclass(frozen=True, kw_only=True)
-class PCN(Chains):
+class PCN(TrainedChains):
     """Preconditioned Crank-Nicolson (Cotter, Roberts, Stuart & White, 2013).
 
-    Args beyond those of `Chains`, whose acceptance rate is .234, optimal in high dimension:
+    Args beyond those of `TrainedChains`, whose acceptance rate is .234, optimal in high dimension:
         reference: "prior", the Gaussian prior as in the paper; or "posterior", a Gaussian with the
             running moments of the warm-up's draws. Both are exact.
     """
@@ -47,7 +46,7 @@ class PCN(Chains):
         key_train, key_warmup, key_sample = jax.random.split(key, 3)
         prior = prior_reference(posterior) if self.reference == "prior" else None
         start = self._start(key_train, posterior, driver)
-        recipe, data = Recipe(pcn, posterior.log_density), posterior.anchored(start[0])
+        data = posterior.anchored(start[0])
         mean, std = prior or near(start)
         adapter = reference_adaptation(
             np.asarray(mean, start.dtype),
@@ -56,14 +55,11 @@ class PCN(Chains):
             target_acceptance_rate=self.target_acceptance_rate,
             fit_reference=self.reference == "posterior",
         )
-        warmup = self._warm_up(
-            key_warmup, driver, recipe, start, data, adapter, thinning=self.thinning
-        )
-        settings = fixed(**adapter.tuned(warmup.memory))
-        sample = self._sample(
-            key_sample, driver, recipe, warmup.positions, data, settings, thinning=self.thinning
-        )
-        return Drawn.by(sample)
+        recipe = Recipe(pcn, posterior.log_density)
+        plan = self._warmup_plan(recipe, adapter, thinning=self.thinning)
+        warmup = driver.phase("warmup", key_warmup, plan, start, data)
+        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
+        return Drawn.by(driver.phase("sample", key_sample, plan, warmup.positions, data))
 
 
 def near(

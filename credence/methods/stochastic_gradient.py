@@ -5,8 +5,9 @@ size and metric frozen. All chains see the same minibatches.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax
@@ -18,7 +19,8 @@ from credence.adaptation.schedules import rows_per_step
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult, fixed
-from credence.errors import InputError, Interrupted
+from credence.engine.plan import Plan
+from credence.errors import InputError, Interrupted, require_positive
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.kernels.mcmc.gibbs import with_gibbs
 from credence.kernels.sgmcmc.cyclical import cyclical
@@ -26,15 +28,15 @@ from credence.kernels.sgmcmc.rms_sgld import rms_sgld
 from credence.kernels.sgmcmc.sghmc import check_friction, scale_adapted_sghmc, sghmc
 from credence.kernels.sgmcmc.ula import ula
 from credence.methods.base import Drawn
-from credence.methods.chains import Chains
-from credence.models.priors import HierarchicalGamma, require_positive
+from credence.methods.chains import TrainedChains
+from credence.models.priors import HierarchicalGamma
 
 
 @dataclass(frozen=True, kw_only=True)
-class StochasticGradient(Chains):
+class StochasticGradient(TrainedChains):
     """What these samplers share.
 
-    Args beyond those of `Chains`:
+    Args beyond those of `TrainedChains`:
         thinning: None makes it 10 passes over the data, at least 20 steps.
         step_size: as the kernel's; None finds, in the warm-up's metric, the largest whose leapfrogs
             with full gradients would be accepted at target_acceptance_rate. The bias grows with it.
@@ -66,8 +68,8 @@ class StochasticGradient(Chains):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive(
-            step_size=1 if self.step_size is None else self.step_size,
-            batch_size=1 if self.batch_size is None else self.batch_size,
+            step_size=self.step_size,
+            batch_size=self.batch_size,
         )
         if self.preconditioner not in ("warmup", self.published, "none"):
             raise InputError(
@@ -86,17 +88,17 @@ class StochasticGradient(Chains):
         if self.gibbs and self.num_cycles:
             raise InputError("gibbs=True and num_cycles > 0 do not go together: choose one.")
 
+    @abstractmethod
     def _kernel(self) -> Callable[..., Kernel]:
-        """The builder."""
-        raise NotImplementedError
+        """The builder of the kernel."""
 
+    @abstractmethod
     def _published_settings(self, posterior: Posterior) -> Settings:
-        """Of the kernel with the preconditioner of its own paper."""
-        raise NotImplementedError
+        """Settings of the kernel with the preconditioner of its own paper."""
 
+    @abstractmethod
     def _stable(self, leapfrog: Any, num_rows: int, num_points: int) -> Any:
         """The kernel's step size from a leapfrog's in the same metric, with num_rows per step."""
-        raise NotImplementedError
 
     def _settings(self, metric: Settings, posterior: Posterior) -> Settings:
         """The kernel's settings from those of the metric."""
@@ -128,18 +130,14 @@ class StochasticGradient(Chains):
     def _steps_per_draw(self, posterior: Posterior) -> int:
         return self.thinning or max(20, 10 * -(-posterior.num_points // self._rows(posterior)))
 
+    @abstractmethod
     def _rows(self, posterior: Posterior) -> int:
-        if self.batch_size is not None and self.batch_size > posterior.num_points:
-            raise InputError(
-                f"batch_size={self.batch_size} is more than the {posterior.num_points} rows: use "
-                "at most that, or None for all."
-            )
-        return rows_per_step(self.batch_size, posterior.num_points)
+        """Rows that a step sees."""
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         if self.gibbs and not isinstance(posterior.model.prior, HierarchicalGamma):
             raise InputError(f"gibbs=True needs prior='hierarchical', got {posterior.model.prior}.")
-        rows, thinning = self._rows(posterior), self._steps_per_draw(posterior)
+        thinning = self._steps_per_draw(posterior)  # may refuse batch_size
         key_train, key_metric, key_warmup, key_sample = jax.random.split(key, 4)
         start, data = self._start(key_train, posterior, driver), posterior.data
         adapter = self._adapter(key_metric, posterior, start)
@@ -147,66 +145,49 @@ class StochasticGradient(Chains):
         if self.gibbs:
             static = (("kernel", self._kernel()), ("model", posterior.model))
             recipe = Recipe(with_gibbs, posterior.log_density, static)
-        warmup = self._warm_up(
-            key_warmup, driver, recipe, start, data, adapter, thinning=thinning, batch_size=rows
-        )
-        settings = adapter.tuned(warmup.memory)
-        return self._draw(key_sample, posterior, driver, recipe, warmup, settings)
+        plan = self._warmup_plan(recipe, adapter, thinning=thinning)
+        plan = replace(plan, batch_size=self._rows(posterior))
+        warmup = driver.phase("warmup", key_warmup, plan, start, data)
+        plan = self._sample_plan(plan, warmup.memory, thinning=thinning)
+        return self._draws(key_sample, posterior, driver, plan, warmup)
 
-    def _draw(
+    def _draws(
         self,
         key: PRNGKeyArray,
         posterior: Posterior,
         driver: Driver,
-        recipe: Recipe,
+        plan: Plan,
         warmup: PhaseResult,
-        settings: Settings,
     ) -> Drawn:
-        """Phase "sample", with the settings that the warm-up found."""
+        """Phase "sample", by the plan or by one that is made of it."""
         if self.num_cycles:
-            return self._sample_cycles(key, posterior, driver, warmup.positions, settings)
-        sample = self._sample(
-            key,
-            driver,
-            recipe,
-            warmup.positions,
-            posterior.data,
-            fixed(**settings),
-            thinning=self._steps_per_draw(posterior),
-            batch_size=self._rows(posterior),
-            states=warmup.states,
-        )
-        return Drawn.by(sample)
+            return self._cycles(key, posterior, driver, plan, warmup.positions)
+        return Drawn.by(driver.phase("sample", key, plan, warmup.states, posterior.data))
 
-    def _sample_cycles(
+    def _cycles(
         self,
         key: PRNGKeyArray,
         posterior: Posterior,
         driver: Driver,
+        plan: Plan,
         positions: Float[Array, "chain weight"],
-        settings: Settings,
     ) -> Drawn:
         """Draws of the sampling part of every cycle."""
         draws_per_cycle = -(-self.num_draws // self.num_cycles)
-        thinning = self._steps_per_draw(posterior)
-        length = math.ceil(draws_per_cycle / (1 - self.exploration_share)) * thinning
-        sample = driver.phase(
-            "sample",
-            key,
-            Recipe(cyclical, posterior.log_density, (("kernel", self._kernel()),)),
-            positions,
-            posterior.data,
-            fixed(
-                **settings,
-                steps_per_cycle=np.int32(length),
-                exploration_share=np.float32(self.exploration_share),
-            ),
-            num_steps=self.num_cycles * length,
-            thinning=thinning,
-            block_steps=length,
-            batch_size=self._rows(posterior),
-            may_stop_early=True,
+        length = math.ceil(draws_per_cycle / (1 - self.exploration_share)) * plan.thinning
+        cycles = fixed(
+            **plan.settings,
+            steps_per_cycle=np.int32(length),
+            exploration_share=np.float32(self.exploration_share),
         )
+        plan = replace(
+            plan,
+            recipe=Recipe(cyclical, posterior.log_density, (("kernel", self._kernel()),)),
+            adapter=cycles,
+            num_steps=self.num_cycles * length,
+            block_steps=length,
+        )
+        sample = driver.phase("sample", key, plan, positions, posterior.data)
         kept = np.flatnonzero(sample.info["is_exploring"][0] == 0)[: self.num_draws]
         if len(kept) == 0:
             raise Interrupted("Stopped while the first cycle explored, before there was a draw.")
@@ -217,16 +198,13 @@ class StochasticGradient(Chains):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SGLD(StochasticGradient):
-    """Stochastic gradient Langevin dynamics (Welling & Teh, 2011).
+class Langevin(StochasticGradient):
+    """What Langevin samplers share.
 
     Args beyond those of `StochasticGradient`:
         preconditioner: its own is "rms", Li et al. (2016), frozen after the warm-up (step_size,
             there 1e-3 / rows by default, is then in its units).
     """
-
-    name: ClassVar[str] = "sgld"
-    summary: ClassVar[str] = "stochastic gradient Langevin dynamics (biased by the step size)"
 
     published: ClassVar[str] = "rms"
     published_frozen: ClassVar[Settings] = {"decay": np.float32(1.0)}
@@ -246,14 +224,36 @@ class SGLD(StochasticGradient):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ULA(SGLD):
-    """The unadjusted Langevin algorithm: `SGLD` with all rows in every step."""
+class SGLD(Langevin):
+    """Stochastic gradient Langevin dynamics (Welling & Teh, 2011).
+
+    Arguments as `Langevin`.
+    """
+
+    name: ClassVar[str] = "sgld"
+    summary: ClassVar[str] = "stochastic gradient Langevin dynamics (biased by the step size)"
+
+    def _rows(self, posterior: Posterior) -> int:
+        return minibatch_rows(self.batch_size, posterior)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ULA(Langevin):
+    """The unadjusted Langevin algorithm: `SGLD` with all rows in every step.
+
+    Arguments as `Langevin`, but batch_size, which is refused.
+    """
 
     name: ClassVar[str] = "ula"
     summary: ClassVar[str] = "unadjusted Langevin algorithm (biased by the step size)"
 
-    def _steps_per_draw(self, posterior: Posterior) -> int:
-        return self.thinning or max(20, 10 * -(-posterior.num_points // self._rows(posterior)))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch_size is not None:
+            raise InputError(
+                f"ula takes all rows in every step, got batch_size={self.batch_size}: leave it "
+                "out, or use sgld, which takes minibatches."
+            )
 
     def _rows(self, posterior: Posterior) -> int:
         return posterior.num_points
@@ -284,6 +284,9 @@ class SGHMC(StochasticGradient):
         super().__post_init__()
         check_friction(self.friction)
 
+    def _rows(self, posterior: Posterior) -> int:
+        return minibatch_rows(self.batch_size, posterior)
+
     def _kernel(self) -> Callable[..., Kernel]:
         return scale_adapted_sghmc if self.preconditioner == "scale_adapted" else sghmc
 
@@ -304,3 +307,17 @@ class SGHMC(StochasticGradient):
         """
         noise = (num_points / num_rows - 1) / (2 * self.friction)
         return leapfrog / (1 + noise) ** 0.5
+
+
+def minibatch_rows(batch_size: int | None, posterior: Posterior) -> int:
+    """Rows of a minibatch, by default all up to 1024 and 128 beyond.
+
+    Raises:
+        InputError: for more rows than there are.
+    """
+    if batch_size is not None and batch_size > posterior.num_points:
+        raise InputError(
+            f"batch_size={batch_size} is more than the {posterior.num_points} rows: use at most "
+            "that, or None for all."
+        )
+    return rows_per_step(batch_size, posterior.num_points)

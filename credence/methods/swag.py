@@ -22,12 +22,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.density.posterior import BayesianModel, Data, Position, Posterior, flat_log_likelihood
 from credence.engine.driver import Driver
 from credence.engine.phases import fixed
-from credence.errors import InputError
+from credence.engine.plan import Plan
+from credence.errors import InputError, require_positive
 from credence.kernels.ascent.optimizer import sgd
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method
-from credence.methods.deep_ensemble import Training, train
-from credence.models.priors import require_positive
+from credence.methods.training import Training, train
 
 ROUND = 5
 """Epochs between checkpoints."""
@@ -71,10 +71,12 @@ class SWAG(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive(num_draws=self.num_draws, num_warmup=self.num_warmup)
-        for name in ("learning_rate", "batch_size"):
-            if getattr(self, name) is not None:
-                require_positive(**{name: getattr(self, name)})
+        require_positive(
+            num_draws=self.num_draws,
+            num_warmup=self.num_warmup,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+        )
         if not 0 <= self.momentum < 1:
             raise InputError(f"momentum must be in [0, 1), got {self.momentum}; 0.9 is usual.")
         if self.rank < 0 or self.rank == 1:
@@ -103,32 +105,21 @@ class SWAG(Method):
             )
         )
         steps_per_epoch = -(-posterior.num_points // batch_size)
-        wander = partial(
-            driver.phase,
-            recipe=Recipe(sgd, posterior.log_density),
-            data=posterior.data,
-            adapter=fixed(
-                learning_rate=np.float32(learning_rate), momentum=np.float32(self.momentum)
-            ),
+        plan = Plan(
+            Recipe(sgd, posterior.log_density),
+            "warmup",
+            fixed(learning_rate=np.float32(learning_rate), momentum=np.float32(self.momentum)),
+            num_steps=self.num_warmup * steps_per_epoch,
             thinning=steps_per_epoch,
             block_steps=ROUND * steps_per_epoch,
             batch_size=batch_size,
-        )
-        warm = wander(
-            "warmup",
-            key_warmup,
-            positions=start.positions,
-            num_steps=self.num_warmup * steps_per_epoch,
             keep_draws=False,
             budget_share=0.5,
         )
-        path = wander(
-            "sample",
-            key_sample,
-            positions=warm.positions,
-            num_steps=self.num_snapshots * steps_per_epoch,
-            may_stop_early=True,
-        )
+        data = posterior.data
+        warm = driver.phase("warmup", key_warmup, plan, start.positions, data)
+        plan = plan.sampling(warm.memory, num_draws=self.num_snapshots)
+        path = driver.phase("sample", key_sample, plan, warm.positions, data)
         refuse_divergence(learning_rate, warm.info["is_finite"], path.info["is_finite"])
         draws = draw(key_draw, summarise(path.draws[0], self.rank), num_draws=self.num_draws)
         return Drawn(draws[None], {})

@@ -17,12 +17,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.adaptation.schedules import cosine_decay, rows_per_step
 from credence.density.posterior import Position, Posterior
 from credence.engine.driver import Driver
-from credence.errors import InputError
+from credence.engine.plan import Plan
+from credence.errors import InputError, require_positive
 from credence.kernels.ascent.variational import LowRankNormal, variational
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method
-from credence.methods.deep_ensemble import Training, train
-from credence.models.priors import require_positive
+from credence.methods.training import Training, train
 
 ROUND = 50
 """Steps between changes of the learning rate, checkpoints and points of the loss's trace."""
@@ -67,9 +67,8 @@ class Variational(Method):
             num_samples=self.num_samples,
             learning_rate=self.learning_rate,
             initial_std=self.initial_std,
+            batch_size=self.batch_size,
         )
-        if self.batch_size is not None:
-            require_positive(batch_size=self.batch_size)
         if self.rank < 0:
             raise InputError(f"rank must be >= 0, got {self.rank}; 0 is mean field.")
         if self.num_samples % 2:
@@ -87,16 +86,13 @@ class Variational(Method):
         key_train, key_start, key_fit, key_draw = jax.random.split(key, 4)
         start = train(key_train, posterior, driver, 1, self.training, budget_share=0.25)
         num_rounds = -(-self.num_steps // ROUND)
-        fit = driver.phase(
-            "refine",
-            key_fit,
+        plan = Plan(
             Recipe(
                 variational,
                 posterior.log_density,
                 (("num_samples", self.num_samples), ("rank", self.rank)),
             ),
-            _narrow(key_start, start.positions[0], self.initial_std, rank=self.rank)[None],
-            posterior.data,
+            "refine",
             cosine_decay(self.learning_rate, num_rounds),
             num_steps=num_rounds * ROUND,
             thinning=ROUND,
@@ -105,6 +101,8 @@ class Variational(Method):
             keep_draws=False,
             may_stop_early=True,
         )
+        first = _narrow(key_start, start.positions[0], self.initial_std, rank=self.rank)
+        fit = driver.phase("refine", key_fit, plan, first[None], posterior.data)
         draws = _draw(key_draw, fit.positions[0], rank=self.rank, num_draws=self.num_draws)
         last = fit.info["loss"][0, -max(1, num_rounds // 10) :]
         elbo = -np.mean(last) * float(np.sum(posterior.data.weight))

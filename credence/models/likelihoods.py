@@ -17,6 +17,7 @@ Outputs are (point, output). Targets are (point, target) for regression, integer
 classification.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -27,8 +28,7 @@ import numpy as np
 from jax.scipy.special import betainc
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.errors import InputError
-from credence.models.priors import require_positive
+from credence.errors import InputError, require_positive
 
 Outputs = Float[Array, "point output"]
 Targets = Float[Array, "point target"]
@@ -57,7 +57,7 @@ class Likelihood(Protocol):
     def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Any: ...
 
 
-class LocationScale:
+class LocationScale(ABC):
     """Regression likelihoods y = location + scale * noise; subclasses give the three parts."""
 
     def checked_targets(self, y: Any) -> np.ndarray:
@@ -74,21 +74,21 @@ class LocationScale:
             )
         return y.reshape(len(y), -1).astype(float)
 
+    @abstractmethod
     def location_scale(self, params: Any, outputs: Outputs) -> tuple[Targets, Targets]:
         """Location and scale of every target, in units of y."""
-        raise NotImplementedError
 
+    @abstractmethod
     def noise_log_density(self, z: Noise) -> Noise:
         """Log density of the standardised noise."""
-        raise NotImplementedError
 
+    @abstractmethod
     def noise_cdf(self, z: Noise) -> Noise:
         """Distribution function of the standardised noise."""
-        raise NotImplementedError
 
+    @abstractmethod
     def noise_sample(self, key: PRNGKeyArray, template: Noise) -> Noise:
         """Standardised noise in the shape and dtype of template."""
-        raise NotImplementedError
 
     @property
     def noise_variance(self) -> float:
@@ -262,11 +262,15 @@ class HeteroscedasticNormal(NormalNoise):
         return location, jnp.exp(log_scale)
 
 
-class Classification:
+class Classification(ABC):
     """Likelihoods of labels, without parameters of their own."""
 
     max_label: ClassVar[int | None] = None
     """The largest label, where the number of outputs does not tell."""
+
+    @abstractmethod
+    def log_prob(self, params: Any, outputs: Outputs, y: Labels) -> Float[Array, " point"]:
+        """Log probability of every label, in nats."""
 
     def checked_targets(self, y: Any) -> np.ndarray:
         """Integer labels (point,) from 0.

@@ -11,6 +11,7 @@ pCN and multilevel methods need.
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,7 +21,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import gamma, norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.errors import InputError
+from credence.errors import InputError, require_positive
 from credence.models.networks.mlp import Layer, Network
 
 
@@ -35,12 +36,12 @@ class Prior(Protocol):
     def sample(self, key: PRNGKeyArray, network: Network, params: Any) -> tuple[Any, Any]: ...
 
 
-class GaussianPrior:
+class GaussianPrior(ABC):
     """Independent centred Gaussians; a subclass says their standard deviations."""
 
+    @abstractmethod
     def stds(self, network: Network, params: Any) -> Any:
         """Standard deviations: a pytree like params, each leaf broadcastable to its array."""
-        raise NotImplementedError
 
     def init(self, network: Network, params: Any) -> tuple[()]:
         """No hyperparameters."""
@@ -251,10 +252,3 @@ def normal_sample(key: PRNGKeyArray, params: Any, stds: Any) -> Any:
     flat, unravel = ravel_pytree(zeros)  # one vector of noise compiles faster than many arrays
     noise = unravel(jax.random.normal(key, flat.shape, flat.dtype))
     return jax.tree.map(lambda z, s: (s * z).astype(z.dtype), noise, stds)
-
-
-def require_positive(**values: float) -> None:
-    """Refuse values that are not > 0 (NaN included), naming the first."""
-    for name, value in values.items():
-        if not value > 0:
-            raise InputError(f"{name} must be > 0, got {value}.")

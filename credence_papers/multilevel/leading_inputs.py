@@ -8,8 +8,9 @@ steps between levels are tempered wherever the levels are too far apart.
 One run per seed: what several seeds disagree by is the Monte Carlo error.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +19,19 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
-from credence.ensembles.ensemble import Ensemble
-from credence.errors import InputError
+from credence.errors import InputError, require_positive
 from credence.kernels.resampling import effective_sample_size
-from credence.methods.base import Drawn
-from credence.methods.smc.method import SMC, from_prior, prior_draws, to_posterior
+from credence.methods.base import Drawn, Method
+from credence.methods.smc.method import (
+    PARTICLES_AND_RUNS,
+    SMC,
+    from_prior,
+    prior_draws,
+    to_posterior,
+)
 from credence.methods.smc.multilevel import levels
 from credence.methods.smc.multilevel.method import MLSMC
+from credence.methods.smc.mutation import Mutation
 from credence.methods.smc.tempering import Tempering, log_ratios
 from credence.models.networks.wrappers import LeadingInputs
 
@@ -43,23 +50,50 @@ def both_levels(posterior: Posterior, share: float) -> list[Posterior]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeadingSMC(SMC):
+class TwoLevels(Method):
+    """What these methods share.
+
+    Args:
+        num_runs: independent runs.
+        share: of the inputs that the coarse level sees.
+        mutation: how particles move, resample, and how fast they are tempered.
+    """
+
+    is_chain: ClassVar[bool] = False
+    aliases: ClassVar[Mapping[str, str]] = PARTICLES_AND_RUNS
+
+    num_runs: int = 1
+    share: float = 0.5
+    mutation: Mutation = field(default=Mutation())
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(num_runs=self.num_runs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeadingSMC(TwoLevels):
     """SMC of the model that sees the leading share of the inputs: all, or the coarse level."""
 
     name: ClassVar[str] = "smc_leading"
     summary: ClassVar[str] = "one SMC run of the network of the leading inputs"
-    is_chain: ClassVar[bool] = False
 
-    num_runs: int = 1
+    num_particles: int = 250
     share: float = 1.0
 
-    def run(self, key: PRNGKeyArray | int, posterior: Posterior, **more: Any) -> Ensemble:
-        """As every method's, of the coarse level."""
-        return super().run(key, both_levels(posterior, self.share)[0], **more)
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The coarse level alone."""
+        return both_levels(posterior, self.share)[0]
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        method = SMC(
+            num_particles=self.num_particles, num_runs=self.num_runs, mutation=self.mutation
+        )
+        return method.draw(key, posterior, driver)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reweighted(SMC):
+class Reweighted(TwoLevels):
     """Coarse particles with the new weights from the prior, weighed by G = L_fine / L_coarse.
 
         importance sampling (5.6)    sum W f_fine
@@ -69,7 +103,6 @@ class Reweighted(SMC):
     G varies much, one particle has all the weight, which the scalar ess_share tells.
 
     Args:
-        share: of the inputs that the coarse level sees.
         increment: the second of the two.
 
     Scalars: ess_share, the effective sample size of W over the number of particles.
@@ -77,10 +110,8 @@ class Reweighted(SMC):
 
     name: ClassVar[str] = "reweighted"
     summary: ClassVar[str] = "coarse SMC particles weighed for the fine model, not tempered"
-    is_chain: ClassVar[bool] = False
 
-    num_runs: int = 1
-    share: float = 0.5
+    num_particles: int = 250
     increment: bool = False
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
@@ -124,20 +155,25 @@ def _ess_share(ratios: Float[Array, "run particle"]) -> Float[np.ndarray, " run"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeadingMLSMC(MLSMC):
+class LeadingMLSMC(TwoLevels):
     """Multilevel SMC from the network of the leading inputs to that of all of them.
 
     Args:
-        share: of the inputs that the coarse level sees.
+        num_particles: as of `MLSMC`.
     """
 
     name: ClassVar[str] = "mlsmc_leading"
     summary: ClassVar[str] = "multilevel SMC over numbers of inputs"
+    prior: ClassVar[str] = MLSMC.prior
 
-    num_runs: int = 1
-    share: float = 0.5
+    num_particles: int | tuple[int, ...] = 500
 
-    def levels(self, posterior: Posterior) -> list[Posterior]:
-        """The coarse posterior and the fine one."""
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         coarse, _ = both_levels(posterior, self.share)
-        return MLSMC.levels(replace(self, coarse=(coarse.model.network,)), posterior)
+        method = MLSMC(
+            coarse=(coarse.model.network,),
+            num_particles=self.num_particles,
+            num_runs=self.num_runs,
+            mutation=self.mutation,
+        )
+        return method.draw(key, posterior, driver)

@@ -14,7 +14,8 @@ from credence.adaptation.windows import (
 )
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
-from credence.engine.phases import PhaseResult, fixed
+from credence.engine.phases import PhaseResult
+from credence.engine.plan import Plan
 from credence.kernels.base import Recipe
 from credence.kernels.mcmc.hmc import hmc
 
@@ -34,13 +35,12 @@ def warm_up(target_acceptance_rate: float = 0.8) -> tuple[Memory, PhaseResult]:
         target_acceptance_rate=target_acceptance_rate,
     )
     keys = jax.random.split(jax.random.key(1))
-    steps = {"block_steps": ROUND, "num_steps": NUM_ROUNDS * ROUND}
+    num_draws = NUM_ROUNDS * ROUND
+    plan = Plan(RECIPE, "warmup", adapter, block_steps=ROUND, num_steps=num_draws)
     with Driver() as driver:
-        warmup = driver.phase("warmup", keys[0], RECIPE, starts, TARGET.data, adapter, **steps)
-        settings = fixed(**adapter.tuned(warmup.memory))
-        sample = driver.phase(
-            "sample", keys[1], RECIPE, warmup.positions, TARGET.data, settings, **steps
-        )
+        warmup = driver.phase("warmup", keys[0], plan, starts, TARGET.data)
+        plan = plan.sampling(warmup.memory, num_draws=num_draws)
+        sample = driver.phase("sample", keys[1], plan, warmup.positions, TARGET.data)
     return warmup.memory, sample
 
 

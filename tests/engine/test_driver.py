@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +29,8 @@ from credence.engine.clock import CompileClock
 from credence.engine.driver import FEWEST_DRAWS, Driver
 from credence.engine.minibatches import epochs, permutation
 from credence.engine.phases import Adapter, PhaseResult, fixed
-from credence.engine.progress import Line, NoProgress
+from credence.engine.plan import Plan
+from credence.engine.progress import Line, Monitor, NoLine, NoProgress
 from credence.errors import Interrupted, StorageError
 from credence.kernels.base import Kernel, Recipe
 
@@ -85,18 +87,16 @@ def run(folder: Path | None = None, progress: NoProgress | None = None, **driver
     """A warm-up of 6 blocks without draws, then 60 draws in 6 blocks; the results by name."""
     key_warmup, key_sample = jax.random.split(jax.random.key(7))
     with Driver(folder, progress or NoProgress(), **driver) as opened:
-        warmup = opened.phase(
-            "warmup",
-            key_warmup,
+        plan = Plan(
             RECIPE,
-            STARTS,
-            DATA,
+            "warmup",
             adaptive(),
             num_steps=60,
             block_steps=10,
             keep_draws=False,
             budget_share=0.5,
         )
+        warmup = opened.phase("warmup", key_warmup, plan, STARTS, DATA)
         sample(opened, key_sample, warmup.positions, scale=np.float32(warmup.memory["scale"]))
     return opened.results
 
@@ -111,15 +111,8 @@ def sample(
         "batch_size": 4,
         "may_stop_early": True,
     }
-    return driver.phase(
-        "sample",
-        jax.random.key(3) if key is None else key,
-        RECIPE,
-        positions,
-        DATA,
-        fixed(scale=np.float32(scale)),
-        **(defaults | settings),
-    )
+    plan = Plan(RECIPE, "sample", fixed(scale=np.float32(scale)), **(defaults | settings))
+    return driver.phase("sample", jax.random.key(3) if key is None else key, plan, positions, DATA)
 
 
 def assert_same(results: dict[str, PhaseResult], expected: dict[str, PhaseResult]) -> None:
@@ -291,10 +284,15 @@ def test_a_block_that_would_take_too_long_is_cut(tmp_path, batch_size):
 
     def found(folder: Path | None, **driver: Any) -> PhaseResult:
         with Driver(folder, **driver) as opened:
-            arguments = STARTS, DATA, fixed(scale=np.float32(0.1))
-            recipe = Recipe(slow_walk, no_density, fixed_cost=False)
-            settings = {"num_steps": 2000, "block_steps": 1000, "batch_size": batch_size}
-            return opened.phase("sample", jax.random.key(3), recipe, *arguments, **settings)
+            plan = Plan(
+                Recipe(slow_walk, no_density, fixed_cost=False),
+                "sample",
+                fixed(scale=np.float32(0.1)),
+                num_steps=2000,
+                block_steps=1000,
+                batch_size=batch_size,
+            )
+            return opened.phase("sample", jax.random.key(3), plan, STARTS, DATA)
 
     found(None, max_seconds=0.01)  # compiles
     start = time.perf_counter()
@@ -321,9 +319,8 @@ def test_an_adapter_may_end_a_phase():
         finished=lambda memory: bool(memory >= 2),
     )
     with Driver() as driver:
-        result = driver.phase(
-            "warmup", jax.random.key(0), RECIPE, STARTS, DATA, ends, num_steps=60, block_steps=10
-        )
+        plan = Plan(RECIPE, "warmup", ends, num_steps=60, block_steps=10)
+        result = driver.phase("warmup", jax.random.key(0), plan, STARTS, DATA)
     assert result.num_steps == 20
 
 
@@ -445,16 +442,10 @@ def test_another_run_of_the_same_shape_compiles_nothing():
     def once(offset: float) -> None:
         with Driver() as driver:
             data = DATA._replace(x=jnp.asarray(np.asarray(DATA.x) + np.float32(offset)))
-            driver.phase(
-                "sample",
-                jax.random.key(3),
-                RECIPE,
-                STARTS,
-                data,
-                fixed(scale=np.float32(0.1)),
-                num_steps=20,
-                block_steps=10,
+            plan = Plan(
+                RECIPE, "sample", fixed(scale=np.float32(0.1)), num_steps=20, block_steps=10
             )
+            driver.phase("sample", jax.random.key(3), plan, STARTS, data)
 
     once(0.0)
     with CompileClock() as clock:
@@ -479,13 +470,15 @@ def test_the_clock_counts_what_is_inside_a_compilation_once():
 class Slow(NoProgress):
     """Gives a signal time to arrive between blocks, and says where the run is."""
 
-    def phase(self, name: str, num_draws: int, done: int = 0) -> Line:
-        class Sleeping(Line):
+    def phase(
+        self, name: str, num_draws: int | None, *, done: int = 0, monitor: Monitor | None = None
+    ) -> AbstractContextManager[Line]:
+        class Sleeping(NoLine):
             def advance(self, num_draws: int) -> None:
                 print(name, flush=True)
                 time.sleep(0.05)
 
-        return Sleeping()
+        return nullcontext(Sleeping())
 
 
 def main(what: str, folder: str, out: str) -> None:
@@ -500,8 +493,8 @@ def main(what: str, folder: str, out: str) -> None:
 
 def run_hmc(folder: str | Path | None) -> Any:
     from credence.density.posterior import Posterior
-    from credence.methods.deep_ensemble import Training
     from credence.methods.hamiltonian import HMC
+    from credence.methods.training import Training
     from credence.models.likelihoods import Normal
     from credence.models.networks.mlp import MLP
     from credence.models.priors import Gaussian
@@ -520,8 +513,9 @@ def flat_draws(ensemble: Any) -> np.ndarray:
 
 
 def start(what: str, folder: Path, out: Path, num_devices: int = 1) -> subprocess.Popen[str]:
-    command = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_run; "
-    command += f"test_run.main({what!r}, {str(folder)!r}, {str(out)!r})"
+    here = Path(__file__).parent
+    command = f"import sys; sys.path[:0] = {[str(here), str(here.parent)]!r}; import test_driver; "
+    command += f"test_driver.main({what!r}, {str(folder)!r}, {str(out)!r})"
     environment = {**os.environ, "JAX_NUM_CPU_DEVICES": str(num_devices)}
     return subprocess.Popen(
         [sys.executable, "-c", command], stdout=subprocess.PIPE, text=True, env=environment

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from credence.engine.progress import NoProgress, RichProgress
+from credence.engine.progress import Monitor, NoProgress, Progress, RichProgress
+from credence.methods.monitor import convergence_words
 
 
 @pytest.fixture
@@ -29,8 +30,8 @@ def block(seed: int, divergent: int = 0):
 
 
 def test_a_phase_ends_as_one_line_with_what_matters(progress, screen):
-    progress.monitor = lambda draws: draws[..., :2]
-    with progress.phase("sample", num_draws=100) as line:
+    monitor = Monitor(lambda draws: draws[..., :2], convergence_words)
+    with progress.phase("sample", num_draws=100, monitor=monitor) as line:
         for seed in range(2):
             line.advance(50)
             line.show(*block(seed, divergent=3))
@@ -40,18 +41,18 @@ def test_a_phase_ends_as_one_line_with_what_matters(progress, screen):
 
 
 def test_r_hat_tells_chains_that_disagree(progress, screen):
-    progress.monitor = lambda draws: draws[..., :1]
+    monitor = Monitor(lambda draws: draws[..., :1], convergence_words)
     draws, info = block(0)
     draws[1] += 10.0
-    with progress.phase("sample", num_draws=50) as line:
+    with progress.phase("sample", num_draws=50, monitor=monitor) as line:
         line.show(draws, info)
     shown = screen.getvalue().split("R-hat ")[1].split()[0]
     assert float(shown) > 1.5
 
 
 def test_training_shows_its_loss_and_needs_no_draws(progress, screen):
-    progress.monitor = lambda draws: pytest.fail("there are no draws to look at")
-    with progress.phase("train", num_draws=4) as line:
+    monitor = Monitor(lambda draws: pytest.fail("there are no draws to look at"), str)
+    with progress.phase("train", num_draws=4, monitor=monitor) as line:
         line.advance(4)
         line.show(np.zeros((2, 0, 3)), {"loss": np.array([[3.0, 1.0], [2.0, 2.0]])})
     assert "loss 1.500" in screen.getvalue()
@@ -91,3 +92,19 @@ def test_a_phase_of_unknown_length_shows_its_temperature(progress, screen):
         line.finish()
     for words in ("temper", "temperature 0.12", "acceptance 0.75", "100%"):
         assert words in screen.getvalue()
+
+
+def test_both_are_progress_and_neither_is_the_other(progress):
+    assert isinstance(progress, Progress)
+    assert isinstance(NoProgress(), Progress)
+    assert not isinstance(progress, NoProgress)
+
+
+def test_a_monitor_sees_all_draws_so_far(progress, screen):
+    seen = []
+    monitor = Monitor(lambda draws: draws[..., :1], lambda found: seen.append(found) or "fine")
+    with progress.phase("sample", num_draws=100, monitor=monitor) as line:
+        for seed in range(2):
+            line.show(*block(seed))
+    assert [found.shape for found in seen] == [(2, 50, 1), (2, 100, 1)]
+    assert "fine" in screen.getvalue()

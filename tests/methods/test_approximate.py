@@ -12,9 +12,9 @@ from credence.density.posterior import Posterior
 from credence.ensembles.ensemble import Ensemble
 from credence.methods import METHODS, resolve
 from credence.methods.base import Method
-from credence.methods.deep_ensemble import Training
 from credence.methods.mc_dropout import MCDropout
 from credence.methods.swag import SWAG
+from credence.methods.training import Training
 from credence.methods.variational import Variational
 from credence.models import MLP, Categorical, Gaussian, Normal
 

@@ -19,11 +19,9 @@ from credence.engine.clock import CompileClock
 from credence.engine.phases import Phase
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, Interrupted
-from credence.methods.deep_ensemble import Training
-from credence.methods.hamiltonian import HMC, NUTS, Hamiltonian
-from credence.methods.langevin import MALA
-from credence.methods.microcanonical import MCLMC
+from credence.methods.hamiltonian import HMC, MALA, MCLMC, NUTS, Hamiltonian
 from credence.methods.pcn import PCN
+from credence.methods.training import Training
 from credence.models import MLP, Gaussian, Normal
 
 pytestmark = pytest.mark.rotates(3)

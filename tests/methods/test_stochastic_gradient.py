@@ -22,8 +22,8 @@ from credence.engine.blocks import Block
 from credence.engine.clock import CompileClock
 from credence.errors import InputError
 from credence.kernels.sgmcmc.ula import LangevinState
-from credence.methods.deep_ensemble import Training
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA, StochasticGradient
+from credence.methods.training import Training
 from credence.models import MLP, HierarchicalGamma, Normal
 
 pytestmark = pytest.mark.rotates(3)
@@ -254,6 +254,12 @@ def test_hierarchical_precisions_by_gibbs():
 def test_bad_settings(method: type[StochasticGradient], settings: dict, message: str):
     with pytest.raises(InputError, match=message):
         method(**settings)
+
+
+def test_ula_takes_all_rows():
+    """A batch size would be passed over, so it is refused."""
+    with pytest.raises(InputError, match=r"all rows in every step, got batch_size=32: .* use sgld"):
+        ULA(batch_size=32)
 
 
 @pytest.mark.parametrize("friction", [0.0, -0.1, 1.5, float("nan")])

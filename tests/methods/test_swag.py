@@ -19,11 +19,12 @@ from credence.density.posterior import Posterior
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.engine.phases import fixed
+from credence.engine.plan import Plan
 from credence.errors import InputError
 from credence.kernels.ascent.optimizer import sgd
 from credence.kernels.base import Recipe
-from credence.methods.deep_ensemble import Training
 from credence.methods.swag import SWAG, draw, matched_learning_rate, spaced_rows, summarise
+from credence.methods.training import Training
 from credence.models import MLP, Gaussian, Normal
 
 LEARNING_RATE, MOMENTUM, BATCH = 0.1, 0.5, 2
@@ -71,18 +72,18 @@ def test_snapshots_of_sgd_have_the_exact_stationary_law(float64):
     num_draws, steps_per_epoch = 10_000, 3
     mean, _ = stationary_law(PROBLEM, MOMENTUM)
     with Driver() as driver:
-        result = driver.phase(
-            "sample",
-            jax.random.key(0),
+        plan = Plan(
             Recipe(sgd, PROBLEM.posterior.log_density),
-            jnp.asarray(mean)[None],
-            PROBLEM.posterior.data,
+            "sample",
             fixed(learning_rate=LEARNING_RATE, momentum=MOMENTUM),
             num_steps=num_draws * 10 * steps_per_epoch,
             thinning=10 * steps_per_epoch,
             block_steps=num_draws * steps_per_epoch,
             batch_size=BATCH,
         )
+        start = jnp.asarray(mean)[None]
+        data = PROBLEM.posterior.data
+        result = driver.phase("sample", jax.random.key(0), plan, start, data)
     draws = result.draws[0, 10:]
     lagged = np.corrcoef(np.hstack([draws[1:], draws[:-1]]).T)[:2, 2:]
     assert np.abs(lagged).max() < 0.05, "draws depend on each other"

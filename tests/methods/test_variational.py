@@ -17,10 +17,11 @@ from tools.exact import LinearRegression, linear_regression, member_weights, z_s
 from credence.adaptation.schedules import cosine_decay
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
+from credence.engine.plan import Plan
 from credence.errors import InputError
 from credence.kernels.ascent.variational import LowRankNormal, elbo, variational
 from credence.kernels.base import Recipe
-from credence.methods.deep_ensemble import Training
+from credence.methods.training import Training
 from credence.methods.variational import Variational
 
 pytestmark = pytest.mark.rotates(3)
@@ -101,19 +102,18 @@ def fitted(log_density: Any, rank: int, *, num_replicates: int = 32, num_steps: 
     """Parameters of q of independent fits, (replicate, parameter)."""
     posterior = PROBLEM.posterior
     start = LowRankNormal.near(jax.random.key(0), jnp.zeros(4), 0.1, rank).ravel()
+    plan = Plan(
+        Recipe(variational, log_density, (("num_samples", 16), ("rank", rank))),
+        "refine",
+        cosine_decay(0.02, num_steps // 50),
+        num_steps=num_steps,
+        thinning=50,
+        block_steps=50,
+        keep_draws=False,
+    )
+    starts = jnp.tile(start, (num_replicates, 1))
     with Driver() as driver:
-        return driver.phase(
-            "refine",
-            jax.random.key(1),
-            Recipe(variational, log_density, (("num_samples", 16), ("rank", rank))),
-            jnp.tile(start, (num_replicates, 1)),
-            posterior.data,
-            cosine_decay(0.02, num_steps // 50),
-            num_steps=num_steps,
-            thinning=50,
-            block_steps=50,
-            keep_draws=False,
-        ).positions
+        return driver.phase("refine", jax.random.key(1), plan, starts, posterior.data).positions
 
 
 def wrong_by_5_percent(position: Any, data: Any) -> Any:
@@ -210,7 +210,7 @@ def test_second_data_set_of_the_same_shape_compiles_nothing():
 def test_the_trace_of_the_bound_ends_at_its_closed_form():
     """The log evidence minus KL(mean field || posterior); it cost num_samples gradients a step."""
     with Driver() as driver:
-        Variational(training=SHORT, num_samples=16)._run(
+        Variational(training=SHORT, num_samples=16).draw(
             jax.random.key(0), PROBLEM.posterior, driver
         )
     info = driver.results["refine"].info

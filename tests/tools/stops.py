@@ -1,9 +1,10 @@
 """Runs that are stopped on the way."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from credence.engine.progress import Line, NoProgress
+from credence.engine.progress import Line, Monitor, NoLine, NoProgress
 
 
 class Stop(Exception):
@@ -22,16 +23,18 @@ class AfterBlocks(NoProgress):
         self.left, self.action = num_blocks, action
         self.said: list[str] = []
 
-    def phase(self, name: str, num_draws: int | None, done: int = 0) -> Line:
+    def phase(
+        self, name: str, num_draws: int | None, *, done: int = 0, monitor: Monitor | None = None
+    ) -> AbstractContextManager[Line]:
         owner = self
 
-        class Counting(Line):
+        class Counting(NoLine):
             def advance(self, num_draws: int) -> None:
                 owner.left -= 1
                 if owner.left == 0:
                     owner.action()
 
-        return Counting()
+        return nullcontext(Counting())
 
     def say(self, message: str) -> None:
         self.said.append(message)

@@ -41,7 +41,6 @@ from credence.ensembles.diagnostics.convergence import (
     rhat,
 )
 from credence.ensembles.diagnostics.cost import (
-    PHASES,
     Cost,
     ess_per_second,
     format_speed_up,
@@ -70,7 +69,6 @@ from credence.ensembles.diagnostics.regression import (
 )
 
 __all__ = [
-    "PHASES",
     "Convergence",
     "Cost",
     "Decomposition",

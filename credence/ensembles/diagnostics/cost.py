@@ -8,24 +8,6 @@ from typing import Any
 
 from credence.ensembles.diagnostics.convergence import Convergence
 
-PHASES = (
-    "compile",
-    "train",
-    "noise",
-    "refine",
-    "polish",
-    "calibrate",
-    "emulate",
-    "warmup",
-    "weigh",
-    "temper",
-    "mutate",
-    "reweigh",
-    "sample",
-    "predict",
-    "other",
-)
-
 
 @dataclass(frozen=True)
 class Cost:
@@ -35,9 +17,10 @@ class Cost:
         likelihood_evaluations: forward passes, counted in single data points.
         gradient_evaluations: forward and backward passes, counted in single data points.
         flops: nominal floating-point operations.
-        seconds: wall-clock seconds by phase; the keys are among `PHASES`.
+        seconds: wall-clock seconds by cost class, any words: what methods declare with the plans of
+            their phases, "compile", and "other" for what belongs to no phase.
     Raises:
-        ValueError: for a phase that is not one of `PHASES`, or a number that is negative or NaN.
+        ValueError: for a number that is negative or NaN.
     """
 
     likelihood_evaluations: int = 0
@@ -46,9 +29,6 @@ class Cost:
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        unknown = sorted(set(self.seconds) - set(PHASES))
-        if unknown:
-            raise ValueError(f"unknown phases {unknown}: use {', '.join(PHASES)}.")
         plain = {
             "likelihood_evaluations": operator.index(self.likelihood_evaluations),
             "gradient_evaluations": operator.index(self.gradient_evaluations),
@@ -68,7 +48,7 @@ class Cost:
         return math.fsum(self.seconds.values())
 
     def __add__(self, other: "Cost") -> "Cost":
-        phases = [phase for phase in PHASES if phase in self.seconds or phase in other.seconds]
+        phases = {**self.seconds, **other.seconds}
         return Cost(
             self.likelihood_evaluations + other.likelihood_evaluations,
             self.gradient_evaluations + other.gradient_evaluations,

@@ -105,9 +105,10 @@ def _laplace(at: _Fit) -> Chosen:
     """N(w, widening^2 (H + P)^-1) at the point w that L-BFGS finds from the first member."""
     posterior, start = at.posterior, at.members[0]
     scale = weight_scale(posterior, start, noise_is_fixed=False)
-    mode = climb(
+    refined = climb(
         "refine", at.key, posterior, at.driver, start, scale, MODE_STEPS, budget_share=0.35
     )
+    mode = refined.positions[0]
     found = spectrum(mode, posterior, "full", "all")
     root = np.asarray(whitening(found, posterior, _noise_stds(mode, posterior), mode), float)
     lower = np.linalg.cholesky(at.widening**2 * root @ root.T)

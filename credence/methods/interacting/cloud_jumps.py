@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
-from credence.errors import InputError, check_name
+from credence.errors import InputError, check_name, check_particles
 from credence.kernels.base import either
 from credence.kernels.resampling import at_levels
 
@@ -101,15 +101,6 @@ def _one_of(num: Int[Array, ""] | int, uniform: Float[Array, ""]) -> Int[Array, 
 def _at(cloud: Any, index: Int[Array, ""]) -> Any:
     """One state of a cloud with leaves (particle, slot, ...)."""
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[index], cloud)
-
-
-def check_particles(num_particles: int) -> None:
-    """Refuse a particle alone."""
-    if num_particles < 2:
-        raise InputError(
-            f"Interacting particles must be at least 2, got {num_particles}: their bias falls as "
-            "1 / number."
-        )
 
 
 def check_jumps(jump: str, selection: str) -> None:

@@ -14,11 +14,11 @@ from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable
 from credence.density.posterior import Data, Posterior
 from credence.engine.blocks import init_states
 from credence.engine.driver import Driver
-from credence.engine.phases import Adapter, PhaseResult, fixed
-from credence.errors import InputError, check_name, check_share
+from credence.engine.phases import Adapter, fixed
+from credence.engine.plan import Plan
+from credence.errors import InputError, check_name, check_particles, check_share, require_positive
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.methods.base import Drawn, Method
-from credence.methods.deep_ensemble import Training, train
 from credence.methods.interacting.auxiliaries import (
     AUXILIARIES,
     USUAL_WIDENING,
@@ -27,12 +27,12 @@ from credence.methods.interacting.auxiliaries import (
     choose,
     usual_temperature,
 )
-from credence.methods.interacting.cloud_jumps import check_jumps, check_particles, check_past
+from credence.methods.interacting.cloud_jumps import check_jumps, check_past
 from credence.methods.interacting.jump_tuning import PROBABILITIES, JumpTuning
 from credence.methods.interacting.kernel import interacting
 from credence.methods.interacting.partner_warnings import CHOOSE, warn_of_partners
 from credence.methods.interacting.tempered_ladder import tempered_ladder
-from credence.models.priors import require_positive
+from credence.methods.training import Training, train
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,8 +129,8 @@ class Interacting(Method):
             num_draws=self.num_draws,
             num_warmup=self.num_warmup,
             thinning=self.thinning,
-            trajectory_length=1 if self.trajectory_length is None else self.trajectory_length,
-            widening=1 if self.widening is None else self.widening,
+            trajectory_length=self.trajectory_length,
+            widening=self.widening,
         )
         check_share(
             jump_probability=self.jump_probability,
@@ -212,13 +212,19 @@ class Interacting(Method):
             recipe=system.recipe,
         )
         states = first(members)._replace(auxiliary=first(partners).auxiliary)
-        warmup = self._phase(
-            "warmup", keys["warmup"], driver, system.recipe, members, data, adapter, states
+        plan = Plan(
+            system.recipe,
+            "warmup",
+            adapter,
+            num_steps=self.num_warmup,
+            thinning=self.thinning,
+            block_steps=self.round_draws * self.thinning,
+            keep_draws=False,
+            budget_share=0.5,
         )
-        frozen = fixed(**adapter.tuned(warmup.memory))
-        sample = self._phase(
-            "sample", keys["sample"], driver, system.recipe, members, data, frozen, warmup.states
-        )
+        warmup = driver.phase("warmup", keys["warmup"], plan, states, data)
+        plan = plan.sampling(warmup.memory, num_draws=self.num_draws)
+        sample = driver.phase("sample", keys["sample"], plan, warmup.states, data)
         warn_of_partners(
             sample,
             auxiliary=self.auxiliary,
@@ -228,34 +234,6 @@ class Interacting(Method):
             synchronous=self.synchronous,
         )
         return Drawn.by(sample)
-
-    def _phase(
-        self,
-        name: str,
-        key: PRNGKeyArray,
-        driver: Driver,
-        recipe: Recipe,
-        positions: Float[Array, "chain weight"],
-        data: Data,
-        adapter: Adapter,
-        states: Any,
-    ) -> PhaseResult:
-        is_warmup = name == "warmup"
-        return driver.phase(
-            name,
-            key,
-            recipe,
-            positions,
-            data,
-            adapter,
-            num_steps=self.num_warmup if is_warmup else self.num_draws * self.thinning,
-            thinning=self.thinning,
-            block_steps=self.round_draws * self.thinning,
-            keep_draws=not is_warmup,
-            budget_share=0.5 if is_warmup else 1.0,
-            may_stop_early=not is_warmup,
-            states=states,
-        )
 
     def _chosen(
         self,

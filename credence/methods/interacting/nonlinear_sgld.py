@@ -1,6 +1,6 @@
 """Nonlinear MCMC on minibatches: Langevin particles that jump to tempered partners."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax
@@ -11,20 +11,20 @@ from jaxtyping import PRNGKeyArray
 from credence.density.posterior import Posterior, minibatch
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult, fixed
-from credence.errors import InputError, check_share
-from credence.kernels.base import Recipe, Settings
+from credence.engine.plan import Plan
+from credence.errors import InputError, check_particles, check_share, require_positive
+from credence.kernels.base import Recipe
 from credence.methods.base import Drawn
 from credence.methods.interacting.auxiliaries import check_temperature, usual_temperature
 from credence.methods.interacting.auxiliary import Auxiliary, Rows, tempered, tempered_on_rows
-from credence.methods.interacting.cloud_jumps import check_jumps, check_particles
+from credence.methods.interacting.cloud_jumps import check_jumps
 from credence.methods.interacting.kernel import interacting
 from credence.methods.interacting.partner_warnings import warn_of_partners
-from credence.methods.stochastic_gradient import SGLD
-from credence.models.priors import require_positive
+from credence.methods.stochastic_gradient import Langevin, minibatch_rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class NonlinearSGLD(SGLD):
+class NonlinearSGLD(Langevin):
     """SGLD particles that also jump to partners on the posterior to the power 1/T.
 
     Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), section 4.2, with a log
@@ -41,7 +41,7 @@ class NonlinearSGLD(SGLD):
     jumps leave posterior^(1/T) (posterior of these rows, scaled to all)^(1 - 1/T) as it is, and
     with all rows they are right.
 
-    Args beyond those of `SGLD`:
+    Args beyond those of `Langevin`:
         jump: "ar", accept-reject, or "bg", Boltzmann-Gibbs.
         jump_probability: in (0, 1).
         temperature: T > 1 of the partners; None is 1 + sqrt(2 / weights), log potentials that vary
@@ -73,7 +73,7 @@ class NonlinearSGLD(SGLD):
         super().__post_init__()
         check_particles(self.num_chains)
         check_jumps(self.jump, self.selection)
-        require_positive(potential_rows=1 if self.potential_rows is None else self.potential_rows)
+        require_positive(potential_rows=self.potential_rows)
         check_share(jump_probability=self.jump_probability)
         check_temperature(self.temperature)
         if self.preconditioner == self.published:
@@ -83,48 +83,43 @@ class NonlinearSGLD(SGLD):
             )
         if self.num_cycles or self.gibbs:
             raise InputError("num_cycles and gibbs do not go together with jumps: leave them out.")
-        if self.exploration_share != SGLD.exploration_share:
+        if self.exploration_share != Langevin.exploration_share:
             raise InputError(
                 f"exploration_share={self.exploration_share} is of cycles, and there are none with "
                 "jumps: leave it out."
             )
 
-    def _draw(
+    def _rows(self, posterior: Posterior) -> int:
+        return minibatch_rows(self.batch_size, posterior)
+
+    def _draws(
         self,
         key: PRNGKeyArray,
         posterior: Posterior,
         driver: Driver,
-        recipe: Recipe,
+        plan: Plan,
         warmup: PhaseResult,
-        settings: Settings,
     ) -> Drawn:
         """Phase "sample": partners start where the particles are, with the same settings."""
         key_rows, key_sample = jax.random.split(key)
         density, arrays = self._auxiliary(key_rows, posterior)
         static = (
             ("auxiliary", density),
-            ("auxiliary_kernel", recipe.build),
+            ("auxiliary_kernel", plan.recipe.build),
             ("jump", self.jump),
-            ("kernel", recipe.build),
+            ("kernel", plan.recipe.build),
             ("selection", self.selection),
             ("synchronous", self.synchronous),
         )
         jumping = fixed(
             arrays=arrays,
-            settings=settings,
-            auxiliary_settings=settings,
+            settings=plan.settings,
+            auxiliary_settings=plan.settings,
             jump_probability=np.asarray(self.jump_probability, warmup.positions.dtype),
         )
-        sample = self._sample(
-            key_sample,
-            driver,
-            Recipe(interacting, posterior.log_density, static, interacts=True),
-            warmup.positions,
-            posterior.data,
-            jumping,
-            thinning=self._steps_per_draw(posterior),
-            batch_size=self._rows(posterior),
-        )
+        recipe = Recipe(interacting, posterior.log_density, static, interacts=True)
+        plan = replace(plan, recipe=recipe, adapter=jumping)
+        sample = driver.phase("sample", key_sample, plan, warmup.positions, posterior.data)
         warn_of_partners(
             sample,
             auxiliary="tempered",

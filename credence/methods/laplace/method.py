@@ -34,9 +34,8 @@ from scipy.optimize import minimize_scalar
 
 from credence.density.posterior import BayesianModel, Data, Params, Position, Posterior
 from credence.engine.driver import Driver
-from credence.errors import InputError, check_share
+from credence.errors import InputError, check_share, require_positive
 from credence.methods.base import Drawn, Method
-from credence.methods.deep_ensemble import Training, held_out, num_held_out, train
 from credence.methods.laplace.curvature import (
     Spectrum,
     active_weights,
@@ -53,7 +52,7 @@ from credence.methods.laplace.modes import (
     weight_scale,
     whitening,
 )
-from credence.models.priors import require_positive
+from credence.methods.training import Training, held_out, num_held_out, train
 
 CHOICES = {
     "structure": ("full", "kronecker", "diagonal"),
@@ -144,14 +143,16 @@ class Laplace(Method):
         check_structure(posterior, self.structure, self.layers)
         training = self._training(posterior)
         key_train, key_mode, key_weights, key_likelihood = jax.random.split(key, 4)
-        start = train(key_train, posterior, driver, 1, training, budget_share=0.5).positions[0]
+        trained = train(key_train, posterior, driver, 1, training, budget_share=0.5)
+        start = trained.positions[0]
         key_noise, key_refine, key_polish = jax.random.split(key_mode, 3)
         if fixed := training.validation_fraction > 0:
             rows = held_out(key_train, posterior, training)
             start, seen = noise_of(key_noise, rows, posterior, driver, start)
             _check_noise(likelihood_gaussian(start, seen))
         scale = weight_scale(posterior, start, noise_is_fixed=fixed)
-        mode = climb("refine", key_refine, posterior, driver, start, scale, self.refine_steps)
+        refined = climb("refine", key_refine, posterior, driver, start, scale, self.refine_steps)
+        mode, num_refined = refined.positions[0], refined.num_steps
         found, weights, likelihood = self._around(mode, posterior, fixed)
         decrement = weights.decrement() + likelihood.decrement()
         if decrement > MOST_DECREMENT and self.structure == "full" and self.layers == "all":
@@ -163,13 +164,14 @@ class Laplace(Method):
                 return weights.decrement() + likelihood.decrement(), root
 
             _, root = whitened(mode)
-            mode = climb(
+            polished = climb(
                 "polish", key_polish, posterior, driver, mode, root, POLISH_STEPS, whitened
             )
+            mode, num_refined = polished.positions[0], num_refined + polished.num_steps
             found, weights, likelihood = self._around(mode, posterior, fixed)
             decrement = weights.decrement() + likelihood.decrement()
         if not decrement <= MOST_DECREMENT:
-            raise InputError(_no_mode(decrement, driver))
+            raise InputError(_no_mode(decrement, trained.num_steps, num_refined))
         active = active_weights(posterior, self.layers)
         multiple = 1.0 if self.prior_precision == "prior" else weights.best_multiple()
 
@@ -229,14 +231,10 @@ def _check_noise(noise: "ParameterGaussian") -> None:
         )
 
 
-def _no_mode(decrement: float, driver: Driver) -> str:
-    trained = driver.results["train"]
-    refined = sum(
-        driver.results[name].num_steps for name in ("refine", "polish") if name in driver.results
-    )
+def _no_mode(decrement: float, num_trained: int, num_refined: int) -> str:
     return (
-        f"No mode was found: after {trained.num_steps:,} steps of training and "
-        f"{refined:,} of refinement the Newton decrement is {decrement:.2g} nats, and "
+        f"No mode was found: after {num_trained:,} steps of training and "
+        f"{num_refined:,} of refinement the Newton decrement is {decrement:.2g} nats, and "
         f"a Gaussian around the point needs at most {MOST_DECREMENT}. Raise refine_steps, "
         "training.max_epochs or max_seconds. A network with kinks (relu) may have no smooth mode: "
         "use tanh, silu or gelu. One that fits every row may have a learnt noise shrink to zero: "

@@ -9,6 +9,7 @@ have the problem: `noise_of` maximises their log likelihood in the likelihood's 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -18,7 +19,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.density.posterior import Data, Position, Posterior
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
-from credence.engine.phases import Adapter
+from credence.engine.phases import Adapter, PhaseResult
+from credence.engine.plan import Plan
 from credence.kernels.ascent.lbfgs import lbfgs
 from credence.kernels.base import Recipe
 from credence.methods.laplace.curvature import Spectrum, prior_stds
@@ -63,7 +65,7 @@ def noise_of(
     only_noise = np.zeros(posterior.num_weights, start.dtype)
     only_noise[posterior.num_weights - num_likelihood_parameters(posterior) :] = 1
     found = climb("noise", key, held_out, driver, start, only_noise, NOISE_STEPS)
-    return found, held_out
+    return found.positions[0], held_out
 
 
 def weight_scale(
@@ -102,8 +104,8 @@ def climb(
     num_steps: int,
     whitened: Callable[[Position], tuple[float, Float[np.ndarray, "weight weight"]]] | None = None,
     budget_share: float = 1.0,
-) -> Position:
-    """Up to the mode by L-BFGS on all rows, as a phase of the driver.
+) -> PhaseResult:
+    """Up to the mode by L-BFGS on all rows, as a phase of the driver with one chain.
 
     Ends where the Newton decrement, or the gradient's bound on it, is well below what is allowed,
     or where a round raises the log density by less than a thousandth of a nat.
@@ -129,25 +131,30 @@ def climb(
         return _Climb(height, np.asarray(float(is_done)), scale)
 
     restart = {} if whitened is None else {"restart_every": np.int32(ROUND)}
-    result = driver.phase(
-        name,
-        key,
-        Recipe(lbfgs, posterior.log_density),
-        start[None],
-        posterior.anchored(start),
-        Adapter(
-            _Climb(np.asarray(-np.inf), np.asarray(0.0), scale),
-            settings=lambda memory: {"scale": memory.scale, **restart},
-            update=update,
-            finished=lambda memory: bool(memory.is_done),
-        ),
-        num_steps=num_steps,
-        thinning=1,
+    adapter = Adapter(
+        _Climb(np.asarray(-np.inf), np.asarray(0.0), scale),
+        settings=lambda memory: {"scale": memory.scale, **restart},
+        update=update,
+        finished=lambda memory: bool(memory.is_done),
+    )
+    plan = replace(
+        _ascent(posterior, name, adapter, num_steps),
         block_steps=min(ROUND, num_steps),
-        keep_draws=False,
         budget_share=budget_share,
     )
-    return result.positions[0]
+    return driver.phase(name, key, plan, start[None], posterior.anchored(start))
+
+
+def _ascent(posterior: Posterior, cost_class: str, adapter: Adapter, num_steps: int) -> Plan:
+    """The plan of a phase of L-BFGS on all rows."""
+    return Plan(
+        Recipe(lbfgs, posterior.log_density),
+        cost_class,
+        adapter,
+        num_steps=num_steps,
+        block_steps=ROUND,
+        keep_draws=False,
+    )
 
 
 class _Climb(NamedTuple):
@@ -179,20 +186,11 @@ def summits(
         return _Climb(heights, np.asarray(float(is_done)), memory.scale)
 
     scale = np.ones(positions.shape[1], positions.dtype)
-    return driver.phase(
-        "climb",
-        key,
-        Recipe(lbfgs, posterior.log_density),
-        positions,
-        posterior.anchored(positions[0]),
-        Adapter(
-            _Climb(np.full(len(positions), -np.inf), np.asarray(0.0), scale),
-            settings=lambda memory: {"scale": memory.scale},
-            update=update,
-            finished=lambda memory: bool(memory.is_done),
-        ),
-        num_steps=num_steps,
-        block_steps=ROUND,
-        keep_draws=False,
-        may_stop_early=True,
-    ).positions
+    adapter = Adapter(
+        _Climb(np.full(len(positions), -np.inf), np.asarray(0.0), scale),
+        settings=lambda memory: {"scale": memory.scale},
+        update=update,
+        finished=lambda memory: bool(memory.is_done),
+    )
+    plan = replace(_ascent(posterior, "climb", adapter, num_steps), may_stop_early=True)
+    return driver.phase("climb", key, plan, positions, posterior.anchored(positions[0])).positions

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from numbers import Integral
 from typing import Any, ClassVar
 
 import jax
@@ -21,12 +20,11 @@ from credence.density.posterior import (
     flat_log_prior,
 )
 from credence.engine.driver import Driver
-from credence.errors import InputError
+from credence.errors import InputError, check_particles, require_positive
 from credence.methods.base import Drawn, Method
 from credence.methods.smc.bridge import Bridge
 from credence.methods.smc.mutation import Mutation, Tuning
 from credence.methods.smc.tempering import Memory, Tempering
-from credence.models.priors import require_positive
 
 PARTICLES_AND_RUNS = {"num_draws": "num_particles", "num_chains": "num_runs"}
 
@@ -126,14 +124,6 @@ def first_tuning(posterior: Posterior, mutation: Mutation) -> Tuning:
         return mutation.first(*prior_reference(posterior))
     zero = jnp.zeros(posterior.num_weights, posterior.data.x.dtype)
     return mutation.first(zero, zero + 1)
-
-
-def check_particles(num_particles: Any) -> None:
-    """Refuse a cloud that has no spread, or part of a particle."""
-    if not isinstance(num_particles, Integral):
-        raise InputError(f"Numbers of particles must be whole, got {num_particles!r}.")
-    if num_particles < 2:
-        raise InputError(f"A cloud needs at least 2 particles, got {num_particles}; 250 are usual.")
 
 
 @lru_cache(maxsize=256)

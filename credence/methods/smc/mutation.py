@@ -14,12 +14,11 @@ from jaxtyping import Array, Float
 
 from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
 from credence.adaptation.windows import newton_step
-from credence.errors import check_name, check_numbers, check_share
+from credence.errors import check_name, check_numbers, check_share, require_positive
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.mcmc.pcn import pcn
 from credence.kernels.resampling import RESAMPLING
 from credence.methods.smc.bridge import Bridge, mutation
-from credence.models.priors import require_positive
 
 STEPS_PER_LOOK = 5
 """Of the kernel, between two looks at acceptance and at what the particles still remember."""

@@ -19,7 +19,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.density.posterior import Data
 from credence.engine.blocks import Block, chain_devices, run_block, spread
 from credence.engine.driver import Driver
-from credence.engine.phases import Adapter, PhaseResult, fixed
+from credence.engine.phases import Adapter, PhaseResult
+from credence.engine.plan import Plan
 from credence.errors import InputError, OutOfTime, plural
 from credence.kernels.base import Recipe
 from credence.kernels.resampling import RESAMPLING, temperature_step
@@ -59,7 +60,7 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True)
 class Tempering:
-    """Moves clouds along bridges.
+    """Moves clouds along bridges, each in a phase whose name is its cost class.
 
     Args:
         mutation: how particles move.
@@ -86,18 +87,14 @@ class Tempering:
         shape = positions.shape
         flat = positions.reshape(-1, shape[-1])
         zero = jnp.zeros(len(flat), flat.dtype)
-        phase = driver.phase(
-            name,
-            key,
+        plan = Plan(
             Recipe(weighing, bridge),
-            flat,
-            data,
-            fixed(),
+            name,
             num_steps=1,
-            states=ParticleState(flat, zero, zero, flat),
             keep_draws=False,
             num_weights=bridge.num_weights,
         )
+        phase = driver.phase(name, key, plan, ParticleState(flat, zero, zero, flat), data)
         leaves = map(np.asarray, phase.states[:3])
         return Cloud(*(leaf.reshape(*shape[:2], *leaf.shape[1:]) for leaf in leaves))
 
@@ -150,7 +147,8 @@ class Tempering:
             return [], memory
         states = self.resampled(memory, memory.weights.shape[1] // self.chain_length)
         adapter = Adapter(memory, self._settings, self._update, is_finished, self._rearrange)
-        phase = self._phase(name, key, driver, bridge, states, data, adapter, keep_clouds)
+        plan = self._plan(bridge, name, adapter, keep_draws=keep_clouds)
+        phase = driver.phase(name, key, plan, states, data)
         memory = phase.memory
         if not is_finished(memory):
             raise OutOfTime(
@@ -183,7 +181,8 @@ class Tempering:
             lambda tuning, block: self.mutation.after(tuning, block.info),
             self.mutation.is_done,
         )
-        phase = self._phase(name, key, driver, bridge, states, data, adapter, keep_draws=True)
+        plan = self._plan(bridge, name, adapter, keep_draws=True)
+        phase = driver.phase(name, key, plan, states, data)
         self._warn(name, int(self.mutation.is_stuck(phase.memory)), 1)
         cloud = jax.tree.map(lambda leaf: leaf[-1], self._clouds(phase.draws, phase.info))
         rates = phase.info["acceptance_rate"][:, -self.chain_length :]
@@ -217,29 +216,16 @@ class Tempering:
         """Particles of every run, equally weighted, likelihoods with them."""
         return resampled(memory, scheme=self.mutation.resampling, num=num_chains)
 
-    def _phase(
-        self,
-        name: str,
-        key: PRNGKeyArray,
-        driver: Driver,
-        bridge: Bridge,
-        states: ParticleState,
-        data: Data,
-        adapter: Adapter,
-        keep_draws: bool,
-    ) -> PhaseResult:
-        driver.progress.monitor = None  # particles are no chains: R-hat on the way says nothing
-        return driver.phase(
-            name,
-            key,
+    def _plan(self, bridge: Bridge, cost_class: str, adapter: Adapter, *, keep_draws: bool) -> Plan:
+        """The plan of a phase that moves particles, which are no chains: R-hat says nothing."""
+        return Plan(
             self.mutation.recipe(bridge),
-            states.position,
-            data,
+            cost_class,
             adapter,
             num_steps=None,
             block_steps=self.chain_length,
-            states=states,
             keep_draws=keep_draws,
+            monitored=False,
             num_weights=bridge.num_weights,
         )
 

@@ -11,10 +11,11 @@ from jaxtyping import PRNGKeyArray
 from credence.adaptation.tunable_kernels import Tunable
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
-from credence.engine.phases import Adapter, PhaseResult, fixed
-from credence.errors import InputError, check_name
+from credence.engine.phases import PhaseResult
+from credence.engine.plan import Plan
+from credence.errors import InputError, check_name, require_positive
 from credence.methods.base import Drawn, Method, from_fields
-from credence.methods.chains import Chains, shares_passes
+from credence.methods.chains import TrainedChains, shares_passes
 from credence.methods.laplace.modes import summits
 from credence.methods.pcn import PCN
 from credence.methods.stochastic_gradient import SGHMC
@@ -43,9 +44,8 @@ from credence.methods.surrogate.true_likelihood import (
     check_points,
     points_at,
 )
-from credence.models.priors import require_positive
 
-CALIBRATIONS: dict[str, type[Chains]] = {"sghmc": SGHMC, "pcn": PCN}
+CALIBRATIONS: dict[str, type[TrainedChains]] = {"sghmc": SGHMC, "pcn": PCN}
 """Samplers that calibrate."""
 CALIBRATED, EXPLORED, WARMED_UP = 0.3, 0.55, 0.7
 """Shares of max_seconds used up when these must end."""
@@ -67,7 +67,7 @@ class HopelessEmulator(InputError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CES(Chains):
+class CES(TrainedChains):
     """Calibrate, emulate, sample (Moslemi, Meng, Lan & Shahbaba, "Scaling up Bayesian neural
     networks with neural networks", 2024, algorithm 3, there FBNN), and what makes it exact.
 
@@ -76,8 +76,8 @@ class CES(Chains):
     likelihood decides after every `surrogate_steps` whether they stay there: exact, however poor
     the emulator, which costs acceptance alone.
 
-    Args beyond those of `Chains`, whose acceptance rate is that of the emulator's chain and whose
-    num_warmup and thinning count evaluations of the likelihood:
+    Args beyond those of `TrainedChains`, whose acceptance rate is that of the emulator's chain and
+    whose num_warmup and thinning count evaluations of the likelihood:
         calibration: "mode", every chain's own; or the draws of "sghmc", as published, or "pcn".
         calibration_rows: at random, that these two see, and the training before them; None for all
             in memory, or of those on disk as many as fit 256 MB. The emulator learns from all rows.
@@ -127,8 +127,8 @@ class CES(Chains):
             object.__setattr__(self, "emulator", EMULATORS[self.emulator]())
         require_positive(
             max_error=self.max_error,
-            surrogate_steps=1 if self.surrogate_steps is None else self.surrogate_steps,
-            calibration_rows=1 if self.calibration_rows is None else self.calibration_rows,
+            surrogate_steps=self.surrogate_steps,
+            calibration_rows=self.calibration_rows,
         )
         if self.num_refinements < 0:
             raise InputError(f"num_refinements must be >= 0, got {self.num_refinements}.")
@@ -182,7 +182,7 @@ class CES(Chains):
     ) -> tuple[Points, Target]:
         """Modes, or draws of a sampler that need not have converged, and the likelihood there."""
         key_draw, key_part, key_evaluate = jax.random.split(key, 3)
-        with driver.part("calibrate", budget_share=CALIBRATED):
+        with driver.part("calibrate", cost_class="calibrate", budget_share=CALIBRATED):
             if self.calibration == "mode":
                 key_train, key_climb = jax.random.split(key_draw)
                 start = self._start(key_train, posterior, driver, budget_share=0.5)
@@ -195,7 +195,7 @@ class CES(Chains):
                     training=self.training,
                 )
                 known = posterior.part(key_part, self.calibration_rows)
-                positions = np.asarray(method._run(key_draw, known, driver).positions)
+                positions = np.asarray(method.draw(key_draw, known, driver).positions)
             target = Target(posterior, posterior.anchored(jnp.asarray(positions[0, -1])), driver)
             points = points_at("evaluate", key_evaluate, positions, target)
         check_points(points)
@@ -206,7 +206,7 @@ class CES(Chains):
     ) -> tuple[Emulated, Error | None]:
         """The emulator that the points teach, and its error at those held out, if there are any."""
         to_fit, held_out = split(points) if points.positions.shape[1] > 1 else (points, None)
-        with target.driver.part(name, budget_share=EXPLORED):
+        with target.driver.part(name, cost_class="emulate", budget_share=EXPLORED):
             emulated = self._emulator.fit(key, to_fit, *target)
         if emulated.is_likelihood:
             return emulated, Error(0.0, 0.0)
@@ -224,10 +224,10 @@ class CES(Chains):
         """
         key_move, key_evaluate = jax.random.split(key)
         until = CALIBRATED + (EXPLORED - CALIBRATED) * number / self.num_refinements
-        with target.driver.part(f"calibrate {number}", budget_share=until):
+        with target.driver.part(f"calibrate {number}", cost_class="calibrate", budget_share=until):
             shorter = replace(self, num_warmup=max(1, self.num_warmup // 2))
-            found, _ = shorter._warmed_up(
-                key_move, emulated, points, target, DELAYED, keep_draws=True
+            _, found = shorter._warmed_up(
+                key_move, emulated, points, target, DELAYED, keep_draws=True, budget_share=1.0
             )
             newest = found.draws[:, -self.num_calibration :]
             more = points_at("evaluate", key_evaluate, newest, target)
@@ -258,22 +258,15 @@ class CES(Chains):
     def _move(self, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target) -> Drawn:
         """Warm up and sample by the emulator, from where the calibration ended."""
         key_warmup, key_sample = jax.random.split(key)
-        warmup, adapter = self._warmed_up(
+        plan, warmup = self._warmed_up(
             key_warmup, emulated, points, target, self._correction, budget_share=WARMED_UP
         )
-        build, cost = sampler_named(str(self.sampler)).build, self._fixed_cost(target.posterior)
-        sample = self._sample(
-            key_sample,
-            target.driver,
-            self._correction.recipe(build, emulated, target.posterior, cost),
-            warmup.positions,
-            target.data,
-            fixed(**adapter.tuned(warmup.memory)),
-            thinning=self.thinning,
-            states=warmup.states,
-            surrogate_flops=emulated.flops,
-        )
-        return Drawn.by(sample)
+        build = sampler_named(str(self.sampler)).build
+        cost = self._fixed_cost(target.posterior)
+        recipe = self._correction.recipe(build, emulated, target.posterior, cost)
+        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
+        plan = replace(plan, recipe=recipe)
+        return Drawn.by(target.driver.phase("sample", key_sample, plan, warmup.states, target.data))
 
     def _warmed_up(
         self,
@@ -282,11 +275,13 @@ class CES(Chains):
         points: Points,
         target: Target,
         correction: Correction,
-        *,
-        keep_draws: bool = False,
-        budget_share: float = 1.0,
-    ) -> tuple[PhaseResult, Adapter]:
-        """From the last points on, and what tunes the emulator's chain on the way."""
+        **varied: Any,
+    ) -> tuple[Plan, PhaseResult]:
+        """From the last points on, with what tunes the emulator's chain.
+
+        Args:
+            varied: what differs from the usual plan of a warm-up.
+        """
         key_tune, key_move = jax.random.split(key)
         sampler, states = sampler_named(str(self.sampler)), correction.states(emulated, points)
         arrays = arrays_of(emulated, target.data)
@@ -309,20 +304,10 @@ class CES(Chains):
             most=affordable(target.posterior, emulated.flops * sampler.evaluations),
         )
         cost = self._fixed_cost(target.posterior)
-        warmup = self._warm_up(
-            key_move,
-            target.driver,
-            correction.recipe(sampler.warmup.build, emulated, target.posterior, cost),
-            states.position,
-            target.data,
-            adapter,
-            thinning=self.thinning,
-            states=states,
-            surrogate_flops=emulated.flops,
-            keep_draws=keep_draws,
-            budget_share=budget_share,
-        )
-        return warmup, adapter
+        recipe = correction.recipe(sampler.warmup.build, emulated, target.posterior, cost)
+        plan = self._warmup_plan(recipe, adapter, thinning=self.thinning)
+        plan = replace(plan, surrogate_flops=emulated.flops, **varied)
+        return plan, target.driver.phase("warmup", key_move, plan, states, target.data)
 
     def _fixed_cost(self, posterior: Posterior) -> bool:
         """Whether chains move abreast."""

@@ -93,7 +93,6 @@ def steps_adaptation(
         shared: other settings, constant.
         num_steps: where it is given; else tuned, up to `most`, to `SECOND_STAGE`.
     """
-
     inner = chain_adaptation(sampler.warmup, start)
 
     def settings(found: Settings, memory: Memory) -> Settings:

@@ -1,7 +1,7 @@
 """Random network surrogate HMC: exact, along the gradient of a cheap surrogate."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -13,13 +13,14 @@ from credence.adaptation.windows import first_window_adaptation, move_step_size
 from credence.density.posterior import Data, Posterior
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
-from credence.engine.phases import Adapter, PhaseResult, fixed
-from credence.errors import InputError, check_name
+from credence.engine.phases import Adapter, PhaseResult
+from credence.engine.plan import Plan
+from credence.errors import InputError, check_name, require_positive
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.kernels.mcmc.hmc import hmc
 from credence.methods.base import Drawn
-from credence.methods.hamiltonian import Hamiltonian
+from credence.methods.chains import TrainedChains
 from credence.methods.surrogate.random_network import (
     FITS,
     Points,
@@ -30,7 +31,6 @@ from credence.methods.surrogate.random_network import (
     untrained,
 )
 from credence.methods.surrogate.surrogate_hmc import surrogate_hmc
-from credence.models.priors import require_positive
 
 MIN_CALIBRATION = 20
 """Steps of HMC that leave enough points to fit and to hold out."""
@@ -40,7 +40,7 @@ CALIBRATION_LENGTH = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class RNSHMC(Hamiltonian):
+class RNSHMC(TrainedChains):
     """HMC along the gradient of a random network (Zhang, Shahbaba & Zhao, 2017).
 
     HMC explores; the second half of its draws, of all chains, train a random network with one
@@ -51,7 +51,7 @@ class RNSHMC(Hamiltonian):
     (see "surrogate_r2" among the scalars, the share of held-out gradients that the surrogate
     explains), and a gain for smooth posteriors of tens of parameters and many rows.
 
-    Args beyond those of `Hamiltonian`, whose num_warmup tunes the surrogate's step size:
+    Args beyond those of `TrainedChains`, whose num_warmup tunes the surrogate's step size:
         num_calibration: steps of HMC per chain that tune the metric and train the surrogate.
         num_features: hidden units of the random network.
         fit: train it on "gradients" of the log density or, as in the paper, on its "values".
@@ -63,6 +63,7 @@ class RNSHMC(Hamiltonian):
     """
 
     name: ClassVar[str] = "rns_hmc"
+    reads_disk: ClassVar[bool] = True
     summary: ClassVar[str] = "HMC along a random network surrogate's gradients: exact"
 
     num_warmup: int = 500
@@ -110,19 +111,10 @@ class RNSHMC(Hamiltonian):
             longest=self.trajectory_length / self.num_integration_steps,
             target_acceptance_rate=self.target_acceptance_rate,
         )
-        warmup = self._warm_up(
-            key_warmup, driver, recipe, explored.positions, data, adapter, budget_share=0.6
-        )
-        sample = self._sample(
-            key_sample,
-            driver,
-            recipe,
-            warmup.positions,
-            data,
-            fixed(**adapter.tuned(warmup.memory)),
-            thinning=self.thinning,
-            states=warmup.states,
-        )
+        plan = replace(self._warmup_plan(recipe, adapter), budget_share=0.6)
+        warmup = driver.phase("warmup", key_warmup, plan, explored.positions, data)
+        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
+        sample = driver.phase("sample", key_sample, plan, warmup.states, data)
         r2 = np.full(sample.draws.shape[:2], found.r2)
         return Drawn(sample.draws, sample.info | {"surrogate_r2": r2})
 
@@ -142,17 +134,15 @@ class RNSHMC(Hamiltonian):
         adapter = first_window_adaptation(
             key_step, positions, data, log_density=log_density, num_rounds=num_rounds
         )
-        explored = driver.phase(
-            "calibrate",
-            key_phase,
+        plan = Plan(
             Recipe(hmc, log_density, static, fixed_cost=False),
-            positions,
-            data,
+            "calibrate",
             adapter,
             num_steps=self.num_calibration,
             block_steps=self.round_draws,
             budget_share=0.4,
         )
+        explored = driver.phase("calibrate", key_phase, plan, positions, data)
         return explored, adapter.tuned(explored.memory)["inverse_mass"]
 
     def _emulate(
@@ -179,16 +169,15 @@ class RNSHMC(Hamiltonian):
             )
             return Found(*fit_random_network(found.network, by_chain, fit=self.fit))
 
-        return driver.phase(
-            "emulate",
-            key_phase,
+        plan = Plan(
             Recipe(evaluation, posterior.log_density),
-            jnp.asarray(points.reshape(-1, posterior.num_weights)),
-            data,
+            "emulate",
             Adapter(Found(network, np.zeros(())), lambda found: {}, update),
             num_steps=1,
             keep_draws=False,
-        ).memory
+        )
+        flat = jnp.asarray(points.reshape(-1, posterior.num_weights))
+        return driver.phase("emulate", key_phase, plan, flat, data).memory
 
 
 class Found(NamedTuple):

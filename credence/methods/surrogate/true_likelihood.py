@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.density.posterior import BayesianModel, Data, Posterior, flat_log_prior
 from credence.engine.driver import Driver
-from credence.engine.phases import fixed
+from credence.engine.plan import Plan
 from credence.ensembles.diagnostics.importance import MOST_PARETO_K, pareto_smoothed
 from credence.errors import InputError
 from credence.kernels.base import Recipe
@@ -42,10 +42,8 @@ def points_at(
     """What an emulator can learn at positions, evaluated as a phase of the driver."""
     posterior, data = target.posterior, target.data
     flat = jnp.asarray(positions.reshape(-1, positions.shape[-1]))
-    recipe = Recipe(value, posterior.log_density)
-    found = target.driver.phase(
-        name, key, recipe, flat, data, fixed(), num_steps=1, keep_draws=False
-    )
+    plan = Plan(Recipe(value, posterior.log_density), name, num_steps=1, keep_draws=False)
+    found = target.driver.phase(name, key, plan, flat, data)
     log_priors = np.asarray(_log_priors(flat, data, model=posterior.model), float)
     log_densities = np.asarray(found.states.log_density, float)
     values = (log_densities - log_priors, log_densities)

@@ -8,7 +8,6 @@ with a sweep that leaves the posterior invariant: see `credence.methods.transdim
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import jax
@@ -20,12 +19,9 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
 from credence.density.posterior import Data, Posterior
 from credence.engine.driver import Driver
-from credence.engine.phases import fixed
-from credence.engine.progress import Progress
-from credence.ensembles.ensemble import Ensemble
-from credence.errors import InputError
+from credence.errors import InputError, require_positive
 from credence.kernels.base import Recipe, Settings
-from credence.methods.base import Drawn
+from credence.methods.base import Drawn, Method
 from credence.methods.chains import Chains
 from credence.methods.transdimensional.active_metric import add_active_draws
 from credence.methods.transdimensional.active_neurons import (
@@ -46,13 +42,12 @@ from credence.methods.transdimensional.target import VariableWidth
 from credence.models import Gaussian, HierarchicalGamma, TraceClass
 from credence.models.likelihoods import Normal
 from credence.models.networks.variable_depth import widened
-from credence.models.priors import normal_sample, require_positive
+from credence.models.priors import normal_sample
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transdimensional(Chains):
-    """Chains over the widths, depth and weights of a network, started from draws of the prior:
-    `training` is not used.
+    """Chains over the widths, depth and weights of a network, started from draws of the prior.
 
     An iteration is `num_jumps` births or deaths of a unit or a hidden layer, then one step of all
     weights. Members of the ensemble are networks of the largest architecture whose inactive units
@@ -154,6 +149,12 @@ class Transdimensional(Chains):
             )
         return None
 
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Method:
+        """See `Method.from_settings`; files of version 0.1 name a training, which was not used."""
+        used = {name: value for name, value in settings.items() if name != "training"}
+        return super().from_settings(used)
+
     def _set_names(self, name: str, known: tuple[str, ...]) -> None:
         """A tuple of names in place of any other sequence of them."""
         moves = getattr(self, name)
@@ -177,26 +178,16 @@ class Transdimensional(Chains):
             require_positive(**{largest: limit})
             law.log_probs(limit)  # may refuse an empty support
 
-    def run(
-        self,
-        key: PRNGKeyArray | int,
-        posterior: Posterior,
-        *,
-        folder: str | Path | None = None,
-        progress: Progress | None = None,
-        max_seconds: float | None = None,
-    ) -> Ensemble:
-        """Sample; see `Method.run`. The ensemble's network is as wide as there is room for.
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The posterior of the widest network; see `Method.prepared`.
 
-        Raises besides:
+        Raises:
             InputError: for a network whose width cannot change, a prior of unknown form, no width
                 in the support, initial widths outside it, or a move the likelihood does not allow.
         """
         posterior = self.widest(posterior)
         self._check(posterior)
-        return super().run(
-            key, posterior, folder=folder, progress=progress, max_seconds=max_seconds
-        )
+        return posterior
 
     def widest(self, posterior: Posterior) -> Posterior:
         """The posterior of the network with as many units as there is room for."""
@@ -314,24 +305,17 @@ class Transdimensional(Chains):
         )
         if self.tune_moves:
             adapter = with_mixture(adapter, groups)
-        warmup = self._warm_up(key_warmup, driver, recipe, start, data, adapter)
-        settings = adapter.tuned(warmup.memory)
-        sample = self._sample(
-            key_sample,
-            driver,
-            recipe,
-            warmup.positions,
-            data,
-            fixed(**settings),
-            thinning=self.thinning or 1,
-        )
+        plan = self._warmup_plan(recipe, adapter)
+        warmup = driver.phase("warmup", key_warmup, plan, start, data)
+        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning or 1)
+        sample = driver.phase("sample", key_sample, plan, warmup.positions, data)
         layers = posterior.unravel(jnp.asarray(sample.draws)).network
         widths = np.asarray(count_active(layers), float)
         sizes = architecture_scalars(widths, sample.draws)
         if self.max_depth is not None:
             sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
         scalars = sample.info | sizes | by_kind(sample.info, groups)
-        return Drawn(sample.draws, scalars, found=_move_probabilities(settings, groups))
+        return Drawn(sample.draws, scalars, found=_move_probabilities(plan.settings, groups))
 
     def _whole(
         self,

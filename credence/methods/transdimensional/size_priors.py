@@ -1,5 +1,6 @@
 """Priors over the number of units of a hidden layer, and over the number of hidden layers."""
 
+from abc import ABC
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -7,14 +8,13 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from credence.errors import InputError
-from credence.models.priors import require_positive
+from credence.errors import InputError, require_positive
 
 SHAPES = ("uniform", "poisson", "geometric")
 
 
 @dataclass(frozen=True)
-class CountPrior:
+class CountPrior(ABC):  # noqa: B024  (the words below are a subclass's)
     """p(k) for k = smallest, ..., largest, normalised there.
 
         uniform:    p(k) constant

@@ -10,6 +10,7 @@ A network is any frozen, hashable object with
 functions.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -47,8 +48,8 @@ class Network(Protocol):
 
 
 @dataclass(frozen=True)
-class MLP:
-    """Fully connected network of any depth: affine, activation, ..., affine.
+class FullyConnected(ABC):
+    """What networks of fully connected layers share: affine, activation, ..., affine.
 
     Args:
         num_outputs: number of outputs per point.
@@ -86,12 +87,26 @@ class MLP:
             for key, fan_in, fan_out in zip(keys, widths[:-1], widths[1:], strict=True)
         )
 
+    @abstractmethod
+    def apply(
+        self, params: tuple[Layer, ...], x: Float[Array, "point feature"]
+    ) -> Float[Array, "point output"]:
+        """Outputs at the rows of x."""
+
+    def fan_in(self, params: tuple[Layer, ...]) -> tuple[Layer, ...]:
+        """Inputs per unit of every kernel, 0 for biases."""
+        return tuple(Layer(layer.kernel.shape[-2], 0) for layer in params)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class MLP(FullyConnected):
+    """Fully connected network of any depth: affine, activation, ..., affine.
+
+    Arguments as `FullyConnected`.
+    """
+
     def apply(
         self, params: tuple[Layer, ...], x: Float[Array, "point feature"]
     ) -> Float[Array, "point output"]:
         """Outputs at the rows of x."""
         return mlp(params, x, ACTIVATIONS[self.activation])
-
-    def fan_in(self, params: tuple[Layer, ...]) -> tuple[Layer, ...]:
-        """Inputs per unit of every kernel, 0 for biases."""
-        return tuple(Layer(layer.kernel.shape[-2], 0) for layer in params)  # type: ignore[arg-type]

@@ -8,12 +8,12 @@ from jaxtyping import Array, Bool, Float
 
 from credence.errors import InputError
 from credence.models.networks.dense import Layer, affine
-from credence.models.networks.mlp import ACTIVATIONS, MLP
+from credence.models.networks.mlp import ACTIVATIONS, FullyConnected
 from credence.models.networks.wrappers import LeadingInputs
 
 
 @dataclass(frozen=True)
-class VariableDepthMLP(MLP):
+class VariableDepthMLP(FullyConnected):
     """An `MLP` that passes over every hidden layer, but the first, whose weights are all zero.
 
     A network of fewer layers lives in the arrays of the deepest one: with absent layers the output
@@ -59,7 +59,7 @@ def widened(network: Any, max_width: int | None, max_depth: int | None = None) -
     """
     if isinstance(network, LeadingInputs):
         return replace(network, network=widened(network.network, max_width, max_depth))
-    if not isinstance(network, MLP):
+    if not isinstance(network, FullyConnected):
         raise InputError(
             f"The width of {network} cannot change: 'transdimensional' needs an MLP, "
             "models.MLP(num_outputs, hidden=(50,))."

@@ -28,10 +28,16 @@ def converged(min_ess):
 def test_addition():
     total = COST + Cost(1, 2, 3.0, {"sample": 4.0, "train": 0.5})
     assert total.seconds == {"compile": 1, "train": 0.5, "warmup": 2, "sample": 9}
-    assert list(total.seconds) == ["compile", "train", "warmup", "sample"]
+    assert list(total.seconds) == ["compile", "warmup", "sample", "train"]
     assert dataclasses.astuple(total)[:3] == (11, 7, 1e9 + 3)
     assert total.total_seconds == 12.5
     assert COST + Cost() == COST == sum([COST], Cost())
+
+
+def test_any_word_is_a_cost_class():
+    total = COST + Cost(seconds={"burning in": 3.0})
+    assert Cost.from_dict(total.to_dict()).seconds["burning in"] == 3.0
+    assert total.total_seconds == 11.0
 
 
 def test_storage():
@@ -63,8 +69,6 @@ def test_frozen():
 
 
 def test_refuses_bad_input():
-    with pytest.raises(ValueError, match=r"unknown phases \['warm up'\]: use compile, train"):
-        Cost(seconds={"warm up": 1.0})
     for wrong in ({"flops": -1.0}, {"flops": float("nan")}, {"seconds": {"sample": -1.0}}):
         with pytest.raises(ValueError, match="finite number >= 0"):
             Cost(**wrong)

@@ -417,7 +417,7 @@ class TestRefusals:
 
     def test_a_particle_alone(self) -> None:
         starts = jnp.zeros((2, 1, 2))
-        with pytest.raises(InputError, match="at least 2, got 1"):
+        with pytest.raises(InputError, match="at least 2 particles, got 1"):
             run_clouds(on_gaussian("bg"), starts, starts, TARGET.data, num_steps=1)
 
 

@@ -24,7 +24,6 @@ from credence.engine.blocks import Block
 from credence.engine.phases import PhaseResult
 from credence.errors import InputError
 from credence.methods import METHODS
-from credence.methods.deep_ensemble import Training
 from credence.methods.interacting.auxiliaries import usual_temperature
 from credence.methods.interacting.auxiliary import FULL_GAUSSIAN
 from credence.methods.interacting.jump_tuning import JumpTuning, UntunedJumpsWarning
@@ -35,6 +34,7 @@ from credence.methods.interacting.partner_warnings import (
     warn_of_partners,
     warn_where_stuck,
 )
+from credence.methods.training import Training
 from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
 
 pytestmark = pytest.mark.rotates(3)
@@ -187,7 +187,7 @@ def phase(log_potential: np.ndarray, *, ess: float) -> PhaseResult:
     }
     past = SimpleNamespace(log_potential=log_potential[:, -1:])
     none = np.zeros((*log_potential.shape, 0))
-    return PhaseResult(SimpleNamespace(past=past), none, info, (), 0, 0, 0, 0.0, 0.0, 0.0)
+    return PhaseResult(SimpleNamespace(past=past), none, info, (), 0, "sample", 0, 0, 0.0, 0.0, 0.0)
 
 
 class TestStuckPartners:
@@ -224,7 +224,7 @@ def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_particles": 1}, "at least 2, got 1"),
+        ({"num_particles": 1}, "at least 2 particles, got 1"),
         ({"jump_probability": 0.0}, "jump_probability must be strictly between 0 and 1, got 0.0"),
         ({"jump_probability": 1.0}, "jump_probability must be strictly between 0 and 1, got 1.0"),
         ({"jump_probability": float("nan")}, "jump_probability must be strictly between 0 and 1"),
@@ -317,7 +317,7 @@ ON_DEVICES = """
 import sys
 import jax, numpy as np
 from tools.exact import linear_regression
-from credence.methods.deep_ensemble import Training
+from credence.methods.training import Training
 from credence.methods.interacting.method import Interacting
 assert jax.local_device_count() == int(sys.argv[1])
 method = Interacting(num_particles=6, num_draws=25, num_warmup=50, selection=sys.argv[2],

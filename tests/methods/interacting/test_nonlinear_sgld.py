@@ -11,12 +11,12 @@ from tools.moments import moment_z
 from credence.density.posterior import Posterior
 from credence.errors import InputError
 from credence.methods import METHODS, NonlinearSGLD
-from credence.methods.deep_ensemble import Training
 from credence.methods.interacting import nonlinear_sgld
 from credence.methods.interacting.partner_warnings import (
     DegenerateAuxiliaryWarning,
     StuckPartnersWarning,
 )
+from credence.methods.training import Training
 from credence.models import Categorical, Gaussian, ResNet
 
 PROBLEM = linear_regression()
@@ -126,7 +126,7 @@ def test_images_and_a_residual_network() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_chains": 1}, "at least 2, got 1"),
+        ({"num_chains": 1}, "at least 2 particles, got 1"),
         ({"jump_probability": 1.0}, "jump_probability must be strictly between 0 and 1, got 1.0"),
         ({"temperature": 1.0}, "temperature must be > 1 and finite, got 1.0"),
         ({"jump": "BG"}, "Unknown jump 'BG'"),

@@ -22,7 +22,6 @@ from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
-from credence.methods.deep_ensemble import Training, held_out, train
 from credence.methods.laplace.curvature import (
     Spectrum,
     active_weights,
@@ -32,6 +31,7 @@ from credence.methods.laplace.curvature import (
 )
 from credence.methods.laplace.method import Laplace, local_gaussian
 from credence.methods.laplace.modes import noise_of
+from credence.methods.training import Training, held_out, train
 from credence.models import (
     MLP,
     Bernoulli,

@@ -16,7 +16,6 @@ from credence.engine.clock import CompileClock
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.kernels.evaluation.evaluation import evaluation
-from credence.methods.deep_ensemble import Training
 from credence.methods.surrogate.random_network import (
     Points,
     RandomNetwork,
@@ -27,6 +26,7 @@ from credence.methods.surrogate.random_network import (
 )
 from credence.methods.surrogate.rns_hmc import RNSHMC
 from credence.methods.surrogate.surrogate_hmc import SurrogateHMCState, surrogate_hmc
+from credence.methods.training import Training
 
 PROBLEM = linear_regression()
 SETTINGS: dict[str, Any] = {

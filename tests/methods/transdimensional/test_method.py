@@ -15,7 +15,7 @@ from credence.adaptation.windows import window_adaptation
 from credence.density.posterior import Posterior
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
-from credence.methods import METHODS, Transdimensional
+from credence.methods import METHODS, Training, Transdimensional
 from credence.methods.transdimensional.active_metric import add_active_draws
 from credence.methods.transdimensional.active_neurons import count_active
 from credence.methods.transdimensional.architecture import width_posterior
@@ -197,9 +197,12 @@ def test_ensemble_is_saved_and_read(ensemble: Ensemble, tmp_path: Path) -> None:
     again = Ensemble.load(tmp_path)
     jax.tree.map(np.testing.assert_array_equal, again.params, ensemble.params)
     settings = again.provenance.settings
-    assert METHODS["transdimensional"].from_settings(settings) == Transdimensional(
-        **QUICK | {"num_draws": 100}
-    )
+    method = Transdimensional(**QUICK | {"num_draws": 100})
+    assert METHODS["transdimensional"].from_settings(settings) == method
+    earlier = settings | {"training": {"max_epochs": 2000}}  # inherited once, and not used
+    assert METHODS["transdimensional"].from_settings(earlier) == method
+    with pytest.raises(TypeError, match="training"):
+        Transdimensional(training=Training())  # pyright: ignore[reportCallIssue]
 
 
 def test_summary_of_widths() -> None:

@@ -17,6 +17,7 @@ from scipy import stats
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import fixed
+from credence.engine.plan import Plan
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.ensemble import Ensemble, Provenance
 from credence.errors import InputError
@@ -198,9 +199,8 @@ def test_nuts_moves(library: str) -> None:
     settings = fixed(step_size=jnp.array(0.1), inverse_mass=jnp.ones(target.num_weights))
     recipe = Recipe(nuts, target.log_density, fixed_cost=False)
     with Driver() as driver:
-        result = driver.phase(
-            "sample", jax.random.key(1), recipe, start, target.data, settings, num_steps=20
-        )
+        plan = Plan(recipe, "sample", settings, num_steps=20)
+        result = driver.phase("sample", jax.random.key(1), plan, start, target.data)
     assert result.draws.shape == (2, 20, target.num_weights)
     assert np.all(result.info["is_finite"] == 1)
     assert np.all(result.info["acceptance_rate"].mean(axis=1) > 0.5)

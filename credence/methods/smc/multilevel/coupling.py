@@ -12,7 +12,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from credence.density.posterior import Data, Posterior
 from credence.engine.driver import Driver
-from credence.methods.base import Drawn, flops
+from credence.methods.base import Drawn
 from credence.methods.smc.bridge import Bridge
 from credence.methods.smc.method import first_tuning, prior_draws, to_posterior
 from credence.methods.smc.multilevel.levels import embedded, extended, leading, to_either, to_level
@@ -71,7 +71,7 @@ class Ladder:
         driver, data, tempering = self.driver, self.data, self.tempering
         key_move, key_new, key_weigh, key_resample, key_temper = jax.random.split(key, 5)
         (moved, *_), tuned, _ = tempering.move(
-            f"mutate {level}",
+            "mutate",
             key_move,
             driver,
             self._posterior(level - 1),
@@ -82,12 +82,12 @@ class Ladder:
         new = prior_draws(jax.random.split(key_new, moved.shape[:2]), data, model=fine)
         positions = extended(moved, new, data, coarse=coarse, fine=fine)
         bridge = self._between(to_level, level)
-        cloud = tempering.weigh(f"weigh {level}", key_weigh, driver, bridge, positions, data)
+        cloud = tempering.weigh("weigh", key_weigh, driver, bridge, positions, data)
         tuning = first_tuning(self.levels[level], tempering.mutation)
         tuning = tuning._replace(log_step_size=tuned.log_step_size)
         first = tempering.start(key_resample, cloud, tuning)
         later, memory = tempering.temper(
-            f"temper {level}", key_temper, driver, bridge, first, data, keep_clouds=True
+            "temper", key_temper, driver, bridge, first, data, keep_clouds=True
         )
         equal = np.full(first.weights.shape, 1 / self.counts[level])
         members = [Members(positions, first.weights, level), Members(moved, -equal, level - 1)]
@@ -113,10 +113,10 @@ class Ladder:
         keys = jax.random.split(key_new, (tempering.num_runs, self.counts[level]))
         positions = prior_draws(keys, data, model=fine)
         bridge = self._between(to_either, level)
-        cloud = tempering.weigh(f"weigh {level}", key_weigh, driver, bridge, positions, data)
+        cloud = tempering.weigh("weigh", key_weigh, driver, bridge, positions, data)
         tuning = first_tuning(self.levels[level], tempering.mutation)
         memory = tempering.start(key_resample, cloud, tuning)
-        _, memory = tempering.temper(f"temper {level}", key_temper, driver, bridge, memory, data)
+        _, memory = tempering.temper("temper", key_temper, driver, bridge, memory, data)
         pair = tempering.weigh(
             f"reweigh {level}",
             key_pair,
@@ -136,12 +136,17 @@ class Ladder:
         ]
         return Rung(memory, memory.log_evidence + logsumexp(to_fine, axis=-1), members)
 
-    def telescoped(self, rungs: Sequence[Rung], log_anchor: float) -> Drawn:
-        """The sum over levels as one ensemble of embedded networks with signed weights."""
+    def telescoped(self, rungs: Sequence[Rung], log_anchor: float, flops: Sequence[float]) -> Drawn:
+        """The sum over levels as one ensemble of embedded networks with signed weights.
+
+        Args:
+            flops: of the phases of every level.
+        """
         finest = self.levels[-1].model
         parts = [(number, part) for number, rung in enumerate(rungs) for part in rung.members]
         sizes = [part.weights.shape[1] for _, part in parts]
-        costs = self._flops_per_particle()
+        num_runs = self.tempering.num_runs
+        costs = [cost / (num_runs * n) for cost, n in zip(flops, self.counts, strict=True)]
         numbers = {
             "level": [part.level for _, part in parts],
             "increment": [number for number, _ in parts],
@@ -159,7 +164,7 @@ class Ladder:
         return Drawn(
             np.concatenate(positions, axis=1),
             {name: np.broadcast_to(values, weights.shape) for name, values in scalars.items()},
-            weights=weights / self.tempering.num_runs,
+            weights=weights / num_runs,
         )
 
     def _posterior(self, level: int) -> Bridge:
@@ -173,14 +178,6 @@ class Ladder:
     def _compile(self, bridge: Bridge, level: int, num_particles: int) -> None:
         template = first_tuning(self.levels[level], self.tempering.mutation)
         self.tempering.compile(bridge, template, num_particles, self.data)
-
-    def _flops_per_particle(self) -> list[float]:
-        """Of every level: what its phases cost one particle of one run."""
-        spent = [0.0] * len(self.levels)
-        for name, result in self.driver.results.items():
-            spent[int(name.partition(" ")[2] or 0)] += flops(result)
-        num_runs = self.tempering.num_runs
-        return [cost / (num_runs * n) for cost, n in zip(spent, self.counts, strict=True)]
 
 
 class Coupling(NamedTuple):

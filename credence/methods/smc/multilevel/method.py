@@ -13,16 +13,17 @@ from jaxtyping import PRNGKeyArray
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver, compile_ahead
 from credence.ensembles.ensemble import Ensemble, Inputs
-from credence.errors import InputError, check_name
+from credence.errors import InputError, check_name, check_particles, require_positive
 from credence.methods.base import Drawn, Method
-from credence.methods.smc.method import PARTICLES_AND_RUNS, check_particles, from_prior
+from credence.methods.smc.method import PARTICLES_AND_RUNS, from_prior
 from credence.methods.smc.multilevel import allocation, nested
 from credence.methods.smc.multilevel.coupling import COUPLINGS, Ladder
 from credence.methods.smc.multilevel.levels import with_networks
 from credence.methods.smc.mutation import Mutation
 from credence.methods.smc.tempering import Tempering
+from credence.methods.work import total_flops
 from credence.models.networks.mlp import Network
-from credence.models.priors import TraceClass, require_positive
+from credence.models.priors import TraceClass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,10 +203,13 @@ class MLSMC(Method):
         above = range(1, len(levels))
         with compile_ahead(partial(coupling.compile, ladder, level) for level in above) as ready:
             rungs = [ladder.first(key_temper, memory)]
+            spent = [0.0, total_flops(driver.results.values())]
             for level, key, wait in zip(above, keys, ready, strict=True):
                 wait()
-                rungs.append(coupling.climb(ladder, level, key, rungs[-1]))
-        return ladder.telescoped(rungs, log_anchor)
+                with driver.part(f"level {level}"):
+                    rungs.append(coupling.climb(ladder, level, key, rungs[-1]))
+                spent.append(total_flops(driver.results.values()))
+        return ladder.telescoped(rungs, log_anchor, np.diff(spent).tolist())
 
 
 def _hidden(network: Any) -> tuple[int, ...]:

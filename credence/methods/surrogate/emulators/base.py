@@ -1,5 +1,6 @@
 """What an emulator is: a cheap log likelihood of positions, fitted to a few true ones."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -59,7 +60,7 @@ class Emulated(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Emulator:
+class Emulator(ABC):
     """Base of all emulators; a subclass is a frozen dataclass of settings with `fit`."""
 
     needs_draws: ClassVar[bool] = False
@@ -67,13 +68,14 @@ class Emulator:
 
     name: str = field(default="", init=False)
 
-    def check(self, posterior: Posterior, num_draws: int) -> None:
+    def check(self, posterior: Posterior, num_draws: int) -> None:  # noqa: B027  (a hook)
         """Refuse, before anything is computed, a posterior that this emulator cannot learn.
 
         Args:
             num_draws: of the calibration, of all chains.
         """
 
+    @abstractmethod
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
@@ -84,7 +86,6 @@ class Emulator:
             data: the posterior's, anchored as the points were.
             driver: runs what sees the data, or takes long, as phases.
         """
-        raise NotImplementedError
 
 
 class Arrays(NamedTuple):

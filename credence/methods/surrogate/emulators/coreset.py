@@ -25,13 +25,13 @@ from credence.density.stored_rows import StoredRows
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter
-from credence.errors import check_numbers
+from credence.engine.plan import Plan
+from credence.errors import check_numbers, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points
 from credence.methods.surrogate.fitting import Equations, num_held_out
 from credence.models.likelihoods import LocationScale
-from credence.models.priors import require_positive
 
 PENALTIES = 10.0 ** np.arange(-6.0, 0.0)
 """Ridge penalties tried, in units of the Gram matrix's mean diagonal."""
@@ -84,9 +84,7 @@ class Coreset(Emulator):
 
     def __post_init__(self) -> None:
         check_numbers(self)
-        require_positive(
-            num_inputs=1 if self.num_inputs is None else self.num_inputs, num_draws=self.num_draws
-        )
+        require_positive(num_inputs=self.num_inputs, num_draws=self.num_draws)
 
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
@@ -146,16 +144,14 @@ class Coreset(Emulator):
             parts = np.asarray(values, float), np.asarray(gradients * std, float)
             return solved(positions, rows, std, *parts, model=posterior.model).astype(std.dtype)
 
-        return driver.phase(
-            "gradients",
-            key_phase,
+        plan = Plan(
             Recipe(evaluation, posterior.log_density),
-            positions,
-            data,
+            "emulate",
             Adapter(np.zeros(rows.weight.shape, std.dtype), lambda weights: {}, update),
             num_steps=1,
             keep_draws=False,
-        ).memory
+        )
+        return driver.phase("gradients", key_phase, plan, positions, data).memory
 
 
 class PseudoObservations(NamedTuple):

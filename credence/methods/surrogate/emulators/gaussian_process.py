@@ -18,12 +18,12 @@ from threadpoolctl import threadpool_limits
 from credence.adaptation.reference import network_stds
 from credence.density.posterior import Data, Position, Posterior, flat_log_likelihood
 from credence.engine.driver import Driver
-from credence.engine.phases import fixed
-from credence.errors import check_name
+from credence.engine.plan import Plan
+from credence.errors import check_name, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points
-from credence.models.priors import GaussianPrior, require_positive
+from credence.models.priors import GaussianPrior
 
 SUBSPACES = ("active", "pca")
 MOST_COMPONENTS = 10
@@ -67,7 +67,7 @@ class GaussianProcess(Emulator):
 
     def __post_init__(self) -> None:
         check_name("subspace", self.subspace, SUBSPACES)
-        require_positive(num_components=1 if self.num_components is None else self.num_components)
+        require_positive(num_components=self.num_components)
 
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
@@ -100,9 +100,8 @@ class GaussianProcess(Emulator):
         """Of the log likelihood at the points."""
         flat = jnp.asarray(points.positions.reshape(-1, posterior.num_weights))
         recipe = Recipe(evaluation, flat_log_likelihood(posterior.model))
-        found = driver.phase(
-            "gradients", key, recipe, flat, data, fixed(), num_steps=1, keep_draws=False
-        )
+        plan = Plan(recipe, "emulate", num_steps=1, keep_draws=False)
+        found = driver.phase("gradients", key, plan, flat, data)
         return np.asarray(found.states.gradient).reshape(points.positions.shape)
 
 

@@ -19,12 +19,12 @@ from credence.density.posterior import (
     shapes,
 )
 from credence.engine.driver import Driver
-from credence.errors import InputError, check_name, check_numbers
-from credence.methods.deep_ensemble import Training, train
+from credence.errors import InputError, check_name, check_numbers, require_positive
 from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points
+from credence.methods.training import Training, train
 from credence.models.likelihoods import Normal
 from credence.models.networks.mlp import MLP
-from credence.models.priors import Gaussian, require_positive
+from credence.models.priors import Gaussian
 
 TARGETS = ("outputs", "log_likelihood")
 MOST_OUTPUTS = 50_000_000

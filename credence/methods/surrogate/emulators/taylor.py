@@ -1,7 +1,6 @@
 """Part of the rows, and a Taylor series for what they leave out."""
 
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import jax
@@ -19,13 +18,12 @@ from credence.density.posterior import (
 )
 from credence.density.stored_rows import StoredRows
 from credence.engine.driver import Driver
-from credence.engine.phases import fixed
-from credence.errors import InputError, check_numbers
+from credence.engine.plan import Plan
+from credence.errors import InputError, check_numbers, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.kernels.evaluation.hessian import hessian_columns
 from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points
-from credence.models.priors import require_positive
 
 MOST_QUADRATIC = 5000
 """Weights up to which a Hessian is computed: its columns cost two gradients each."""
@@ -84,26 +82,22 @@ class Taylor(Emulator):
         best = np.argmax(points.log_densities, axis=1)
         centres = jnp.asarray(points.positions[np.arange(len(best)), best])
         likelihood = flat_log_likelihood(posterior.model)
-        phase = partial(
-            driver.phase,
-            positions=centres,
-            data=data._replace(weight=left_out),
-            adapter=fixed(),
-            keep_draws=False,
-        )
+        others = data._replace(weight=left_out)
+        plan = Plan(Recipe(evaluation, likelihood), "emulate", num_steps=1, keep_draws=False)
         zero = jnp.zeros_like(centres)
         gradient, hessian = zero, zero[..., :0]
         if order > 0:
-            found = phase("gradient", key_gradient, Recipe(evaluation, likelihood), num_steps=1)
+            found = driver.phase("gradient", key_gradient, plan, centres, others)
             gradient = found.states.gradient
         if order > 1:
-            found = phase(
-                "hessian",
-                key_hessian,
-                Recipe(hessian_columns, likelihood),
+            plan = replace(
+                plan,
+                recipe=Recipe(hessian_columns, likelihood),
                 num_steps=posterior.num_weights,
                 keep_draws=True,
+                monitored=False,
             )
+            found = driver.phase("hessian", key_hessian, plan, centres, others)
             hessian = jnp.asarray(0.5 * (found.draws + found.draws.swapaxes(1, 2)))
         num_weights = posterior.num_weights
         return Emulated(

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.optimize import minimize_scalar
 
 from credence.density.posterior import Data, Params
+from credence.errors import require_positive
 from credence.methods.transdimensional.active_neurons import (
     Layers,
     Widths,
@@ -26,8 +27,8 @@ from credence.methods.transdimensional.moves.collapsed_birth import (
     regression,
 )
 from credence.methods.transdimensional.target import Point, VariableWidth
-from credence.models.networks.mlp import ACTIVATIONS, MLP, Layer
-from credence.models.priors import normal_sample, require_positive
+from credence.models.networks.mlp import ACTIVATIONS, FullyConnected, Layer
+from credence.models.priors import normal_sample
 
 REACH = 1.0
 """Units by which the width of a near-identity layer differs from that before it, on average."""
@@ -220,7 +221,11 @@ def closed(layers: Layers, after: Int[Array, ""]) -> Layers:
 
 def activation_of(network: Any) -> str:
     """Of an MLP, or of one of the leading inputs."""
-    return network.activation if isinstance(network, MLP) else activation_of(network.network)
+    return (
+        network.activation
+        if isinstance(network, FullyConnected)
+        else activation_of(network.network)
+    )
 
 
 @lru_cache

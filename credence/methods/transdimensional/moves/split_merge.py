@@ -8,6 +8,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.density.posterior import Data, Params
+from credence.errors import require_positive
 from credence.methods.transdimensional.active_neurons import (
     Layers,
     Readers,
@@ -19,7 +20,6 @@ from credence.methods.transdimensional.active_neurons import (
 from credence.methods.transdimensional.moves.base import Move, Proposal, counts
 from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models.networks.mlp import Layer
-from credence.models.priors import require_positive
 
 
 def split_merge(target: VariableWidth, layer: int, *, split_std: float = 0.5) -> Move:

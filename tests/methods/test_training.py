@@ -10,7 +10,8 @@ from credence.density.posterior import Data, Posterior
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.errors import InputError
-from credence.methods.deep_ensemble import MAP, DeepEnsemble, Training, split, train
+from credence.methods.deep_ensemble import MAP, DeepEnsemble
+from credence.methods.training import Training, split, train
 from credence.models import MLP, Gaussian, Normal
 
 pytestmark = pytest.mark.rotates(3)
@@ -61,8 +62,8 @@ def test_training_stops_early_at_the_best_validation_loss():
     training = Training(max_epochs=20000, validation_fraction=0.3, patience=3)
     with Driver() as driver:
         best = train(jax.random.key(0), posterior, driver, 3, training)
-        last = driver.results["train"].positions
-    assert driver.results["train"].num_steps < 5000
+        last = driver.results["train"]
+    assert best.num_steps == last.num_steps < 5000
     _, key_split, _ = jax.random.split(jax.random.key(0), 3)
     _, validation = split(key_split, posterior.data, 12)
 
@@ -70,10 +71,10 @@ def test_training_stops_early_at_the_best_validation_loss():
         params = posterior.unravel(position)
         return float(-posterior.model.log_likelihood(params, validation) / 12)
 
-    for position, end, claimed in zip(best.positions, last, best.loss, strict=True):
+    for position, end, claimed in zip(best.positions, last.positions, best.loss, strict=True):
         np.testing.assert_allclose(loss(position), claimed, rtol=1e-4)
         assert loss(end) > claimed
-    assert np.all(best.stale >= training.patience)
+    assert np.all(last.memory.stale >= training.patience)
 
 
 def test_more_patience_trains_longer():
@@ -81,8 +82,7 @@ def test_more_patience_trains_longer():
     for patience in (1, 10):
         with Driver() as driver:
             training = Training(max_epochs=20000, validation_fraction=0.3, patience=patience)
-            train(jax.random.key(0), wiggly(), driver, 1, training)
-        steps.append(driver.results["train"].num_steps)
+            steps.append(train(jax.random.key(0), wiggly(), driver, 1, training).num_steps)
     assert steps[0] < steps[1]
 
 

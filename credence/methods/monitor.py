@@ -1,0 +1,44 @@
+"""What a person sees of a run's convergence while it goes on."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from credence.density.posterior import BayesianModel, Data, Posterior, rows_at
+from credence.engine.progress import Monitor
+from credence.ensembles.diagnostics.convergence import assess
+
+
+def function_monitor(posterior: Posterior, num_points: int = 20) -> Monitor:
+    """Predictions at a few training inputs, for the live R-hat and ESS."""
+    chosen = np.linspace(0, posterior.num_points - 1, min(num_points, posterior.num_points))
+    rows = rows_at(posterior.data, np.unique(chosen.astype(int)))
+
+    def functions(
+        draws: Float[np.ndarray, "chain draw weight"],
+    ) -> Float[np.ndarray, "chain draw point"]:
+        return np.asarray(_first_output(jnp.asarray(draws), rows, model=posterior.model))
+
+    return Monitor(functions, convergence_words)
+
+
+def convergence_words(functions: Float[np.ndarray, "chain draw point"]) -> str:
+    """R-hat and effective sample size of the worst prediction, for a line of progress."""
+    found = assess(functions[..., None])
+    return f"R-hat {found.max_rhat_function:.3f}  ESS {found.min_ess_function:.0f}"
+
+
+@partial(jax.jit, static_argnames="model")
+def _first_output(
+    draws: Float[Array, "chain draw weight"],
+    rows: Data,
+    *,
+    model: BayesianModel,
+) -> Float[Array, "chain draw row"]:
+    def output(position: Float[Array, " weight"]) -> Float[Array, " row"]:
+        return model.network.apply(model.unravel(position, rows).network, rows.x)[:, 0]
+
+    return jax.vmap(jax.vmap(output))(draws)
