@@ -118,7 +118,7 @@ class Ladder:
         memory = tempering.start(key_resample, cloud, tuning)
         _, memory = tempering.temper("temper", key_temper, driver, bridge, memory, data)
         pair = tempering.weigh(
-            f"reweigh {level}",
+            "reweigh",
             key_pair,
             driver,
             self._between(to_level, level),

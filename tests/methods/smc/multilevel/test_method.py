@@ -474,11 +474,14 @@ problems = pytest.mark.parametrize("problem", [curve, three_classes])
     ],
 )
 def test_programs_compiled_ahead_are_those_that_run(coupling: Any, num_particles: Any) -> None:
-    """Two at the base, weighing and tempering; three at every level."""
+    """Two at the base, weighing and tempering; three at every level. What they take counts together,
+    level by level."""
     method = MLSMC(**SHORT | {"coupling": coupling, "num_particles": num_particles})
     before = run_block._cache_size()
-    method.run(0, curve())
+    seconds = method.run(0, curve()).cost.seconds
     assert run_block._cache_size() - before == 2 + 3 + 3
+    step = {"sequential": "mutate", "independent": "reweigh"}[coupling]
+    assert set(seconds) == {"weigh", "temper", "sample", step, "compile", "other"}
 
 
 @problems
