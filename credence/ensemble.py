@@ -21,6 +21,7 @@ from credence.diagnostics.architecture import (
     has_architecture,
 )
 from credence.diagnostics.cost import Cost
+from credence.environment import require_own_process
 from credence.errors import InputError, StorageError
 from credence.models.networks import Network
 from credence.models.spec import from_spec, network_from_spec, to_spec
@@ -102,6 +103,7 @@ class Ensemble:
         Raises:
             InputError: where x has other features than the data it was fitted to.
         """
+        require_own_process()
         features = (
             self.num_features if isinstance(self.num_features, tuple) else (self.num_features,)
         )
@@ -294,6 +296,7 @@ class Ensemble:
         """
         import xarray
 
+        require_own_process()
         folder = Path(folder)
         try:
             about = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))

@@ -20,6 +20,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
+from credence.environment import require_own_process
 from credence.errors import InputError
 from credence.models.chunks import chunked
 from credence.models.likelihoods import Likelihood
@@ -257,6 +258,7 @@ class Posterior:
     data: Data
 
     def __init__(self, network: Network, prior: Prior, likelihood: Likelihood, data: Any) -> None:
+        require_own_process()
         self.model = BayesianModel(network, prior, likelihood)
         x, y, *weight = data
         self.data = checked_data(x, likelihood.checked_targets(y), *weight)

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.clock import CompileClock
 from credence.diagnostics.cost import Cost
 from credence.ensemble import Ensemble, Provenance
+from credence.environment import forget_programs, require_own_process
 from credence.errors import InputError, check_numbers
 from credence.models.linearized import linearized
 from credence.models.spec import to_spec
@@ -102,6 +103,7 @@ class Method:
             Interrupted: on Ctrl-C before there was a draw.
             StorageError: where a checkpoint cannot be written or read.
         """
+        require_own_process()
         if max_seconds is not None and not max_seconds > 0:
             raise InputError(f"max_seconds must be > 0, got {max_seconds}.")
         if isinstance(posterior.data.x, StoredRows) and not self.reads_disk:
@@ -109,6 +111,7 @@ class Method:
                 f"The inputs lie on disk, and '{self.name}' wants them in memory: use 'ces', "
                 "'nuts', 'hmc' or 'pcn', which read them in chunks, or pass an array of some rows."
             )
+        forget_programs()
         seed = int(key) if isinstance(key, int | np.integer) else None
         key = as_key(key)
         watcher = progress or NoProgress()
