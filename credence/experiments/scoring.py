@@ -193,13 +193,14 @@ def judge(ensemble: Ensemble, x_test: Float[np.ndarray, "point feature"]) -> Num
     rows = np.linspace(0, len(x_test) - 1, num_points).round().astype(int)
     functions = ensemble.monitored(x_test[rows])
     weights, total = flat_weights(ensemble)
-    judged = convergence.assess(functions, max_functions=MAX_FUNCTIONS)
+    families = ensemble.families
+    judged = convergence.assess(functions, max_functions=MAX_FUNCTIONS, families=families)
     judged = with_architecture(judged, ensemble.architecture())
     found = {name: plain_or_same(value) for name, value in vars(judged).items()}
     return {
         "convergence": found,
-        "ess_function": ess_summary(functions),
-        "ess_weights": ess_summary(weights),
+        "ess_function": ess_summary(functions, families),
+        "ess_weights": ess_summary(weights, families),
         "weights_judged": weights.shape[-1],
         "num_weights": total,
     }
@@ -210,11 +211,14 @@ def plain_or_same(value: Any) -> Any:
     return plain(value) if isinstance(value, float) else value
 
 
-def ess_summary(draws: Float[np.ndarray, "chain draw *shape"]) -> list[float] | None:
+def ess_summary(
+    draws: Float[np.ndarray, "chain draw *shape"],
+    families: Float[np.ndarray, "chain draw"] | None = None,
+) -> list[float] | None:
     """Smallest, median and largest bulk ESS; None where it cannot be computed."""
     if draws.shape[1] < convergence.MIN_DRAWS or not np.isfinite(draws).all():
         return None
-    ess = convergence.ess_bulk(draws)
+    ess = convergence.ess_bulk(draws, families)
     ess = ess[np.isfinite(ess)]
     return [float(q) for q in np.quantile(ess, (0, 0.5, 1))] if ess.size else None
 

@@ -72,7 +72,7 @@ class Reweighted(SMC):
         share: of the inputs that the coarse level sees.
         increment: the second of the two.
 
-    Scalars: ess_share, the effective sample size of W over the number of particles.
+    Scalars: ess_share, the effective sample size of the weights W over the number of particles.
     """
 
     name: ClassVar[str] = "reweighted"

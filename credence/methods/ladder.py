@@ -70,7 +70,7 @@ class Ladder:
         coarse, fine = self.levels[level - 1].model, self.levels[level].model
         driver, data, tempering = self.driver, self.data, self.tempering
         key_move, key_new, key_weigh, key_resample, key_temper = jax.random.split(key, 5)
-        (moved, *_), tuned, _ = tempering.move(
+        (moved, *_), tuned, *_ = tempering.move(
             f"mutate {level}",
             key_move,
             driver,
