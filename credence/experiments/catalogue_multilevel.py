@@ -158,7 +158,8 @@ IMDB = Experiment(
         "'Importance sampling' and '+ mutated increment' are weighed in one step, as in (5.6) "
         "and (ii): the column Weight ESS / particles says how few of the 30 particles then "
         "count. The paper adds that its levels are too far apart for this and that 20 more "
-        "tempered steps mend it; which of the two its table 2 shows is not said. Ours with tempering is MLSMC.",
+        "tempered steps mend it; which of the two its table 2 shows is not said. Ours with "
+        "tempering is MLSMC.",
         SIGNED,
         "The posterior of a logistic regression has one mode: MAP networks of a deep ensemble "
         "differ by their validation rows and the noise of training only.",
