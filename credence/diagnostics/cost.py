@@ -22,6 +22,7 @@ PHASES = (
     "mutate",
     "reweigh",
     "sample",
+    "scout",
     "predict",
     "other",
 )

@@ -116,12 +116,13 @@ class BNN(BaseEstimator):
         return self
 
     def _assess(self, x: Float[np.ndarray, "point feature"]) -> Convergence:
-        from credence.diagnostics import assess, with_architecture
+        from credence.diagnostics import assess, with_architecture, with_starts
 
         rows = np.linspace(0, len(x) - 1, min(len(x), MONITORED_ROWS)).round().astype(int)
         ensemble = self.ensemble_
         monitored = ensemble.monitored(x[rows]) if ensemble.is_chain else None
         judged = assess(monitored, families=ensemble.families)
+        judged = with_starts(judged, ensemble.provenance.found.get("starts"))
         return with_architecture(judged, ensemble.architecture())
 
     def _seed(self) -> int:

@@ -42,6 +42,7 @@ from credence.diagnostics import (
     emulation,
     regression,
     with_architecture,
+    with_starts,
 )
 from credence.ensemble import Ensemble
 from credence.experiments.problem import Arrays
@@ -195,6 +196,7 @@ def judge(ensemble: Ensemble, x_test: Float[np.ndarray, "point feature"]) -> Num
     weights, total = flat_weights(ensemble)
     families = ensemble.families
     judged = convergence.assess(functions, max_functions=MAX_FUNCTIONS, families=families)
+    judged = with_starts(judged, ensemble.provenance.found.get("starts"))
     judged = with_architecture(judged, ensemble.architecture())
     found = {name: plain_or_same(value) for name, value in vars(judged).items()}
     return {

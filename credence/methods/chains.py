@@ -9,6 +9,7 @@ from credence.errors import check_share
 from credence.kernels.base import Recipe
 from credence.methods.base import Method
 from credence.methods.deep_ensemble import Training, train
+from credence.methods.scouts import scout
 from credence.models.priors import require_positive
 from credence.models.stored import StoredRows
 from credence.phases import Adapter, PhaseResult
@@ -104,6 +105,31 @@ class Chains(Method):
             states=states,
             surrogate_flops=surrogate_flops,
         )
+
+    def _scout(
+        self,
+        key: PRNGKeyArray,
+        posterior: Posterior,
+        driver: Driver,
+        recipe: Recipe,
+        sample: PhaseResult,
+        data: Data,
+        adapter: Adapter,
+    ) -> dict[str, Any]:
+        """Phases "scout ...": what further starts found, for `Drawn.found`; see `scouts`."""
+        starts = scout(
+            key,
+            posterior,
+            driver,
+            recipe,
+            sample,
+            data,
+            adapter,
+            self.training,
+            thinning=self.thinning or 1,
+            block_steps=self.round_draws * (self.thinning or 1),
+        )
+        return {} if starts is None else {"starts": starts.to_dict()}
 
     def _sample(
         self,

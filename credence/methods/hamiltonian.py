@@ -35,7 +35,7 @@ class Hamiltonian(Chains):
         raise NotImplementedError
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
-        key_train, key_step, key_warmup, key_sample = jax.random.split(key, 4)
+        key_train, key_step, key_warmup, key_sample, key_scout = jax.random.split(key, 5)
         start = self._start(key_train, posterior, driver)
         recipe, data = self._recipe(posterior), posterior.anchored(start[0])
         adapter = first_window_adaptation(
@@ -51,7 +51,8 @@ class Hamiltonian(Chains):
         sample = self._sample(
             key_sample, driver, recipe, warmup.positions, data, settings, thinning=self.thinning
         )
-        return Drawn.by(sample)
+        starts = self._scout(key_scout, posterior, driver, recipe, sample, data, settings)
+        return Drawn.by(sample)._replace(found=starts)
 
 
 @dataclass(frozen=True, kw_only=True)
