@@ -63,7 +63,7 @@ def compare_starts(
     is_above = np.all(start_functions > highest, axis=1)
     gap = start_log_density.mean(axis=1) - log_density.mean()
     is_likely = gap >= -MOST_BELOW * log_density.std()
-    is_elsewhere = np.any(is_below | is_above, axis=1) & is_likely
+    is_elsewhere = np.logical_or(is_below, is_above).any(axis=1) & is_likely
     return Starts(
         num_starts=len(gap),
         num_elsewhere=int(is_elsewhere.sum()),

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import eval_jaxpr
 from jax.extend.core import Jaxpr, Literal
 from jaxtyping import Array, Float
 
@@ -77,13 +78,14 @@ def _evaluated(traced: Any, leaves: Sequence[Any]) -> list[Any]:
 def _outputs(equation: Any, *inputs: Any) -> list[Any]:
     name, params = equation.primitive.name, equation.params
     if name == "conv_general_dilated" and _is_plain(params):
-        return [_product(*inputs, params)]
+        z, kernel = inputs
+        return [_product(z, kernel, params)]
     if name == "jit":
         return _evaluated(params["jaxpr"], inputs)
     known = zip(equation.invars, inputs, strict=True)
     variables = {name: value for name, value in known if not isinstance(name, Literal)}
     alone = Jaxpr((), list(variables), equation.outvars, [equation])
-    return jax.core.eval_jaxpr(alone, (), *variables.values())
+    return eval_jaxpr(alone, (), *variables.values())
 
 
 def _is_plain(params: dict[str, Any]) -> bool:
