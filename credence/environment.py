@@ -9,8 +9,18 @@ first JAX computation of the process; to import Credence is none:
 """
 
 import contextlib
+import gc
 import os
 from pathlib import Path
+
+from credence.errors import CredenceError, InputError
+
+MOST_PROGRAMS = 256
+"""Compiled programs that stay in memory where nobody has said otherwise: about 1 GB of them."""
+
+
+class ForkedProcessError(CredenceError, RuntimeError):
+    """JAX does not work in a process that was forked from one in which it had started."""
 
 
 def cache_folder() -> Path:
@@ -36,18 +46,68 @@ def use_all_cores() -> None:
             configure(compilation_cache=False)
 
 
-def configure(num_cpu_devices: int | None = None, compilation_cache: bool = True) -> None:
+def configure(
+    num_cpu_devices: int | None = None,
+    compilation_cache: bool = True,
+    max_programs: int | None = MOST_PROGRAMS,
+) -> None:
     """One JAX device per core, so that chains run side by side, and a cache of compiled programs.
 
     Args:
         num_cpu_devices: CPU devices; by default as many as the process may use cores, 8 at most.
         compilation_cache: keep compiled programs on disk, so that the next process starts faster.
+        max_programs: compiled programs that may be in memory when a run starts; where there are
+            more, JAX forgets them all, your own too, and compiles again what is needed. Every new
+            shape of the data takes about 25 programs, 35 to 80 MB. None: keep all.
     Raises:
+        InputError: for max_programs below 1.
         RuntimeError: from JAX, if it has already computed something with another number of devices.
     """
+    global _max_programs
+    if max_programs is not None and max_programs < 1:
+        raise InputError(f"max_programs must be >= 1, or None to keep all, got {max_programs}.")
+    _max_programs = max_programs
     import jax
 
     jax.config.update("jax_num_cpu_devices", num_cpu_devices or min(num_cores(), 8))
     if compilation_cache and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "compiled"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def require_own_process() -> None:
+    """Refuse to compute in a process forked from one that has computed: JAX would wait for ever.
+
+    Raises:
+        ForkedProcessError: where the first call was made by another process.
+    """
+    global _started_in
+    _started_in = _started_in or os.getpid()
+    if _started_in != os.getpid():
+        raise ForkedProcessError(
+            f"This process ({os.getpid()}) was forked from process {_started_in}, in which JAX had "
+            "started, and JAX would hang here: start workers by multiprocessing's 'spawn' or by "
+            "joblib's 'loky', or fork before anything is fitted, loaded or predicted."
+        )
+
+
+def forget_programs() -> None:
+    """Drop all compiled programs where more than `configure` allows have been compiled since they
+    were last dropped: caches of JAX hold them, each with tens of kilobytes to megabytes."""
+    from credence.engine.clock import count_programs
+
+    global _num_forgotten
+    num_programs = count_programs()
+    if _max_programs is not None and num_programs - _num_forgotten > _max_programs:
+        import jax
+
+        jax.clear_caches()
+        gc.collect()
+        _num_forgotten = num_programs
+
+
+_max_programs: int | None = MOST_PROGRAMS
+_started_in: int | None = None
+"""The process in which JAX was first used."""
+_num_forgotten = 0
+"""Programs that had been compiled when they were last dropped."""

@@ -3,7 +3,12 @@
 import subprocess
 import sys
 
+import jax
 import pytest
+
+from credence import environment
+from credence.engine import clock
+from credence.errors import InputError
 
 IMPORTS = """
 import credence
@@ -27,6 +32,24 @@ BNNRegressor(hidden=(2,), method="map").fit(x, x[:, 0])
 import jax
 assert jax.local_device_count() == (int(sys.argv[1]) if sys.argv[1:] else min(num_cores(), 8))
 """
+FORK = """
+import os
+import numpy as np
+from credence import BNNRegressor
+from credence.environment import ForkedProcessError
+x = np.linspace(0, 1, 12)[:, None]
+model = BNNRegressor(hidden=(2,), method="map").fit(x, x[:, 0])
+child = os.fork()
+if child == 0:
+    for compute in (lambda: model.predict(x), lambda: model.fit(x, x[:, 0])):
+        try:
+            compute()
+        except ForkedProcessError as error:
+            continue
+        os._exit(1)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
 
 
 def test_no_import_starts_jax() -> None:
@@ -38,7 +61,39 @@ def test_a_fit_uses_all_cores_where_nobody_has_said(asked: tuple[str, ...]) -> N
     check(FIT, *asked)
 
 
+def test_a_forked_process_is_refused() -> None:
+    check(FORK)
+
+
+def test_programs_are_forgotten_when_a_run_finds_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    times_cleared = []
+    monkeypatch.setattr(jax, "clear_caches", lambda: times_cleared.append(num_programs))
+    monkeypatch.setattr(clock, "count_programs", lambda: num_programs)
+    monkeypatch.setattr(environment, "_max_programs", 10)
+    monkeypatch.setattr(environment, "_num_forgotten", 0)
+    for num_programs in (0, 10, 11, 21, 22, 30):  # noqa: B007
+        environment.forget_programs()
+    assert times_cleared == [11, 22]
+    monkeypatch.setattr(environment, "_max_programs", None)
+    environment.forget_programs()
+    assert times_cleared == [11, 22]
+
+
+def test_a_clock_counts_programs() -> None:
+    with clock.CompileClock():
+        before = clock.count_programs()
+        jax.jit(lambda x: x + before)(1.0)
+        assert clock.count_programs() > before
+
+
+def test_a_bound_of_no_programs_is_refused() -> None:
+    with pytest.raises(InputError, match="max_programs must be >= 1"):
+        environment.configure(max_programs=0)
+
+
 def check(script: str, *words: str) -> None:
     """Run it in a process of its own, where JAX has not started."""
-    found = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)
+    found = subprocess.run(
+        [sys.executable, "-c", script, *words], capture_output=True, text=True, timeout=300
+    )
     assert found.returncode == 0, found.stderr

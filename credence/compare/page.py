@@ -35,7 +35,7 @@ TITLES = {
     "epistemic_others": "Strangers",
     "ood_auroc": "AUROC, total",
     "ood_auroc_epistemic": "AUROC, epistemic",
-    "ess_share": "ESS / particles",
+    "ess_share": "Weight ESS / particles",
 }
 SHARES = frozenset({"coverage_95", "coverage_95_credible", "accuracy"})
 PUBLISHED = {
@@ -183,7 +183,7 @@ def _doubt(done: list[Row]) -> list[Html]:
         "strangers from test rows; it proves little without the calibration above."
     )
     if "ess_share" in names:
-        note += " ESS / particles: of the weights between two levels."
+        note += " Weight ESS / particles: of the weights between two levels."
     return [_titled("Doubt", ["Method", *(TITLES[name] for name in names)], rows, note)]
 
 

@@ -37,6 +37,7 @@ from jaxtyping import Float
 
 from credence.compare.problem import Arrays
 from credence.ensembles.diagnostics import calibration, classification, convergence, regression
+from credence.ensembles.diagnostics.starts import with_starts
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.predictive import Predictive
 from credence.methods.surrogate.emulation import emulation
@@ -188,13 +189,15 @@ def judge(ensemble: Ensemble, x_test: Float[np.ndarray, "point feature"]) -> Num
     rows = np.linspace(0, len(x_test) - 1, num_points).round().astype(int)
     functions = ensemble.monitored(x_test[rows])
     weights, total = flat_weights(ensemble)
-    judged = convergence.assess(functions, max_functions=MAX_FUNCTIONS)
+    families = ensemble.families
+    judged = convergence.assess(functions, max_functions=MAX_FUNCTIONS, families=families)
+    judged = with_starts(judged, ensemble.provenance.found.get("starts"))
     judged = with_architecture(judged, ensemble.architecture())
     found = {name: plain_or_same(value) for name, value in vars(judged).items()}
     return {
         "convergence": found,
-        "ess_function": ess_summary(functions),
-        "ess_weights": ess_summary(weights),
+        "ess_function": ess_summary(functions, families),
+        "ess_weights": ess_summary(weights, families),
         "weights_judged": weights.shape[-1],
         "num_weights": total,
     }
@@ -205,11 +208,14 @@ def plain_or_same(value: Any) -> Any:
     return plain(value) if isinstance(value, float) else value
 
 
-def ess_summary(draws: Float[np.ndarray, "chain draw *shape"]) -> list[float] | None:
+def ess_summary(
+    draws: Float[np.ndarray, "chain draw *shape"],
+    families: Float[np.ndarray, "chain draw"] | None = None,
+) -> list[float] | None:
     """Smallest, median and largest bulk ESS; None where it cannot be computed."""
     if draws.shape[1] < convergence.MIN_DRAWS or not np.isfinite(draws).all():
         return None
-    ess = convergence.ess_bulk(draws)
+    ess = convergence.ess_bulk(draws, families)
     ess = ess[np.isfinite(ess)]
     return [float(q) for q in np.quantile(ess, (0, 0.5, 1))] if ess.size else None
 

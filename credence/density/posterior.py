@@ -22,6 +22,7 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from credence.density.chunks import chunked
 from credence.density.stored_rows import StoredRows, map_rows, sum_over_rows
+from credence.environment import require_own_process
 from credence.errors import InputError
 from credence.models.likelihoods import Likelihood
 from credence.models.networks.mlp import Network
@@ -263,6 +264,7 @@ class Posterior:
     data: Data
 
     def __init__(self, network: Network, prior: Prior, likelihood: Likelihood, data: Any) -> None:
+        require_own_process()
         self.model = BayesianModel(network, prior, likelihood)
         x, y, *weight = data
         self.data = checked_data(x, likelihood.checked_targets(y), *weight)

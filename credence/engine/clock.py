@@ -8,6 +8,8 @@ import jax
 
 _EVENTS = ("jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_compile_duration")
 _is_listening = False
+_num_programs = 0
+"""Compiled, or read from disk, since the first clock was opened."""
 
 
 class CompileClock:
@@ -70,7 +72,14 @@ def _listen() -> None:
         _is_listening = True
 
 
+def count_programs() -> int:
+    """Programs that this process has compiled, or read from disk, since its first clock."""
+    return _num_programs
+
+
 def _on_event(event: str, duration_secs: float, **_: str | int) -> None:
+    global _num_programs
+    _num_programs += event.endswith(_EVENTS[-1])
     if event.endswith(_EVENTS):
         for clock in _running.clocks:
             clock.add(duration_secs)

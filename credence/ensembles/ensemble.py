@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Shaped
 
 from credence.density.posterior import MOST_IMAGES, BayesianModel, Data, Params
 from credence.engine.checkpoint import atomic_path, file_sha256, write_text
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.predictive import Predictive, concatenate
-from credence.errors import InputError, StorageError
+from credence.environment import require_own_process
+from credence.errors import InputError, StorageError, plural
 from credence.models.networks.mlp import Network
 from credence.models.saved import from_spec, network_from_spec, to_spec
 
@@ -87,6 +88,11 @@ class Ensemble:
         return jax.tree.leaves(self.params)[0].shape[1]
 
     @property
+    def families(self) -> Float[np.ndarray, "chain draw"] | None:
+        """Which particles of a run descend from the same one, from `smc`; None for chains."""
+        return self.scalars.get("family")
+
+    @property
     def num_members(self) -> int:
         """Networks in all."""
         return self.num_chains * self.num_draws
@@ -97,6 +103,7 @@ class Ensemble:
         Raises:
             InputError: where x has other features than the data it was fitted to.
         """
+        require_own_process()
         features = (
             self.num_features if isinstance(self.num_features, tuple) else (self.num_features,)
         )
@@ -240,21 +247,78 @@ class Ensemble:
             f"{self.provenance.method}, {self.cost.total_seconds:.1f} s)"
         )
 
-    def to_arviz(self) -> Any:
+    def to_arviz(self, x: Inputs | None = None, y: Any = None, *, seed: int = 0) -> Any:
         """The draws for ArviZ: InferenceData before ArviZ 1, a DataTree from then on.
 
+        Args:
+            x, y: data, where wanted. x adds the group `posterior_predictive`, a draw of the targets
+                from every member; x and y add `log_likelihood`, in nats and joint over several
+                targets, and `observed_data`, so that `arviz.loo` works. The variable is called "y";
+                labels are numbers.
+            seed: of the posterior predictive draws.
+        Raises:
+            InputError: for y without x, or where they do not fit together.
         ArviZ counts all draws equally; `weights`, where there are any, become the sample statistic
         "weight".
         """
-        import arviz
+        return as_arviz(self.arviz_groups(x, y, seed=seed))
 
+    def arviz_groups(
+        self, x: Inputs | None = None, y: Any = None, *, seed: int = 0
+    ) -> dict[str, dict[str, np.ndarray]]:
+        """What `to_arviz` holds: arrays by name, by group."""
         stats = {name: np.asarray(value) for name, value in self.scalars.items()}
         if self.weights is not None:
             stats["weight"] = np.asarray(self.weights)
         groups = {"posterior": named_leaves(self.params), "sample_stats": stats}
-        if int(arviz.__version__.split(".")[0]) >= 1:
-            return arviz.from_dict(groups)  # type: ignore[arg-type]
-        return arviz.from_dict(**groups)  # pyright: ignore[reportArgumentType]  # 0.x: by keyword
+        if x is None and y is not None:
+            raise InputError("to_arviz got y without x: pass the inputs of these targets as well.")
+        if x is not None:
+            groups["posterior_predictive"] = {"y": self._predictive_draws(x, seed)}
+        if y is not None:
+            y = self._targets(x, y)
+            groups["log_likelihood"] = {"y": self._log_likelihood(x, y)}
+            groups["observed_data"] = {"y": _without_single(y)}
+        return groups
+
+    def _predictive_draws(
+        self, x: Any, seed: int
+    ) -> Shaped[np.ndarray, "chain draw point *target"]:
+        key = jax.random.key(seed)
+
+        def draws(predictive: Predictive, rows: slice) -> dict[str, Any]:
+            members = predictive.member_samples(jax.random.fold_in(key, rows.start))
+            return {"y": np.moveaxis(np.asarray(members), 0, 1)}
+
+        return _without_single(self._by_chain(self.over_batches(x, draws)["y"]))
+
+    def _log_likelihood(self, x: Any, y: np.ndarray) -> Float[np.ndarray, "chain draw point"]:
+        def log_probs(predictive: Predictive, rows: slice) -> dict[str, Any]:
+            size = predictive.outputs.shape[1]
+            truth = jnp.asarray(np.resize(y[rows], (size, *y.shape[1:])))
+            return {"log_prob": predictive.member_log_probs(truth).T}
+
+        return self._by_chain(self.over_batches(x, log_probs)["log_prob"])
+
+    def _by_chain(self, values: np.ndarray) -> np.ndarray:
+        """(point, member, ...) as (chain, draw, point, ...)."""
+        values = np.moveaxis(values, 0, 1)
+        return values.reshape(self.num_chains, self.num_draws, *values.shape[1:])
+
+    def _targets(self, x: Any, y: Any) -> np.ndarray:
+        """The targets of the rows of x, as the likelihood wants them.
+
+        Raises:
+            InputError: where there are more or fewer of them than rows, or than fitted targets.
+        """
+        y = self.model.likelihood.checked_targets(y)
+        found = y.shape[1] if y.ndim == 2 else 1
+        if len(y) != len(x) or found != self.num_targets:
+            raise InputError(
+                f"y has {len(y)} rows of {plural(found, 'target')}, but x has {len(x)} rows and "
+                f"the fit saw {plural(self.num_targets, 'target')}: they must match row by row."
+            )
+        return y
 
     def save(self, folder: str | Path) -> None:
         """Write folder/ensemble.nc (netCDF) and folder/ensemble.json.
@@ -293,6 +357,7 @@ class Ensemble:
         """
         import xarray
 
+        require_own_process()
         folder = Path(folder)
         try:
             about = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
@@ -331,6 +396,20 @@ class Ensemble:
                 if name.startswith("stat.")
             },
         )
+
+
+def as_arviz(groups: dict[str, dict[str, np.ndarray]]) -> Any:
+    """InferenceData of ArviZ before 1, or a DataTree."""
+    import arviz
+
+    if int(arviz.__version__.split(".")[0]) >= 1:
+        return arviz.from_dict(groups)  # type: ignore[arg-type]
+    return arviz.from_dict(**groups)  # pyright: ignore[reportArgumentType]  # 0.x: by keyword
+
+
+def _without_single(y: np.ndarray) -> np.ndarray:
+    """Targets (..., point, target) without the last axis where it has one entry."""
+    return y[..., 0] if y.shape[-1] == 1 and y.ndim in (2, 4) else y
 
 
 @partial(jax.jit, static_argnames="network")

@@ -118,6 +118,17 @@ class Predictive:
             self.likelihood, _positive(self.weights), self.likelihood_params, self.outputs, y
         )
 
+    def member_log_probs(
+        self, y: PointTarget | Int[Array, " point"]
+    ) -> Float[Array, "member point"]:
+        """Log likelihood of each point's targets under every member, in nats."""
+        return _member_log_probs(self.likelihood, self.likelihood_params, self.outputs, y)
+
+    def member_samples(self, key: PRNGKeyArray) -> Array:
+        """One draw of every point's targets from every member: (member, point[, target])."""
+        keys = jax.random.split(key, len(self.weights))
+        return _sample(keys, self.likelihood, self.likelihood_params, self.outputs)
+
     def crps(self, y: PointTarget, key: PRNGKeyArray, num_samples: int = 1000) -> PointTarget:
         """Continuous ranked probability score from draws, in units of y (regression)."""
         self._regression()
@@ -269,10 +280,17 @@ class _Search(NamedTuple):
 
 
 @partial(jax.jit, static_argnames="likelihood")
+def _member_log_probs(
+    likelihood: Likelihood, params: Any, outputs: Array, y: Array
+) -> Float[Array, "member point"]:
+    return jax.vmap(likelihood.log_prob, (0, 0, None))(params, outputs, y)
+
+
+@partial(jax.jit, static_argnames="likelihood")
 def _log_prob(
     likelihood: Likelihood, weights: Array, params: Any, outputs: Array, y: Array
 ) -> Float[Array, " point"]:
-    log_probs = jax.vmap(likelihood.log_prob, (0, 0, None))(params, outputs, y)
+    log_probs = _member_log_probs(likelihood, params, outputs, y)
     return logsumexp(log_probs, axis=0, b=weights[:, None])
 
 

@@ -123,12 +123,15 @@ class BNN(BaseEstimator):
         return self
 
     def _assess(self, x: Float[np.ndarray, "point feature"]) -> Convergence:
-        from credence.ensembles.diagnostics import assess
+        from credence.ensembles.diagnostics import assess, with_starts
         from credence.methods.transdimensional.architecture import with_architecture
 
         rows = np.linspace(0, len(x) - 1, min(len(x), MONITORED_ROWS)).round().astype(int)
-        judged = assess(self.ensemble_.monitored(x[rows]) if self.ensemble_.is_chain else None)
-        return with_architecture(judged, self.ensemble_.architecture())
+        ensemble = self.ensemble_
+        monitored = ensemble.monitored(x[rows]) if ensemble.is_chain else None
+        judged = assess(monitored, families=ensemble.families)
+        judged = with_starts(judged, ensemble.provenance.found.get("starts"))
+        return with_architecture(judged, ensemble.architecture())
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
@@ -149,6 +152,32 @@ class BNN(BaseEstimator):
         check_is_fitted(self, "ensemble_")
         x = self._inputs(X, reset=False)
         return self.ensemble_.over_batches(x, lambda predictive, rows: dict(summarise(predictive)))
+
+    def to_arviz(self, X: Any = None, y: Any = None, *, seed: int = 0) -> Any:
+        """The draws for ArviZ, as `Ensemble.to_arviz`, with X and y as given to `fit`.
+
+        Predictive draws, observations and log likelihoods are in the units of y (labels are
+        positions in `classes_`), the parameters are those of the network, which sees standardised
+        numbers.
+
+        Raises:
+            InputError: for y without X, where they do not fit together, or for a label never seen.
+        """
+        from credence.ensembles.ensemble import as_arviz
+
+        check_is_fitted(self, "ensemble_")
+        x = None if X is None else self._inputs(X, reset=False)
+        coded = None if y is None else self._coded(y)
+        groups = self.ensemble_.arviz_groups(x, coded, seed=seed)
+        self._to_units_of_y(groups)
+        return as_arviz(groups)
+
+    def _coded(self, y: Any) -> np.ndarray:
+        """Targets as the network's likelihood takes them."""
+        raise NotImplementedError
+
+    def _to_units_of_y(self, groups: dict[str, dict[str, np.ndarray]]) -> None:
+        """Change ArviZ's groups, which are in the units of the likelihood."""
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator into a folder; `credence.load(folder)` reads it.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import assert_all_finite
@@ -126,6 +126,16 @@ class BNNClassifier(ClassifierMixin, BNN):
             },
         )
         return {name: value.astype(float) for name, value in found.items()}
+
+    def _coded(self, y: Any) -> Int[np.ndarray, " point"]:
+        labels = np.asarray(y)
+        is_known = np.isin(labels, self.classes_)
+        if not is_known.all():
+            raise InputError(
+                f"y has the label {labels[~is_known].flat[0]!r}, which fit never saw: it saw "
+                f"{', '.join(map(repr, self.classes_.tolist()))}."
+            )
+        return np.searchsorted(self.classes_, labels)
 
     def _learnt(self) -> dict[str, Any]:
         return {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}

@@ -176,7 +176,7 @@ class BNNRegressor(RegressorMixin, BNN):
 
         check_is_fitted(self, "ensemble_")
         keys = batch_keys(seed)
-        scaled = self.target_scaler_.transform(np.asarray(y, float)).reshape(len(y), -1)
+        scaled = self._coded(y)
 
         def scores(predictive: Predictive, rows: slice) -> dict[str, Any]:
             size = predictive.outputs.shape[1]
@@ -193,6 +193,15 @@ class BNNRegressor(RegressorMixin, BNN):
             "cdf": self._shaped(found["cdf"]),
             "crps": self._spread(found["crps"]),
         }
+
+    def _coded(self, y: Any) -> Float[np.ndarray, "point target"]:
+        return self.target_scaler_.transform(np.asarray(y, float)).reshape(len(y), -1)
+
+    def _to_units_of_y(self, groups: dict[str, dict[str, np.ndarray]]) -> None:
+        for name in {"posterior_predictive", "observed_data"} & groups.keys():
+            groups[name]["y"] = self.target_scaler_.inverse(groups[name]["y"])
+        if "log_likelihood" in groups:
+            groups["log_likelihood"]["y"] -= np.log(self.target_scaler_.scale).sum()
 
     def _learnt(self) -> dict[str, Any]:
         return {"target_scaler": self.target_scaler_.to_json(), "y_ndim": self._y_ndim}

@@ -1,4 +1,4 @@
-"""Weighted particles: effective sample size, resampling, and the step to the next temperature.
+"""Weighted particles: what their weights are worth, resampling, the step to the next temperature.
 
 Every scheme returns ancestors such that particle i is chosen on average num * weights[i] times
 (Douc, Cappe & Moulines, "Comparison of resampling schemes for particle filtering", 2005). The
@@ -61,7 +61,11 @@ def at_levels(weights: Weights, uniform: Float[Array, "*chosen"]) -> Int[Array, 
 
 
 def effective_sample_size(log_weights: Weights) -> Float[Array, ""]:
-    """(sum w)^2 / sum w^2: between 1 and the number of particles (Kong, Liu & Wong, 1994)."""
+    """(sum w)^2 / sum w^2: between 1 and the number of particles (Kong, Liu & Wong, 1994).
+
+    Of the weights alone, as if the particles were independent: what the particles of a finished run
+    are worth is `credence.ensembles.diagnostics.convergence.family_ess`.
+    """
     return jnp.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights))
 
 
@@ -77,7 +81,7 @@ def temperature_step(
     Args:
         log_ratios: log of what the particles are weighted by at d = 1; -inf where impossible.
         most: what is left of the way.
-        target: ESS over the number of particles.
+        target: ESS of the weights over the number of particles.
     """
     num_particles = log_ratios.shape[1]
 

@@ -35,6 +35,7 @@ from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
 from credence.engine.progress import NoProgress, Progress
 from credence.ensembles.ensemble import Ensemble, Provenance
+from credence.environment import forget_programs, require_own_process
 from credence.errors import InputError, check_numbers
 from credence.methods.monitor import function_monitor
 from credence.methods.work import measured_cost
@@ -105,6 +106,7 @@ class Method(ABC):
             Interrupted: on Ctrl-C before there was a draw.
             StorageError: where a checkpoint cannot be written or read.
         """
+        require_own_process()
         if max_seconds is not None and not max_seconds > 0:
             raise InputError(f"max_seconds must be > 0, got {max_seconds}.")
         if isinstance(posterior.data.x, StoredRows) and not self.reads_disk:
@@ -112,6 +114,7 @@ class Method(ABC):
                 f"The inputs lie on disk, and '{self.name}' wants them in memory: use 'ces', "
                 "'nuts', 'hmc' or 'pcn', which read them in chunks, or pass an array of some rows."
             )
+        forget_programs()
         seed = int(key) if isinstance(key, int | np.integer) else None
         key, posterior = as_key(key), self.prepared(posterior)
         start = time.perf_counter()

@@ -5,14 +5,15 @@ from typing import Any, ClassVar
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import Posterior
+from credence.density.posterior import Data, Posterior
 from credence.density.stored_rows import StoredRows
 from credence.engine.driver import Driver
-from credence.engine.phases import Adapter
+from credence.engine.phases import Adapter, PhaseResult
 from credence.engine.plan import Plan
 from credence.errors import check_share, require_positive
 from credence.kernels.base import Recipe
 from credence.methods.base import Method
+from credence.methods.scouts import scout
 from credence.methods.training import Training, train
 
 
@@ -96,3 +97,16 @@ class TrainedChains(Chains):
         return train(
             key, posterior, driver, self.num_chains, self.training, budget_share=budget_share
         ).positions
+
+    def _scout(
+        self,
+        key: PRNGKeyArray,
+        posterior: Posterior,
+        driver: Driver,
+        plan: Plan,
+        sample: PhaseResult,
+        data: Data,
+    ) -> dict[str, Any]:
+        """What further starts found, for `Drawn.found`; see `scouts`."""
+        starts = scout(key, posterior, driver, plan, sample, data, self.training)
+        return {} if starts is None else {"starts": starts.to_dict()}

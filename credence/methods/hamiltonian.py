@@ -40,7 +40,7 @@ class Hamiltonian(TrainedChains):
         """The kernel, with a step size and a metric as its settings."""
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
-        key_train, key_step, key_warmup, key_sample = jax.random.split(key, 4)
+        key_train, key_step, key_warmup, key_sample, key_scout = jax.random.split(key, 5)
         start = self._start(key_train, posterior, driver)
         data = posterior.anchored(start[0])
         adapter = first_window_adaptation(
@@ -54,7 +54,9 @@ class Hamiltonian(TrainedChains):
         plan = self._warmup_plan(self._recipe(posterior), adapter)
         warmup = driver.phase("warmup", key_warmup, plan, start, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
-        return Drawn.by(driver.phase("sample", key_sample, plan, warmup.positions, data))
+        sample = driver.phase("sample", key_sample, plan, warmup.positions, data)
+        starts = self._scout(key_scout, posterior, driver, plan, sample, data)
+        return Drawn.by(sample)._replace(found=starts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,9 @@ from credence.errors import InputError, check_numbers, require_positive
 from credence.kernels.ascent.optimizer import adam
 from credence.kernels.base import Recipe
 
+IMAGES_PER_STEP = 128
+"""A step on an image costs as much as one on hundreds of rows of a table, and a round has 50."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
@@ -32,7 +35,8 @@ class Training:
     Args:
         max_epochs: passes over the data at most.
         learning_rate: of Adam, in units of the weights.
-        batch_size: rows per step; None uses all rows up to 1024 and 128 beyond.
+        batch_size: rows per step; None uses all rows up to 1024 and 128 beyond;
+            of images always 128.
         validation_fraction: share of the rows held out to decide when to stop; without any, the
             log density of the posterior itself decides.
         patience: rounds (of about 50 steps, whole epochs) without improvement before a member
@@ -99,7 +103,8 @@ def train(
     num_validation = num_held_out(posterior, training)
     fitting, validation = split(key_split, posterior.data, num_validation)
     num_points = fitting.x.shape[0]
-    batch_size = rows_per_step(training.batch_size, num_points)
+    usual = None if fitting.x.ndim == 2 else IMAGES_PER_STEP
+    batch_size = rows_per_step(training.batch_size or usual, num_points)
     steps_per_epoch = -(-num_points // batch_size)
     epochs_per_round = max(1, round(50 / steps_per_epoch))
     start = posterior.init(key_init, num_members)

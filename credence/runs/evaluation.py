@@ -121,8 +121,8 @@ def convergence_arrays(model: BNNRegressor | BNNClassifier, x: pd.DataFrame) -> 
     if functions.shape[0] > 1 and functions.shape[1] >= convergence.MIN_DRAWS:
         found["rhat"] = convergence.rhat(functions)
     if functions.shape[1] >= convergence.MIN_DRAWS:
-        found["ess_bulk"] = convergence.ess_bulk(functions)
-        found["ess_tail"] = convergence.ess_tail(functions)
+        found["ess_bulk"] = convergence.ess_bulk(functions, model.ensemble_.families)
+        found["ess_tail"] = convergence.ess_tail(functions, model.ensemble_.families)
     return found
 
 

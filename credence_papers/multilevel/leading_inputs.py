@@ -105,7 +105,7 @@ class Reweighted(TwoLevels):
     Args:
         increment: the second of the two.
 
-    Scalars: ess_share, the effective sample size of W over the number of particles.
+    Scalars: ess_share, the effective sample size of the weights W over the number of particles.
     """
 
     name: ClassVar[str] = "reweighted"

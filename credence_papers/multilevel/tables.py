@@ -162,9 +162,10 @@ IMDB = Experiment(
         "doubtful on few rows (see NLL and ECE).",
         "We have an intercept, with the same prior; the paper's 768 weights leave none.",
         "'Importance sampling' and '+ mutated increment' are weighed in one step, as in (5.6) "
-        "and (ii): the column ESS / particles says how few of the 30 particles then count. The "
-        "paper adds that its levels are too far apart for this and that 20 more tempered steps "
-        "mend it; which of the two its table 2 shows is not said. Ours with tempering is MLSMC.",
+        "and (ii): the column Weight ESS / particles says how few of the 30 particles then "
+        "count. The paper adds that its levels are too far apart for this and that 20 more "
+        "tempered steps mend it; which of the two its table 2 shows is not said. Ours with "
+        "tempering is MLSMC.",
         SIGNED,
         "The posterior of a logistic regression has one mode: MAP networks of a deep ensemble "
         "differ by their validation rows and the noise of training only.",

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -57,6 +58,17 @@ def test_functions_and_samples(regressor: BNNRegressor) -> None:
     mean, std = regressor.predict(x, return_std=True)
     assert samples.shape == (5, 4000)
     assert (np.abs(samples.mean(axis=1) - mean) < 4.5 * std / 4000**0.5).all()
+
+
+def test_arviz_has_the_units_of_y(regressor: BNNRegressor) -> None:
+    x, y = line(20, seed=1)
+    data = regressor.to_arviz(x, y)
+    mean_density = logsumexp(data["log_likelihood"]["y"], axis=(0, 1)) - np.log(400)
+    np.testing.assert_allclose(mean_density, regressor.evaluate(x, y)["log_prob"], rtol=1e-4)
+    np.testing.assert_allclose(data["observed_data"]["y"], y, rtol=1e-6)
+    drawn = np.asarray(data["posterior_predictive"]["y"]).reshape(400, 20)
+    mean, std = regressor.predict(x, return_std=True)
+    assert (np.abs(drawn.mean(axis=0) - mean) < 4.5 * std / 20).all()
 
 
 def test_uncertainty_adds_up(regressor: BNNRegressor) -> None:

@@ -4,6 +4,7 @@ Pure functions of numpy arrays that know nothing of networks; shapes are in the 
 `chain draw point output`, and `member` is chain and draw flattened.
 
     convergence     R-hat, bulk and tail ESS, MCSE (all ArviZ's) and the verdict, `assess`
+    starts          whether further starts settled in a mode that no chain has visited
     calibration     reliability diagram, ECE, MCE of class probabilities
     classification  accuracy, top-k, Brier, log loss, AUROC, precision and recall against confidence
     regression      RMSE, MAE, NLL, coverage and width of intervals, PIT
@@ -67,6 +68,7 @@ from credence.ensembles.diagnostics.regression import (
     pit_summary,
     rmse,
 )
+from credence.ensembles.diagnostics.starts import Starts, compare_starts, with_starts
 
 __all__ = [
     "Convergence",
@@ -75,10 +77,12 @@ __all__ = [
     "PITSummary",
     "PrecisionRecall",
     "ReliabilityDiagram",
+    "Starts",
     "accuracy",
     "assess",
     "auroc",
     "brier",
+    "compare_starts",
     "crps_normal",
     "crps_normal_mixture",
     "crps_sample",
@@ -108,4 +112,5 @@ __all__ = [
     "rmse",
     "speed_up",
     "top_k_accuracy",
+    "with_starts",
 ]

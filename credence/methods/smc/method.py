@@ -33,7 +33,7 @@ PARTICLES_AND_RUNS = {"num_draws": "num_particles", "num_chains": "num_runs"}
 class SMC(Method):
     """Particles from the prior to the posterior (Del Moral, Doucet & Jasra, 2006).
 
-    Each temperature is the next at which the weights keep their target effective sample size; the
+    Each temperature is the next at which the weights keep their own effective sample size; the
     product of the mean weights estimates the evidence. Runs are independent; they are the chains
     of the ensemble, so that R-hat compares runs.
 
@@ -44,7 +44,9 @@ class SMC(Method):
             particles move, and all states on their way are particles.
         mutation: how particles move, resample, and how fast they are tempered.
 
-    Scalars: acceptance_rate of the last mutation; of the run log_evidence (nats) and
+    Scalars: acceptance_rate of the last mutation; family, the draw from the prior from which a
+    particle descends (effective sample sizes count families, see
+    `credence.ensembles.diagnostics.convergence`); of the run log_evidence (nats) and
     num_temperatures.
     """
 
@@ -76,16 +78,18 @@ class SMC(Method):
         )
         bridge = to_posterior(posterior.model, posterior.num_weights)
         _, memory = tempering.temper("temper", key_temper, driver, bridge, memory, data)
-        cloud, _, acceptance_rate = tempering.move(
+        moved = tempering.move(
             "sample", key_sample, driver, bridge, memory, data, self.num_particles
         )
+        shape = moved.acceptance_rate.shape
         log_evidence = np.asarray(memory.log_evidence) + log_anchor
         return Drawn(
-            cloud.position,
+            moved.cloud.position,
             {
-                "acceptance_rate": acceptance_rate,
-                "log_evidence": np.broadcast_to(log_evidence[:, None], acceptance_rate.shape),
-                "num_temperatures": np.full(acceptance_rate.shape, float(memory.stage)),
+                "acceptance_rate": moved.acceptance_rate,
+                "family": moved.family.astype(float),
+                "log_evidence": np.broadcast_to(log_evidence[:, None], shape),
+                "num_temperatures": np.full(shape, float(memory.stage)),
             },
         )
 

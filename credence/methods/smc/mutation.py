@@ -51,7 +51,7 @@ class Mutation:
         target_acceptance_rate: of the step size; None: the kernel's usual one.
         trajectory_length: of HMC and MCLMC, in standard deviations of the particles.
         resampling: "systematic", "stratified", "multinomial" or "residual".
-        ess_target: effective sample size to keep, over the number of particles.
+        ess_target: effective sample size of the weights to keep, over the number of particles.
     Raises:
         InputError: for an unknown name or a number out of range.
     """

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.density.posterior import Data
 from credence.engine.blocks import Block, chain_devices, run_block, spread
@@ -39,6 +39,16 @@ class Cloud(NamedTuple):
     log_end: Float[Any, "*stage run particle"]
 
 
+class Moved(NamedTuple):
+    """An equally weighted cloud at the end of a bridge."""
+
+    cloud: Cloud
+    tuning: Tuning
+    acceptance_rate: Float[np.ndarray, "run particle"]
+    family: Int[np.ndarray, "run particle"]
+    """As in the memory."""
+
+
 class Memory(NamedTuple):
     """What is known between blocks (fixed shapes)."""
 
@@ -56,6 +66,8 @@ class Memory(NamedTuple):
     num_stuck: Array
     """Temperatures at which the particles stopped before they had moved enough."""
     tuning: Tuning
+    family: Int[Array, "run particle"]
+    """The particle of the first cloud, an independent draw, from which each descends."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +134,7 @@ class Tempering:
             ones.at[0].set(0.0),
             jnp.zeros((), jnp.int32),
             tuning,
+            jnp.broadcast_to(jnp.arange(particles), (runs, particles)),
         )
         return weighed(blank, target=self.mutation.ess_target)
 
@@ -168,12 +181,8 @@ class Tempering:
         memory: Memory,
         data: Data,
         num_particles: int,
-    ) -> tuple[Cloud, Tuning, Float[np.ndarray, "run particle"]]:
-        """Resample particles at the end of the bridge, and move them there.
-
-        Returns:
-            The equally weighted cloud, what it was tuned to, and its acceptance rates.
-        """
+    ) -> Moved:
+        """Resample particles at the end of the bridge, and move them there."""
         states = self.resampled(memory, num_particles // self.chain_length)
         adapter = Adapter(
             memory.tuning,
@@ -186,7 +195,8 @@ class Tempering:
         self._warn(name, int(self.mutation.is_stuck(phase.memory)), 1)
         cloud = jax.tree.map(lambda leaf: leaf[-1], self._clouds(phase.draws, phase.info))
         rates = phase.info["acceptance_rate"][:, -self.chain_length :]
-        return cloud, phase.memory, rates.reshape(self.num_runs, -1)
+        families = self._families(memory, num_particles)
+        return Moved(cloud, phase.memory, rates.reshape(self.num_runs, -1), np.asarray(families))
 
     def compile(self, bridge: Bridge, template: Tuning, num_particles: int, data: Data) -> None:
         """Compile the program that moves so many particles of every run along a bridge.
@@ -215,6 +225,13 @@ class Tempering:
     def resampled(self, memory: Memory, num_chains: int) -> ParticleState:
         """Particles of every run, equally weighted, likelihoods with them."""
         return resampled(memory, scheme=self.mutation.resampling, num=num_chains)
+
+    def _families(self, memory: Memory, num_particles: int) -> Int[Array, "run particle"]:
+        """Of so many particles that were resampled from the memory and then moved."""
+        num_chains = num_particles // self.chain_length
+        chosen = ancestors(memory, scheme=self.mutation.resampling, num=num_chains)
+        of_chains = jnp.take_along_axis(memory.family, chosen, axis=1)
+        return jnp.repeat(of_chains, self.chain_length, axis=1)
 
     def _plan(self, bridge: Bridge, cost_class: str, adapter: Adapter, *, keep_draws: bool) -> Plan:
         """The plan of a phase that moves particles, which are no chains: R-hat says nothing."""
@@ -251,7 +268,8 @@ class Tempering:
         num_stuck = memory.num_stuck + self.mutation.is_stuck(tuning)
         cloud = jax.tree.map(lambda leaf: leaf[0], self._clouds(block.draws, block.info))
         before = memory.temperature
-        memory = memory._replace(cloud=cloud, num_stuck=num_stuck)
+        family = self._families(memory, memory.weights.shape[1])
+        memory = memory._replace(cloud=cloud, num_stuck=num_stuck, family=family)
         memory = weighed(memory, target=self.mutation.ess_target)
         if int(memory.stage) > MOST_TEMPERATURES or not memory.temperature > before:
             raise InputError(
@@ -335,15 +353,21 @@ def weighed(memory: Memory, *, target: float) -> Memory:
 
 
 @partial(jax.jit, static_argnames=("scheme", "num"))
-def resampled(memory: Memory, *, scheme: str, num: int) -> ParticleState:
-    """num particles per run, chosen by weight, likelihoods with them; leaves (run * num, ...)."""
+def ancestors(memory: Memory, *, scheme: str, num: int) -> Int[Array, "run chosen"]:
+    """num particles per run, chosen by weight: the same ones whenever it is asked for."""
     key = jax.random.fold_in(jax.random.wrap_key_data(memory.key), memory.stage)
-
-    def one_run(key: PRNGKeyArray, weights: Float[Array, " particle"], cloud: Cloud) -> Any:
-        ancestors = RESAMPLING[scheme](key, weights, num)
-        return jax.tree.map(lambda leaf: leaf[ancestors], cloud)
-
     keys = jax.random.split(key, len(memory.weights))
-    chosen = jax.vmap(one_run)(keys, memory.weights, memory.cloud)
-    position, log_start, log_end = (leaf.reshape(-1, *leaf.shape[2:]) for leaf in chosen)
+    return jax.vmap(lambda key, weights: RESAMPLING[scheme](key, weights, num))(
+        keys, memory.weights
+    )
+
+
+@partial(jax.jit, static_argnames=("scheme", "num"))
+def resampled(memory: Memory, *, scheme: str, num: int) -> ParticleState:
+    """The `ancestors`, likelihoods with them; leaves (run * num, ...)."""
+    chosen = ancestors(memory, scheme=scheme, num=num)
+    cloud = jax.vmap(lambda cloud, index: jax.tree.map(lambda leaf: leaf[index], cloud))(
+        memory.cloud, chosen
+    )
+    position, log_start, log_end = (leaf.reshape(-1, *leaf.shape[2:]) for leaf in cloud)
     return ParticleState(position, log_start, log_end, position)

@@ -27,6 +27,7 @@ import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.errors import InputError
+from credence.models.networks.convolutions import by_products
 
 Inputs = Float[Array, "point *feature"]
 Outputs = Float[Array, "point output"]
@@ -64,6 +65,7 @@ class FlaxLinen:
         _refuse_state(set(variables) - {"params"})
         return _cast(variables["params"], x)
 
+    @by_products
     def apply(self, params: Any, x: Inputs) -> Outputs:
         """Outputs at the rows of x."""
         errors = _optional("flax.errors", extra="flax")
@@ -110,6 +112,7 @@ class FlaxNNX:
         module = self.create(nnx.Rngs(key))
         return _cast(nnx.to_pure_dict(nnx.state(module, nnx.Param)), x)
 
+    @by_products
     def apply(self, params: Any, x: Inputs) -> Outputs:
         """Outputs at the rows of x."""
         nnx = _optional("flax.nnx", extra="flax")
@@ -172,6 +175,7 @@ class Equinox:
                 level[name] = leaf
         return _cast(params, x)
 
+    @by_products
     def apply(self, params: Any, x: Inputs) -> Outputs:
         """Outputs at the rows of x."""
         model = jax.tree_util.tree_map_with_path(

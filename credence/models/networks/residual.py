@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.errors import InputError, check_name, check_numbers
+from credence.models.networks.convolutions import as_product
 from credence.models.networks.dense import Layer
 from credence.models.networks.mlp import ACTIVATIONS
 
@@ -227,17 +228,9 @@ def _as_product(
     z: Float[Array, "point row column fan_in"],
     stride: int,
 ) -> Convolved:
-    """The same as one matrix product: XLA runs a convolution inside a loop about ten times slower
-    on CPUs (jax-ml/jax, issue 12868; `benchmarks/images.py`), and samplers are loops."""
-    size, (rows, columns) = kernel.shape[0], z.shape[1:3]
-    pad = [_around(length, size, stride) for length in (rows, columns)]
-    padded = jnp.pad(z, ((0, 0), *pad, (0, 0)))
-    shifted = [
-        padded[:, i : i + rows : stride, j : j + columns : stride]
-        for i in range(size)
-        for j in range(size)
-    ]
-    return jnp.concatenate(shifted, axis=-1) @ kernel.reshape(-1, kernel.shape[-1])
+    """The same as one matrix product."""
+    padding = [_around(length, kernel.shape[0], stride) for length in z.shape[1:3]]
+    return as_product(kernel, z, (stride, stride), padding)
 
 
 def _around(length: int, size: int, stride: int) -> tuple[int, int]:

@@ -79,7 +79,7 @@ def _reference(ensemble: Any, interest: np.ndarray) -> dict[str, Any]:
     from credence.ensembles.diagnostics.convergence import assess
 
     functions = np.asarray(ensemble.functions(interest), float)
-    judged = assess(ensemble.monitored(interest))
+    judged = assess(ensemble.monitored(interest), families=ensemble.families)
     return {
         "chain_means": functions.reshape(*functions.shape[:2], -1).mean(axis=1).tolist(),
         "spread": float(np.mean(functions.std(axis=(0, 1)) ** 2)),

@@ -7,6 +7,7 @@ from scipy.stats import norm, rankdata
 from tools.diagnostics_samples import REFUSED, z_score
 
 from credence.ensembles.diagnostics import assess, ess_bulk, ess_tail, mcse_mean, rhat
+from credence.ensembles.diagnostics.convergence import family_ess
 
 
 def ar1_chains(seed, correlation, num_chains=4, num_draws=1000, shape=(100,)):
@@ -50,6 +51,49 @@ def test_tail_ess_is_that_of_the_worse_extreme_quantile():
         for prob in (0.05, 0.95)
     ]
     np.testing.assert_allclose(ess_tail(draws), np.min(tails, axis=0))
+
+
+def families_of_particles(seed, within_std, num_families=100, size=10, shape=(50,)):
+    """Runs of particles: of each family a common part of variance 1 and a part of its own."""
+    rng = np.random.default_rng(seed)
+    common = np.repeat(rng.normal(size=(4, num_families, *shape)), size, axis=1)
+    draws = common + within_std * rng.normal(size=common.shape)
+    families = np.repeat(np.arange(num_families), size)
+    order = rng.permutation(len(families))  # which of its siblings stand beside it says nothing
+    return draws[:, order], np.broadcast_to(families[order], (4, len(order))).astype(float)
+
+
+@pytest.mark.parametrize("within_std", [0.1, 1.0, 3.0])
+def test_ess_of_particles_counts_families(within_std):
+    draws, families = families_of_particles(15, within_std)
+    exact = 400 * (1 + within_std**2) / (1 + within_std**2 / 10)
+    found = family_ess(draws, families)
+    bias = 3 / 400  # of a ratio of variances from 400 families
+    assert abs(found.mean() / exact - 1) < bias + 4.5 * (2 / 400 / 50) ** 0.5
+    scores = ess_bulk(draws, families)  # all but linear in draws that are Gaussian
+    np.testing.assert_allclose(scores, found, rtol=0.05)
+    assert np.median(ess_bulk(draws)) > 1.3 * exact  # planted: a shuffled cloud, as ArviZ sees it
+
+
+def test_ess_of_particles_that_share_one_ancestor_is_the_spread_of_the_runs():
+    draws = np.random.default_rng(16).normal(size=(40, 25, 3))
+    means = draws.mean(axis=1)
+    found = family_ess(draws, np.zeros((40, 25)))
+    expected = draws.var(axis=(0, 1)) * 40 / means.var(axis=0, ddof=1)
+    np.testing.assert_allclose(found, np.minimum(expected, 1000))
+    assert family_ess(draws[:1], np.zeros((1, 25))).tolist() == [1, 1, 1]
+
+
+def test_ess_of_particles_is_at_most_their_number_and_none_for_a_constant():
+    rng = np.random.default_rng(17)
+    pairs = rng.normal(size=(2, 50))
+    opposite = np.concatenate([pairs, -pairs], axis=1)  # antithetic: worth more than independent
+    families = np.broadcast_to(np.tile(np.arange(50.0), 2), (2, 100))
+    assert family_ess(opposite, families) == 200
+    assert np.isnan(family_ess(np.ones((2, 100)), families))
+    judged = assess(opposite[..., None], families=families)
+    assert judged.min_ess_function == 200
+    assert judged.min_ess_tail_function is not None
 
 
 def rhat_by_hand(draws):

@@ -17,6 +17,7 @@ from tools.particles import assert_same, resample_positions_only
 from tools.stops import AfterBlocks, Stop
 
 from credence.density.posterior import Posterior
+from credence.ensembles.diagnostics.convergence import family_ess
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, Interrupted
 from credence.methods import METHODS
@@ -52,6 +53,20 @@ def evidence_z(ensemble: Ensemble, exact: float) -> float:
 def worst_z(ensemble: Ensemble, problem: LinearRegression = PROBLEM) -> float:
     """Evidence, posterior means and covariances."""
     return max(evidence_z(ensemble, problem.log_evidence()), moment_z(weights(ensemble), problem))
+
+
+@pytest.mark.usefixtures("float64")
+def test_effective_sample_size_is_what_the_spread_of_the_runs_says() -> None:
+    mutation = Mutation(kernel="pcn_cloud", num_steps=1, resampling="multinomial")
+    method = SMC(num_particles=200, num_runs=200, chain_length=2, mutation=mutation)
+    ensemble = method.run(0, PROBLEM.posterior)
+    mean, covariance = PROBLEM.solve()
+    draws, families = weights(ensemble), ensemble.families
+    assert families is not None
+    exact = 200 * np.diag(covariance) / np.mean((draws.mean(axis=1) - mean) ** 2, axis=0)
+    assert np.all(np.abs(np.log(family_ess(draws, families) / exact)) < 4.5 * (2 / 200) ** 0.5)
+    shuffled = np.random.default_rng(0).permuted(families, axis=1)  # planted: no kin together
+    assert np.all(np.log(family_ess(draws, shuffled) / exact) > 4.5 * (2 / 200) ** 0.5)
 
 
 @pytest.mark.parametrize(

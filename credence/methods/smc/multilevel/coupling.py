@@ -54,23 +54,25 @@ class Ladder:
         key_temper, key_move, key_resample = jax.random.split(key, 3)
         bridge, driver, data = self._posterior(0), self.driver, self.data
         _, memory = self.tempering.temper("temper", key_temper, driver, bridge, memory, data)
-        cloud, tuning, _ = self.tempering.move(
+        moved = self.tempering.move(
             "sample", key_move, driver, bridge, memory, data, self.counts[0]
         )
         memory = memory._replace(
             key=jax.random.key_data(key_resample),
-            cloud=jax.tree.map(jnp.asarray, cloud),
+            cloud=jax.tree.map(jnp.asarray, moved.cloud),
             weights=jnp.full_like(memory.weights, 1 / self.counts[0]),
-            tuning=tuning,
+            tuning=moved.tuning,
+            family=jnp.asarray(moved.family),
         )
-        return Rung(memory, memory.log_evidence, [Members(cloud.position, memory.weights, 0)])
+        members = Members(moved.cloud.position, memory.weights, 0)
+        return Rung(memory, memory.log_evidence, [members])
 
     def sequential(self, level: int, key: PRNGKeyArray, below: Rung) -> Rung:
         """From the level below to this one, with the particles that know the level below."""
         coarse, fine = self.levels[level - 1].model, self.levels[level].model
         driver, data, tempering = self.driver, self.data, self.tempering
         key_move, key_new, key_weigh, key_resample, key_temper = jax.random.split(key, 5)
-        (moved, *_), tuned, _ = tempering.move(
+        (moved, *_), tuned, *_ = tempering.move(
             "mutate",
             key_move,
             driver,
