@@ -1,36 +1,45 @@
 """What every method returns: a weighted ensemble of networks, with its cost and provenance."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from credence.checkpoint import atomic_path, file_sha256, write_text
 from credence.diagnostics.architecture import (
     Architecture,
     architecture_posterior,
     has_architecture,
 )
 from credence.diagnostics.cost import Cost
-from credence.errors import InputError, StorageError
+from credence.errors import InputError
+from credence.models.likelihoods import Classification
 from credence.models.networks import Network
 from credence.models.spec import from_spec, network_from_spec, to_spec
-from credence.posterior import MOST_IMAGES, BayesianModel, Data, Params
+from credence.netcdf import read_netcdf
+from credence.posterior import MOST_IMAGES, BayesianModel, Data, Params, shapes
 from credence.predictive import Predictive, concatenate
+from credence.storage import (
+    file_sha256,
+    read_arrays,
+    read_json,
+    reading,
+    require_sha256,
+    write_arrays,
+    write_json,
+)
 
 Inputs = Float[Array | np.ndarray, "point *feature"]
 
-FORMAT = 1
-"""Version of the files `Ensemble.save` writes."""
+STATISTIC = "stat."
+"""How the names of scalars begin among the arrays of a file."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,20 @@ class LogEvidence(NamedTuple):
     nats: float
     standard_error: float
     """From the spread of the runs; NaN for a single one."""
+
+
+class EnsembleDocument(TypedDict):
+    """What ensemble.json holds."""
+
+    arrays_sha256: str
+    network: dict[str, Any]
+    prior: dict[str, Any]
+    likelihood: dict[str, Any]
+    num_features: int | list[int]
+    num_targets: int
+    is_chain: bool
+    cost: Cost
+    provenance: Provenance
 
 
 @dataclass(frozen=True)
@@ -258,18 +281,19 @@ class Ensemble:
         return arviz.from_dict(**groups)  # pyright: ignore[reportArgumentType]  # 0.x: by keyword
 
     def save(self, folder: str | Path) -> None:
-        """Write folder/ensemble.nc (netCDF) and folder/ensemble.json.
+        """Write folder/ensemble.npz (NumPy's arrays) and folder/ensemble.json.
 
         Raises:
             StorageError: where the folder cannot be written or the disk is full.
         """
         folder = Path(folder)
-        with atomic_path(folder / "ensemble.nc") as temporary:
-            _to_dataset(self).to_netcdf(temporary, engine="h5netcdf")
-            digest = file_sha256(temporary)
-        about = {
-            "format": FORMAT,
-            "arrays_sha256": digest,
+        arrays = named_leaves(self.params)
+        arrays |= {f"{STATISTIC}{name}": value for name, value in self.scalars.items()}
+        if self.weights is not None:
+            arrays["weights"] = self.weights
+        write_arrays(folder / "ensemble.npz", arrays)
+        document = {
+            "arrays_sha256": file_sha256(folder / "ensemble.npz"),
             "network": to_spec(self.model.network),
             "prior": to_spec(self.model.prior),
             "likelihood": to_spec(self.model.likelihood),
@@ -279,7 +303,7 @@ class Ensemble:
             "cost": self.cost.to_dict(),
             "provenance": asdict(self.provenance),
         }
-        write_text(folder / "ensemble.json", json.dumps(about, indent=2))
+        write_json(folder / "ensemble.json", document)
 
     @classmethod
     def load(cls, folder: str | Path, network: Network | None = None) -> "Ensemble":
@@ -292,46 +316,35 @@ class Ensemble:
             StorageError: where files are missing, broken or of another version.
             InputError: where the network is needed but not given, or is another one.
         """
-        import xarray
-
         folder = Path(folder)
-        try:
-            about = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
-            if about["format"] != FORMAT:
-                raise StorageError(
-                    f"{folder} has ensemble format {about['format']}, this version reads {FORMAT}: "
-                    "use the version of Credence that wrote it."
-                )
-            if about["arrays_sha256"] != file_sha256(folder / "ensemble.nc"):
-                raise ValueError("ensemble.nc and ensemble.json are not of one piece")
-            with xarray.open_dataset(folder / "ensemble.nc", engine="h5netcdf") as dataset:
-                dataset.load()
-        except (OSError, KeyError, ValueError) as error:
-            raise StorageError(
-                f"{folder} does not hold a whole ensemble ({error}): fit again or resume the run."
-            ) from error
-        model = BayesianModel(
-            network_from_spec(about["network"], network),
-            from_spec(about["prior"]),
-            from_spec(about["likelihood"]),
-        )
-        features = about["num_features"]
+        path = folder / "ensemble.json"
+        document = read_json(path, EnsembleDocument)
+        arrays = _read_arrays(folder, document["arrays_sha256"])
+        features = document["num_features"]
         features = tuple(features) if isinstance(features, list) else features
-        return cls(
-            model=model,
-            params=_params(dataset, model, features, about["num_targets"]),
-            cost=Cost.from_dict(about["cost"]),
-            provenance=Provenance(**about["provenance"]),
-            num_features=features,
-            num_targets=about["num_targets"],
-            is_chain=about["is_chain"],
-            weights=dataset["weights"].values if "weights" in dataset else None,
-            scalars={
-                name.removeprefix("stat."): dataset[name].values
-                for name in map(str, dataset.data_vars)
-                if name.startswith("stat.")
-            },
-        )
+        with reading(path, passes=(InputError,)):
+            model = BayesianModel(
+                network_from_spec(document["network"], network),
+                from_spec(document["prior"]),
+                from_spec(document["likelihood"]),
+            )
+        with reading(path, passes=() if network is None else (InputError,)):
+            params = _params(arrays, model, features, document["num_targets"])
+            return cls(
+                model=model,
+                params=params,
+                cost=document["cost"],
+                provenance=document["provenance"],
+                num_features=features,
+                num_targets=document["num_targets"],
+                is_chain=document["is_chain"],
+                weights=arrays.get("weights"),
+                scalars={
+                    name.removeprefix(STATISTIC): values
+                    for name, values in arrays.items()
+                    if name.startswith(STATISTIC)
+                },
+            )
 
 
 @partial(jax.jit, static_argnames="network")
@@ -363,36 +376,81 @@ def named_leaves(params: Params) -> dict[str, np.ndarray]:
     }
 
 
-def _to_dataset(ensemble: Ensemble) -> Any:
-    """All arrays of an ensemble as an xarray Dataset."""
-    import xarray
+def _read_arrays(folder: Path, digest: str) -> dict[str, np.ndarray]:
+    """All arrays of a saved ensemble, from the file that format 1 had if there is no other.
 
-    chain_draw = ("chain", "draw")
-    arrays = {
-        name: ((*chain_draw, *(f"{name}.{i}" for i in range(leaf.ndim - 2))), leaf)
-        for name, leaf in named_leaves(ensemble.params).items()
-    }
-    arrays |= {f"stat.{name}": (chain_draw, value) for name, value in ensemble.scalars.items()}
-    if ensemble.weights is not None:
-        arrays["weights"] = (chain_draw, ensemble.weights)
-    return xarray.Dataset(arrays)
+    Raises:
+        StorageError: where they are missing, damaged or of another fit, or do not belong together.
+    """
+    path, older = folder / "ensemble.npz", folder / "ensemble.nc"
+    is_older = older.exists() and not path.exists()
+    path = older if is_older else path
+    require_sha256(path, digest)
+    arrays = read_netcdf(path) if is_older else read_arrays(path)
+    with reading(path):
+        kept = {array.shape[:2] for array in arrays.values()}
+        if len(kept) != 1 or len(*kept) != 2 or 0 in min(kept):
+            raise ValueError(f"its arrays are of {sorted(kept)} chains and draws")
+        if any(array.dtype.kind not in "biuf" for array in arrays.values()):
+            raise ValueError("it holds arrays that are not numbers")
+        named = {name: array for name, array in arrays.items() if _is_of_draws(name)}
+        if any(array.ndim != 2 for array in named.values()):
+            raise ValueError(f"one of {sorted(named)} has more than chains and draws")
+    return arrays
+
+
+def _is_of_draws(name: str) -> bool:
+    """Whether an array has one number per draw, and is none of the model's parameters."""
+    return name == "weights" or name.startswith(STATISTIC)
 
 
 def _params(
-    dataset: Any, model: BayesianModel, features: int | tuple[int, ...], targets: int
+    arrays: dict[str, np.ndarray],
+    model: BayesianModel,
+    features: int | tuple[int, ...],
+    targets: int,
 ) -> Params:
-    """The parameter tree of a model, filled from a Dataset."""
-    shape = (features,) if isinstance(features, int) else features
-    data = Data(jnp.zeros((1, *shape)), jnp.zeros((1, targets)), jnp.ones(1))
+    """The parameter tree of a model, filled from arrays; shapes are compared, nothing computed.
+
+    Raises:
+        InputError: where the arrays are those of another network.
+        ValueError: where the likelihood predicts another number of targets.
+    """
+    stored = {name: array.shape[2:] for name, array in arrays.items() if not _is_of_draws(name)}
+    if num_layers(model.network) > len(stored):
+        raise ValueError(f"{len(stored)} arrays cannot be those of {model.network!r:.60}")
+    data = _one_row(features, targets)
     leaves, tree = jax.tree_util.tree_flatten_with_path(model.template(data))
-    shapes = {_name(path): leaf.shape for path, leaf in leaves}
-    stored = {name: dataset[name].shape[2:] for name in shapes if name in dataset}
-    if stored != shapes:
+    needed = {_name(path): leaf.shape for path, leaf in leaves}
+    if stored != needed:
         raise InputError(
-            f"The file holds arrays {stored}, the network needs {shapes}: pass the network that "
+            f"The file holds arrays {stored}, the network needs {needed}: pass the network that "
             "was fitted, load(path, network=...)."
         )
-    return tree.unflatten(dataset[name].values for name in shapes)
+    predicted = num_predicted(model, features, targets)
+    if predicted != targets and not isinstance(model.likelihood, Classification):
+        raise ValueError(f"{targets} targets, but {predicted} are predicted")
+    return tree.unflatten(arrays[name] for name in needed)
+
+
+def num_layers(network: Any) -> int:
+    """Hidden layers and blocks that a network of ours has at least, as its settings say."""
+    inside = getattr(network, "network", None)
+    layers = len(getattr(network, "hidden", ())) + sum(getattr(network, "blocks", ()))
+    return layers + (0 if inside is None else num_layers(inside))
+
+
+def num_predicted(model: BayesianModel, features: int | tuple[int, ...], targets: int) -> int:
+    """Targets or classes that a model predicts for a row, known from shapes alone."""
+    params, outputs = shapes(model, _one_row(features, targets))
+    return jax.eval_shape(model.likelihood.mean, params.likelihood, outputs).shape[-1]
+
+
+def _one_row(features: int | tuple[int, ...], targets: int) -> Data:
+    """The shapes of one row of data; however large, they take no memory."""
+    row = (features,) if isinstance(features, int) else features
+    shape = lambda *sizes: jax.ShapeDtypeStruct(sizes, jnp.result_type(float))  # noqa: E731
+    return Data(shape(1, *row), shape(1, targets), shape(1))
 
 
 def _name(path: tuple[Any, ...]) -> str:

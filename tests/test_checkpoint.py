@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credence.checkpoint import atomic_path, claim_folder, load_tree, save_tree, write_text
+from credence.checkpoint import claim_folder, load_tree, save_tree
 from credence.errors import StorageError
+from credence.storage import atomic_path, write_text
 
 
 class Tree(NamedTuple):

@@ -90,8 +90,8 @@ def predict(
     as_json: options.Json = False,
 ) -> None:
     """Predict new rows: mean, std and interval, or probabilities and entropies."""
-    from credence.checkpoint import write_text
     from credence.runs import workflow
+    from credence.storage import write_text
 
     prepare()
     if out.exists() and Path(table).exists() and out.samefile(table):

@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from credence.checkpoint import atomic_path
 from credence.datasets.registry import load
 from credence.datasets.sources import data_folder
 from credence.environment import cache_folder
 from credence.errors import InputError
+from credence.storage import atomic_path
 
 MINILM = "all-MiniLM-L6-v2"
 """A small sentence model: 384 dimensions."""

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from credence.checkpoint import write_text
 from credence.errors import InputError, StorageError
 from credence.models.stored import StoredRows, open_rows
+from credence.storage import write_text
 
 CHUNK_ROWS = 10_000
 """Rows of a random stream: another number would be another data set."""

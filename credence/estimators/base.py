@@ -150,7 +150,7 @@ class BNN(BaseEstimator):
         Raises:
             StorageError: where the folder cannot be written or the disk is full.
         """
-        from credence.checkpoint import write_text
+        from credence.storage import write_text
 
         check_is_fitted(self, "ensemble_")
         folder = Path(folder)

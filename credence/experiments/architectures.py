@@ -24,6 +24,7 @@ from credence.methods import Transdimensional
 from credence.models import MLP, Gaussian
 from credence.models.width_priors import DepthPrior, WidthPrior
 from credence.posterior import Posterior
+from credence.storage import jsonable
 
 ABOUT = "architectures.json"
 THRESHOLDS = (0.2, 0.4)
@@ -181,7 +182,7 @@ def measured(
     size = found.width if found.depth is None else found.depth
     scores = {
         **scoring.scores(ensemble, arrays)[0],
-        **{name: scoring.plain(value) for name, value in _ranked(ensemble, arrays).items()},
+        **jsonable(_ranked(ensemble, arrays)),
         "across": accepted / max(tried, 1),
         "within": float(np.mean(ensemble.scalars["acceptance_rate"])),
         "mode": size.mode,

@@ -5,11 +5,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from credence.checkpoint import file_sha256
 from credence.errors import InputError
 from credence.experiments.problem import fit_settings
 from credence.experiments.specs import Experiment, MethodSpec, ModelSpec, Problem, TableSource
 from credence.runs.workflow import check_settings
+from credence.storage import file_sha256
 
 
 def compare(

@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from credence.checkpoint import write_text
 from credence.errors import InputError
 from credence.experiments.contenders import Contender, Effort, Job, Study
 from credence.experiments.programs import execute
 from credence.experiments.runner import NoWatch, write_results
 from credence.experiments.study_folder import claimed
 from credence.experiments.width_problems import WidthProblem
+from credence.storage import write_text
 
 ABOUT = "study.json"
 FEWEST = 20

@@ -1,6 +1,5 @@
 """What the programs of an error-cost study say together: points, slopes, ratios; to JSON."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from credence.experiments.envelope import (
 )
 from credence.experiments.study_folder import heading
 from credence.experiments.width_problems import SOURCES, WidthProblem
+from credence.storage import jsonable
 
 MEASURES = {
     "flops": "floating-point operations counted: all temperatures, mutation steps and tuning",
@@ -41,7 +41,7 @@ def summarise(
 ) -> dict[str, Any]:
     """The study's results as values that JSON knows; what is not finite is None."""
     problems = [_problem(outcomes, effort, study) for outcomes in found.values()]
-    return finite(
+    return jsonable(
         {
             **heading(study, size=size, seed=seed),
             "replicates": effort.replicates,
@@ -209,14 +209,3 @@ def _model(problem: WidthProblem) -> str:
         f"alpha = {problem.alpha:g}, {layers} of {problem.activation}, "
         f"{problem.num_points} data points"
     )
-
-
-def finite(value: Any) -> Any:
-    """The same, with None for numbers that JSON has no name for."""
-    if isinstance(value, dict):
-        return {key: finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(each) for each in value]
-    if isinstance(value, np.floating | np.integer | np.bool_):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

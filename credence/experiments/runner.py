@@ -19,13 +19,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from credence.checkpoint import write_text
 from credence.environment import num_cores
 from credence.errors import InputError, StorageError
 from credence.experiments import problem
 from credence.experiments.specs import CellSpec, Experiment, Outcome, Rows, to_json
 from credence.runs.folder import require_usable
 from credence.runs.workflow import check_seed_and_time
+from credence.storage import write_text
 
 ABOUT = "experiment.json"
 BACKENDS = ("loky", "dask", "ray")

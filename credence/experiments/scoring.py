@@ -46,6 +46,7 @@ from credence.diagnostics import (
 from credence.ensemble import Ensemble
 from credence.experiments.problem import Arrays
 from credence.predictive import Predictive
+from credence.storage import jsonable
 
 MAX_FUNCTIONS = 200
 """Predictions (row x output) whose R-hat and ESS are computed."""
@@ -68,7 +69,7 @@ def scores(ensemble: Ensemble, arrays: Arrays) -> tuple[Numbers, dict[str, list[
     score = _score_regression if arrays.task == "regression" else _score_classification
     numbers, rows = score(ensemble, arrays)
     return (
-        {name: plain(value) for name, value in numbers.items()} | _emulator(ensemble),
+        jsonable(numbers) | _emulator(ensemble),
         {name: [float(f"{value:.6g}") for value in values] for name, values in rows.items()},
     )
 
@@ -81,11 +82,6 @@ def _emulator(ensemble: Ensemble) -> Numbers:
     numbers = found.numbers()
     names = {"error": "error", "pareto_k": "pareto_k", "acceptance_rate": "acceptance"}
     return {f"emulator_{ours}": numbers[name] for name, ours in names.items()}
-
-
-def plain(value: float | None) -> float | None:
-    """A number for JSON, which knows no NaN and no infinity."""
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _score_regression(ensemble: Ensemble, arrays: Arrays) -> tuple[Numbers, dict[str, Any]]:
@@ -195,19 +191,13 @@ def judge(ensemble: Ensemble, x_test: Float[np.ndarray, "point feature"]) -> Num
     weights, total = flat_weights(ensemble)
     judged = convergence.assess(functions, max_functions=MAX_FUNCTIONS)
     judged = with_architecture(judged, ensemble.architecture())
-    found = {name: plain_or_same(value) for name, value in vars(judged).items()}
     return {
-        "convergence": found,
+        "convergence": jsonable(vars(judged)),
         "ess_function": ess_summary(functions),
         "ess_weights": ess_summary(weights),
         "weights_judged": weights.shape[-1],
         "num_weights": total,
     }
-
-
-def plain_or_same(value: Any) -> Any:
-    """Floats as JSON knows them, anything else as it is."""
-    return plain(value) if isinstance(value, float) else value
 
 
 def ess_summary(draws: Float[np.ndarray, "chain draw *shape"]) -> list[float] | None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import credence
-from credence.checkpoint import write_text
 from credence.runs.folder import require_usable
+from credence.storage import write_text
 
 
 class Described(Protocol):

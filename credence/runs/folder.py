@@ -17,8 +17,8 @@ from typing import Any, Literal
 import pandas as pd
 
 import credence
-from credence.checkpoint import write_text
 from credence.errors import InputError, StorageError
+from credence.storage import write_text
 
 FORMAT = 1
 """Version of the folder's layout."""

@@ -288,7 +288,6 @@ def _finish(folder: Path, settings: FitSettings, rows: Rows, progress: bool) -> 
 
     After Ctrl-C there may be a result from the draws so far; the run then stays resumable.
     """
-    from credence.checkpoint import write_text
     from credence.runs.evaluation import (
         convergence_arrays,
         emulation_arrays,
@@ -296,6 +295,7 @@ def _finish(folder: Path, settings: FitSettings, rows: Rows, progress: bool) -> 
         metrics,
     )
     from credence.runs.page import verdict_of, write_page
+    from credence.storage import write_text
 
     target = rows.table.target
     model = build_model(settings, rows.table.task, folder, progress)
@@ -323,7 +323,7 @@ def _save_evaluation(
     folder: Path, table: CheckedTable, x: pd.DataFrame, found: dict[str, np.ndarray]
 ) -> None:
     """Arrays and the rows worth showing: the report can be written again without the table."""
-    from credence.checkpoint import atomic_path, write_text
+    from credence.storage import atomic_path, write_text
 
     with atomic_path(folder / "evaluation.npz") as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **found)  # type: ignore[arg-type]
