@@ -119,6 +119,12 @@ class Ensemble:
         """Networks in all."""
         return self.num_chains * self.num_draws
 
+    @property
+    def num_predicted(self) -> int:
+        """Targets, or classes, that are predicted for every row; known from shapes alone."""
+        params, outputs = shapes(self.model, _one_row(self.num_features, self.num_targets))
+        return jax.eval_shape(self.model.likelihood.mean, params.likelihood, outputs).shape[-1]
+
     def outputs(self, x: Inputs) -> Float[Array, "member point output"]:
         """The network's outputs of every member.
 
@@ -330,7 +336,7 @@ class Ensemble:
             )
         with reading(path, passes=() if network is None else (InputError,)):
             params = _params(arrays, model, features, document["num_targets"])
-            return cls(
+            ensemble = cls(
                 model=model,
                 params=params,
                 cost=document["cost"],
@@ -345,6 +351,10 @@ class Ensemble:
                     if name.startswith(STATISTIC)
                 },
             )
+            is_regression = not isinstance(model.likelihood, Classification)
+            if is_regression and ensemble.num_predicted != ensemble.num_targets:
+                raise ValueError(f"{ensemble.num_predicted} targets are predicted")
+        return ensemble
 
 
 @partial(jax.jit, static_argnames="network")
@@ -414,7 +424,7 @@ def _params(
 
     Raises:
         InputError: where the arrays are those of another network.
-        ValueError: where the likelihood predicts another number of targets.
+        ValueError: where the network has more layers than there are arrays.
     """
     stored = {name: array.shape[2:] for name, array in arrays.items() if not _is_of_draws(name)}
     if num_layers(model.network) > len(stored):
@@ -427,9 +437,6 @@ def _params(
             f"The file holds arrays {stored}, the network needs {needed}: pass the network that "
             "was fitted, load(path, network=...)."
         )
-    predicted = num_predicted(model, features, targets)
-    if predicted != targets and not isinstance(model.likelihood, Classification):
-        raise ValueError(f"{targets} targets, but {predicted} are predicted")
     return tree.unflatten(arrays[name] for name in needed)
 
 
@@ -440,17 +447,11 @@ def num_layers(network: Any) -> int:
     return layers + (0 if inside is None else num_layers(inside))
 
 
-def num_predicted(model: BayesianModel, features: int | tuple[int, ...], targets: int) -> int:
-    """Targets or classes that a model predicts for a row, known from shapes alone."""
-    params, outputs = shapes(model, _one_row(features, targets))
-    return jax.eval_shape(model.likelihood.mean, params.likelihood, outputs).shape[-1]
-
-
 def _one_row(features: int | tuple[int, ...], targets: int) -> Data:
     """The shapes of one row of data; however large, they take no memory."""
     row = (features,) if isinstance(features, int) else features
-    shape = lambda *sizes: jax.ShapeDtypeStruct(sizes, jnp.result_type(float))  # noqa: E731
-    return Data(shape(1, *row), shape(1, targets), shape(1))
+    shape: Any = partial(jax.ShapeDtypeStruct, dtype=jnp.result_type(float))
+    return Data(shape((1, *row)), shape((1, targets)), shape((1,)))
 
 
 def _name(path: tuple[Any, ...]) -> str:

@@ -103,7 +103,7 @@ def _record(kind: Any, value: Any, name: str) -> Any:
     found = {
         key: build(hints[key], one, _path(name, key)) for key, one in value.items() if key in hints
     }
-    return kind(**found) if is_dataclass(kind) else {**value, **found}
+    return kind(**found) if isinstance(kind, type) and is_dataclass(kind) else {**value, **found}
 
 
 def _require(holds: bool, kind: Any, value: Any, name: str) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import os
+import stat
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,6 +29,12 @@ MOST_UNPACKED = 2**28
 
 MOST_EXPANSION = 8
 """How many times its own size a large one may unpack to: real numbers hardly shrink."""
+
+MOST_NESTED = 30
+"""Levels of a document."""
+
+LOCK = ".lock"
+"""File by which a process keeps a folder for itself; it stays."""
 
 Document = TypeVar("Document")
 
@@ -54,21 +61,49 @@ def jsonable(value: Any, *, spell_infinite: bool = False) -> Any:
 def atomic_path(path: Path) -> Iterator[Path]:
     """A temporary path beside `path`, moved into place when the block ends without an error.
 
+    A link stays, and the file it leads to is replaced. A replaced file keeps its permissions.
+
     Raises:
-        StorageError: where the folder cannot be written or the disk is full; path is untouched.
+        StorageError: where path is no file, its folder cannot be written or the disk is full; path
+            is untouched.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    target = file_to_write(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+        if mode is not None:
+            temporary.touch(mode=0o600)  # at no moment may others read what they could not before
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        temporary.replace(path)
+        if mode is not None:
+            temporary.chmod(mode)
+        temporary.replace(target)
     except OSError as error:
         raise StorageError.while_writing(path, error) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def file_to_write(path: Path) -> Path:
+    """The file that a path leads to, through links, be it there or not yet.
+
+    Raises:
+        StorageError: where a folder, a device, a pipe or a socket is there, or nothing can be.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    except OSError as error:
+        raise StorageError.while_writing(path, error) from error
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        kind = kinds.get(stat.S_IFMT(mode), "a device")
+        raise StorageError(f"{path} is {kind}, not a file: give the name of a file to write.")
+    return path.resolve()
 
 
 @contextlib.contextmanager
@@ -93,6 +128,32 @@ def reading(path: Path, *, passes: tuple[type[Exception], ...] = ()) -> Iterator
         ) from error
 
 
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from writing into a folder; the system frees it when a process dies.
+
+    Raises:
+        StorageError: where another process has it, or it cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / LOCK)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise StorageError(
+            f"{folder} is in use: another process is fitting there. Wait until it has ended, or "
+            "choose another folder."
+        ) from error
+    except OSError as error:
+        raise StorageError.while_writing(folder, error) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically (UTF-8)."""
     with atomic_path(path) as temporary:
@@ -103,7 +164,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a document atomically, with its format and the checksum of what it says."""
     content = json.loads(json.dumps(content))
     seal = {"format": FORMAT, "sha256": _content_sha256(content)}
-    write_text(path, json.dumps(seal | content, indent=2))
+    write_text(path, json.dumps({**seal, **content}, indent=2))
 
 
 def read_json(path: Path, kind: type[Document]) -> Document:
@@ -118,6 +179,7 @@ def read_json(path: Path, kind: type[Document]) -> Document:
         content = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
             raise ValueError("it does not hold a JSON object")
+        _check_nesting(content, MOST_NESTED)
         number, seal = content.pop("format", 1), content.pop("sha256", None)
         if number not in range(1, FORMAT + 1):
             raise StorageError(
@@ -128,6 +190,15 @@ def read_json(path: Path, kind: type[Document]) -> Document:
         if (seal is not None or number > 1) and seal != _content_sha256(content):
             raise ValueError("its checksum does not fit: it has been changed")
         return build(kind, content)
+
+
+def _check_nesting(value: Any, most: int) -> None:
+    """Refuse what is nested deeper than any document of ours."""
+    if isinstance(value, dict | list):
+        if not most:
+            raise ValueError(f"it is nested deeper than {MOST_NESTED} levels")
+        for each in value.values() if isinstance(value, dict) else value:
+            _check_nesting(each, most - 1)
 
 
 def _content_sha256(content: Any) -> str:

@@ -15,7 +15,7 @@ import pytest
 
 CHECKED = (
     "models posterior predictive ensemble diagnostics kernels methods blocks run checkpoint "
-    "datasets preprocessing report"
+    "storage schema netcdf datasets preprocessing report"
 )
 """Not the faces people see (estimators, cli): they take anything and check it themselves."""
 jaxtyping.install_import_hook(

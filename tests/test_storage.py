@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ import pytest
 
 from credence.errors import StorageError
 from credence.schema import build
-from credence.storage import jsonable, read_arrays, read_json, write_arrays, write_json
+from credence.storage import jsonable, locked, read_arrays, read_json, write_arrays, write_json
 
 
 def test_json_knows_no_nan_and_no_numpy() -> None:
@@ -102,8 +104,16 @@ def test_a_document_is_sealed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"[]", b"{", b"\xff\xfe", b'{"a": ' + b"[" * 10**5, b'{"status": 1' + b"0" * 5000],
-    ids=["empty", "a list", "half", "no UTF-8", "deep", "long number"],
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"\xff\xfe",
+        b'{"a": ' + b"[" * 10**5,
+        b'{"a": ' * 99 + b"1" + b"}" * 99,
+        b'{"status": 1' + b"0" * 5000,
+    ],
+    ids=["empty", "a list", "half", "no UTF-8", "deep", "nested", "long number"],
 )
 def test_what_is_no_document_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "outer.json"
@@ -162,3 +172,20 @@ def test_packed_arrays_of_earlier_versions_are_read(tmp_path: Path) -> None:
         assert found.keys() == arrays.keys()
         np.testing.assert_array_equal(found["b"], arrays["b"])
         np.testing.assert_array_equal(found["a"], arrays["a"])
+
+
+def test_a_killed_process_keeps_no_folder(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from credence.storage import locked\n"
+        "with locked(Path(sys.argv[1])): print('mine', flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "mine\n"
+        with pytest.raises(StorageError, match="is in use"), locked(tmp_path):
+            pass
+        holder.kill()
+        holder.wait()
+    with locked(tmp_path):
+        pass

@@ -5,8 +5,6 @@ What computes is imported by the functions that need it, so that bad input is re
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,16 +18,18 @@ from credence.datasets.registry import DATASETS
 from credence.datasets.registry import load as load_dataset
 from credence.datasets.specs import DatasetSpec
 from credence.datasets.tables import read_table
-from credence.errors import InputError
+from credence.errors import InputError, StorageError
 from credence.runs.folder import (
     FitSettings,
     Manifest,
     claim,
-    read_json,
     read_manifest,
+    require_file,
     require_same_table,
+    require_usable,
     table_fingerprint,
 )
+from credence.storage import locked, read_json, write_arrays, write_json
 
 if TYPE_CHECKING:
     from credence.estimators import BNNClassifier, BNNRegressor
@@ -59,7 +59,8 @@ def fit(settings: FitSettings, folder: Path, *, progress: bool = False) -> Fitte
 
     Raises:
         InputError: for a table, target, setting or folder that cannot be used; nothing is written.
-        StorageError: where the folder cannot be written; `resume` goes on once it can.
+        StorageError: where another process fits there, or the folder cannot be written; `resume`
+            goes on once it can.
         Interrupted: on Ctrl-C before there was a draw; `resume` goes on.
     """
     frame, table = read(settings)
@@ -67,8 +68,10 @@ def fit(settings: FitSettings, folder: Path, *, progress: bool = False) -> Fitte
     rows = split(settings, table)
     from credence.ensemble import package_versions
 
-    claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
-    return _finish(folder, settings, rows, progress)
+    require_usable(folder, "manifest.json")
+    with locked(folder):
+        claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
+        return _finish(folder, settings, rows, progress)
 
 
 def resume(folder: Path, *, max_seconds: float | None = None, progress: bool = False) -> Fitted:
@@ -78,17 +81,40 @@ def resume(folder: Path, *, max_seconds: float | None = None, progress: bool = F
         max_seconds: of the whole run, what it took before included; by default what it was given.
     Raises:
         InputError: where the folder is not a run.
-        StorageError: where its table has changed.
+        StorageError: where its table has changed, or another process fits there.
     """
     check_seed_and_time(0, max_seconds)
-    manifest = read_manifest(folder)
-    if manifest.status == "done":
-        about = read_json(folder / "evaluation.json")
-        return Fitted(folder, read_json(folder / "metrics.json"), about["notes"])
-    frame, table = read(manifest.settings)
-    require_same_table(manifest, table_fingerprint(frame))
-    settings = replace(manifest.settings, max_seconds=max_seconds or manifest.settings.max_seconds)
-    return _finish(folder, settings, split(settings, table), progress)
+    if read_manifest(folder).status == "done":
+        return _finished(folder)
+    with locked(folder):
+        manifest = read_manifest(folder)
+        if manifest.status == "done":
+            return _finished(folder)
+        frame, table = read(manifest.settings)
+        require_same_table(manifest, table_fingerprint(frame))
+        check_settings(manifest.settings, table.task)
+        limit = max_seconds or manifest.settings.max_seconds
+        settings = replace(manifest.settings, max_seconds=limit)
+        return _finish(folder, settings, split(settings, table), progress)
+
+
+def _finished(folder: Path) -> Fitted:
+    """What a run that is done has left.
+
+    Raises:
+        InputError: where a file is missing.
+        StorageError: where one is damaged, or has changed.
+    """
+    from credence.runs.documents import Evaluation, read_metrics
+
+    for name in ("metrics.json", "evaluation.json"):
+        require_file(folder / name)
+    read_manifest(folder).require_files(folder, "metrics.json", "evaluation.json")
+    metrics = read_metrics(folder / "metrics.json")
+    if "verdict" not in metrics or "verdict_reasons" not in metrics:
+        raise StorageError(f"{folder / 'metrics.json'} has no verdict: fit again in a new folder.")
+    notes = read_json(folder / "evaluation.json", Evaluation)["notes"]
+    return Fitted(folder, dict(metrics), notes)
 
 
 def predict(folder: Path, table: str, *, coverage: float = 0.95) -> tuple[pd.DataFrame, list[str]]:
@@ -99,6 +125,7 @@ def predict(folder: Path, table: str, *, coverage: float = 0.95) -> tuple[pd.Dat
 
     Raises:
         InputError: where the folder is not a finished run, or the table lacks columns.
+        StorageError: where its files are damaged, or have changed.
     """
     manifest = read_manifest(folder)
     if manifest.status == "running":
@@ -110,6 +137,7 @@ def predict(folder: Path, table: str, *, coverage: float = 0.95) -> tuple[pd.Dat
         raise InputError(f"{table} has no rows: there is nothing to predict.")
     from credence.estimators import load
 
+    manifest.require_files(folder, "ensemble/ensemble.json", "ensemble/estimator.json")
     model = load(folder / "ensemble")
     inputs = frame.drop(columns=manifest.settings.target, errors="ignore")
     notes = model.preprocessor_.check_columns(inputs)
@@ -295,7 +323,6 @@ def _finish(folder: Path, settings: FitSettings, rows: Rows, progress: bool) -> 
         metrics,
     )
     from credence.runs.page import verdict_of, write_page
-    from credence.storage import write_text
 
     target = rows.table.target
     model = build_model(settings, rows.table.task, folder, progress)
@@ -304,16 +331,17 @@ def _finish(folder: Path, settings: FitSettings, rows: Rows, progress: bool) -> 
     model.judge(x)
     found = evaluate(model, x, y)
     numbers = metrics(model, found, len(rows.train))
+    manifest = read_manifest(folder).started()
+    manifest.write(folder)
     model.save(folder / "ensemble")
     arrays = found | convergence_arrays(model, x) | emulation_arrays(model)
     _save_evaluation(folder, rows.table, x, arrays)
-    write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
+    write_json(folder / "metrics.json", numbers)
     numbers |= verdict_of(folder)
-    write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
+    write_json(folder / "metrics.json", numbers)
     write_page(folder)
     was_interrupted = numbers["stopped"] == "interrupt"
-    status = "interrupted" if was_interrupted else "done"
-    dataclasses.replace(read_manifest(folder), status=status).write(folder)
+    manifest.ended(folder, "interrupted" if was_interrupted else "done").write(folder)
     if not was_interrupted:
         shutil.rmtree(folder / "checkpoint", ignore_errors=True)
     return Fitted(folder, numbers, rows.table.notes)
@@ -323,10 +351,7 @@ def _save_evaluation(
     folder: Path, table: CheckedTable, x: pd.DataFrame, found: dict[str, np.ndarray]
 ) -> None:
     """Arrays and the rows worth showing: the report can be written again without the table."""
-    from credence.storage import atomic_path, write_text
-
-    with atomic_path(folder / "evaluation.npz") as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **found)  # type: ignore[arg-type]
+    write_arrays(folder / "evaluation.npz", found)
     spread = found["std"] if "std" in found else found["entropy_total"]
     least_sure = np.argsort(-spread, kind="stable")[:8]
     rows = x.iloc[least_sure]
@@ -339,7 +364,7 @@ def _save_evaluation(
         "row_names": [f"row {label + 1}" for label in rows.index],
         "trace_names": [f"row {x.index[i] + 1}" for i in found.get("trace_rows", ())],
     }
-    write_text(folder / "evaluation.json", json.dumps(about, indent=2))
+    write_json(folder / "evaluation.json", about)
 
 
 def _cell(value: Any) -> Any:
