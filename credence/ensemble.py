@@ -334,6 +334,8 @@ class Ensemble:
                 from_spec(document["prior"]),
                 from_spec(document["likelihood"]),
             )
+            if network is None:
+                _check_layers(model.network, arrays)
         with reading(path, passes=() if network is None else (InputError,)):
             params = _params(arrays, model, features, document["num_targets"])
             ensemble = cls(
@@ -424,11 +426,8 @@ def _params(
 
     Raises:
         InputError: where the arrays are those of another network.
-        ValueError: where the network has more layers than there are arrays.
     """
     stored = {name: array.shape[2:] for name, array in arrays.items() if not _is_of_draws(name)}
-    if num_layers(model.network) > len(stored):
-        raise ValueError(f"{len(stored)} arrays cannot be those of {model.network!r:.60}")
     data = _one_row(features, targets)
     leaves, tree = jax.tree_util.tree_flatten_with_path(model.template(data))
     needed = {_name(path): leaf.shape for path, leaf in leaves}
@@ -440,11 +439,20 @@ def _params(
     return tree.unflatten(arrays[name] for name in needed)
 
 
-def num_layers(network: Any) -> int:
+def _check_layers(network: Any, arrays: Mapping[str, Any]) -> None:
+    """Refuse a network that a file describes with more layers than there are arrays.
+
+    The shapes of its parameters are found layer by layer, which would take forever.
+    """
+    if _num_layers(network) > len(arrays):
+        raise ValueError(f"{len(arrays)} arrays cannot be those of {network!r:.60}")
+
+
+def _num_layers(network: Any) -> int:
     """Hidden layers and blocks that a network of ours has at least, as its settings say."""
     inside = getattr(network, "network", None)
     layers = len(getattr(network, "hidden", ())) + sum(getattr(network, "blocks", ()))
-    return layers + (0 if inside is None else num_layers(inside))
+    return layers + (0 if inside is None else _num_layers(inside))
 
 
 def _one_row(features: int | tuple[int, ...], targets: int) -> Data:

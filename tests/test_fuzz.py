@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 from fuzz.trial import Fuzz
@@ -39,9 +40,9 @@ def test_planted_mistakes_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     assert faults() == ""
     with monkeypatch.context() as planted:
-        planted.setattr(storage, "require_sha256", lambda *_: None)
-        planted.setattr("credence.runs.folder.require_sha256", lambda *_: None)
-        planted.setattr("credence.ensemble.require_sha256", lambda *_: None)
+        planted.setattr(storage, "_content_sha256", lambda _: ANY)
+        for room in ("runs.folder", "ensemble", "estimators.storage"):
+            planted.setattr(f"credence.{room}.require_sha256", lambda *_: None)
         assert "differs silently" in faults()
     with monkeypatch.context() as planted:
         planted.setattr(storage, "build", lambda kind, value: value)

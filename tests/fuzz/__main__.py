@@ -29,6 +29,8 @@ def main() -> int:
             results[outcome.result.split()[0]] += 1
             if outcome.result.startswith("FAULT"):
                 print(f"{outcome.number}  {outcome.what}\n{outcome.result}", flush=True)
+            if results.total() % 1000 == 0:
+                print(dict(results), flush=True)
         grown = _peak() - before
     seconds = time.perf_counter() - start
     print(f"{dict(results)} in {seconds:.0f} s; {grown / 2**20:.0f} MiB more memory at most")
