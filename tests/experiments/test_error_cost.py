@@ -23,9 +23,10 @@ from credence.experiments.envelope import (
     slope,
     theory,
 )
-from credence.experiments.error_cost_results import finite, long_means, measured
+from credence.experiments.error_cost_results import long_means, measured
 from credence.experiments.programs import joined
 from credence.experiments.studies import PRIOR_RATES, REGRESSION, SENSITIVITY, STUDIES
+from credence.storage import jsonable
 
 REPLICATES = 2000
 
@@ -178,7 +179,7 @@ def test_a_long_runs_error_comes_from_its_chains() -> None:
     means, squared = long_means({"chain_means": [[0.0, 1.0], [2.0, 1.0]]})
     assert means.tolist() == [1.0, 1.0]
     assert squared.tolist() == [1.0, 0.0]
-    assert finite({"a": [np.nan, np.float64(2.0)]}) == {"a": [None, 2.0]}
+    assert jsonable({"a": [np.nan, np.float64(2.0)]}) == {"a": [None, 2.0]}
 
 
 def made_up(job: Job) -> dict[str, Any]:
