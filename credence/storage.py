@@ -180,6 +180,7 @@ def read_json(path: Path, kind: type[Document]) -> Document:
         if not isinstance(content, dict):
             raise ValueError("it does not hold a JSON object")
         _check_nesting(content, MOST_NESTED)
+        json.dumps(content, ensure_ascii=False).encode()  # refuses halves of characters
         number, seal = content.pop("format", 1), content.pop("sha256", None)
         if number not in range(1, FORMAT + 1):
             raise StorageError(

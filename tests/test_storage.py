@@ -102,19 +102,19 @@ def test_a_document_is_sealed(tmp_path: Path) -> None:
     assert read_json(path, Outer)["status"] == "on", "format 1 had no checksums"
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"[]",
-        b"{",
-        b"\xff\xfe",
-        b'{"a": ' + b"[" * 10**5,
-        b'{"a": ' * 99 + b"1" + b"}" * 99,
-        b'{"status": 1' + b"0" * 5000,
-    ],
-    ids=["empty", "a list", "half", "no UTF-8", "deep", "nested", "long number"],
-)
+NO_DOCUMENTS: dict[str, bytes] = {
+    "empty": b"",
+    "a list": b"[]",
+    "half": b"{",
+    "no UTF-8": b"\xff\xfe",
+    "deep": b'{"a": ' + b"[" * 10**5,
+    "nested": json.dumps(GOOD | {"a": json.loads("[" * 99 + "]" * 99)}).encode(),
+    "long number": json.dumps(GOOD)[:-1].encode() + b', "a": ' + b"1" * 5000 + b"}",
+    "half a character": json.dumps(GOOD | {"a": "\ud800"}).encode(),
+}
+
+
+@pytest.mark.parametrize("content", NO_DOCUMENTS.values(), ids=NO_DOCUMENTS)
 def test_what_is_no_document_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "outer.json"
     path.write_bytes(content)
