@@ -3,13 +3,14 @@
 #   make test    the tests; of those with many costly variants a third a day, all in three days
 #                (make test-slow: the long statistical ones, and the variants without a turn)
 #   make truth   every kernel against exact targets; writes docs/truth.md
+#   make fuzz    damaged and hostile folders and tables, 100,000 of them
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo truth test test-slow test-oldest test-newest lint types layers check format clean
+.PHONY: demo truth fuzz test test-slow test-oldest test-newest lint types layers check format clean
 
 demo: $(VENV)/installed
 	rm -rf demo-run
@@ -24,6 +25,9 @@ test-slow: $(VENV)/installed
 
 truth: $(VENV)/installed
 	PYTHONPATH=tests $(BIN)/python -m truth --out docs/truth.md
+
+fuzz: $(VENV)/installed
+	PYTHONPATH=tests $(BIN)/python -m fuzz --mutations 100000
 
 # The lowest versions pyproject.toml allows, on Python 3.11, and the newest ones, on Python 3.13.
 test-oldest: $(VENV)/installed

@@ -4,7 +4,7 @@ What was learnt from a table is plain values: it is saved as JSON, which holds n
 bit for bit the same numbers after loading.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from credence.datasets.encoding import (
 from credence.datasets.names import with_text_names
 from credence.datasets.scales import STEPS_PER_STD, scale_of_target
 from credence.errors import InputError, did_you_mean, plural, quoted
+from credence.schema import build
 
 Table = pd.DataFrame | Shaped[np.ndarray, "row column"]
 KINDS = {"numbers": NumericColumn, "names": CategoricalColumn}
@@ -94,7 +95,7 @@ class TablePreprocessor:
         """
         try:
             return cls(tuple(_column_from_json(**entry) for entry in saved["columns"]))
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"The saved preprocessor is damaged or of another version ({error!r}): fit again."
             ) from error
@@ -147,8 +148,7 @@ def as_frame(X: Table) -> pd.DataFrame:
 
 
 def _column_from_json(kind: str, **values: Any) -> NumericColumn | CategoricalColumn:
-    lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
-    return KINDS[kind](**values | lists)  # JSON has lists only, the columns tuples
+    return build(KINDS[kind], values)
 
 
 @dataclass(frozen=True)
@@ -217,9 +217,18 @@ class TargetScaler:
         return {"mean": list(self.mean), "scale": list(self.scale)}
 
     @classmethod
-    def from_json(cls, saved: dict[str, list[float]]) -> "TargetScaler":
-        """The scaler that `to_json` described."""
-        return cls(tuple(saved["mean"]), tuple(saved["scale"]))
+    def from_json(cls, saved: Mapping[str, list[float]]) -> "TargetScaler":
+        """The scaler that `to_json` described.
+
+        Raises:
+            ValueError: for what it cannot have made.
+        """
+        scaler = build(cls, saved, "target_scaler")
+        if len(scaler.mean) != len(scaler.scale) or not (
+            np.isfinite(scaler.mean + scaler.scale).all() and min(scaler.scale) > 0
+        ):
+            raise ValueError("target_scaler needs a finite mean and a scale > 0 of every target")
+        return scaler
 
     def _values(self, values: tuple[float, ...]) -> float | Float[np.ndarray, " target"]:
         return np.array(values) if len(values) > 1 else float(*values)

@@ -17,7 +17,10 @@ from tools.entry_points import declared
 
 from credence import extensions
 
-CHECKED = "models density ensembles kernels adaptation engine methods datasets preprocessing report"
+CHECKED = (
+    "storage schema netcdf models density ensembles kernels adaptation engine methods datasets "
+    "preprocessing report"
+)
 """Not the faces people see (estimators, cli): they take anything and check it themselves."""
 jaxtyping.install_import_hook(
     [f"credence.{room}" for room in CHECKED.split()], "tools.checked_types.checked"

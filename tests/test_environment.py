@@ -12,7 +12,8 @@ from credence.errors import InputError
 
 IMPORTS = """
 import credence
-from credence import compare, diagnostics, estimators, methods, models, report
+from credence import (compare, estimators, methods, models, report)
+from credence.ensembles import diagnostics
 from credence_papers.multilevel import studies
 credence.configure(2, compilation_cache=False)
 import jax

@@ -113,9 +113,9 @@ def predict(
     Text that starts with =, +, -, @, a tab or a line break gets a ' in front,
     so that no spreadsheet runs it as a formula; numbers stay numbers.
     """
-    from credence.engine.checkpoint import file_to_write, write_text
     from credence.runs import workflow
     from credence.runs.export import csv_text
+    from credence.storage import file_to_write, write_text
 
     stream = talk.standard_stream(out)
     if stream is None:

@@ -30,8 +30,8 @@ INTERRUPTED = 130
 
 def main(spec_path: Path, out_path: Path, num_devices: int) -> int:
     """Run the cell; 0 where OUT.json was written, be it with an error."""
-    from credence.engine.checkpoint import write_text
     from credence.environment import configure
+    from credence.storage import write_text
 
     configure(num_devices, compilation_cache=False)  # a program found ready would cost nothing
     cell = cell_from_json(json.loads(spec_path.read_text(encoding="utf-8")))

@@ -7,9 +7,9 @@ from typing import Any
 
 from credence.compare.problem import fit_settings
 from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, TableSource
-from credence.engine.checkpoint import file_sha256
 from credence.errors import InputError
 from credence.runs.workflow import check_settings
+from credence.storage import file_sha256
 
 
 def compare(

@@ -21,11 +21,11 @@ from typing import Any, Protocol
 
 from credence.compare import problem
 from credence.compare.specs import CellSpec, Experiment, Outcome, Rows, moved, to_json
-from credence.engine.checkpoint import write_text
 from credence.environment import num_cores
 from credence.errors import InputError, StorageError
 from credence.runs.folder import require_usable
 from credence.runs.workflow import check_seed_and_time
+from credence.storage import write_text
 
 ABOUT = "experiment.json"
 BACKENDS = ("loky", "dask", "ray")

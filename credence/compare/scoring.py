@@ -36,12 +36,18 @@ import numpy as np
 from jaxtyping import Float
 
 from credence.compare.problem import Arrays
-from credence.ensembles.diagnostics import calibration, classification, convergence, regression
+from credence.ensembles.diagnostics import (
+    calibration,
+    classification,
+    convergence,
+    regression,
+)
 from credence.ensembles.diagnostics.starts import with_starts
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.predictive import Predictive
 from credence.methods.surrogate.emulation import emulation
 from credence.methods.transdimensional.architecture import with_architecture
+from credence.storage import jsonable
 
 MAX_FUNCTIONS = 200
 """Predictions (row x output) whose R-hat and ESS are computed."""
@@ -64,7 +70,7 @@ def scores(ensemble: Ensemble, arrays: Arrays) -> tuple[Numbers, dict[str, list[
     score = _score_regression if arrays.task == "regression" else _score_classification
     numbers, rows = score(ensemble, arrays)
     return (
-        {name: plain(value) for name, value in numbers.items()} | _emulator(ensemble),
+        jsonable(numbers) | _emulator(ensemble),
         {name: [float(f"{value:.6g}") for value in values] for name, values in rows.items()},
     )
 
@@ -77,11 +83,6 @@ def _emulator(ensemble: Ensemble) -> Numbers:
     numbers = found.numbers()
     names = {"error": "error", "pareto_k": "pareto_k", "acceptance_rate": "acceptance"}
     return {f"emulator_{ours}": numbers[name] for name, ours in names.items()}
-
-
-def plain(value: float | None) -> float | None:
-    """A number for JSON, which knows no NaN and no infinity."""
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _score_regression(ensemble: Ensemble, arrays: Arrays) -> tuple[Numbers, dict[str, Any]]:
@@ -193,19 +194,13 @@ def judge(ensemble: Ensemble, x_test: Float[np.ndarray, "point feature"]) -> Num
     judged = convergence.assess(functions, max_functions=MAX_FUNCTIONS, families=families)
     judged = with_starts(judged, ensemble.provenance.found.get("starts"))
     judged = with_architecture(judged, ensemble.architecture())
-    found = {name: plain_or_same(value) for name, value in vars(judged).items()}
     return {
-        "convergence": found,
+        "convergence": jsonable(vars(judged)),
         "ess_function": ess_summary(functions, families),
         "ess_weights": ess_summary(weights, families),
         "weights_judged": weights.shape[-1],
         "num_weights": total,
     }
-
-
-def plain_or_same(value: Any) -> Any:
-    """Floats as JSON knows them, anything else as it is."""
-    return plain(value) if isinstance(value, float) else value
 
 
 def ess_summary(

@@ -89,18 +89,21 @@ def read_csv(path: Path, text_columns: Iterable[str] = ()) -> pd.DataFrame:
     header_line = text.lstrip("\r\n").partition("\n")[0]
     delimiter = max(DELIMITERS, key=header_line.count)
     columns = _checked_header(path, text, delimiter)
-    return pd.read_csv(
-        io.StringIO(text),
-        sep=delimiter,
-        header=0,
-        names=columns,
-        dtype=dict.fromkeys(text_columns, str),
-        decimal="," if delimiter == ";" and _has_decimal_commas(text) else ".",
-        na_values=list(MISSING),
-        skipinitialspace=True,
-        index_col=False,
-        low_memory=False,  # one type per column, decided on the whole column
-    )
+    try:
+        return pd.read_csv(
+            io.StringIO(text),
+            sep=delimiter,
+            header=0,
+            names=columns,
+            dtype=dict.fromkeys(text_columns, str),
+            decimal="," if delimiter == ";" and _has_decimal_commas(text) else ".",
+            na_values=list(MISSING),
+            skipinitialspace=True,
+            index_col=False,
+            low_memory=False,  # one type per column, decided on the whole column
+        )
+    except pd.errors.ParserError as error:
+        raise InputError(f"The file {path} is not a table: {error}.") from error
 
 
 def _decoded(path: Path) -> str:

@@ -1,15 +1,10 @@
-"""Atomic files for arrays: a run killed at any instant leaves a folder that can be resumed.
+"""What a run leaves as it goes: killed at any instant, its folder can be resumed.
 
 Arrays go to .npz files (never pickled objects); a file appears whole or not at all.
 """
 
-import contextlib
-import hashlib
 import json
-import os
-import stat
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,67 +12,7 @@ import jax
 import numpy as np
 
 from credence.errors import StorageError
-
-
-@contextlib.contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, moved into place when the block ends without an error.
-
-    A link stays, and the file it leads to is replaced. A replaced file keeps its permissions.
-
-    Raises:
-        StorageError: where path is no file, its folder cannot be written or the disk is full; path
-            is untouched.
-    """
-    target = file_to_write(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-        if mode is not None:
-            temporary.touch(mode=0o600)  # at no moment may others read what they could not before
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        if mode is not None:
-            temporary.chmod(mode)
-        temporary.replace(target)
-    except OSError as error:
-        raise StorageError.while_writing(path, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def file_to_write(path: Path) -> Path:
-    """The file that a path leads to, through links, be it there or not yet.
-
-    Raises:
-        StorageError: where a folder, a device, a pipe or a socket is there, or nothing can be.
-    """
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        mode = stat.S_IFREG
-    except OSError as error:
-        raise StorageError.while_writing(path, error) from error
-    if not stat.S_ISREG(mode):
-        kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-        kind = kinds.get(stat.S_IFMT(mode), "a device")
-        raise StorageError(f"{path} is {kind}, not a file: give the name of a file to write.")
-    return path.resolve()
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically (UTF-8)."""
-    with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+from credence.storage import read_arrays, reading, write_arrays, write_text
 
 
 def claim_folder(folder: Path, identity: Mapping[str, Any]) -> None:
@@ -94,10 +29,8 @@ def claim_folder(folder: Path, identity: Mapping[str, Any]) -> None:
     if not path.exists():
         write_text(path, text)
         return
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StorageError(f"{path} cannot be read ({error}): delete the run folder.") from error
+    with reading(path):
+        stored = dict(json.loads(path.read_text(encoding="utf-8")))
     given = json.loads(text)
     for name in {**stored, **given}:
         if stored.get(name) != given.get(name):
@@ -110,9 +43,7 @@ def claim_folder(folder: Path, identity: Mapping[str, Any]) -> None:
 def save_tree(path: Path, tree: Any) -> None:
     """Write the leaves of a pytree; its structure is not stored."""
     leaves = [_to_numpy(leaf) for leaf in jax.tree.leaves(tree)]
-    arrays = {f"leaf_{index:04d}": leaf for index, leaf in enumerate(leaves)}
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+    write_arrays(path, {f"leaf_{index:04d}": leaf for index, leaf in enumerate(leaves)})
 
 
 def load_tree(path: Path, like: Any, *, free_axis: int | None = None) -> Any:
@@ -121,14 +52,11 @@ def load_tree(path: Path, like: Any, *, free_axis: int | None = None) -> Any:
     Args:
         free_axis: of all leaves, along which they may be longer or shorter than those of `like`.
     Raises:
-        StorageError: where the file does not fit that structure.
+        StorageError: where the file cannot be read, or does not fit that structure.
     """
     templates, structure = jax.tree.flatten(like)
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            leaves = [arrays[name] for name in sorted(arrays.files)]
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
-        raise StorageError(f"{path} cannot be read ({error}): delete the run folder.") from error
+    arrays = read_arrays(path)
+    leaves = [arrays[name] for name in sorted(arrays)]
     fits = len(leaves) == len(templates) and all(
         _but(free_axis, leaf.shape) == _but(free_axis, _shape(template))
         for leaf, template in zip(leaves, templates, strict=False)

@@ -1,32 +1,44 @@
 """What every method returns: a weighted ensemble of networks, with its cost and provenance."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Shaped
 
-from credence.density.posterior import MOST_IMAGES, BayesianModel, Data, Params
-from credence.engine.checkpoint import atomic_path, file_sha256, write_text
+from credence.density.posterior import MOST_IMAGES, BayesianModel, Data, Params, shapes
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.predictive import Predictive, concatenate
 from credence.environment import require_own_process
-from credence.errors import InputError, StorageError, plural
+from credence.errors import InputError, plural
+from credence.methods.transdimensional.architecture import (
+    architecture_posterior,
+)
+from credence.models.likelihoods import Classification
 from credence.models.networks.mlp import Network
 from credence.models.saved import from_spec, network_from_spec, to_spec
+from credence.netcdf import read_netcdf
+from credence.storage import (
+    file_sha256,
+    read_arrays,
+    read_json,
+    reading,
+    require_sha256,
+    write_arrays,
+    write_json,
+)
 
 Inputs = Float[Array | np.ndarray, "point *feature"]
 
-FORMAT = 1
-"""Version of the files `Ensemble.save` writes."""
+STATISTIC = "stat."
+"""How the names of scalars begin among the arrays of a file."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,20 @@ class LogEvidence(NamedTuple):
     nats: float
     standard_error: float
     """From the spread of the runs; NaN for a single one."""
+
+
+class EnsembleDocument(TypedDict):
+    """What ensemble.json holds."""
+
+    arrays_sha256: str
+    network: dict[str, Any]
+    prior: dict[str, Any]
+    likelihood: dict[str, Any]
+    num_features: int | list[int]
+    num_targets: int
+    is_chain: bool
+    cost: Cost
+    provenance: Provenance
 
 
 @dataclass(frozen=True)
@@ -96,6 +122,12 @@ class Ensemble:
     def num_members(self) -> int:
         """Networks in all."""
         return self.num_chains * self.num_draws
+
+    @property
+    def num_predicted(self) -> int:
+        """Targets, or classes, that are predicted for every row; known from shapes alone."""
+        params, outputs = shapes(self.model, _one_row(self.num_features, self.num_targets))
+        return jax.eval_shape(self.model.likelihood.mean, params.likelihood, outputs).shape[-1]
 
     def outputs(self, x: Inputs) -> Float[Array, "member point output"]:
         """The network's outputs of every member.
@@ -191,7 +223,6 @@ class Ensemble:
 
     def architecture(self) -> Any:
         """The posterior over architectures from `transdimensional`; None from other methods."""
-        from credence.methods.transdimensional.architecture import architecture_posterior
 
         return architecture_posterior(self.scalars)
 
@@ -321,18 +352,19 @@ class Ensemble:
         return y
 
     def save(self, folder: str | Path) -> None:
-        """Write folder/ensemble.nc (netCDF) and folder/ensemble.json.
+        """Write folder/ensemble.npz (NumPy's arrays) and folder/ensemble.json.
 
         Raises:
             StorageError: where the folder cannot be written or the disk is full.
         """
         folder = Path(folder)
-        with atomic_path(folder / "ensemble.nc") as temporary:
-            _to_dataset(self).to_netcdf(temporary, engine="h5netcdf")
-            digest = file_sha256(temporary)
-        about = {
-            "format": FORMAT,
-            "arrays_sha256": digest,
+        arrays = named_leaves(self.params)
+        arrays |= {f"{STATISTIC}{name}": value for name, value in self.scalars.items()}
+        if self.weights is not None:
+            arrays["weights"] = self.weights
+        write_arrays(folder / "ensemble.npz", arrays)
+        document = {
+            "arrays_sha256": file_sha256(folder / "ensemble.npz"),
             "network": to_spec(self.model.network),
             "prior": to_spec(self.model.prior),
             "likelihood": to_spec(self.model.likelihood),
@@ -342,7 +374,7 @@ class Ensemble:
             "cost": self.cost.to_dict(),
             "provenance": asdict(self.provenance),
         }
-        write_text(folder / "ensemble.json", json.dumps(about, indent=2))
+        write_json(folder / "ensemble.json", document)
 
     @classmethod
     def load(cls, folder: str | Path, network: Network | None = None) -> "Ensemble":
@@ -355,47 +387,42 @@ class Ensemble:
             StorageError: where files are missing, broken or of another version.
             InputError: where the network is needed but not given, or is another one.
         """
-        import xarray
-
         require_own_process()
         folder = Path(folder)
-        try:
-            about = json.loads((folder / "ensemble.json").read_text(encoding="utf-8"))
-            if about["format"] != FORMAT:
-                raise StorageError(
-                    f"{folder} has ensemble format {about['format']}, this version reads {FORMAT}: "
-                    "use the version of Credence that wrote it."
-                )
-            if about["arrays_sha256"] != file_sha256(folder / "ensemble.nc"):
-                raise ValueError("ensemble.nc and ensemble.json are not of one piece")
-            with xarray.open_dataset(folder / "ensemble.nc", engine="h5netcdf") as dataset:
-                dataset.load()
-        except (OSError, KeyError, ValueError) as error:
-            raise StorageError(
-                f"{folder} does not hold a whole ensemble ({error}): fit again or resume the run."
-            ) from error
-        model = BayesianModel(
-            network_from_spec(about["network"], network),
-            from_spec(about["prior"]),
-            from_spec(about["likelihood"]),
-        )
-        features = about["num_features"]
+        path = folder / "ensemble.json"
+        document = read_json(path, EnsembleDocument)
+        arrays = _read_arrays(folder, document["arrays_sha256"])
+        features = document["num_features"]
         features = tuple(features) if isinstance(features, list) else features
-        return cls(
-            model=model,
-            params=_params(dataset, model, features, about["num_targets"]),
-            cost=Cost.from_dict(about["cost"]),
-            provenance=Provenance(**about["provenance"]),
-            num_features=features,
-            num_targets=about["num_targets"],
-            is_chain=about["is_chain"],
-            weights=dataset["weights"].values if "weights" in dataset else None,
-            scalars={
-                name.removeprefix("stat."): dataset[name].values
-                for name in map(str, dataset.data_vars)
-                if name.startswith("stat.")
-            },
-        )
+        with reading(path, passes=(InputError,)):
+            model = BayesianModel(
+                network_from_spec(document["network"], network),
+                from_spec(document["prior"]),
+                from_spec(document["likelihood"]),
+            )
+            if network is None:
+                _check_layers(model.network, arrays)
+        with reading(path, passes=() if network is None else (InputError,)):
+            params = _params(arrays, model, features, document["num_targets"])
+            ensemble = cls(
+                model=model,
+                params=params,
+                cost=document["cost"],
+                provenance=document["provenance"],
+                num_features=features,
+                num_targets=document["num_targets"],
+                is_chain=document["is_chain"],
+                weights=arrays.get("weights"),
+                scalars={
+                    name.removeprefix(STATISTIC): values
+                    for name, values in arrays.items()
+                    if name.startswith(STATISTIC)
+                },
+            )
+            is_regression = not isinstance(model.likelihood, Classification)
+            if is_regression and ensemble.num_predicted != ensemble.num_targets:
+                raise ValueError(f"{ensemble.num_predicted} targets are predicted")
+        return ensemble
 
 
 def as_arviz(groups: dict[str, dict[str, np.ndarray]]) -> Any:
@@ -441,36 +468,78 @@ def named_leaves(params: Params) -> dict[str, np.ndarray]:
     }
 
 
-def _to_dataset(ensemble: Ensemble) -> Any:
-    """All arrays of an ensemble as an xarray Dataset."""
-    import xarray
+def _read_arrays(folder: Path, digest: str) -> dict[str, np.ndarray]:
+    """All arrays of a saved ensemble, from the file that format 1 had if there is no other.
 
-    chain_draw = ("chain", "draw")
-    arrays = {
-        name: ((*chain_draw, *(f"{name}.{i}" for i in range(leaf.ndim - 2))), leaf)
-        for name, leaf in named_leaves(ensemble.params).items()
-    }
-    arrays |= {f"stat.{name}": (chain_draw, value) for name, value in ensemble.scalars.items()}
-    if ensemble.weights is not None:
-        arrays["weights"] = (chain_draw, ensemble.weights)
-    return xarray.Dataset(arrays)
+    Raises:
+        StorageError: where they are missing, damaged or of another fit, or do not belong together.
+    """
+    path, older = folder / "ensemble.npz", folder / "ensemble.nc"
+    is_older = older.exists() and not path.exists()
+    path = older if is_older else path
+    require_sha256(path, digest)
+    arrays = read_netcdf(path) if is_older else read_arrays(path)
+    with reading(path):
+        kept = {array.shape[:2] for array in arrays.values()}
+        if len(kept) != 1 or len(*kept) != 2 or 0 in min(kept):
+            raise ValueError(f"its arrays are of {sorted(kept)} chains and draws")
+        if any(array.dtype.kind not in "biuf" for array in arrays.values()):
+            raise ValueError("it holds arrays that are not numbers")
+        named = {name: array for name, array in arrays.items() if _is_of_draws(name)}
+        if any(array.ndim != 2 for array in named.values()):
+            raise ValueError(f"one of {sorted(named)} has more than chains and draws")
+    return arrays
+
+
+def _is_of_draws(name: str) -> bool:
+    """Whether an array has one number per draw, and is none of the model's parameters."""
+    return name == "weights" or name.startswith(STATISTIC)
 
 
 def _params(
-    dataset: Any, model: BayesianModel, features: int | tuple[int, ...], targets: int
+    arrays: dict[str, np.ndarray],
+    model: BayesianModel,
+    features: int | tuple[int, ...],
+    targets: int,
 ) -> Params:
-    """The parameter tree of a model, filled from a Dataset."""
-    shape = (features,) if isinstance(features, int) else features
-    data = Data(jnp.zeros((1, *shape)), jnp.zeros((1, targets)), jnp.ones(1))
+    """The parameter tree of a model, filled from arrays; shapes are compared, nothing computed.
+
+    Raises:
+        InputError: where the arrays are those of another network.
+    """
+    stored = {name: array.shape[2:] for name, array in arrays.items() if not _is_of_draws(name)}
+    data = _one_row(features, targets)
     leaves, tree = jax.tree_util.tree_flatten_with_path(model.template(data))
-    shapes = {_name(path): leaf.shape for path, leaf in leaves}
-    stored = {name: dataset[name].shape[2:] for name in shapes if name in dataset}
-    if stored != shapes:
+    needed = {_name(path): leaf.shape for path, leaf in leaves}
+    if stored != needed:
         raise InputError(
-            f"The file holds arrays {stored}, the network needs {shapes}: pass the network that "
+            f"The file holds arrays {stored}, the network needs {needed}: pass the network that "
             "was fitted, load(path, network=...)."
         )
-    return tree.unflatten(dataset[name].values for name in shapes)
+    return tree.unflatten(arrays[name] for name in needed)
+
+
+def _check_layers(network: Any, arrays: Mapping[str, Any]) -> None:
+    """Refuse a network that a file describes with more layers than there are arrays.
+
+    The shapes of its parameters are found layer by layer, which would take forever.
+    """
+    if _num_layers(network) > len(arrays):
+        raise ValueError(f"{len(arrays)} arrays cannot be those of {network!r:.60}")
+
+
+def _num_layers(network: Any) -> int:
+    """Hidden layers and blocks that a network of ours has at least, as its settings say."""
+    inside = getattr(network, "network", None)
+    layers = len(getattr(network, "hidden", ())) + sum(getattr(network, "blocks", ()))
+    return layers + (0 if inside is None else _num_layers(inside))
+
+
+def _one_row(features: int | tuple[int, ...], targets: int) -> Data:
+    """The shapes of one row of data; however large, they take no memory."""
+    row = (features,) if isinstance(features, int) else features
+    shape: Any = partial(jax.ShapeDtypeStruct, dtype=jnp.result_type(float))
+    return Data(shape((1, *row)), shape((1, targets)), shape((1,)))
 
 
 def _name(path: tuple[Any, ...]) -> str:

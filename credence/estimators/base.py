@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -182,17 +181,18 @@ class BNN(BaseEstimator):
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator into a folder; `credence.load(folder)` reads it.
 
-        No pickle: JSON and netCDF, which hold no code.
+        No pickle: JSON and NumPy's arrays, which hold no code.
 
         Raises:
             StorageError: where the folder cannot be written or the disk is full.
         """
-        from credence.engine.checkpoint import write_text
+        from credence.storage import file_sha256, write_json
 
         check_is_fitted(self, "ensemble_")
         folder = Path(folder)
         self.ensemble_.save(folder)
-        about = {
+        document = {
+            "ensemble_sha256": file_sha256(folder / "ensemble.json"),
             "estimator": type(self).__name__,
             "preprocessor": self.preprocessor_.to_json(),
             "n_features_in": self.n_features_in_,
@@ -207,13 +207,13 @@ class BNN(BaseEstimator):
             },
             **self._learnt(),
         }
-        write_text(folder / "estimator.json", json.dumps(about, indent=2))
+        write_json(folder / "estimator.json", document)
 
     def _learnt(self) -> dict[str, Any]:
         """What else was learnt, as JSON data."""
         raise NotImplementedError
 
-    def _restore(self, about: dict[str, Any]) -> None:
+    def _restore(self, document: Mapping[str, Any]) -> None:
         """Undo `_learnt`."""
         raise NotImplementedError
 

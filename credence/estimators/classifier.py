@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
 
+LONGEST_LABEL = 2**16
+"""Bytes of a label in a saved classifier."""
+
 
 class BNNClassifier(ClassifierMixin, BNN):
     """Classification with a Bayesian neural network: probabilities that mean what they say.
@@ -140,5 +143,10 @@ class BNNClassifier(ClassifierMixin, BNN):
     def _learnt(self) -> dict[str, Any]:
         return {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
 
-    def _restore(self, about: dict[str, Any]) -> None:
-        self.classes_ = np.array(about["classes"], dtype=about["classes_dtype"])
+    def _restore(self, document: Mapping[str, Any]) -> None:
+        dtype, labels = np.dtype(document["classes_dtype"]), document["classes"]
+        if dtype.kind not in "biufUO" or dtype.itemsize > LONGEST_LABEL:
+            raise ValueError(f"classes_dtype is {dtype}, which no labels have")
+        if len(labels) != self.ensemble_.num_predicted or len(set(labels)) != len(labels):
+            raise ValueError(f"{len(labels)} classes, the ensemble predicts others")
+        self.classes_ = np.array(labels, dtype=dtype)

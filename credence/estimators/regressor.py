@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -206,9 +206,14 @@ class BNNRegressor(RegressorMixin, BNN):
     def _learnt(self) -> dict[str, Any]:
         return {"target_scaler": self.target_scaler_.to_json(), "y_ndim": self._y_ndim}
 
-    def _restore(self, about: dict[str, Any]) -> None:
-        self.target_scaler_ = TargetScaler.from_json(about["target_scaler"])
-        self._y_ndim = about["y_ndim"]
+    def _restore(self, document: Mapping[str, Any]) -> None:
+        self.target_scaler_ = TargetScaler.from_json(document["target_scaler"])
+        self._y_ndim = document["y_ndim"]
+        num_targets = len(self.target_scaler_.mean)
+        if self._y_ndim not in (1, 2) or (self._y_ndim == 1 and num_targets > 1):
+            raise ValueError(f"y_ndim is {self._y_ndim} with {num_targets} targets")
+        if num_targets != self.ensemble_.num_targets:
+            raise ValueError(f"{num_targets} targets, the ensemble predicts others")
 
     def _to_units(self, values: np.ndarray) -> np.ndarray:
         return self._shaped(self.target_scaler_.inverse(values))

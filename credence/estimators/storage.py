@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 
-from credence.errors import StorageError
+from credence.ensembles.diagnostics.convergence import Convergence
 from credence.estimators.classifier import BNNClassifier
 from credence.estimators.regressor import BNNRegressor
 from credence.preprocessing import TablePreprocessor
+from credence.storage import read_json, reading, require_sha256
 
 if TYPE_CHECKING:
     from credence.models.networks.mlp import Network
+
+KINDS = {"BNNRegressor": BNNRegressor, "BNNClassifier": BNNClassifier}
+
+
+class EstimatorDocument(TypedDict):
+    """What estimator.json holds."""
+
+    ensemble_sha256: NotRequired[str]
+    estimator: Literal["BNNRegressor", "BNNClassifier"]
+    preprocessor: dict[str, Any]
+    n_features_in: int
+    feature_names_in: list[str]
+    method: dict[str, Any]
+    method_reason: str
+    diagnostics: Convergence
+    parameters: dict[str, Any]
+    target_scaler: NotRequired[dict[str, list[float]]]
+    y_ndim: NotRequired[int]
+    classes: NotRequired[list[str | bool | int | float]]
+    classes_dtype: NotRequired[str]
 
 
 def load(folder: str | Path, network: Network | None = None) -> BNNRegressor | BNNClassifier:
@@ -24,34 +44,53 @@ def load(folder: str | Path, network: Network | None = None) -> BNNRegressor | B
         folder: as given to `save`, or the `ensemble` folder of a run.
         network: the same network again, where it is not one of Credence's own.
     Raises:
-        StorageError: where files are missing, broken or of another version.
+        StorageError: where files are missing, damaged, changed or of another version.
+        InputError: where the network is needed but not given, or is another one.
     """
     from credence import methods
-    from credence.ensembles.diagnostics.convergence import Convergence
     from credence.ensembles.ensemble import Ensemble
+    from credence.models.likelihoods import Classification
 
     folder = Path(folder)
     ensemble = Ensemble.load(folder, network)
-    try:
-        about = json.loads((folder / "estimator.json").read_text(encoding="utf-8"))
-        kind = {"BNNRegressor": BNNRegressor, "BNNClassifier": BNNClassifier}[about["estimator"]]
+    path = folder / "estimator.json"
+    document = read_json(path, EstimatorDocument)
+    if "ensemble_sha256" in document:
+        require_sha256(folder / "ensemble.json", document["ensemble_sha256"])
+    with reading(path):
+        kind = KINDS[document["estimator"]]
+        if isinstance(ensemble.model.likelihood, Classification) != (kind is BNNClassifier):
+            raise ValueError(f"{kind.__name__} has no {type(ensemble.model.likelihood).__name__}")
         parts = {
             "network": network,
             "prior": ensemble.model.prior,
             "likelihood": ensemble.model.likelihood,
         }
-        model = kind(**parts | about["parameters"])
+        model = kind(**parts | document["parameters"])
         model.ensemble_ = ensemble
-        model.preprocessor_ = TablePreprocessor.from_json(about["preprocessor"])
-        model.n_features_in_ = about["n_features_in"]
-        if about["feature_names_in"]:
-            model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
-        model.method_ = methods.METHODS[about["method"].pop("name")].from_settings(about["method"])
-        if not isinstance(about["parameters"].get("method"), str):
+        model.preprocessor_ = TablePreprocessor.from_json(document["preprocessor"])
+        model.n_features_in_ = document["n_features_in"]
+        if document["feature_names_in"]:
+            model.feature_names_in_ = np.array(document["feature_names_in"], dtype=object)
+        _check_columns(model)
+        settings = dict(document["method"])
+        model.method_ = methods.METHODS[settings.pop("name")].from_settings(settings)
+        if not isinstance(document["parameters"].get("method"), str):
             model.method = model.method_
-        model.method_reason_ = about["method_reason"]
-        model.diagnostics_ = Convergence(**about["diagnostics"])
-        model._restore(about)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{folder} does not hold a whole estimator ({error}).") from error
+        model.method_reason_ = document["method_reason"]
+        model.diagnostics_ = document["diagnostics"]
+        model._restore(document)
     return model
+
+
+def _check_columns(model: BNNRegressor | BNNClassifier) -> None:
+    """Refuse a preprocessor whose columns are not those of the networks."""
+    names = model.preprocessor_.feature_names_in_
+    if len(set(names)) < len(names):
+        raise ValueError(f"the columns {names} are not all different")
+    known = list(getattr(model, "feature_names_in_", names))
+    if len(names) != model.n_features_in_ or known != names:
+        raise ValueError(f"{model.n_features_in_} features {known}, but columns {names}")
+    made = len(model.preprocessor_.get_feature_names_out())
+    if made != model.ensemble_.num_features:
+        raise ValueError(f"its columns make {made} features, the ensemble takes others")

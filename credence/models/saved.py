@@ -7,6 +7,7 @@ from credence.errors import InputError
 from credence.models import likelihoods, noisy_argmax, priors
 from credence.models.networks import linearized, residual, variable_depth, wrappers
 from credence.models.networks import mlp as networks
+from credence.schema import build
 
 _KNOWN: dict[str, type[Any]] = {
     cls.__name__: cls
@@ -47,15 +48,19 @@ def from_spec(spec: dict[str, Any]) -> Any:
 
     Raises:
         InputError: for a part from outside Credence, which its owner must pass again.
+        ValueError: for settings that the part does not take.
     """
-    settings = dict(spec)
-    name = settings.pop("type")
+    settings = {k: from_spec(v) if isinstance(v, dict) else v for k, v in spec.items()}
+    name = str(settings.pop("type", None))
     if name not in _KNOWN:
         raise InputError(
-            f"The file describes a part that is not Credence's own ({settings}): "
+            f"The file describes a part that is not Credence's own ({settings!s:.200}): "
             "pass the same network when loading, load(path, network=...)."
         )
-    return _KNOWN[name](**{key: _from_json(value) for key, value in settings.items()})
+    try:
+        return build(_KNOWN[name], settings, name)
+    except InputError as error:
+        raise ValueError(f"{name}: {error}") from error
 
 
 def network_from_spec(spec: dict[str, Any], network: Any = None) -> Any:
@@ -66,12 +71,6 @@ def network_from_spec(spec: dict[str, Any], network: Any = None) -> Any:
     """
     if network is None:
         return from_spec(spec)
-    if "network" not in spec or isinstance(network, _KNOWN[spec["type"]]):
+    if "network" not in spec or isinstance(network, _KNOWN.get(spec["type"], object)):
         return network
     return from_spec(spec | {"network": network_from_spec(spec["network"], network)})
-
-
-def _from_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return from_spec(value)
-    return tuple(value) if isinstance(value, list) else value

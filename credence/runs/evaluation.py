@@ -10,6 +10,7 @@ from jaxtyping import Float
 from credence.ensembles.diagnostics import calibration, classification, regression
 from credence.estimators import BNNClassifier, BNNRegressor
 from credence.methods.surrogate.emulation import emulation
+from credence.storage import jsonable
 
 Arrays = dict[str, np.ndarray]
 NUM_TRACES = 6
@@ -45,19 +46,20 @@ def scores(model: BNNRegressor | BNNClassifier, found: Arrays) -> dict[str, floa
 
 
 def metrics(model: BNNRegressor | BNNClassifier, found: Arrays, n_train: int) -> dict[str, Any]:
-    """All of metrics.json; its seconds are those of the method's own phases."""
+    """All of metrics.json; its seconds are those of the method's own phases, and what is not finite
+    is None."""
     judged, cost = model.diagnostics_, model.ensemble_.cost
-    return {
+    numbers = {
         "task": "regression" if isinstance(model, BNNRegressor) else "classification",
         "method": model.method_.name,
         "method_reason": model.method_reason_,
         "n_train": n_train,
         "n_test": len(found["y"]),
-        **{name: _plain(value) for name, value in scores(model, found).items()},
+        **scores(model, found),
         "converged": judged.converged,
         "convergence_reason": judged.reason,
-        "max_rhat_function": _plain(judged.max_rhat_function),
-        "min_ess_function": _plain(judged.min_ess_function),
+        "max_rhat_function": judged.max_rhat_function,
+        "min_ess_function": judged.min_ess_function,
         "num_chains": model.ensemble_.num_chains,
         "num_draws": model.ensemble_.num_draws,
         "num_draws_asked": getattr(model.method_, "num_draws", None),
@@ -70,17 +72,18 @@ def metrics(model: BNNRegressor | BNNClassifier, found: Arrays, n_train: int) ->
         "likelihood_evaluations": cost.likelihood_evaluations,
         "gradient_evaluations": cost.gradient_evaluations,
     }
+    return jsonable(numbers)
 
 
-def _evidence(model: BNNRegressor | BNNClassifier, n_train: int) -> dict[str, float | None]:
+def _evidence(model: BNNRegressor | BNNClassifier, n_train: int) -> dict[str, float]:
     """Of the training targets in their own units, where the method estimates it."""
     found = model.ensemble_.log_evidence()
     if found is None:
         return {}
     log_scale = np.log(model.target_scaler_.scale).sum() if isinstance(model, BNNRegressor) else 0.0
     return {
-        "log_evidence": _plain(found.nats - n_train * log_scale),
-        "log_evidence_error": _plain(found.standard_error),
+        "log_evidence": float(found.nats - n_train * log_scale),
+        "log_evidence_error": found.standard_error,
     }
 
 
@@ -156,8 +159,3 @@ def _evaluate_classification(model: BNNClassifier, x: pd.DataFrame, y: pd.Series
         "probabilities": probabilities,
         **{f"entropy_{name}": value for name, value in parts.items()},
     }
-
-
-def _plain(value: float | None) -> float | None:
-    """JSON has no NaN: None."""
-    return None if value is None or not math.isfinite(value) else float(value)

@@ -1,27 +1,35 @@
 """The RUN folder: manifest.json says what is run on what; it is written first.
 
-manifest.json     settings, versions, seed, data fingerprint, status
+manifest.json     settings, versions, seed, data fingerprint, status, checksums of all files
 metrics.json      scores on the held-out rows
 ensemble/         the fitted estimator
 evaluation.npz    predictions for the held-out rows (evaluation.json: those worth showing)
 report.html       one self-contained page
 checkpoint/       only while it runs
+.lock             kept by the process that writes here
 """
 
+import dataclasses
 import hashlib
-import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pandas as pd
 
 import credence
-from credence.engine.checkpoint import write_text
 from credence.errors import InputError, StorageError
+from credence.storage import LOCK, file_sha256, read_json, require_sha256, write_json
 
-FORMAT = 1
-"""Version of the folder's layout."""
+FILES = (
+    "metrics.json",
+    "evaluation.json",
+    "evaluation.npz",
+    "ensemble/ensemble.json",
+    "ensemble/ensemble.npz",
+    "ensemble/estimator.json",
+)
+"""Of a folder with a result; report.html is written from them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,58 +78,55 @@ class Manifest:
     """SHA-256 of the table's values."""
     versions: dict[str, str]
     status: Literal["running", "interrupted", "done"] = "running"
+    checksums: dict[str, str] = dataclasses.field(default_factory=dict)
+    """SHA-256 of `FILES`, once there is a result; folders of format 1 have none."""
+    credence: str = credence.__version__
 
     def write(self, folder: Path) -> None:
         """Write manifest.json atomically."""
-        content = {"format": FORMAT, "credence": credence.__version__, **asdict(self)}
-        write_text(folder / "manifest.json", json.dumps(content, indent=2))
+        write_json(folder / "manifest.json", asdict(self))
+
+    def started(self) -> "Manifest":
+        """The manifest while files are written."""
+        return replace(self, status="running", checksums={})
+
+    def ended(self, folder: Path, status: Literal["interrupted", "done"]) -> "Manifest":
+        """The manifest of the files that the folder now holds."""
+        checksums = {name: file_sha256(folder / name) for name in FILES}
+        return replace(self, status=status, checksums=checksums)
+
+    def require_files(self, folder: Path, *names: str) -> None:
+        """Refuse files with other bytes than those that were written with this manifest.
+
+        Raises:
+            StorageError: where one has changed, or is missing.
+        """
+        for name in names if self.checksums else ():
+            require_sha256(folder / name, self.checksums.get(name, "none"))
 
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a RUN folder.
 
     Raises:
-        InputError: where the folder is not a RUN, or one of another version.
+        InputError: where the folder is not a RUN.
+        StorageError: where the manifest is damaged, or of another version.
     """
-    content = read_json(folder / "manifest.json")
-    if content.get("format") != FORMAT:
-        raise InputError(
-            f"{folder} was written by Credence {content.get('credence', '?')} in format "
-            f"{content.get('format')}; this is {credence.__version__} with format {FORMAT}: "
-            "use that version, or fit again."
-        )
-    try:
-        settings = dict(content["settings"])
-        for name in ("hidden", "categorical", "drop"):
-            settings[name] = tuple(settings[name])
-        return Manifest(
-            FitSettings(**settings),
-            content["fingerprint"],
-            content["versions"],
-            content["status"],
-        )
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{folder}/manifest.json is damaged ({error}): fit again.") from error
+    require_file(folder / "manifest.json")
+    return read_json(folder / "manifest.json", Manifest)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a RUN folder.
+def require_file(path: Path) -> None:
+    """Refuse a folder that lacks a file.
 
     Raises:
-        InputError: where the file is missing or not JSON.
+        InputError: it is not a finished RUN.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+    if not path.exists():
         raise InputError(
             f"{path.parent} is not a finished RUN folder: it has no {path.name}. "
             "Give the folder that `credence fit --out` wrote; `credence resume` finishes one."
-        ) from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({error}): fit again.") from error
-    if not isinstance(content, dict):
-        raise InputError(f"{path} does not hold what Credence writes: fit again.")
-    return content
+        )
 
 
 def claim(folder: Path, manifest: Manifest) -> None:
@@ -147,7 +152,8 @@ def require_usable(folder: Path, ours: str) -> None:
     """Refuse a folder to write that is a file, or holds files but not the one named `ours`."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file: give another folder with --out.")
-    if folder.exists() and any(folder.iterdir()) and not (folder / ours).exists():
+    others = folder.exists() and any(path.name != LOCK for path in folder.iterdir())
+    if others and not (folder / ours).exists():
         raise InputError(f"{folder} holds other files: give a new folder with --out.")
 
 

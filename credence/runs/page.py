@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from credence.ensembles.diagnostics.calibration import reliability_diagram
-from credence.errors import InputError
+from credence.ensembles.ensemble import EnsembleDocument
+from credence.estimators.storage import EstimatorDocument
 from credence.html.wording import cut_short
 from credence.report import (
     ClassificationTarget,
@@ -21,12 +22,15 @@ from credence.report import (
     judge,
     write_report,
 )
-from credence.runs.folder import read_json, read_manifest
-
-INTERVALS = ("lower_50", "upper_50", "lower_95", "upper_95")
-REGRESSION = ("y", "mean", "std", *INTERVALS, "pit", "aleatoric_std", "epistemic_std")
-ENTROPIES = ("entropy_total", "entropy_aleatoric", "entropy_epistemic")
-CLASSIFICATION = ("y", "predicted", "probabilities", *ENTROPIES)
+from credence.runs.documents import (
+    ARRAYS,
+    Evaluation,
+    Metrics,
+    read_evaluation_arrays,
+    read_metrics,
+)
+from credence.runs.folder import FILES, read_manifest, require_file
+from credence.storage import read_json, reading
 
 
 def write_page(folder: Path) -> Path:
@@ -34,6 +38,7 @@ def write_page(folder: Path) -> Path:
 
     Raises:
         InputError: where the folder is not a finished run.
+        StorageError: where its files are damaged or have changed, or the report cannot be written.
     """
     path = folder / "report.html"
     write_report(report_data(folder), path)
@@ -51,89 +56,98 @@ def verdict_of(folder: Path) -> dict[str, Any]:
 
 
 def report_data(folder: Path) -> ReportData:
-    """What the report shows, read from the folder."""
+    """What the report shows, read from the folder.
+
+    Raises:
+        InputError: where the folder is not a finished run.
+        StorageError: where its files are damaged, have changed, or do not fit together.
+    """
     manifest = read_manifest(folder)
-    numbers, about = read_json(folder / "metrics.json"), read_json(folder / "evaluation.json")
+    for name in ("metrics.json", "evaluation.json", "evaluation.npz"):
+        require_file(folder / name)
+    manifest.require_files(folder, *(name for name in FILES if name != "ensemble/ensemble.npz"))
+    metrics = read_metrics(folder / "metrics.json")
+    evaluation = read_json(folder / "evaluation.json", Evaluation)
+    arrays = read_evaluation_arrays(folder / "evaluation.npz", metrics)
+    provenance = read_json(folder / "ensemble" / "ensemble.json", EnsembleDocument)["provenance"]
     settings = manifest.settings
-    ensemble = read_json(folder / "ensemble" / "ensemble.json")
-    try:
-        with np.load(folder / "evaluation.npz", allow_pickle=False) as file:
-            found = dict(file)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder}/evaluation.npz cannot be read ({error}): fit again.") from error
-    return ReportData(
-        title=f"Predicting {settings.target}",
-        task=numbers["task"],
-        method=numbers["method"],
-        method_reason=numbers["method_reason"],
-        n_train=numbers["n_train"],
-        n_test=numbers["n_test"],
-        metrics=numbers,
-        convergence=_convergence(numbers, about, found),
-        targets=_targets(folder, about, found),
-        emulation=_emulation(numbers, found),
-        run=RunRecord(
-            command=settings.command,
-            seed=settings.seed,
-            settings=ensemble["provenance"]["settings"],
-            versions=manifest.versions,
-            seconds=numbers["seconds"],
-            data_fingerprint=manifest.fingerprint,
-            created=ensemble["provenance"]["created"],
-            notes=(*about["notes"], *_stopped_note(numbers)),
-        ),
-    )
+    with reading(folder):
+        return ReportData(
+            title=f"Predicting {settings.target}",
+            task=metrics["task"],
+            method=metrics["method"],
+            method_reason=metrics["method_reason"],
+            n_train=metrics["n_train"],
+            n_test=metrics["n_test"],
+            metrics=metrics,
+            convergence=_convergence(metrics, evaluation, arrays),
+            targets=_targets(folder, metrics, evaluation, arrays),
+            emulation=_emulation(metrics, arrays),
+            run=RunRecord(
+                command=settings.command,
+                seed=settings.seed,
+                settings=provenance.settings,
+                versions=manifest.versions,
+                seconds=metrics["seconds"],
+                data_fingerprint=manifest.fingerprint,
+                created=provenance.created,
+                notes=(*evaluation["notes"], *_stopped_note(metrics)),
+            ),
+        )
 
 
-def _stopped_note(numbers: dict[str, Any]) -> tuple[str, ...]:
+def _stopped_note(metrics: Metrics) -> tuple[str, ...]:
     """That the run was cut short, if it was."""
-    note = cut_short(numbers["stopped"], numbers["num_draws"], numbers.get("num_draws_asked"))
+    note = cut_short(metrics["stopped"], metrics["num_draws"], metrics.get("num_draws_asked"))
     return (note,) if note else ()
 
 
-def _emulation(numbers: dict[str, Any], found: dict[str, np.ndarray]) -> Emulation | None:
+def _emulation(metrics: Metrics, arrays: dict[str, np.ndarray]) -> Emulation | None:
     """Where a run before this version left none there is none."""
-    if "emulation_true" not in found or "emulation" not in numbers:
+    if "emulation_true" not in arrays or "emulation" not in metrics:
         return None
-    arrays = found["emulation_true"], found["emulation_emulated"]
-    return Emulation(*arrays, numbers=numbers["emulation"])
+    true, emulated = arrays["emulation_true"], arrays["emulation_emulated"]
+    if true.shape != emulated.shape:
+        raise ValueError(f"emulation_true {true.shape} differs from {emulated.shape} emulated")
+    return Emulation(true, emulated, numbers=metrics["emulation"])
 
 
 def _convergence(
-    numbers: dict[str, Any], about: dict[str, Any], found: dict[str, np.ndarray]
+    metrics: Metrics, evaluation: Evaluation, arrays: dict[str, np.ndarray]
 ) -> Convergence:
     return Convergence(
-        converged=numbers["converged"],
-        reason=numbers["convergence_reason"],
-        max_rhat=numbers["max_rhat_function"],
-        min_ess=numbers["min_ess_function"],
-        rhat=found.get("rhat"),
-        ess_bulk=found.get("ess_bulk"),
-        ess_tail=found.get("ess_tail"),
-        traces=found.get("traces"),
-        trace_names=tuple(about["trace_names"]),
+        converged=metrics["converged"],
+        reason=metrics["convergence_reason"],
+        max_rhat=metrics["max_rhat_function"],
+        min_ess=metrics["min_ess_function"],
+        rhat=arrays.get("rhat"),
+        ess_bulk=arrays.get("ess_bulk"),
+        ess_tail=arrays.get("ess_tail"),
+        traces=arrays.get("traces"),
+        trace_names=tuple(evaluation["trace_names"]),
     )
 
 
 def _targets(
-    folder: Path, about: dict[str, Any], found: dict[str, np.ndarray]
+    folder: Path, metrics: Metrics, evaluation: Evaluation, arrays: dict[str, np.ndarray]
 ) -> tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]:
     least_sure = RowTable(
-        index=tuple(about["least_sure"]),
-        columns=tuple(about["columns"]),
-        values=tuple(tuple(row) for row in about["rows"]),
-        names=tuple(about["row_names"]),
+        index=tuple(evaluation["least_sure"]),
+        columns=tuple(evaluation["columns"]),
+        values=tuple(tuple(row) for row in evaluation["rows"]),
+        names=tuple(evaluation["row_names"]),
     )
-    shared: dict[str, Any] = {"name": about["target"], "least_sure": least_sure}
-    if "mean" in found:
-        shared |= {name: found[name] for name in REGRESSION}
+    if any(not 0 <= row < metrics["n_test"] for row in least_sure.index):
+        raise ValueError(f"least_sure names rows beyond the {metrics['n_test']} there are")
+    shared: dict[str, Any] = {"name": evaluation["target"], "least_sure": least_sure}
+    shared |= {name: arrays[name] for name in ARRAYS[metrics["task"]]}
+    if metrics["task"] == "regression":
         return (RegressionTarget(**shared),)
-    shared |= {name: found[name] for name in CLASSIFICATION}
-    estimator = read_json(folder / "ensemble" / "estimator.json")
-    diagram = reliability_diagram(found["probabilities"], found["y"])
+    estimator = read_json(folder / "ensemble" / "estimator.json", EstimatorDocument)
+    diagram = reliability_diagram(arrays["probabilities"], arrays["y"])
     return (
         ClassificationTarget(
-            labels=tuple(map(str, estimator["classes"])),
+            labels=tuple(map(str, estimator.get("classes", ()))),
             reliability=Reliability(diagram.confidence, diagram.accuracy, diagram.count),
             **shared,
         ),

@@ -5,8 +5,6 @@ What computes is imported by the functions that need it, so that bad input is re
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,17 +19,19 @@ from credence.datasets.catalogue.specs import DatasetSpec
 from credence.datasets.checks import CheckedTable, check_table, require_column
 from credence.datasets.names import with_text_names
 from credence.datasets.tables import read_table
-from credence.errors import InputError
+from credence.errors import InputError, StorageError
 from credence.runs.folder import (
     FitSettings,
     Manifest,
     claim,
-    read_json,
     read_manifest,
+    require_file,
     require_same_table,
+    require_usable,
     table_fingerprint,
 )
 from credence.runs.stopwatch import Stopwatch
+from credence.storage import locked, read_json, write_arrays, write_json
 
 if TYPE_CHECKING:
     from credence.estimators import BNNClassifier, BNNRegressor
@@ -65,7 +65,8 @@ def fit(
         watch: counts the time; by default from here on.
     Raises:
         InputError: for a table, target, setting or folder that cannot be used; nothing is written.
-        StorageError: where the folder cannot be written; `resume` goes on once it can.
+        StorageError: where another process fits there, or the folder cannot be written; `resume`
+            goes on once it can.
         Interrupted: on Ctrl-C before there was a draw; `resume` goes on.
     """
     watch = watch or Stopwatch()
@@ -74,8 +75,10 @@ def fit(
     rows = split(settings, table)
     from credence.ensembles.ensemble import package_versions
 
-    claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
-    return _finish(folder, settings, rows, progress, watch)
+    require_usable(folder, "manifest.json")
+    with locked(folder):
+        claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
+        return _finish(folder, settings, rows, progress, watch)
 
 
 def resume(
@@ -92,18 +95,41 @@ def resume(
         watch: counts the time; by default from here on.
     Raises:
         InputError: where the folder is not a run.
-        StorageError: where its table has changed.
+        StorageError: where its table has changed, or another process fits there.
     """
     watch = watch or Stopwatch()
     check_seed_and_time(0, max_seconds)
-    manifest = read_manifest(folder)
-    if manifest.status == "done":
-        about = read_json(folder / "evaluation.json")
-        return Fitted(folder, read_json(folder / "metrics.json"), about["notes"])
-    frame, table = read(manifest.settings)
-    require_same_table(manifest, table_fingerprint(frame))
-    settings = replace(manifest.settings, max_seconds=max_seconds or manifest.settings.max_seconds)
-    return _finish(folder, settings, split(settings, table), progress, watch)
+    if read_manifest(folder).status == "done":
+        return _finished(folder)
+    with locked(folder):
+        manifest = read_manifest(folder)
+        if manifest.status == "done":
+            return _finished(folder)
+        frame, table = read(manifest.settings)
+        require_same_table(manifest, table_fingerprint(frame))
+        check_settings(manifest.settings, table.task)
+        limit = max_seconds or manifest.settings.max_seconds
+        settings = replace(manifest.settings, max_seconds=limit)
+        return _finish(folder, settings, split(settings, table), progress, watch)
+
+
+def _finished(folder: Path) -> Fitted:
+    """What a run that is done has left.
+
+    Raises:
+        InputError: where a file is missing.
+        StorageError: where one is damaged, or has changed.
+    """
+    from credence.runs.documents import Evaluation, read_metrics
+
+    for name in ("metrics.json", "evaluation.json"):
+        require_file(folder / name)
+    read_manifest(folder).require_files(folder, "metrics.json", "evaluation.json")
+    metrics = read_metrics(folder / "metrics.json")
+    if "verdict" not in metrics or "verdict_reasons" not in metrics:
+        raise StorageError(f"{folder / 'metrics.json'} has no verdict: fit again in a new folder.")
+    notes = read_json(folder / "evaluation.json", Evaluation)["notes"]
+    return Fitted(folder, dict(metrics), notes)
 
 
 def predict(
@@ -119,16 +145,19 @@ def predict(
             and counts the table's rows from 0.
     Raises:
         InputError: where the folder is not a finished run, or the table lacks columns.
+        StorageError: where its files are damaged, or have changed.
     """
     manifest = read_manifest(folder)
     if manifest.status == "running":
         raise InputError(f"{folder} is not finished: `credence resume {folder}` finishes it.")
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage}; 0.95 is usual.")
+    from credence.estimators.storage import EstimatorDocument
     from credence.preprocessing import TablePreprocessor
 
-    saved = read_json(folder / "ensemble" / "estimator.json").get("preprocessor", {})
-    text_columns = TablePreprocessor.from_json(saved).text_columns
+    manifest.require_files(folder, "ensemble/ensemble.json", "ensemble/estimator.json")
+    saved = read_json(folder / "ensemble" / "estimator.json", EstimatorDocument)
+    text_columns = TablePreprocessor.from_json(saved["preprocessor"]).text_columns
     frame = with_text_names(read_table(table, text_columns))
     if frame.empty:
         raise InputError(f"{table} has no rows: there is nothing to predict.")
@@ -333,7 +362,6 @@ def _finish(
 
     After Ctrl-C there may be a result from the draws so far; the run then stays resumable.
     """
-    from credence.engine.checkpoint import write_text
     from credence.runs.evaluation import (
         convergence_arrays,
         emulation_arrays,
@@ -351,24 +379,25 @@ def _finish(
     model.judge(x)
     found = evaluate(model, x, y)
     numbers = metrics(model, found, len(rows.train))
+    manifest = read_manifest(folder).started()
     arrays = found | convergence_arrays(model, x) | emulation_arrays(model)
     watch.lap("judge")
+    manifest.write(folder)
     model.save(folder / "ensemble")
     _save_evaluation(folder, rows.table, x, arrays)
-    write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
+    write_json(folder / "metrics.json", numbers)
     watch.lap("write")
     numbers |= verdict_of(folder)
     watch.lap("judge")
     phases = numbers["seconds"]
     numbers["seconds"] = watch.seconds(phases)  # until the page is written, which tells it
-    write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
+    write_json(folder / "metrics.json", numbers)
     write_page(folder)
     watch.lap("write")
     numbers["seconds"] = watch.seconds(phases)
-    write_text(folder / "metrics.json", json.dumps(numbers, indent=2))
+    write_json(folder / "metrics.json", numbers)
     was_interrupted = numbers["stopped"] == "interrupt"
-    status = "interrupted" if was_interrupted else "done"
-    dataclasses.replace(read_manifest(folder), status=status).write(folder)
+    manifest.ended(folder, "interrupted" if was_interrupted else "done").write(folder)
     if not was_interrupted:
         shutil.rmtree(folder / "checkpoint", ignore_errors=True)
     return Fitted(folder, numbers, rows.table.notes)
@@ -378,10 +407,7 @@ def _save_evaluation(
     folder: Path, table: CheckedTable, x: pd.DataFrame, found: dict[str, np.ndarray]
 ) -> None:
     """Arrays and the rows worth showing: the report can be written again without the table."""
-    from credence.engine.checkpoint import atomic_path, write_text
-
-    with atomic_path(folder / "evaluation.npz") as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **found)  # type: ignore[arg-type]
+    write_arrays(folder / "evaluation.npz", found)
     spread = found["std"] if "std" in found else found["entropy_total"]
     least_sure = np.argsort(-spread, kind="stable")[:8]
     rows = x.iloc[least_sure]
@@ -394,7 +420,7 @@ def _save_evaluation(
         "row_names": [f"row {label + 1}" for label in rows.index],
         "trace_names": [f"row {x.index[i] + 1}" for i in found.get("trace_rows", ())],
     }
-    write_text(folder / "evaluation.json", json.dumps(about, indent=2))
+    write_json(folder / "evaluation.json", about)
 
 
 def _cell(value: Any) -> Any:

@@ -15,6 +15,7 @@ from credence.methods import Transdimensional
 from credence.methods.transdimensional.architecture import Architecture
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.models import MLP, Gaussian
+from credence.storage import jsonable
 from credence_papers.transdimensional.three_ways import Ways, compared
 
 THRESHOLDS = (0.2, 0.4)
@@ -105,7 +106,7 @@ def measured(problem: ArchitectureProblem, effort: Effort, seed: int) -> dict[st
     size = found.width if found.depth is None else found.depth
     scores = {
         **scoring.scores(ensemble, arrays)[0],
-        **{name: scoring.plain(value) for name, value in _ranked(ensemble, arrays).items()},
+        **jsonable(_ranked(ensemble, arrays)),
         "across": accepted / max(tried, 1),
         "within": float(np.mean(ensemble.scalars["acceptance_rate"])),
         "mode": size.mode,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from earlier_format import run_as_format_1
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
@@ -348,18 +350,90 @@ def test_folders_that_are_no_runs(run, fitted: Path, tmp_path: Path) -> None:
 
 
 def test_half_written_run_asks_for_resume(run, fitted: Path, tmp_path: Path) -> None:
-    import shutil
+    from dataclasses import replace
+
+    from credence.runs.folder import read_manifest
 
     half = tmp_path / "half"
     shutil.copytree(fitted / "run", half)
-    manifest = json.loads((half / "manifest.json").read_text()) | {"status": "running"}
-    (half / "manifest.json").write_text(json.dumps(manifest))
+    manifest = read_manifest(half)
+    replace(manifest, status="running").write(half)
     status, _, err = run("predict", half, fitted / "houses.csv")
     assert (status, "resume" in err) == (2, True)
-    (half / "ensemble" / "ensemble.nc").unlink()
-    (half / "manifest.json").write_text(json.dumps(manifest | {"status": "done"}))
+    (half / "ensemble" / "ensemble.npz").unlink()
+    manifest.write(half)
     status, _, err = run("predict", half, fitted / "houses.csv")
     assert (status, "ensemble" in err) == (2, True)
+
+
+READERS = {
+    "manifest.json": ("predict", "report", "resume"),
+    "metrics.json": ("report", "resume"),
+    "evaluation.json": ("report", "resume"),
+    "evaluation.npz": ("report",),
+    "ensemble/ensemble.json": ("predict", "report"),
+    "ensemble/ensemble.npz": ("predict",),
+    "ensemble/estimator.json": ("predict", "report"),
+}
+"""Files of a RUN, and the commands that read them."""
+
+
+def spoil(path: Path, how: str) -> None:
+    """Truncated, or one digit another one, where numbers are."""
+    content = path.read_bytes()
+    if how == "truncated":
+        path.write_bytes(content[:500])
+        return
+    at = len(content) // 2
+    while not content[at : at + 1].isdigit():
+        at += 1
+    path.write_bytes(content[:at] + str(9 - int(content[at : at + 1])).encode() + content[at + 1 :])
+
+
+@pytest.mark.parametrize("how", ["truncated", "changed"])
+@pytest.mark.parametrize("name", READERS)
+def test_a_damaged_file_is_named_and_never_believed(
+    run, fitted: Path, tmp_path: Path, name: str, how: str
+) -> None:
+    damaged = tmp_path / "run"
+    shutil.copytree(fitted / "run", damaged)
+    spoil(damaged / name, how)
+    for command in READERS[name]:
+        table = (fitted / "houses.csv", "--out", tmp_path / "p.csv") if command == "predict" else ()
+        status, out, err = run(command, damaged, *table)
+        assert (status, out) == (2, ""), err
+        assert Path(name).name in err
+
+
+def test_folders_of_format_1_are_read(run, fitted: Path, tmp_path: Path) -> None:
+    earlier = tmp_path / "run"
+    shutil.copytree(fitted / "run", earlier)
+    run_as_format_1(earlier)
+    found = []
+    for folder in (fitted / "run", earlier):
+        words = ("predict", folder, fitted / "houses.csv", "--out", tmp_path / "p.csv")
+        assert run(*words)[0] == 0
+        found.append((tmp_path / "p.csv").read_text())
+        _, out, _ = run("resume", folder, "--json")
+        found.append(json.loads(out) | {"run": ""})
+        assert run("report", folder)[0] == 0
+        found.append((folder / "report.html").read_text())
+    assert found[:3] == found[3:]
+
+
+def test_a_folder_is_fitted_by_one_process_at_a_time(run, fitted: Path, tmp_path: Path) -> None:
+    from credence.runs.folder import read_manifest
+    from credence.storage import locked
+
+    words = ("fit", fitted / "houses.csv", "--target", "price", *QUICK, "--out", tmp_path / "run")
+    with locked(tmp_path / "run"):
+        status, _, err = run(*words)
+        assert (status, "is in use: another process is fitting there" in err) == (2, True)
+        read_manifest(fitted / "run").started().write(tmp_path / "run")
+        status, _, err = run("resume", tmp_path / "run")
+        assert (status, "is in use: another process is fitting there" in err) == (2, True)
+    (tmp_path / "run" / "manifest.json").unlink()
+    assert run(*words[:-2], "--method", "map", "--out", tmp_path / "run")[0] == 0, "it is free"
 
 
 def test_predict_refuses_missing_columns_and_bad_coverage(

@@ -12,15 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credence.engine.checkpoint import (
-    atomic_path,
-    claim_folder,
-    file_to_write,
-    load_tree,
-    save_tree,
-    write_text,
-)
+from credence.engine.checkpoint import claim_folder, load_tree, save_tree
 from credence.errors import StorageError
+from credence.storage import atomic_path, file_to_write, write_text
 
 
 class Tree(NamedTuple):

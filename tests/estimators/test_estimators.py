@@ -1,8 +1,10 @@
 """The estimators: units, tables, weights, and that they add no algorithm of their own."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +20,7 @@ from credence import BNNClassifier, BNNRegressor
 from credence.engine.clock import CompileClock
 from credence.errors import InputError, StorageError
 from credence.methods import HMC, DeepEnsemble, Training
+from credence.storage import write_json
 
 pytestmark = pytest.mark.filterwarnings(
     f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
@@ -191,8 +194,73 @@ def test_save_and_load_give_the_same_predictions(tmp_path: Path, regressor: BNNR
     assert again.method_ == regressor.method_
     assert again.diagnostics_ == regressor.diagnostics_
     (tmp_path / "model" / "estimator.json").write_text("{}")
-    with pytest.raises(StorageError, match="whole estimator"):
+    with pytest.raises(StorageError, match=r"estimator.json .*estimator is missing"):
         credence.load(tmp_path / "model")
+
+
+def document_of(folder: Path) -> dict[str, Any]:
+    """estimator.json, ready to be written again by `write_json`."""
+    document = json.loads((folder / "estimator.json").read_text())
+    return {key: value for key, value in document.items() if key not in ("format", "sha256")}
+
+
+def test_an_estimator_and_its_ensemble_are_of_one_piece(
+    tmp_path: Path, regressor: BNNRegressor
+) -> None:
+    regressor.save(tmp_path / "model")
+    text = (tmp_path / "model" / "estimator.json").read_text()
+    (tmp_path / "model" / "estimator.json").write_text(text.replace('"y_ndim": 1', '"y_ndim": 2'))
+    with pytest.raises(StorageError, match=r"estimator.json .*it has been changed"):
+        credence.load(tmp_path / "model")
+    (tmp_path / "model" / "estimator.json").write_text(text)
+    other = BNNRegressor(hidden=(), method=QUICK, random_state=1).fit(*line())
+    other.save(tmp_path / "other")
+    for name in ("ensemble.npz", "ensemble.json"):
+        (tmp_path / "other" / name).replace(tmp_path / "model" / name)
+    with pytest.raises(StorageError, match=r"ensemble.json .*checksum does not fit"):
+        credence.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"y_ndim": 3}, "y_ndim is 3"),
+        ({"target_scaler": {"mean": [0, 0], "scale": [1, 1]}, "y_ndim": 2}, "predicts others"),
+        ({"target_scaler": {"mean": [0], "scale": [0]}}, "scale > 0"),
+        ({"n_features_in": 2}, "2 features"),
+        ({"preprocessor": {"columns": []}}, "features"),
+        ({"preprocessor": {"columns": "x"}}, "saved preprocessor is damaged"),
+        ({"estimator": "BNNClassifier"}, "BNNClassifier has no Normal"),
+        ({"estimator": "os.system"}, "estimator must be"),
+        ({"method": {"name": "nutz"}}, "nutz"),
+        ({"method": {"name": "hmc", "num_draws": "many"}}, "num_draws"),
+        ({"parameters": {"depth": 3}}, "depth"),
+        ({"diagnostics": {}}, "diagnostics.max_rhat_function is missing"),
+    ],
+)
+def test_a_forged_estimator_is_refused_with_what_is_wrong(
+    changes: dict[str, Any], words: str, tmp_path: Path, regressor: BNNRegressor
+) -> None:
+    regressor.save(tmp_path)
+    write_json(tmp_path / "estimator.json", document_of(tmp_path) | changes)
+    with pytest.raises(StorageError, match=words) as refusal:
+        credence.load(tmp_path)
+    assert "estimator.json cannot be read" in str(refusal.value)
+
+
+def test_forged_classes_are_refused(tmp_path: Path) -> None:
+    model = BNNClassifier(hidden=(), method=QUICK, random_state=0).fit(*classes(40))
+    model.save(tmp_path)
+    for changes in (
+        {"classes_dtype": "<U1000000000"},
+        {"classes_dtype": "V8"},
+        {"classes": ["down"]},
+        {"classes": ["up", "up"]},
+    ):
+        model.save(tmp_path)
+        write_json(tmp_path / "estimator.json", document_of(tmp_path) | changes)
+        with pytest.raises(StorageError, match=r"estimator.json cannot be read"):
+            credence.load(tmp_path)
 
 
 def test_classes_of_any_type_are_restored(tmp_path: Path) -> None:

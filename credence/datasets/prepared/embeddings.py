@@ -21,9 +21,9 @@ from jaxtyping import Float, Int
 
 from credence.datasets.catalogue.registry import load
 from credence.datasets.catalogue.sources import data_folder
-from credence.engine.checkpoint import atomic_path
 from credence.environment import cache_folder
 from credence.errors import InputError
+from credence.storage import atomic_path
 
 MINILM = "all-MiniLM-L6-v2"
 """A small sentence model: 384 dimensions."""

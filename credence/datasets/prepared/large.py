@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from credence.density.stored_rows import StoredRows, open_rows
-from credence.engine.checkpoint import write_text
 from credence.errors import InputError, StorageError
+from credence.storage import write_text
 
 CHUNK_ROWS = 10_000
 """Rows of a random stream: another number would be another data set."""

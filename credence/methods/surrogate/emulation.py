@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from credence.ensembles.diagnostics.importance import hellinger, pareto_smoothed
+from credence.storage import jsonable
 
 MIN_DRAWS = 25
 """Of a chain, with the true log density, from which a tail index is computed."""
@@ -39,9 +40,10 @@ class Emulation(NamedTuple):
     """Its square over the variance there."""
 
     def numbers(self) -> dict[str, Any]:
-        """All but the densities, ready for JSON: what is not finite is written out."""
-        left_out = ("true", "emulated")
-        return {k: _plain(v) for k, v in self._asdict().items() if k not in left_out}
+        """All but the densities, ready for JSON: an infinite tail index is "inf", as None says
+        that none is known."""
+        numbers = {k: v for k, v in self._asdict().items() if k not in ("true", "emulated")}
+        return jsonable(numbers, spell_infinite=True)
 
 
 def emulation(scalars: Mapping[str, np.ndarray]) -> Emulation | None:
@@ -92,8 +94,3 @@ def _centred(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, "chai
 
 def _mean(scalars: Mapping[str, np.ndarray], name: str) -> float | None:
     return float(np.mean(scalars[name])) if name in scalars else None
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinity."""
-    return str(value) if isinstance(value, float) and not np.isfinite(value) else value

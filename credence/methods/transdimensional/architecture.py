@@ -16,6 +16,7 @@ from credence.ensembles.diagnostics.convergence import (
     rhat,
 )
 from credence.errors import InputError
+from credence.storage import jsonable
 
 TRIED, ACCEPTED = "num_jumps_", "num_jumps_accepted_"
 """Scalars of jumps by kind: a prefix before its name."""
@@ -119,7 +120,7 @@ class Architecture:
         found["jumps"] = {
             name: asdict(each) | {"rate": each.rate} for name, each in self.jumps.items()
         }
-        return _plain(found)
+        return jsonable(found)
 
 
 def architecture_posterior(
@@ -293,12 +294,3 @@ def _over(values: list[float], extreme: Callable[[np.ndarray], Any]) -> float:
     """Of the values that are numbers; NaN where none is."""
     known = np.array([value for value in values if not np.isnan(value)])
     return float(extreme(known)) if known.size else float("nan")
-
-
-def _plain(value: Any) -> Any:
-    """JSON data without NaN or infinity."""
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

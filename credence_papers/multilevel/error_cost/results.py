@@ -1,6 +1,5 @@
 """What the programs of an error-cost study say together: points, slopes, ratios; to JSON."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -191,14 +190,3 @@ def _model(problem: WidthProblem) -> str:
         f"alpha = {problem.alpha:g}, {layers} of {problem.activation}, "
         f"{problem.num_points} data points"
     )
-
-
-def finite(value: Any) -> Any:
-    """The same, with None for numbers that JSON has no name for."""
-    if isinstance(value, dict):
-        return {key: finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(each) for each in value]
-    if isinstance(value, np.floating | np.integer | np.bool_):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

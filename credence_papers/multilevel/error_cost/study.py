@@ -16,10 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from credence.errors import InputError
+from credence.storage import jsonable
 from credence_papers.cache import Cache
 from credence_papers.multilevel.error_cost.page import interval, render, sentence
 from credence_papers.multilevel.error_cost.programs import execute
-from credence_papers.multilevel.error_cost.results import MEASURES, Outcome, finite, problem_row
+from credence_papers.multilevel.error_cost.results import MEASURES, Outcome, problem_row
 from credence_papers.multilevel.error_cost.settings_tried import Contender, Effort, Job
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem, arrays
 from credence_papers.study import Row, Study, with_seed
@@ -81,7 +82,7 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
         """A row per seed: each has data and a reference of its own."""
         published = self.published.get(problem.name, "")
         return [
-            with_seed(finite(problem_row(outcomes, effort, published)), seed, results)
+            with_seed(jsonable(problem_row(outcomes, effort, published)), seed, results)
             for seed, outcomes in results.items()
         ]
 

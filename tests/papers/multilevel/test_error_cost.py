@@ -11,6 +11,7 @@ from tools.data_folder import needs_data
 
 from credence.compare import find
 from credence.errors import InputError
+from credence.storage import jsonable
 from credence_papers.cache import number
 from credence_papers.multilevel import prior_rates
 from credence_papers.multilevel.error_cost import page as error_cost_page
@@ -27,7 +28,7 @@ from credence_papers.multilevel.error_cost.cost_envelope import (
     theory,
 )
 from credence_papers.multilevel.error_cost.programs import joined
-from credence_papers.multilevel.error_cost.results import finite, long_means, measured
+from credence_papers.multilevel.error_cost.results import long_means, measured
 from credence_papers.multilevel.error_cost.settings_tried import Contender, Job
 from credence_papers.multilevel.studies import PRIOR_RATES, REGRESSION, SENSITIVITY
 
@@ -184,7 +185,7 @@ def test_a_long_runs_error_comes_from_its_chains() -> None:
     means, squared = long_means({"chain_means": [[0.0, 1.0], [2.0, 1.0]]})
     assert means.tolist() == [1.0, 1.0]
     assert squared.tolist() == [1.0, 0.0]
-    assert finite({"a": [np.nan, np.float64(2.0)]}) == {"a": [None, 2.0]}
+    assert jsonable({"a": [np.nan, np.float64(2.0)]}) == {"a": [None, 2.0]}
 
 
 def made_up(job: Job) -> dict[str, Any]:
