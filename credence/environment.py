@@ -9,7 +9,6 @@ first JAX computation of the process; to import Credence is none:
 """
 
 import contextlib
-import gc
 import os
 from pathlib import Path
 
@@ -91,23 +90,11 @@ def require_own_process() -> None:
         )
 
 
-def forget_programs() -> None:
-    """Drop all compiled programs where more than `configure` allows have been compiled since they
-    were last dropped: caches of JAX hold them, each with tens of kilobytes to megabytes."""
-    from credence.engine.clock import count_programs
-
-    global _num_forgotten
-    num_programs = count_programs()
-    if _max_programs is not None and num_programs - _num_forgotten > _max_programs:
-        import jax
-
-        jax.clear_caches()
-        gc.collect()
-        _num_forgotten = num_programs
+def max_programs() -> int | None:
+    """How many compiled programs may stay in memory; None: all."""
+    return _max_programs
 
 
 _max_programs: int | None = MOST_PROGRAMS
 _started_in: int | None = None
 """The process in which JAX was first used."""
-_num_forgotten = 0
-"""Programs that had been compiled when they were last dropped."""

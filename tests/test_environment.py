@@ -7,7 +7,7 @@ import jax
 import pytest
 
 from credence import environment
-from credence.engine import clock
+from credence.engine import clock, programs
 from credence.errors import InputError
 
 IMPORTS = """
@@ -71,12 +71,12 @@ def test_programs_are_forgotten_when_a_run_finds_too_many(monkeypatch: pytest.Mo
     monkeypatch.setattr(jax, "clear_caches", lambda: times_cleared.append(num_programs))
     monkeypatch.setattr(clock, "count_programs", lambda: num_programs)
     monkeypatch.setattr(environment, "_max_programs", 10)
-    monkeypatch.setattr(environment, "_num_forgotten", 0)
+    monkeypatch.setattr(programs, "_num_forgotten", 0)
     for num_programs in (0, 10, 11, 21, 22, 30):  # noqa: B007
-        environment.forget_programs()
+        programs.forget_programs()
     assert times_cleared == [11, 22]
     monkeypatch.setattr(environment, "_max_programs", None)
-    environment.forget_programs()
+    programs.forget_programs()
     assert times_cleared == [11, 22]
 
 

@@ -46,7 +46,7 @@ from credence.ensembles.diagnostics.starts import with_starts
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.predictive import Predictive
 from credence.methods.surrogate.emulation import emulation
-from credence.methods.transdimensional.architecture import with_architecture
+from credence.methods.transdimensional.architecture import architecture_posterior, with_architecture
 from credence.storage import jsonable
 
 MAX_FUNCTIONS = 200
@@ -193,7 +193,7 @@ def judge(ensemble: Ensemble, x_test: Float[np.ndarray, "point feature"]) -> Num
     families = ensemble.families
     judged = convergence.assess(functions, max_functions=MAX_FUNCTIONS, families=families)
     judged = with_starts(judged, ensemble.provenance.found.get("starts"))
-    judged = with_architecture(judged, ensemble.architecture())
+    judged = with_architecture(judged, architecture_posterior(ensemble.scalars))
     return {
         "convergence": jsonable(vars(judged)),
         "ess_function": ess_summary(functions, families),

@@ -1,6 +1,6 @@
 """What every method returns: a weighted ensemble of networks, with its cost and provenance."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -11,16 +11,13 @@ from typing import Any, NamedTuple, TypedDict
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Shaped
+from jaxtyping import Array, Bool, Float, Shaped
 
 from credence.density.posterior import MOST_IMAGES, BayesianModel, Data, Params, shapes
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.predictive import Predictive, concatenate
 from credence.environment import require_own_process
 from credence.errors import InputError, plural
-from credence.methods.transdimensional.architecture import (
-    architecture_posterior,
-)
 from credence.models.likelihoods import Classification
 from credence.models.networks.mlp import Network
 from credence.models.saved import from_spec, network_from_spec, to_spec
@@ -221,46 +218,17 @@ class Ensemble:
         error = max(ratios.std(ddof=1) / mean, runs.std(ddof=1)) / count**0.5
         return LogEvidence(float(runs.max() + np.log(mean)), float(error))
 
-    def architecture(self) -> Any:
-        """The posterior over architectures from `transdimensional`; None from other methods."""
-
-        return architecture_posterior(self.scalars)
-
-    def given(
-        self,
-        *,
-        widths: Sequence[int] | None = None,
-        depth: int | None = None,
-        chain: int | None = None,
-    ) -> "Ensemble":
-        """Some of the draws as an ensemble of their own: predictions given an architecture, or of
-        one chain.
+    def subset(self, is_there: Bool[np.ndarray, "chain draw"], *, is_chain: bool) -> "Ensemble":
+        """Some of the draws as an ensemble of their own, in one row.
 
         Args:
-            widths: units of every hidden layer that there is: (4,), or (3, 3).
-            depth: number of hidden layers.
-            chain: index of a chain; None pools all chains.
-        Returns:
-            One chain of these draws, in their order; draws chosen by architecture or from several
-            chains are no Markov chain, and is_chain is False.
+            is_there: which draws; at least one.
+            is_chain: whether they are a Markov chain: draws in a row, of one chain.
         Raises:
-            InputError: where no draw is like that, the architecture never changes, or nothing is
-                asked for.
+            InputError: where there is no such draw.
         """
-        if widths is None and depth is None and chain is None:
-            raise InputError("Say of what: given(widths=(4,)), given(depth=2) or given(chain=0).")
-        is_there = np.ones((self.num_chains, self.num_draws), bool)
-        if chain is not None:
-            is_there &= (np.arange(self.num_chains) == chain)[:, None]
-        if widths is not None or depth is not None:
-            from credence.methods.transdimensional.architecture import has_architecture
-
-            is_there &= has_architecture(self.scalars, widths, depth)
         if not is_there.any():
-            raise InputError(
-                f"No draw has widths={widths}, depth={depth}, chain={chain}: architecture() lists "
-                "what was visited."
-            )
+            raise InputError("No draw is like that: an ensemble has at least one.")
         chosen = lambda leaf: np.asarray(leaf)[is_there][None]  # noqa: E731
         weights = None if self.weights is None else chosen(self.weights)
         return replace(
@@ -268,7 +236,7 @@ class Ensemble:
             params=jax.tree.map(chosen, self.params),
             weights=None if weights is None else weights / weights.sum(),
             scalars={name: chosen(values) for name, values in self.scalars.items()},
-            is_chain=self.is_chain and widths is None and depth is None,
+            is_chain=self.is_chain and is_chain,
         )
 
     def __repr__(self) -> str:

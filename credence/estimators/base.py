@@ -123,14 +123,17 @@ class BNN(BaseEstimator):
 
     def _assess(self, x: Float[np.ndarray, "point feature"]) -> Convergence:
         from credence.ensembles.diagnostics import assess, with_starts
-        from credence.methods.transdimensional.architecture import with_architecture
+        from credence.methods.transdimensional.architecture import (
+            architecture_posterior,
+            with_architecture,
+        )
 
         rows = np.linspace(0, len(x) - 1, min(len(x), MONITORED_ROWS)).round().astype(int)
         ensemble = self.ensemble_
         monitored = ensemble.monitored(x[rows]) if ensemble.is_chain else None
         judged = assess(monitored, families=ensemble.families)
         judged = with_starts(judged, ensemble.provenance.found.get("starts"))
-        return with_architecture(judged, ensemble.architecture())
+        return with_architecture(judged, architecture_posterior(ensemble.scalars))
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):

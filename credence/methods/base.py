@@ -33,9 +33,10 @@ from credence.density.stored_rows import StoredRows
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
+from credence.engine.programs import forget_programs
 from credence.engine.progress import NoProgress, Progress
 from credence.ensembles.ensemble import Ensemble, Provenance
-from credence.environment import forget_programs, require_own_process
+from credence.environment import require_own_process
 from credence.errors import InputError, check_numbers
 from credence.methods.monitor import function_monitor
 from credence.methods.work import measured_cost

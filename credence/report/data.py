@@ -9,6 +9,8 @@ from typing import Literal, TypeVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from credence.methods.surrogate.section import Emulation
+
 
 @dataclass(frozen=True)
 class RowTable:
@@ -137,20 +139,6 @@ class Convergence:
                 f"traces have shape {self.traces.shape} and there are {len(self.trace_names)} "
                 "trace_names: pass (chain, draw, point) and one name per point."
             )
-
-
-@dataclass(frozen=True)
-class Emulation:
-    """How well an emulator of the likelihood knew it where its chain went.
-
-    Args:
-        true, emulated: log densities in nats, each chain's mean taken off.
-        numbers: as in metrics.json under "emulation".
-    """
-
-    true: Float[np.ndarray, "chain checked"]
-    emulated: Float[np.ndarray, "chain checked"]
-    numbers: Mapping[str, object]
 
 
 @dataclass(frozen=True)

@@ -50,13 +50,20 @@ def render(report: ReportData) -> str:
         *_body(report, is_converged),
         *_architecture(report, is_converged),
         convergence_section(report.convergence),
-        *([emulation_section(report)] if report.emulation is not None else []),
+        *_emulation(report, is_converged),
         run_section(report),
     )
     title = f"{WORDS[judged.level][0]}: {report.title}"
     if not is_converged:
         title = f"Not converged: {report.title}"
     return document(title, join([*([] if is_converged else [bar]), main]))
+
+
+def _emulation(report: ReportData, is_converged: bool) -> list[Html]:
+    if report.emulation is None:
+        return []
+    seconds = report.run.seconds
+    return [emulation_section(report.emulation, seconds, is_converged=is_converged)]
 
 
 def _header(report: ReportData) -> Html:

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from credence.ensembles.diagnostics import calibration, classification, regression
 from credence.estimators import BNNClassifier, BNNRegressor
 from credence.methods.surrogate.emulation import emulation
+from credence.methods.transdimensional.architecture import architecture_posterior
 from credence.storage import jsonable
 
 Arrays = dict[str, np.ndarray]
@@ -89,7 +90,7 @@ def _evidence(model: BNNRegressor | BNNClassifier, n_train: int) -> dict[str, fl
 
 def _architecture(model: BNNRegressor | BNNClassifier) -> dict[str, Any]:
     """Its posterior, where the method changes it."""
-    found = model.ensemble_.architecture()
+    found = architecture_posterior(model.ensemble_.scalars)
     return {} if found is None else {"architecture": found.to_dict()}
 
 

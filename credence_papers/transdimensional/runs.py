@@ -12,7 +12,7 @@ from credence.density.posterior import Posterior
 from credence.ensembles.diagnostics import classification
 from credence.ensembles.ensemble import Ensemble
 from credence.methods import Transdimensional
-from credence.methods.transdimensional.architecture import Architecture
+from credence.methods.transdimensional.architecture import Architecture, architecture_posterior
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.models import MLP, Gaussian
 from credence.storage import jsonable
@@ -99,7 +99,7 @@ def measured(problem: ArchitectureProblem, effort: Effort, seed: int) -> dict[st
     arrays = problem.data(seed)
     posterior = problem.posterior(arrays)
     ensemble = problem.method(effort).run(seed, posterior)
-    found = ensemble.architecture()
+    found = architecture_posterior(ensemble.scalars)
     assert found is not None
     tried = sum(each.tried for each in found.jumps.values())
     accepted = sum(each.accepted for each in found.jumps.values())

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from jaxtyping import Float
 
 from credence.html.markup import Html, element
 from credence.html.parts import columns, figure, section, settings
 from credence.html.svg import CHAINS, MUTED, label, new_figure, to_svg
 from credence.html.wording import duration, number
-from credence.report.data import Emulation, ReportData
 
 MOST_CHAINS = 4
 MOST_DRAWS = 250  # drawn per chain
 PHASES = ("train", "calibrate", "emulate", "warmup", "sample", "reweigh")
 
 
-def emulation_section(report: ReportData) -> Html:
+@dataclass(frozen=True)
+class Emulation:
+    """How well an emulator of the likelihood knew it where its chain went.
+
+    Args:
+        true, emulated: log densities in nats, each chain's mean taken off.
+        numbers: as in metrics.json under "emulation".
+    """
+
+    true: Float[np.ndarray, "chain checked"]
+    emulated: Float[np.ndarray, "chain checked"]
+    numbers: Mapping[str, object]
+
+
+def emulation_section(
+    found: Emulation, seconds: Mapping[str, float], *, is_converged: bool
+) -> Html:
     """True against emulated log density along the chains, and the numbers that judge it."""
-    assert report.emulation is not None
-    found = report.emulation
     reading = read_emulation(found)
     note = "One point per draw, one colour per chain, each chain's mean taken off; on the line the "
     chart = figure(
@@ -27,8 +45,7 @@ def emulation_section(report: ReportData) -> Html:
         emulation_chart(found, "emulation", reading),
         note=f"{note}emulator is right.",
     )
-    facts = element("div", settings(_facts(report, found)))
-    is_converged = report.convergence.converged is not False
+    facts = element("div", settings(_facts(found, seconds)))
     return section("Emulator", columns([chart], [facts]), is_converged=is_converged)
 
 
@@ -66,7 +83,7 @@ def emulation_chart(found: Emulation, name: str, reading: str) -> Html:
     return to_svg(figure_, name, "Emulated against true log density", reading)
 
 
-def _facts(report: ReportData, found: Emulation) -> list[tuple[str, str]]:
+def _facts(found: Emulation, seconds: Mapping[str, float]) -> list[tuple[str, str]]:
     """Names and values under one another."""
     numbers = found.numbers
     facts = [
@@ -81,7 +98,6 @@ def _facts(report: ReportData, found: Emulation) -> list[tuple[str, str]]:
         ("Hellinger distance", _nats(numbers["hellinger"])),
         ("Pareto k-hat", _nats(numbers["pareto_k"])),
     ]
-    seconds = report.run.seconds
     shown = [(f"Time: {name}", duration(seconds[name])) for name in PHASES if name in seconds]
     return [(name, value) for name, value in facts if value not in ("–", "– nats")] + shown
 

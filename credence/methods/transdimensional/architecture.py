@@ -15,6 +15,7 @@ from credence.ensembles.diagnostics.convergence import (
     mcse_mean,
     rhat,
 )
+from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.storage import jsonable
 
@@ -294,3 +295,39 @@ def _over(values: list[float], extreme: Callable[[np.ndarray], Any]) -> float:
     """Of the values that are numbers; NaN where none is."""
     known = np.array([value for value in values if not np.isnan(value)])
     return float(extreme(known)) if known.size else float("nan")
+
+
+def given(
+    ensemble: Ensemble,
+    *,
+    widths: Sequence[int] | None = None,
+    depth: int | None = None,
+    chain: int | None = None,
+) -> Ensemble:
+    """Take some of the draws: predictions given an architecture, or of one chain.
+
+    Args:
+        ensemble: of `Transdimensional`.
+        widths: neurons of every hidden layer that there is: (4,), or (3, 3).
+        depth: number of hidden layers.
+        chain: index of a chain; None pools all chains.
+    Returns:
+        One chain of these draws, in their order; draws chosen by architecture or from several
+        chains are no Markov chain, and is_chain is False.
+    Raises:
+        InputError: where no draw is like that, the architecture never changes, or nothing is
+            asked for.
+    """
+    if widths is None and depth is None and chain is None:
+        raise InputError("Say of what: given(widths=(4,)), given(depth=2) or given(chain=0).")
+    is_there = np.ones((ensemble.num_chains, ensemble.num_draws), bool)
+    if chain is not None:
+        is_there &= (np.arange(ensemble.num_chains) == chain)[:, None]
+    if widths is not None or depth is not None:
+        is_there &= has_architecture(ensemble.scalars, widths, depth)
+    if not is_there.any():
+        raise InputError(
+            f"No draw has widths={widths}, depth={depth}, chain={chain}: "
+            "architecture_posterior(ensemble.scalars) lists what was visited."
+        )
+    return ensemble.subset(is_there, is_chain=widths is None and depth is None)

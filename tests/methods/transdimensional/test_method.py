@@ -18,7 +18,11 @@ from credence.errors import InputError
 from credence.methods import METHODS, Training, Transdimensional
 from credence.methods.transdimensional.active_metric import add_active_draws
 from credence.methods.transdimensional.active_neurons import count_active
-from credence.methods.transdimensional.architecture import width_posterior
+from credence.methods.transdimensional.architecture import (
+    architecture_posterior,
+    given,
+    width_posterior,
+)
 from credence.methods.transdimensional.kernel import MOVES
 from credence.methods.transdimensional.move_mixture import MixtureMemory, kind_probs
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
@@ -128,7 +132,7 @@ def test_members_are_networks_of_their_depth(deep_ensemble: Ensemble, tmp_path: 
         )
         alone = MLP(1, (3,) * depth).apply((*layers[:depth], layers[-1]), x)
         np.testing.assert_allclose(whole[chain, draw], alone, rtol=1e-4, atol=1e-5)
-    about = deep_ensemble.architecture()
+    about = architecture_posterior(deep_ensemble.scalars)
     assert about is not None
     assert about.depth is not None
     assert set(about.jumps) == {"plain", "layer"}
@@ -142,20 +146,20 @@ def test_members_are_networks_of_their_depth(deep_ensemble: Ensemble, tmp_path: 
 
 def test_predictions_given_an_architecture_and_of_one_chain(deep_ensemble: Ensemble) -> None:
     widths = np.asarray(count_active(deep_ensemble.params.network))
-    first = deep_ensemble.architecture()
+    first = architecture_posterior(deep_ensemble.scalars)
     assert first is not None
     wanted = tuple(k for k in first.likeliest[0].widths if k)
-    given = deep_ensemble.given(widths=wanted)
+    wide = given(deep_ensemble, widths=wanted)
     padded = np.array([*wanted, *[0] * (3 - len(wanted))])
     is_there = (widths == padded).all(axis=-1)
-    assert 0 < given.num_draws == is_there.sum() < deep_ensemble.num_members
+    assert 0 < wide.num_draws == is_there.sum() < deep_ensemble.num_members
     x = jnp.asarray(X, jnp.float32)
     whole = np.asarray(deep_ensemble.outputs(x)).reshape(*is_there.shape, 30, 1)
-    np.testing.assert_array_equal(given.outputs(x), whole[is_there])
-    assert not given.is_chain
-    deep = deep_ensemble.given(depth=2, chain=1)
+    np.testing.assert_array_equal(wide.outputs(x), whole[is_there])
+    assert not wide.is_chain
+    deep = given(deep_ensemble, depth=2, chain=1)
     assert deep.num_draws == ((widths[1] > 0).sum(axis=-1) == 2).sum()
-    chain = deep_ensemble.given(chain=0)
+    chain = given(deep_ensemble, chain=0)
     assert chain.is_chain
     np.testing.assert_array_equal(chain.outputs(x), whole[0])
     for nothing, words in (
@@ -165,9 +169,9 @@ def test_predictions_given_an_architecture_and_of_one_chain(deep_ensemble: Ensem
         ({}, "Say of what"),
     ):
         with pytest.raises(InputError, match=words):
-            deep_ensemble.given(**nothing)
+            given(deep_ensemble, **nothing)
     with pytest.raises(InputError, match="same architecture"):
-        dataclasses.replace(deep_ensemble, scalars={}).given(depth=1)
+        given(dataclasses.replace(deep_ensemble, scalars={}), depth=1)
 
 
 def test_collapsed_jumps_cost_what_they_compute() -> None:
