@@ -69,7 +69,7 @@ def test_a_forked_process_is_refused() -> None:
 def test_programs_are_forgotten_when_a_run_finds_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     times_cleared = []
     monkeypatch.setattr(jax, "clear_caches", lambda: times_cleared.append(num_programs))
-    monkeypatch.setattr(clock, "count_programs", lambda: num_programs)
+    monkeypatch.setattr(programs, "count_programs", lambda: num_programs)
     monkeypatch.setattr(environment, "_max_programs", 10)
     monkeypatch.setattr(programs, "_num_forgotten", 0)
     for num_programs in (0, 10, 11, 21, 22, 30):  # noqa: B007
