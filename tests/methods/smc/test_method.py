@@ -296,7 +296,7 @@ def test_particles_are_stuck_where_they_remember(
 
 
 def test_a_part_of_a_particle_is_refused() -> None:
-    with pytest.raises(InputError, match=r"must be whole, got 60\.5"):
+    with pytest.raises(InputError, match=r"whole number of at least 2 particles, got 60\.5"):
         check_particles(60.5)
 
 

@@ -474,8 +474,7 @@ problems = pytest.mark.parametrize("problem", [curve, three_classes])
     ],
 )
 def test_programs_compiled_ahead_are_those_that_run(coupling: Any, num_particles: Any) -> None:
-    """Two at the base, weighing and tempering; three at every level. What they take counts,
-    level by level, together."""
+    """Two at the base, weighing and tempering; three at every level. Levels count together."""
     method = MLSMC(**SHORT | {"coupling": coupling, "num_particles": num_particles})
     before = run_block._cache_size()
     seconds = method.run(0, curve()).cost.seconds
