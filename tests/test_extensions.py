@@ -98,7 +98,7 @@ def test_declared_experiments_are_those_installed() -> None:
     about = json.loads(metadata.distribution("credence").read_text("direct_url.json") or "{}")
     if about.get("url") != PROJECT.parent.as_uri():
         pytest.skip("Credence is installed from elsewhere.")
-    group = "credence.compare"
+    group = "credence.experiments"
     found = {(each.name, each.value) for each in metadata.entry_points(group=group)}
     assert found == {(each.name, each.value) for each in declared(group)}
 
@@ -108,6 +108,6 @@ def test_every_experiment_of_the_papers_is_declared() -> None:
 
     assert len(EXPERIMENTS) == 21
     assert all(EXPERIMENTS[name].name == name for name in EXPERIMENTS)
-    folders = {each.value.split(".")[1] for each in declared("credence.compare")}
+    folders = {each.value.split(".")[1] for each in declared("credence.experiments")}
     papers = Path(PROJECT.parent / "credence_papers")
     assert folders == {each.name for each in papers.iterdir() if (each / "__init__.py").exists()}

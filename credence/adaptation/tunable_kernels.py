@@ -253,35 +253,51 @@ def _bounded_mclmc(
     )
 
 
+_PCN: dict[str, Any] = {
+    "build": pcn,
+    "target_acceptance_rate": 0.25,
+    "order": 1.0,
+    "first_step": 0.5,
+    "largest_step": LARGEST_STEP,
+    "evaluations": 1,
+}
 _OURS = {
     tunable.name: tunable
     for tunable in (
         Tunable(
             "hmc",
             hmc,
-            0.8,
-            2.0,
+            target_acceptance_rate=0.8,
+            order=2.0,
             options=("max_integration_steps", "trajectory_length"),
             evaluations=30,
             fixed_cost=False,
             abreast=_equal_leapfrogs,
         ),
         Tunable(
-            "nuts", nuts, 0.8, 2.0, options=("max_doublings",), evaluations=100, fixed_cost=False
+            "nuts",
+            nuts,
+            target_acceptance_rate=0.8,
+            order=2.0,
+            options=("max_doublings",),
+            evaluations=100,
+            fixed_cost=False,
         ),
         Tunable(
             "mclmc",
             _bounded_mclmc,
-            0.9,
-            2.0,
+            target_acceptance_rate=0.9,
+            order=2.0,
             options=("trajectory_length",),
             evaluations=15,
             is_reversible=False,
             state_follows_position=False,
         ),
-        Tunable("mala", one_leapfrog, 0.574, 3.0),
-        Tunable("pcn", pcn, 0.25, 1.0, 0.5, LARGEST_STEP, "prior", evaluations=1),
-        Tunable("pcn_cloud", pcn, 0.25, 1.0, 0.5, LARGEST_STEP, "draws", evaluations=1),
+        Tunable("mala", one_leapfrog, target_acceptance_rate=0.574, order=3.0),
+        Tunable("pcn", **_PCN, reference="prior"),
+        Tunable("pcn_cloud", **_PCN, reference="draws"),
     )
 }
+"""Credence's own."""
 _TABLE = dict(_OURS)
+"""Those, and what others register."""

@@ -1,4 +1,4 @@
-"""The published experiments: what packages add by the entry point group `credence.compare`.
+"""The published experiments: what packages add by the entry point group `credence.experiments`.
 
 Each is an `Experiment` (methods on problems, run here), or a `Study` that runs itself.
 """
@@ -67,7 +67,7 @@ class Study(Protocol):
 
 
 EXPERIMENTS: Registry[Experiment | Study] = Registry(
-    "experiment", "credence.compare", lambda found: isinstance(found, Experiment | Study)
+    "experiment", "credence.experiments", lambda found: isinstance(found, Experiment | Study)
 )
 """The published experiments by name."""
 
