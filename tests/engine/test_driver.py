@@ -201,7 +201,7 @@ def test_a_broken_file_is_refused(tmp_path, name):
     run(tmp_path)
     path = tmp_path / "01-sample" / name
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(StorageError, match=r"cannot be read .*: delete the run folder"):
+    with pytest.raises(StorageError, match=r"cannot be read .*: restore it, or fit again"):
         run(tmp_path)
 
 
