@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from scipy import stats
 from tools.exact import LinearRegression, linear_regression, weights
 from tools.moments import chain_z, moment_z
 
