@@ -274,6 +274,7 @@ _OURS = {
             fixed_cost=False,
             abreast=_equal_leapfrogs,
         ),
+        Tunable("mala", one_leapfrog, target_acceptance_rate=0.574, order=3.0),
         Tunable(
             "nuts",
             nuts,
@@ -293,7 +294,6 @@ _OURS = {
             is_reversible=False,
             state_follows_position=False,
         ),
-        Tunable("mala", one_leapfrog, target_acceptance_rate=0.574, order=3.0),
         Tunable("pcn", **_PCN, reference="prior"),
         Tunable("pcn_cloud", **_PCN, reference="draws"),
     )

@@ -232,7 +232,7 @@ def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
         ({"temperature": float("inf")}, "temperature must be > 1 and finite"),
         ({"target_jump_rate": 1.2}, "target_jump_rate must be strictly between 0 and 1"),
         ({"jump": "BG"}, "Unknown jump 'BG': choose one of bg, ar"),
-        ({"kernel": "nuts"}, "Unknown kernel 'nuts': choose one of hmc, mala, pcn"),
+        ({"kernel": "gibbs"}, "Unknown kernel 'gibbs': choose one of hmc, mala"),
         ({"auxiliary": "posterior"}, "Unknown auxiliary density 'posterior'"),
         ({"auxiliary_kernel": "gibbs"}, "Unknown auxiliary kernel 'gibbs'"),
         ({"auxiliary_kernel": "fresh"}, "A tempered posterior has no exact draws"),

@@ -35,13 +35,14 @@ SMALL = {"num_particles": 250, "num_runs": 20}
 METHODS_BY_NAME = {
     "hmc": SMC(**SIZES),
     "mala": SMC(**SIZES, mutation=Mutation(kernel="mala")),
+    "mclmc": SMC(**SIZES, mutation=Mutation(kernel="mclmc")),
     "nuts": SMC(**SMALL, mutation=Mutation(kernel="nuts", num_steps=1)),
     "pcn": SMC(**SIZES, mutation=Mutation(kernel="pcn")),
     "pcn_cloud": SMC(**SIZES, mutation=Mutation(kernel="pcn_cloud", resampling="stratified")),
     "waste_free": SMC(**SIZES, chain_length=10, mutation=Mutation(num_steps=2)),
     "waste_free_tuned": SMC(**SIZES, chain_length=5, mutation=Mutation(resampling="residual")),
 }
-SLOW = ("mala", "nuts", "waste_free_tuned")
+SLOW = ("mala", "mclmc", "nuts", "waste_free_tuned")
 
 
 def evidence_z(ensemble: Ensemble, exact: float) -> float:
@@ -231,7 +232,7 @@ def test_a_run_stopped_after_every_block_goes_on_bit_for_bit(tmp_path: Any) -> N
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StuckParticlesWarning)
         whole = method.run(5, PROBLEM.posterior)
-        for _ in range(12):
+        for _ in range(10):
             with pytest.raises(Stop):
                 method.run(5, PROBLEM.posterior, folder=tmp_path, progress=AfterBlocks(1))
         assert_same(method.run(5, PROBLEM.posterior, folder=tmp_path), whole)
@@ -301,7 +302,8 @@ def test_a_part_of_a_particle_is_refused() -> None:
 
 
 def test_stuck_particles_are_told_of() -> None:
-    method = SMC(num_particles=20, num_runs=2, mutation=Mutation(kernel="mala", max_steps=1))
+    mutation = Mutation(kernel="mala", max_steps=1, autocorrelation=0.3)
+    method = SMC(num_particles=20, num_runs=2, mutation=mutation)
     with pytest.warns(StuckParticlesWarning) as told:
         method.run(0, PROBLEM.posterior)
     tempering, sampling = (str(warning.message) for warning in told)
