@@ -110,20 +110,29 @@ def test_rms_preconditioner_is_the_running_mean_square():
 
 
 def test_adapted_mass_finds_the_gradients_scale():
-    """After burn-in V is of the order of the mean square, 1 / variance; then it stays."""
+    """After burn-in V is of the order of the mean square, 1 / variance; then it stays.
+
+    log10 V of a chain has a standard deviation of up to 1.1, its median over 64 chains one of .18.
+    """
     target = standard(2)._replace(cholesky=np.diag([0.1, 0.2]), bound=1.0)
     data = target.data  # the row weights, of which the first V is made, sum to 2
 
-    def run(is_adapting: bool, state: Any, seed: int) -> Any:
+    def run(is_adapting: bool, states: Any, seed: int) -> Any:
         kernel = scale_adapted_sghmc(
             gaussian_log_density, step_size=0.1, friction=0.1, is_adapting=jnp.asarray(is_adapting)
         )
-        state = kernel.init(jnp.full(2, 0.1), data) if state is None else state
-        keys = jax.random.split(jax.random.key(seed), 20_000)
-        return jax.lax.scan(lambda s, k: kernel.step(k, s, data), state, keys)[0]
+
+        def chain(key: Any, state: Any) -> Any:
+            step = lambda state, key: kernel.step(key, state, data)  # noqa: E731
+            return jax.lax.scan(step, state, jax.random.split(key, 5_000))[0]
+
+        if states is None:
+            states = jax.vmap(lambda position: kernel.init(position, data))(jnp.full((64, 2), 0.1))
+        return jax.vmap(chain)(jax.random.split(jax.random.key(seed), 64), states)
 
     burnt = run(True, None, 0)
-    assert np.all(abs(np.log10(burnt.mean_square / np.array([100.0, 25.0]))) < 1)
+    typical = np.median(np.log10(burnt.mean_square / np.array([100.0, 25.0])), axis=0)
+    assert np.all(abs(typical) < 5 * 0.18)
     after = run(False, burnt, 1)
     np.testing.assert_array_equal(after.mean_square, burnt.mean_square)
 
