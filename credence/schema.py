@@ -7,7 +7,7 @@ types is checked here: what values mean is for those who use them.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from typing import (
     Any,
@@ -46,10 +46,10 @@ def build(kind: Any, value: Any, name: str = "") -> Any:
         return value
     if is_dataclass(kind) or is_typeddict(kind):
         return _record(kind, value, name)
-    if origin in (list, tuple):
+    if origin in (list, tuple, Sequence):
         _require(isinstance(value, list | tuple), kind, value, name)
         found = [build(inner[0], one, f"{name}[{i}]") for i, one in enumerate(value)]
-        return tuple(found) if origin is tuple else found
+        return found if origin is list else tuple(found)
     if origin in (dict, Mapping):
         _require(isinstance(value, dict), kind, value, name)
         return {key: build(inner[1], one, _path(name, key)) for key, one in value.items()}

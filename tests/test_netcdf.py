@@ -10,8 +10,8 @@ import h5py
 import jax
 import numpy as np
 import pytest
-from earlier_format import as_format_1
-from test_ensemble import ENSEMBLES, X, make_ensemble
+from tools.earlier_format import as_format_1
+from tools.ensembles import ENSEMBLES, X, make_ensemble
 
 from credence import netcdf
 from credence.ensembles.ensemble import Ensemble

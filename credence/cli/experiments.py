@@ -32,7 +32,7 @@ def compare(
     activation: options.Activation = "tanh",
     prior: options.Prior = "auto",
     likelihood: options.Likelihood = "auto",
-    num_draws: options.NumDraws = 1000,
+    num_draws: options.NumDraws = None,
     num_chains: options.NumChains = None,
     test_fraction: options.TestFraction = 0.2,
     max_seconds: options.CellSeconds = None,
@@ -48,13 +48,14 @@ def compare(
     """
     from credence.compare import compare as plan
     from credence.compare.specs import ModelSpec
+    from credence.methods.base import USUAL_DRAWS
 
     experiment = plan(
         table,
         options.target_of(table, target),
         options.words(methods),
         baseline=baseline,
-        num_draws=num_draws,
+        num_draws=num_draws or USUAL_DRAWS,
         num_chains=num_chains,
         model=ModelSpec(
             hidden=options.widths(hidden),

@@ -1,6 +1,7 @@
 """`credence methods`, `datasets`, `doctor`: what there is."""
 
-from typing import Any
+from dataclasses import is_dataclass
+from typing import Annotated, Any
 
 import typer
 from rich.table import Column, Table
@@ -8,21 +9,44 @@ from rich.table import Column, Table
 from credence.cli import messages as talk
 from credence.cli.options import Json
 from credence.cli.runs import prepare
+from credence.storage import jsonable
 
 app = typer.Typer()
 
 
-@app.command(epilog="Example: credence methods")
-def methods(as_json: Json = False) -> None:
-    """List the methods that --method knows."""
-    from credence.methods import METHODS
+@app.command(epilog="Example: credence methods nuts")
+def methods(
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="A method whose settings to list.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """List the methods that --method knows, or the settings of one, for --set."""
+    from credence.methods import METHODS, check_name
 
+    if name and name != "auto":
+        _settings(check_name(name), as_json)
+        return
     summaries = METHODS.described(lambda method: method.summary)
     listing = Table("method", "what it is")
     listing.add_row("auto", "chooses by the size of data and network, and says why")
     for row in summaries.items():
         listing.add_row(*row)
     talk.show(listing, summaries, as_json)
+
+
+def _settings(name: str, as_json: bool) -> None:
+    """Show what --set takes with a method."""
+    from credence.methods import METHODS
+    from credence.methods.settings import settings_of
+
+    found = settings_of(METHODS[name])
+    plain = [one for one in found if not is_dataclass(one.default)]
+    listing = Table(Column("setting", no_wrap=True), "default", "what it is", title=name)
+    for one in plain:
+        listing.add_row(one.name, str(one.default), one.meaning)
+    about = {one.name: {"default": jsonable(one.default), "meaning": one.meaning} for one in plain}
+    talk.show(listing, about, as_json)
 
 
 @app.command(epilog="Example: CREDENCE_DATA=~/data credence datasets")

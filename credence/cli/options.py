@@ -21,15 +21,20 @@ Prior = Annotated[
     typer.Option(help="Of the weights: auto, fan_in, unit, trace_class or hierarchical."),
 ]
 Likelihood = Annotated[str, typer.Option(help="Noise: auto, normal, student_t or heteroscedastic.")]
-MaxWidth = Annotated[
-    int | None,
-    typer.Option(help="Largest width that `--method transdimensional` may reach."),
+MethodSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A setting of the method, as `credence methods NAME` lists them; may be repeated.",
+    ),
 ]
-MaxDepth = Annotated[
-    int | None,
-    typer.Option(help="Most hidden layers that `--method transdimensional` may reach."),
+MaxWidth = Annotated[int | None, typer.Option(hidden=True)]
+MaxDepth = Annotated[int | None, typer.Option(hidden=True)]
+"""As before `--set`; they go in the next release."""
+NumDraws = Annotated[
+    int | None, typer.Option(help="Draws per chain; 1000 of most methods unless given.")
 ]
-NumDraws = Annotated[int, typer.Option(help="Draws per chain.")]
 NumChains = Annotated[
     int | None,
     typer.Option(help="Independent chains, runs or particles; 4 of most methods unless given."),

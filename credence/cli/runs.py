@@ -27,13 +27,14 @@ def fit(
         list[str] | None, typer.Option(help="A column to leave out; may be repeated.")
     ] = None,
     method: Annotated[str, typer.Option(help="auto or a name `credence methods` lists.")] = "auto",
+    method_settings: options.MethodSettings = None,
     hidden: options.Hidden = "50",
     max_width: options.MaxWidth = None,
     max_depth: options.MaxDepth = None,
     activation: options.Activation = "tanh",
     prior: options.Prior = "auto",
     likelihood: options.Likelihood = "auto",
-    num_draws: options.NumDraws = 1000,
+    num_draws: options.NumDraws = None,
     num_chains: options.NumChains = None,
     test_fraction: options.TestFraction = 0.2,
     max_seconds: Annotated[float | None, typer.Option(help="Time budget of the fit.")] = None,
@@ -48,6 +49,11 @@ def fit(
     from credence.runs import workflow
     from credence.runs.folder import FitSettings
 
+    if max_width is not None or max_depth is not None:
+        talk.say(
+            "--max-width and --max-depth go in the next release: say --hidden for the largest "
+            "width, and --set max_depth=NUMBER."
+        )
     settings = FitSettings(
         table=table,
         target=options.target_of(table, target),
@@ -55,6 +61,7 @@ def fit(
         categorical=tuple(categorical or ()),
         drop=tuple(drop or ()),
         method=method,
+        method_settings=tuple(method_settings or ()),
         hidden=options.largest_widths(hidden, max_width, max_depth, method),
         max_depth=max_depth,
         activation=activation,

@@ -43,7 +43,7 @@ class BNN(BaseEstimator):
         hidden: Sequence[int] = (50,),
         activation: str = "tanh",
         method: str | Method = "auto",
-        num_draws: int = 1000,
+        num_draws: int | None = None,
         num_chains: int | None = None,
         network: Network | None = None,
         prior: str | Prior | None = None,
@@ -99,7 +99,7 @@ class BNN(BaseEstimator):
         self.method_, self.method_reason_ = methods.resolve(
             self.method,
             posterior,
-            num_draws=as_count("num_draws", self.num_draws),
+            num_draws=None if self.num_draws is None else as_count("num_draws", self.num_draws),
             num_chains=None if self.num_chains is None else as_count("num_chains", self.num_chains),
         )
         self.ensemble_ = self.method_.run(

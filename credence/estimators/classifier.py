@@ -47,7 +47,7 @@ class BNNClassifier(ClassifierMixin, BNN):
         hidden: Sequence[int] = (50,),
         activation: str = "tanh",
         method: str | Method = "auto",
-        num_draws: int = 1000,
+        num_draws: int | None = None,
         num_chains: int | None = None,
         network: Network | None = None,
         prior: str | Prior | None = None,

@@ -34,7 +34,7 @@ class BNNRegressor(RegressorMixin, BNN):
         hidden: widths of the hidden layers of the default network.
         activation: its activation; see `credence.models.ACTIVATIONS`.
         method: "auto", the name of a method (`credence methods` lists them), or a method object.
-        num_draws: draws per chain.
+        num_draws: draws per chain; 1000 unless given, of methods that draw.
         num_chains: independent chains, runs or particles; None: the method's own number, mostly 4.
         network, prior, likelihood: parts from `credence.models` in place of the defaults (an MLP;
             weights N(0, 1/fan_in), biases N(0, 1); normal noise with sd ~ HalfNormal(1)), in units
@@ -61,7 +61,7 @@ class BNNRegressor(RegressorMixin, BNN):
         hidden: Sequence[int] = (50,),
         activation: str = "tanh",
         method: str | Method = "auto",
-        num_draws: int = 1000,
+        num_draws: int | None = None,
         num_chains: int | None = None,
         network: Network | None = None,
         prior: str | Prior | None = None,

@@ -11,7 +11,7 @@ from credence.adaptation.tunable_kernels import Tunable, register_kernel
 from credence.density.posterior import Posterior
 from credence.errors import InputError, did_you_mean
 from credence.extensions import Registry
-from credence.methods.base import Method
+from credence.methods.base import USUAL_DRAWS, Method
 from credence.methods.deep_ensemble import MAP, DeepEnsemble
 from credence.methods.hamiltonian import HMC, MALA, MCLMC, NUTS
 from credence.methods.interacting.method import Interacting
@@ -102,18 +102,25 @@ def resolve(method: str | Method, posterior: Posterior, **settings: Any) -> tupl
     Args:
         method: "auto", a name in `METHODS`, or a method object (returned as it is).
         posterior: what "auto" judges by.
-        settings: passed on to a named method, those it knows.
+        settings: of a named method; None where it keeps its own. "auto" uses those that the
+            method it chooses has.
     Raises:
-        InputError: for an unknown name or a setting out of range.
+        InputError: for an unknown name, a setting out of range or one that the method lacks.
     """
     if isinstance(method, Method):
+        unused = [name for name, value in settings.items() if value is not None]
+        if unused:
+            raise InputError(
+                f"{unused[0]} and a method object were given: set it in the object, "
+                f"{type(method).__name__}({unused[0]}=...)."
+            )
         return method, "Chosen by the caller."
     if method == "auto":
         name, reason = choose(posterior)
-    else:
-        name, reason = check_name(method), "Chosen by the caller."
-    chosen = METHODS[name]
-    return chosen(**chosen.known(**settings)), reason
+        chosen = METHODS[name]
+        return chosen(**chosen.known(num_draws=USUAL_DRAWS) | chosen.known(**settings)), reason
+    chosen = METHODS[check_name(method)]
+    return chosen(**chosen.given(**settings)), "Chosen by the caller."
 
 
 def default_prior(*methods: str | Method) -> str:

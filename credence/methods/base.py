@@ -62,6 +62,10 @@ class Drawn(NamedTuple):
         return cls(phase.draws, phase.info)
 
 
+USUAL_DRAWS = 1000
+"""Per chain, where nobody has said how many."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method(ABC):
     """Base of all methods; a subclass is a frozen dataclass of settings with `_run`,
@@ -161,6 +165,24 @@ class Method(ABC):
         names = {field.name for field in dataclasses.fields(cls)}
         named = {cls.aliases.get(name, name): value for name, value in settings.items()}
         return {name: value for name, value in named.items() if name in names and value is not None}
+
+    @classmethod
+    def given(cls, **settings: Any) -> dict[str, Any]:
+        """Settings under this method's own names; 1000 draws where nobody has said how many.
+
+        Raises:
+            InputError: for a setting that this method does not have: none is dropped in silence.
+        """
+        found = {name: value for name, value in settings.items() if value is not None}
+        known = cls.known(**found)
+        missing = [name for name in found if cls.aliases.get(name, name) not in known]
+        if missing:
+            names = ", ".join(field.name for field in dataclasses.fields(cls))
+            raise InputError(
+                f"The method '{cls.name}' has no {missing[0]}: leave it out, or choose among its "
+                f"settings: {names}."
+            )
+        return cls.known(num_draws=USUAL_DRAWS) | known
 
     def _identity(self, key: PRNGKeyArray, posterior: Posterior) -> dict[str, Any]:
         """What a checkpoint folder belongs to, as JSON data."""

@@ -32,6 +32,10 @@ FILES = (
 """Of a folder with a result; report.html is written from them."""
 
 
+OPTIONS = {"method_settings": "set"}
+"""Options of `credence fit` that are not called as their setting."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FitSettings:
     """What `credence fit` was asked to do."""
@@ -42,12 +46,14 @@ class FitSettings:
     categorical: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     method: str = "auto"
+    method_settings: tuple[str, ...] = ()
+    """NAME=VALUE each, for the method that is named."""
     hidden: tuple[int, ...] = (50,)
     max_depth: int | None = None
     activation: str = "tanh"
     prior: str = "auto"
     likelihood: str = "auto"
-    num_draws: int = 1000
+    num_draws: int | None = None
     num_chains: int | None = None
     test_fraction: float = 0.2
     max_seconds: float | None = None
@@ -61,7 +67,7 @@ class FitSettings:
             value = getattr(self, field.name)
             if value == field.default:
                 continue
-            option = f"--{field.name.replace('_', '-')}"
+            option = f"--{OPTIONS.get(field.name, field.name).replace('_', '-')}"
             if field.name == "hidden":
                 value = ",".join(map(str, value)) or "0"
             for one in value if isinstance(value, tuple) else (value,):

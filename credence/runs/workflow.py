@@ -35,7 +35,7 @@ from credence.storage import locked, read_json, write_arrays, write_json
 
 if TYPE_CHECKING:
     from credence.estimators import BNNClassifier, BNNRegressor
-    from credence.methods import Transdimensional
+    from credence.methods import Method
 
 
 @dataclass(frozen=True)
@@ -254,8 +254,7 @@ def check_settings(settings: FitSettings, task: str) -> None:
         named("prior", settings.prior, PRIORS)
     methods.check_name(settings.method)
     MLP(1, settings.hidden, settings.activation)
-    if settings.max_depth is not None:
-        _of_any_depth(settings)
+    method_of(settings)
     check_seed_and_time(settings.seed, settings.max_seconds)
     for name in ("num_draws", "num_chains"):
         count = getattr(settings, name)
@@ -324,14 +323,15 @@ def build_model(
     from credence.estimators import BNNClassifier, BNNRegressor
 
     estimator = BNNRegressor if task == "regression" else BNNClassifier
+    method = method_of(settings)
     return estimator(
         hidden=settings.hidden,
         activation=settings.activation,
         prior=None if settings.prior == "auto" else settings.prior,
         likelihood=None if settings.likelihood == "auto" else settings.likelihood,
-        method=settings.method if settings.max_depth is None else _of_any_depth(settings),
-        num_draws=settings.num_draws,
-        num_chains=settings.num_chains,
+        method=method,
+        num_draws=settings.num_draws if method == settings.method else None,
+        num_chains=settings.num_chains if method == settings.method else None,
         max_seconds=settings.max_seconds,
         checkpoint_folder=folder / "checkpoint",
         progress=progress,
@@ -339,20 +339,28 @@ def build_model(
     )
 
 
-def _of_any_depth(settings: FitSettings) -> Transdimensional:
-    """The method that changes the number of hidden layers.
+def method_of(settings: FitSettings) -> str | Method:
+    """The method by its name, or as an object where it has settings of its own.
 
     Raises:
-        InputError: for a largest depth below 1.
+        InputError: for settings of no named method, or such as the method does not have.
     """
-    from credence.methods import Transdimensional
+    from credence.methods import METHODS, check_name
+    from credence.methods.settings import with_settings
 
-    known = Transdimensional.known(
-        max_depth=settings.max_depth,
-        num_draws=settings.num_draws,
-        num_chains=settings.num_chains,
-    )
-    return Transdimensional(**known)
+    texts = list(settings.method_settings)
+    if settings.max_depth is not None:
+        texts.append(f"max_depth={settings.max_depth}")
+    if settings.method == "auto":
+        if texts:
+            raise InputError(
+                f"--set {texts[0]} is a setting of a method, but --method auto chooses among "
+                "several: name one with --method NAME; `credence methods` lists them."
+            )
+        return "auto"
+    kind = METHODS[check_name(settings.method)]
+    usual = kind.given(num_draws=settings.num_draws, num_chains=settings.num_chains)
+    return with_settings(kind, texts, **usual) if texts else settings.method
 
 
 def _finish(

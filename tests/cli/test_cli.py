@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from earlier_format import run_as_format_1
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
+from tools.earlier_format import run_as_format_1
 
 import credence
 from credence import environment
@@ -433,7 +433,8 @@ def test_a_folder_is_fitted_by_one_process_at_a_time(run, fitted: Path, tmp_path
         status, _, err = run("resume", tmp_path / "run")
         assert (status, "is in use: another process is fitting there" in err) == (2, True)
     (tmp_path / "run" / "manifest.json").unlink()
-    assert run(*words[:-2], "--method", "map", "--out", tmp_path / "run")[0] == 0, "it is free"
+    free = ("--hidden", "4", "--method", "map", "--out", tmp_path / "run")
+    assert run(*words[:4], *free)[0] == 0, "it is free"
 
 
 def test_predict_refuses_missing_columns_and_bad_coverage(
@@ -574,3 +575,35 @@ def test_max_depth_lets_layers_come_and_go(run, tmp_path: Path) -> None:
     status, _, err = run(*words, "--method", "nuts", "--out", tmp_path / "no")
     assert status == 2
     assert "--max-depth" in err
+
+
+def test_a_method_is_told_its_own_settings(run, tmp_path: Path) -> None:
+    """Those of its parts too; the command in the report repeats them."""
+    houses().to_csv(tmp_path / "h.csv", index=False)
+    words = ["fit", tmp_path / "h.csv", "--target", "price", "--hidden", "2", "--method"]
+    told = ["--set", "num_members=2", "--set", "training.max_epochs=20"]
+    status, _, err = run(*words, "deep_ensemble", *told, "--out", tmp_path / "run")
+    assert status == 0, err
+    settings = json.loads((tmp_path / "run" / "ensemble" / "ensemble.json").read_text())
+    settings = settings["provenance"]["settings"]
+    assert (settings["num_members"], settings["training"]["max_epochs"]) == (2, 20)
+    from credence.runs.folder import read_manifest
+
+    command = read_manifest(tmp_path / "run").settings.command
+    assert "--method deep_ensemble --set num_members=2 --set training.max_epochs=20" in command
+    for bad, sentence in (
+        ([*words, "hmc", "--set", "draws=5"], "credence methods hmc"),
+        ([*words, "auto", "--set", "num_draws=5"], "name one with --method"),
+        ([*words, "deep_ensemble", "--num-draws", "5"], "'deep_ensemble' has no num_draws"),
+    ):
+        status, _, err = run(*bad, "--out", tmp_path / "none")
+        assert (status, sentence in err) == (2, True), err
+        assert not (tmp_path / "none").exists()
+
+
+def test_the_settings_of_a_method_are_listed(run) -> None:
+    status, out, _ = run("methods", "deep_ensemble", "--json")
+    assert status == 0
+    assert json.loads(out)["training.patience"]["default"] == 5
+    assert "without improvement" in json.loads(out)["training.patience"]["meaning"]
+    assert run("methods", "deep_ensembel")[0] == 2

@@ -13,42 +13,17 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
+from tools.ensembles import ENSEMBLES, X, make_ensemble
 from tools.exact import linear_regression, weights, with_ones
 
-from credence.density.posterior import Posterior
-from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.importance import pareto_smoothed
-from credence.ensembles.ensemble import Ensemble, Provenance
+from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.predictive import Predictive
 from credence.errors import CredenceError, InputError, StorageError
-from credence.models import MLP, Categorical, Gaussian, HierarchicalGamma, Normal
+from credence.models import MLP, Categorical
 from credence.storage import file_sha256, read_arrays, write_arrays, write_json
 
 pytestmark = pytest.mark.usefixtures("checked_keys")
-
-X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
-
-
-def make_ensemble(*, classes: int = 0, weights: Any = None, **changes: Any) -> Ensemble:
-    """Two chains of three draws, nothing fitted."""
-    rng = np.random.default_rng(1)
-    network, y = MLP(max(classes, 1), hidden=(4,)), rng.normal(size=7)
-    prior, likelihood = HierarchicalGamma(), Normal()
-    if classes:
-        prior, likelihood, y = Gaussian(), Categorical(), np.arange(7) % classes
-    posterior = Posterior(network, prior, likelihood, (X, y))
-    positions = rng.normal(size=(2, 3, posterior.num_weights))
-    return Ensemble(
-        model=posterior.model,
-        params=jax.device_get(posterior.unravel(jnp.asarray(positions))),
-        cost=Cost(70, 140, 1e6, {"sample": 1.5, "compile": 0.25}),
-        provenance=Provenance("test", {"step": 0.1, "hidden": [4]}, 3, "abc"),
-        num_features=3,
-        num_targets=1,
-        weights=weights,
-        scalars={"acceptance_rate": rng.uniform(size=(2, 3))},
-        **changes,
-    )
 
 
 def test_members_are_draws_chain_by_chain() -> None:
@@ -128,14 +103,6 @@ def test_inputs_that_do_not_fit_are_refused() -> None:
         ensemble.over_batches(X[:0], lambda *_: {})
     with pytest.raises(InputError, match="batch_size=0"):
         ensemble.over_batches(X, lambda *_: {}, batch_size=0)
-
-
-ENSEMBLES = {
-    "regression": {},
-    "classification": {"classes": 3},
-    "weighted": {"weights": np.array([[0.5, 0.5, 0.5], [0.5, -0.5, -0.5]])},
-    "members": {"is_chain": False},
-}
 
 
 @pytest.mark.parametrize("settings", ENSEMBLES.values(), ids=ENSEMBLES)

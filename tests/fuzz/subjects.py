@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from earlier_format import run_as_format_1
+from tools.earlier_format import run_as_format_1
 
 from credence.report import judge, render
 from credence.runs import workflow

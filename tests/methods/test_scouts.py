@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from exact import linear_regression
+from tools.exact import linear_regression
 
 from credence.density.posterior import Posterior
 from credence.ensembles.diagnostics import assess, with_starts

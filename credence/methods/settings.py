@@ -1,0 +1,134 @@
+"""The settings of a method by name: what there is, and values that people write as text."""
+
+import dataclasses
+import inspect
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, get_type_hints
+
+from credence.errors import InputError, did_you_mean
+from credence.methods.base import Method
+from credence.schema import build
+
+
+class Setting(NamedTuple):
+    """One setting of a method; those of a nested part have a dot: `training.max_epochs`."""
+
+    name: str
+    default: Any
+    kind: Any
+    """The type that its value has."""
+    meaning: str
+    """What the docstring says of it; empty where it says nothing."""
+
+
+def settings_of(method: type[Method]) -> tuple[Setting, ...]:
+    """List the settings of a method, those of its parts included.
+
+    Args:
+        method: a class of `METHODS`.
+    """
+    return tuple(_settings(method, ""))
+
+
+def _settings(owner: Any, prefix: str) -> Iterator[Setting]:
+    """Settings of a class, or of a part with the values that it has by default."""
+    kind = owner if isinstance(owner, type) else type(owner)
+    meanings, hints = _meanings(kind), get_type_hints(kind)
+    for field in dataclasses.fields(owner):
+        if not field.init:
+            continue
+        default, name = _default(owner, field), prefix + field.name
+        yield Setting(name, default, hints[field.name], meanings.get(field.name, ""))
+        if dataclasses.is_dataclass(default):
+            yield from _settings(default, f"{name}.")
+
+
+def _default(owner: Any, field: "dataclasses.Field[Any]") -> Any:
+    """The value where nobody sets one."""
+    if not isinstance(owner, type):
+        return getattr(owner, field.name)
+    makes = field.default_factory
+    return field.default if makes is dataclasses.MISSING else makes()
+
+
+def _meanings(owner: type[Any]) -> dict[str, str]:
+    """What the `Args` of a class and of its bases say, the class's own words first."""
+    found: dict[str, str] = {}
+    for each in reversed(owner.__mro__):
+        text = inspect.cleandoc(each.__dict__.get("__doc__") or "")
+        for part in re.findall(r"^Args[^\n]*:\n((?:[ \n][^\n]*\n?)*)", text, re.MULTILINE):
+            entries = re.findall(r"^    (\w[\w, ]*): (.+(?:\n(?:     +.*)?$)*)", part, re.MULTILINE)
+            for names, meaning in entries:
+                sentence = " ".join(meaning.split())
+                found |= dict.fromkeys((name.strip() for name in names.split(",")), sentence)
+    return found
+
+
+def with_settings(method: type[Method], texts: Sequence[str], **usual: Any) -> Method:
+    """Build a method from settings written as text.
+
+    Args:
+        method: a class of `METHODS`.
+        texts: NAME=VALUE each. A value is read as JSON (`0.5`, `true`, `null`, `[16, 16]`), else
+            as a word; a list may be written with commas alone.
+        usual: settings by keyword, which the texts override.
+    Raises:
+        InputError: for a name that the method does not have, or a value of another type.
+    """
+    known = {setting.name: setting for setting in settings_of(method)}
+    values: dict[str, Any] = dict(usual)
+    for text in texts:
+        name, equals, written = text.partition("=")
+        if not equals:
+            raise InputError(f"--set takes NAME=VALUE, got '{text}': try --set {name}=VALUE.")
+        if name not in known:
+            raise InputError(
+                f"The method '{method.name}' has no setting '{name}': "
+                f"`credence methods {method.name}` lists them." + did_you_mean(name, known)
+            )
+        _put(values, known, name, _read(known[name], written))
+    return method(**values)
+
+
+def _put(values: dict[str, Any], known: dict[str, Setting], name: str, value: Any) -> None:
+    """Set a value; one of a part replaces the part by another with that value."""
+    owner, _, inner = name.rpartition(".")
+    if owner:
+        part = values.get(owner, known[owner].default)
+        value, name = dataclasses.replace(part, **{inner: value}), owner
+        if "." in owner:
+            _put(values, known, owner, value)
+            return
+    values[name] = value
+
+
+def _read(setting: Setting, written: str) -> Any:
+    """The value that a text stands for, as the type of its setting."""
+    candidates: list[Any] = [] if not written else [_json(written)]
+    if "," in written:
+        candidates.append([_json(word.strip()) for word in written.split(",") if word.strip()])
+    for candidate in (*candidates, written):
+        try:
+            return build(setting.kind, candidate, setting.name)
+        except ValueError:
+            continue
+    raise InputError(
+        f"--set {setting.name}={written}: it is {_kind_name(setting.kind)}, by default "
+        f"{setting.default!r}."
+    )
+
+
+def _json(text: str) -> Any:
+    """A JSON value, None for Python's own word, or the text itself."""
+    try:
+        return json.loads("null" if text == "None" else text)
+    except ValueError:
+        return text
+
+
+def _kind_name(kind: Any) -> str:
+    """A type as people read it."""
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+    return names.get(kind, str(kind).replace("credence.", ""))
