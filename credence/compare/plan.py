@@ -35,7 +35,7 @@ def compare(
     Raises:
         InputError: for no method, an unknown one, or a setting out of range.
     """
-    from credence.methods import METHODS, default_prior
+    from credence.methods import METHODS, check_name, default_prior
 
     model = model or ModelSpec()
     data = TableSource(table=table, target=target, **source)
@@ -48,7 +48,8 @@ def compare(
         if name not in ("network", "prior_settings")
     }
     for name in methods:
-        check_settings(fit_settings(data, method=name, **wanted, **shared), task="auto")
+        check_name(name)
+    check_settings(fit_settings(data, method="auto", **wanted, **shared), task="auto")
     if model.prior == "auto":
         model = replace(model, prior=default_prior(*methods))
     if "auto" in methods:
