@@ -55,7 +55,7 @@ def compare(
         options.target_of(table, target),
         options.words(methods),
         baseline=baseline,
-        num_draws=num_draws or USUAL_DRAWS,
+        num_draws=USUAL_DRAWS if num_draws is None else num_draws,
         num_chains=num_chains,
         model=ModelSpec(
             hidden=options.widths(hidden),
