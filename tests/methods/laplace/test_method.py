@@ -588,7 +588,7 @@ def test_bad_settings_are_refused(settings, message):
 
 
 def test_no_rows_for_the_noise_are_refused_before_training(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("credence.methods.laplace.method.train", None)  # a call would be a TypeError
+    monkeypatch.setattr("credence.methods.laplace.method.train", None)  # so a call would fail
     with pytest.raises(InputError, match="none to estimate the noise"):
         Laplace(held_out_fraction=0.01).run(0, learnt(PROBLEM))
 
