@@ -30,7 +30,8 @@ from credence.kernels.mcmc.pcn import LARGEST_STEP, pcn
 from credence.models.priors import require_positive
 
 MOST_LEAPFROGS = 64
-"""Of a trajectory of particles that move abreast, whatever their step size."""
+"""The longest trajectory, in leapfrog steps, of particles that move abreast, whatever their step
+size."""
 
 REFERENCES = (None, "prior", "draws")
 
@@ -298,6 +299,6 @@ _OURS = {
         Tunable("pcn_cloud", **_PCN, reference="draws"),
     )
 }
-"""Credence's own."""
+"""The kernels that Credence itself brings."""
 _TABLE = dict(_OURS)
-"""Those, and what others register."""
+"""Credence's kernels, and those that others have registered."""

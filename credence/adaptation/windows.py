@@ -27,7 +27,7 @@ class Memory(NamedTuple):
     """What the warm-up remembers between rounds (numpy, fixed shapes)."""
 
     round: np.ndarray
-    """Rounds done."""
+    """Number of rounds done."""
     rounds_since_metric: np.ndarray
     """Rounds since the metric last changed."""
     log_step_size: np.ndarray

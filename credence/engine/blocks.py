@@ -166,7 +166,7 @@ class _Trace(NamedTuple):
     states: Any
     draws: Float[Array, "draw chain weight"]
     sums: dict[str, Array]
-    """Of every number in Info over the steps of a draw: (draw, chain)."""
+    """Every number in Info, summed over the steps of a draw: (draw, chain)."""
 
 
 def _empty(

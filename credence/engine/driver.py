@@ -39,11 +39,11 @@ from credence.environment import num_cores
 from credence.errors import Interrupted
 
 FEWEST_DRAWS = 4
-"""Of a block that time cuts short: of fewer nothing can be said."""
+"""Fewest draws of a block that time cuts short: from fewer nothing can be concluded."""
 
 
 class _Part(NamedTuple):
-    """Where in a run phases belong."""
+    """The part of a run that phases belong to: a prefix to their names, and what they share."""
 
     prefix: str = ""
     cost_class: str | None = None

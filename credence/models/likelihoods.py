@@ -310,7 +310,7 @@ class Bernoulli(Classification):
     max_label: ClassVar[int | None] = 1
 
     def num_outputs(self, num_targets: int) -> int:
-        """One logit."""
+        """Number of outputs of the network: one logit."""
         return 1
 
     def log_prob(self, params: Any, outputs: Outputs, y: Labels) -> Float[Array, " point"]:
@@ -351,7 +351,7 @@ class Categorical(Classification):
         return jnp.take_along_axis(log_probs, y[:, None], axis=-1)[:, 0]
 
     def mean(self, params: Any, outputs: Outputs) -> Float[Array, "point class"]:
-        """Class probabilities."""
+        """The probability of every class."""
         return jax.nn.softmax(self.inverse_temperature * outputs)
 
     def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Labels:

@@ -44,7 +44,7 @@ class GaussianPrior(ABC):
         """Standard deviations: a pytree like params, each leaf broadcastable to its array."""
 
     def init(self, network: Network, params: Any) -> tuple[()]:
-        """No hyperparameters."""
+        """Return (): this prior has no hyperparameters."""
         return ()
 
     def log_density(self, network: Network, params: Any, hyper: Any) -> Float[Array, ""]:

@@ -20,7 +20,8 @@ Convolved = Float[Array, "point new_row new_column new_channel"]
 SMALLEST = 1e-6
 """Added to a mean square before it is divided by."""
 GROUPS = 8
-"""Of channels, in group normalisation; one group where they cannot be shared out evenly."""
+"""Number of groups of channels in group normalisation; 1 where the channels do not divide evenly.
+"""
 DTYPES = ("bfloat16", "float32")
 
 
@@ -41,7 +42,7 @@ class Block(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Of a `ResNet`."""
+    """The weights of a `ResNet`."""
 
     stem: Convolution
     stages: tuple[tuple[Block, ...], ...]
