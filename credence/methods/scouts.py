@@ -19,13 +19,13 @@ from credence.errors import Interrupted
 from credence.methods.training import Training, train
 
 NUM_DRAWS = 50
-"""Of each further start; the first half, on which it settles, is dropped."""
+"""Draws of each further start; the first half, on which it settles, is dropped."""
 FEWEST_DRAWS = 10 * NUM_DRAWS
 """Draws per chain from which on the look elsewhere takes a few percent of the run."""
 NUM_ROWS = 50
 """Training rows at whose predictions starts and chains are compared."""
 COMPARED_DRAWS = 250
-"""Of every chain."""
+"""Draws of every chain with which the further starts are compared."""
 
 
 def scout(

@@ -12,7 +12,7 @@ from credence.kernels.base import either
 from credence.kernels.resampling import at_levels
 
 JUMPS = ("bg", "ar")
-"""Boltzmann-Gibbs, accept-reject."""
+"""The kinds of jump: Boltzmann-Gibbs, accept-reject."""
 SELECTIONS = ("multinomial", "stratified", "systematic")
 """How Boltzmann-Gibbs jumps choose."""
 
@@ -21,7 +21,7 @@ class Past(NamedTuple):
     """A particle's latest auxiliary states as the target sees them; leaves (slot, ...)."""
 
     state: Any
-    """Of the target's kernel, there."""
+    """State of the target's kernel at that past point."""
     log_potential: Float[Array, " slot"]
     """log G, up to a constant, in nats; -inf in slots not yet filled."""
 
@@ -83,7 +83,11 @@ def everyone(tree: Any, axes: tuple[str, ...]) -> Any:
 def level_in_cloud(
     uniform: Float[Array, "2"], selection: str, axes: tuple[str, ...]
 ) -> Float[Array, ""]:
-    """Where in [0, 1) a particle looks: uniform for each, in strata of their own for all."""
+    """The height in [0, 1) at which a particle reads the cloud's cumulative weights.
+
+    It is uniform for each particle; under "stratified" and "systematic" each has a stratum of its
+    own.
+    """
     within, lot = uniform
     if selection == "multinomial":
         return within

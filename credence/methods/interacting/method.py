@@ -266,11 +266,11 @@ class Interacting(Method):
 
     @property
     def _levels(self) -> int:
-        """Of partners."""
+        """Number of temperatures at which partners live."""
         return (self.num_levels or USUAL_LEVELS) if self.auxiliary == "ladder" else 1
 
     def _temperature(self, posterior: Posterior) -> float:
-        """Ratio of neighbouring levels' temperatures."""
+        """Ratio of neighbouring temperatures on the ladder."""
         if self.temperature is None:
             return usual_temperature(posterior.num_weights)
         return self.temperature ** (1 / self._levels)
@@ -281,7 +281,7 @@ class Interacting(Method):
 
 
 USUAL_LEVELS = 4
-"""Of a ladder."""
+"""Usual number of the partners' temperatures on a ladder."""
 
 
 def not_linear(tunable: Tunable) -> str | None:
@@ -309,7 +309,7 @@ class _System(NamedTuple):
 
     @property
     def recipe(self) -> Recipe:
-        """For the driver."""
+        """The recipe by which the driver builds the kernel."""
         method = self.method
         static = {
             "composed": method.order == "composition",
@@ -331,7 +331,7 @@ class _System(NamedTuple):
     def partners(
         self, key: PRNGKeyArray, members: Float[Array, "particle weight"]
     ) -> Float[Array, "particle weight"]:
-        """Where partners start: drawn afresh where that is possible."""
+        """The positions at which partners start: drawn afresh where that is possible."""
         sample = self.chosen.density.sample
         return members if sample is None else _drawn(key, self.chosen, len(members))
 
@@ -362,7 +362,7 @@ class _System(NamedTuple):
         ).adapter
 
     def settings(self, particles: Settings, partners: Settings, probability: float) -> Settings:
-        """Of the kernel `interacting` or `tempered_ladder`."""
+        """The settings of the kernel `interacting` or `tempered_ladder`."""
         dtype = particles["step_size"].dtype
         kernel, *mover = self.method._linear_kernels
         if self.method.auxiliary == "ladder":
@@ -379,8 +379,11 @@ class _System(NamedTuple):
         }
 
     def _ladder(self, coldest: Settings, hottest: Settings) -> tuple[Settings, ...]:
-        """Of all levels: the step sizes of both ends are tuned, those between are geometric, as
-        they are for a Gaussian posterior."""
+        """The settings at all temperatures of the ladder, coldest first.
+
+        The step sizes of both ends are tuned; those between are geometric, as they are for a
+        Gaussian posterior.
+        """
         shares = np.linspace(0, 1, self.method._levels + 1)
         ends = coldest["step_size"], hottest["step_size"]
         sizes = [ends[0] ** (1 - share) * ends[1] ** share for share in shares]

@@ -123,7 +123,8 @@ def from_prior(
 
 
 def first_tuning(posterior: Posterior, mutation: Mutation) -> Tuning:
-    """Of the mutation; only pCN needs to know the prior, which must then be Gaussian."""
+    """The mutation's tuning at the start; only pCN needs to know the prior, which must then be
+    Gaussian."""
     if mutation.tunable.reference == "prior":
         return mutation.first(*prior_reference(posterior))
     zero = jnp.zeros(posterior.num_weights, posterior.data.x.dtype)

@@ -55,7 +55,7 @@ class Listed:
     """An architecture and its share of the draws."""
 
     widths: tuple[int, ...]
-    """Units of every hidden layer that there is."""
+    """Neurons of every hidden layer that there is."""
     probability: float
     standard_error: float
     """Monte Carlo; NaN where the chains are always or never there."""
@@ -63,7 +63,8 @@ class Listed:
 
 @dataclass(frozen=True)
 class Jumps:
-    """Of one kind: those that stayed in the support of the prior."""
+    """Jumps of one kind: those tried, and those accepted, of all that stayed in the prior's
+    support."""
 
     tried: int
     accepted: int
@@ -81,19 +82,19 @@ class Architecture:
     likeliest: tuple[Listed, ...]
     """Most probable first: the first is the MAP architecture."""
     width: WidthPosterior
-    """Of the units in all hidden layers together."""
+    """Posterior of the number of neurons in all hidden layers together."""
     layers: tuple[WidthPosterior, ...]
-    """Of every hidden layer; no units where the layer is absent."""
+    """Posterior of the width of every hidden layer; it is 0 where the layer is absent."""
     depth: WidthPosterior | None
-    """Of the number of hidden layers, where that changes."""
+    """Posterior of the number of hidden layers, or None where that never changes."""
     jumps: Mapping[str, Jumps]
-    """By kind."""
+    """The jumps tried and accepted, by their kind."""
     num_architectures: int
-    """Visited."""
+    """Number of different architectures visited."""
     num_states: int
-    """Distinct ones: draws of widths and weights that differ from the draw before."""
+    """Number of draws whose widths or weights differ from those of the draw before."""
     num_draws: int
-    """Of all chains."""
+    """Number of draws of all chains together."""
     converged: bool
     reason: str
 
@@ -116,7 +117,7 @@ class Architecture:
         return _over([each.ess for each in self.judged.values()], np.min)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON data; NaN becomes None."""
+        """Return it as JSON data; NaN becomes None."""
         found = asdict(self) | {"max_rhat": self.max_rhat, "min_ess": self.min_ess}
         found["jumps"] = {
             name: asdict(each) | {"rate": each.rate} for name, each in self.jumps.items()
@@ -181,7 +182,8 @@ def has_architecture(
     widths: Sequence[int] | None = None,
     depth: int | None = None,
 ) -> Bool[np.ndarray, "chain draw"]:
-    """Which draws have these widths, of the layers that there are, and this depth; None is any.
+    """Whether each draw has these widths, of the layers that there are, and this depth; None is
+    any.
 
     Raises:
         InputError: where the architecture never changes.
@@ -292,7 +294,7 @@ def _faults(found: Architecture, rhat_threshold: float, min_ess: float) -> list[
 
 
 def _over(values: list[float], extreme: Callable[[np.ndarray], Any]) -> float:
-    """Of the values that are numbers; NaN where none is."""
+    """The extreme of those values that are numbers; NaN where none is."""
     known = np.array([value for value in values if not np.isnan(value)])
     return float(extreme(known)) if known.size else float("nan")
 

@@ -58,7 +58,7 @@ class TransdimensionalInfo(NamedTuple):
     """What a sweep did."""
 
     acceptance_rate: Float[Array, ""]
-    """Of the step at fixed widths."""
+    """Acceptance rate of the step at fixed widths."""
     is_divergent: Bool[Array, ""]
     is_finite: Bool[Array, ""]
     jump_acceptance_rate: Float[Array, ""]
@@ -162,7 +162,7 @@ def transdimensional(
     def jumped(
         key: PRNGKeyArray, point: Point, data: Data, count: int
     ) -> tuple[Point, tuple[JumpInfo, Int[Array, " jump"]]]:
-        """So many jumps, what they did, and of which kind they were."""
+        """Try `count` jumps; return the new point, what each jump did, and its kind."""
         width_moves, depth_moves = proposals(point.params.network)
         one = partial(
             mixed_jump, data=data, target=target, width_moves=width_moves, depth_moves=depth_moves,
@@ -269,7 +269,7 @@ def mixed_jump(
 
 
 def equally_likely(groups: tuple[int, ...]) -> Float[Array, " kind"]:
-    """Of every group of kinds the probabilities 1 / size."""
+    """The probabilities 1 / size of the kinds of every group."""
     return jnp.concatenate([jnp.full(size, 1.0 / max(size, 1)) for size in groups])
 
 

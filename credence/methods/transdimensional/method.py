@@ -151,7 +151,8 @@ class Transdimensional(Chains):
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Method:
-        """See `Method.from_settings`; files of version 0.1 name a training, which was not used."""
+        """Read settings as `Method.from_settings` does; files of version 0.1 name a training, never
+        used."""
         used = {name: value for name, value in settings.items() if name != "training"}
         return super().from_settings(used)
 
@@ -324,7 +325,10 @@ class Transdimensional(Chains):
         posterior: Posterior,
         target: VariableWidth,
     ) -> Float[Array, "chain weight"]:
-        """Where a first step size is looked for: an absent layer would turn up with any step."""
+        """Positions of whole networks, at which a first step size is looked for.
+
+        An absent layer would turn up with any step.
+        """
         if target.depth_prior is None:
             return start
         room = largest_widths(posterior.unravel(start[0]).network)
@@ -370,7 +374,7 @@ def likeliest_draws(
     *,
     target: VariableWidth,
 ) -> Float[Array, "chain weight"]:
-    """Of some draws from the prior at a chain's widths the likeliest, as flat positions."""
+    """The likeliest of some draws from the prior at every chain's widths, as flat positions."""
 
     def draw(key: PRNGKeyArray, widths: Int[Array, " layer"]) -> tuple[Array, Array]:
         key_model, key_weights = jax.random.split(key)
@@ -390,7 +394,7 @@ def likeliest_draws(
 def architecture_scalars(
     widths: Float[np.ndarray, "chain draw layer"], positions: Float[np.ndarray, "chain draw weight"]
 ) -> dict[str, Float[np.ndarray, "chain draw"]]:
-    """Units in all, units of every hidden layer, and whether a draw differs from the one before."""
+    """Neurons in all and of every hidden layer, and whether a draw differs from the one before."""
     has_moved = np.ones(widths.shape[:2])
     has_moved[:, 1:] = (positions[:, 1:] != positions[:, :-1]).any(axis=-1)
     layers = {f"width_{i + 1}": widths[..., i] for i in range(widths.shape[-1])}

@@ -81,7 +81,7 @@ class CountPrior(ABC):  # noqa: B024  (the words below are a subclass's)
 
 @dataclass(frozen=True)
 class WidthPrior(CountPrior):
-    """Over the number of units of a hidden layer; see `CountPrior`."""
+    """A prior over the number of neurons of a hidden layer; see `CountPrior`."""
 
     noun: ClassVar[str] = "width"
     least: ClassVar[str] = "A hidden layer has at least one whole unit"
@@ -89,7 +89,7 @@ class WidthPrior(CountPrior):
 
 @dataclass(frozen=True)
 class DepthPrior(CountPrior):
-    """Over the number of hidden layers; see `CountPrior`."""
+    """A prior over the number of hidden layers; see `CountPrior`."""
 
     noun: ClassVar[str] = "depth"
     least: ClassVar[str] = "A network has at least one whole hidden layer here"

@@ -33,7 +33,7 @@ class Rung(NamedTuple):
     memory: Memory
     """The weights lead to this level's posterior."""
     log_evidence: Float[Any, " run"]
-    """Of this level's network, in nats, from the anchor of the data."""
+    """Log evidence of this level's network, in nats, from the anchor of the data."""
     members: list[Members]
     """The level's term of the sum."""
 
@@ -49,8 +49,11 @@ class Ladder:
     counts: Sequence[int]
 
     def first(self, key: PRNGKeyArray, memory: Memory) -> Rung:
-        """From prior to posterior of the coarsest network, and once more moved there, since the
-        base carries the variance of the sum."""
+        """Temper particles from the prior to the posterior of the coarsest network, and move them
+        there.
+
+        They are moved once more because the coarsest level carries most of the sum's variance.
+        """
         key_temper, key_move, key_resample = jax.random.split(key, 3)
         bridge, driver, data = self._posterior(0), self.driver, self.data
         _, memory = self.tempering.temper("temper", key_temper, driver, bridge, memory, data)
@@ -68,7 +71,7 @@ class Ladder:
         return Rung(memory, memory.log_evidence, [members])
 
     def sequential(self, level: int, key: PRNGKeyArray, below: Rung) -> Rung:
-        """From the level below to this one, with the particles that know the level below."""
+        """Take particles from the level below to this one; they know the level below."""
         coarse, fine = self.levels[level - 1].model, self.levels[level].model
         driver, data, tempering = self.driver, self.data, self.tempering
         key_move, key_new, key_weigh, key_resample, key_temper = jax.random.split(key, 5)
@@ -108,7 +111,8 @@ class Ladder:
         self._compile(self._between(to_either, level), level, self.counts[level])
 
     def independent(self, level: int, key: PRNGKeyArray, below: Rung) -> Rung:
-        """From the prior to prior(w) max(L_coarse(w), L_fine(w)), and from there to both levels."""
+        """Temper from the prior to prior(w) max(L_coarse(w), L_fine(w)), and from there to both
+        levels."""
         coarse, fine = self.levels[level - 1].model, self.levels[level].model
         driver, data, tempering = self.driver, self.data, self.tempering
         key_new, key_weigh, key_resample, key_temper, key_pair = jax.random.split(key, 5)

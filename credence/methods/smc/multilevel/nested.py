@@ -183,7 +183,7 @@ def narrowed(network: Any, hidden: tuple[int, ...]) -> Any:
 
 
 def _block(coarse: Any) -> tuple[slice, ...]:
-    """Where an array lies in a finer one."""
+    """The slices at which an array lies inside a finer one."""
     return tuple(slice(size) for size in coarse.shape)
 
 

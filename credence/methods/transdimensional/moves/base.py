@@ -31,7 +31,7 @@ from credence.methods.transdimensional.target import Point, VariableWidth
 
 
 class Proposal(NamedTuple):
-    """Where a jump may lead."""
+    """The network that a jump would lead to, its log likelihood, and what it took to propose it."""
 
     params: Params
     log_likelihood: Float[Array, ""]
@@ -45,21 +45,21 @@ class Move(NamedTuple):
     """A pair of proposals, each the other's reverse, for one hidden layer."""
 
     birth: Callable[[PRNGKeyArray, Point, Data], Proposal]
-    """Of a unit in the slot after the last active one."""
+    """Propose a neuron in the slot after the last active one."""
     death: Callable[[PRNGKeyArray, Point, Data], Proposal]
-    """Of the last active unit."""
+    """Propose to remove the last active neuron."""
     layer: int
     num_units: int = 1
-    """That are born or die in a jump."""
+    """Number of neurons that are born or die in a jump."""
 
 
 class LayerMove(NamedTuple):
     """A pair of proposals, each the other's reverse, with the widths that they lead to."""
 
     birth: Callable[[PRNGKeyArray, Point, Int[Array, ""], Data], tuple[Proposal, Widths]]
-    """Of a hidden layer after the one of this index."""
+    """Propose a hidden layer after the one of this index."""
     death: Callable[[PRNGKeyArray, Point, Int[Array, ""], Data], tuple[Proposal, Widths]]
-    """Of the hidden layer after the one of this index."""
+    """Propose to remove the hidden layer after the one of this index."""
 
 
 class JumpInfo(NamedTuple):

@@ -128,7 +128,7 @@ class Regression(NamedTuple):
 
 
 def regression(target: VariableWidth, params: Params, widths: Widths, data: Data) -> Regression:
-    """Of the data on the features of a network of these widths."""
+    """The linear regression of the data on the features of a network of these widths."""
     features, scale = _features(target, params, data)
     last = params.network[-1]
     is_active = activity(params.network, widths)[-1]

@@ -97,7 +97,7 @@ class Normal(NamedTuple):
     prior_std: Outgoing
 
     def sample(self, key: PRNGKeyArray) -> Outgoing:
-        """One draw."""
+        """Draw outgoing weights once."""
         noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
         return self.mean + solve_triangular(self.root, noise, lower=True, trans=1)
 
@@ -113,7 +113,7 @@ def _replaced(params: Params, slot: Int[Array, ""], read_by: Readers, weights: O
 
 
 def _silenced(params: Params, slot: Int[Array, ""], read_by: Readers) -> Params:
-    """A unit that nothing hears."""
+    """Parameters in which nothing hears the neuron: its outgoing weights are zero."""
     zeros = jnp.zeros_like(outgoing(params.network, slot, read_by))
     return _replaced(params, slot, read_by, zeros)
 
@@ -125,7 +125,10 @@ def _outgoing_std(
     widths: Widths,
     read_by: Readers,
 ) -> Outgoing:
-    """Of the prior; one for weights to a layer that does not read the unit, where any will do."""
+    """The prior standard deviations of outgoing weights.
+
+    They are one for weights to a layer that does not read the neuron, where any number will do.
+    """
     layers = jax.tree.map(
         lambda w, std: jnp.broadcast_to(jnp.asarray(std, w.dtype), w.shape),
         params.network,

@@ -129,7 +129,7 @@ def layer_birth(
     def proposal(
         key: PRNGKeyArray, point: Point, pair: "Pair", after: Int[Array, ""], data: Data, sign: int
     ) -> Proposal:
-        """To the larger network (sign 1) or to the smaller one (-1)."""
+        """The proposal of the larger network (sign 1) or of the smaller one (-1)."""
         network, widths = (pair.above, pair.upper) if sign > 0 else (pair.below, pair.lower)
         params, ratio = point.params._replace(network=network), log_ratio(point.params, pair, after)
         if not is_collapsed:
@@ -202,7 +202,7 @@ def removed(widths: Widths, after: Int[Array, ""]) -> Widths:
 
 
 def shifted(layers: Layers, after: Int[Array, ""]) -> Layers:
-    """Room for a layer after that one: zeros there, those behind it one place further.
+    """Make room for a layer after that one: zeros there, those behind it one place further.
 
     The last of them has no place to go and must be absent.
     """
@@ -212,7 +212,7 @@ def shifted(layers: Layers, after: Int[Array, ""]) -> Layers:
 
 
 def closed(layers: Layers, after: Int[Array, ""]) -> Layers:
-    """Without the layer after that one: those behind it one place nearer, the last absent."""
+    """Take out the layer after that one: those behind it move one place nearer, the last is absent."""
     num_hidden = len(layers) - 1
     place = jnp.arange(1, num_hidden)
     source = jnp.where(place <= after, place, jnp.minimum(place + 1, num_hidden - 1))
@@ -220,7 +220,7 @@ def closed(layers: Layers, after: Int[Array, ""]) -> Layers:
 
 
 def activation_of(network: Any) -> str:
-    """Of an MLP, or of one of the leading inputs."""
+    """The name of the activation of an MLP, also where it sees the leading inputs only."""
     return (
         network.activation
         if isinstance(network, FullyConnected)
@@ -267,7 +267,7 @@ def _all_but_output(layers: Layers) -> Layers:
 
 
 def _identity(kernel: Float[Array, "fan_in fan_out"]) -> Float[Array, "fan_in fan_out"]:
-    """One from every unit to the one in its place."""
+    """A kernel that is one from every neuron to the one in its place, and zero elsewhere."""
     return jnp.eye(*kernel.shape, dtype=kernel.dtype)
 
 
