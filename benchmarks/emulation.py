@@ -1,4 +1,4 @@
-"""Where emulation pays: seconds to 400 effective draws of predictions, against the number of rows.
+"""Measure where emulation pays: seconds to 400 effective draws of predictions, by number of rows.
 
     python benchmarks/emulation.py [--problem teacher] [--rows 2000 200000] [--methods nuts ces]
 

@@ -19,7 +19,7 @@ TABLES = {"boston": ("boston", "MEDV"), "wine": ("wine_quality_red", "quality")}
 
 
 def posterior(table: str, noise: float | None) -> tuple[Any, np.ndarray]:
-    """Of all but 50 rows, and the inputs of those."""
+    """The posterior given all but 50 rows, and the inputs of those."""
     from credence import Posterior, datasets
     from credence.models import MLP, Normal, TraceClass
 

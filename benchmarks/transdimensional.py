@@ -23,7 +23,7 @@ PUBLISHED_MODES = {0.015: 7, 0.1: 8}
 
 
 def xor_posterior(width: int, variance: float) -> Any:
-    """Of the clouds, with a network of so many units."""
+    """The posterior given the clouds, of a network with `width` hidden neurons."""
     from credence import Posterior, datasets
     from credence.models import MLP, Categorical, Gaussian
 
@@ -143,7 +143,7 @@ def evidence_errors(result: dict[str, Any]) -> np.ndarray:
 
 
 def worst_z(result: dict[str, Any]) -> float:
-    """Of the widths that have at least 1 %."""
+    """The largest |z| between the two answers, over the widths that have at least 1 %."""
     difference = np.array(result["reversible_jump"]) - np.array(result["evidence"])
     jump_errors = np.array(result["reversible_jump_errors"])
     is_common = np.array(result["evidence"]) > 0.01

@@ -22,7 +22,7 @@ PAPER_TITLE = (
     'Networks"'
 )
 _LEADING = "credence_papers.multilevel.leading_inputs:"
-"""Where the methods are that serve these tables only."""
+"""Module of the methods that serve these tables only, as an entry point names it."""
 FIVE_SEEDS = {"laptop": 5, "paper": 5}
 SEEDS = (
     "The paper gives one number each, without a spread; ours are means of five seeds, each with "

@@ -91,7 +91,8 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
         return f"{row['name']}: {sentence(row)}"
 
     def summary(self, effort: Effort, rows: list[Row]) -> dict[str, Any]:
-        """All rows."""
+        """All rows as a JSON document, with the measures of cost and whether the references
+        converged."""
         return {
             "replicates": effort.replicates,
             "measures": MEASURES,
