@@ -5,7 +5,7 @@
 
 The XOR clouds and the network are those of Berezowski, "Trans-dimensional inference over Bayesian
 neural networks", section 5.5: 200 points, tanh, weights N(0, 1), softmax(z / 2), a uniform prior on
-1 to 16 units, 16 chains of 1000 iterations, one starting at each width. `xor` runs SMC at every
+1 to 16 neurons, 16 chains of 1000 iterations, one starting at each width. `xor` runs SMC at every
 width (or those listed) besides, and writes widths.json and widths.svg. Seconds have all phases,
 compilation apart.
 """
@@ -169,7 +169,7 @@ def chart(result: dict[str, Any], path: Path) -> None:
     mode = PUBLISHED_MODES.get(result["variance"])
     if mode is not None:
         axes.axvline(mode, color="0.6", linestyle="--", label=f"published mode, {mode}")
-    axes.set(xlabel="hidden units", ylabel="p(width | data)", xticks=width, ylim=(0, None))
+    axes.set(xlabel="hidden neurons", ylabel="p(width | data)", xticks=width, ylim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(frameon=False, loc="outside upper center", ncols=3)
     figure.savefig(path)

@@ -51,7 +51,7 @@ def _problem(name: str, hidden: tuple[int, ...], **rows: Rows) -> Problem:
     return replace(
         found,
         name=f"{name}_{shape}",
-        description=f"{found.description.split(',')[0]}, {shape} hidden tanh units.",
+        description=f"{found.description.split(',')[0]}, {shape} hidden tanh neurons.",
         model=ModelSpec(
             hidden=hidden, activation="tanh", prior="unit", likelihood=found.model.likelihood
         ),

@@ -52,7 +52,7 @@ class ArchitectureStudy(Study[ArchitectureProblem, Effort]):
         """The most probable size, how well jumps went, and a score."""
         found, scores = row["architecture"], row["scores"]
         size = found["width"] if found["depth"] is None else found["depth"]
-        noun = "units" if found["depth"] is None else "layers"
+        noun = "neurons" if found["depth"] is None else "layers"
         score = score_of(scores)
         return (
             f"{row['name']}: most probable {size['mode']} {noun} (mean {size['mean']:.1f}), "

@@ -156,11 +156,11 @@ def test_rate_out_of_range_is_refused(rate):
 def test_other_networks_are_refused():
     data = (np.ones((3, 2)), np.ones(3))
     linear = Posterior(MLP(1, hidden=()), Gaussian(), Normal(), data)
-    with pytest.raises(InputError, match=r"needs hidden units to drop.*add a hidden layer"):
+    with pytest.raises(InputError, match=r"needs hidden neurons to drop.*add a hidden layer"):
         MCDropout().run(0, linear)
     nn = pytest.importorskip("flax.linen")
     flax = Posterior(FlaxLinen(nn.Dense(1)), Gaussian(), Normal(), data)
-    with pytest.raises(InputError, match=r"hidden units of an MLP, got FlaxLinen(?s:.*)use MLP"):
+    with pytest.raises(InputError, match=r"hidden neurons of an MLP, got FlaxLinen(?s:.*)use MLP"):
         MCDropout().run(0, flax)
 
 

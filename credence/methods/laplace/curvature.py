@@ -294,7 +294,7 @@ def _squares(rows: Float[Array, "row output weight"], weight: Float[Array, " row
 def _kronecker_row(
     model: BayesianModel, params: Params, layers: str, x: Array, root: Array
 ) -> list[tuple[Array, Array]]:
-    """For each layer of an MLP, its inputs with a one for the bias, and R^T d outputs / d affine."""
+    """Inputs of every layer of an MLP, with a one for the bias, and R^T d outputs / d affine."""
     network, activation = params.network, ACTIVATIONS[model.network.activation]  # type: ignore
 
     def forward(shifts: list[Array]) -> tuple[Outputs, list[Array]]:

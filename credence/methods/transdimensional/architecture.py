@@ -133,8 +133,8 @@ def architecture_posterior(
 ) -> Architecture | None:
     """What an ensemble's scalars say of the architecture; None where it is fixed.
 
-    Converged: R-hat of the width of every layer, of all units and of the depth < `rhat_threshold`,
-    their bulk ESS >= `min_ess`, and of the jumps tried at least one was accepted.
+    Converged: R-hat of the width of every layer, of all neurons and of the depth <
+    `rhat_threshold`, their bulk ESS >= `min_ess`, and of the jumps tried at least one was accepted.
 
     Args:
         scalars: of `Transdimensional`: width, width_1, width_2, ..., depth, num_jumps_NAME,
@@ -169,7 +169,7 @@ def architecture_posterior(
 def widths_of(
     scalars: Mapping[str, Float[np.ndarray, "chain draw"]],
 ) -> Int[np.ndarray, "chain draw layer"] | None:
-    """Units of every hidden layer, 0 where it is absent; None where the architecture is fixed."""
+    """Neurons of every hidden layer, 0 where it is absent; None where the architecture is fixed."""
     if "width_1" not in scalars:
         return None
     names = [name for name in scalars if name.removeprefix("width_").isdigit()]
@@ -218,7 +218,7 @@ def width_posterior(
     """Shares of the draws at each width.
 
     Args:
-        widths: an ensemble's scalar "width", units of all hidden layers together.
+        widths: an ensemble's scalar "width", neurons of all hidden layers together.
         max_width: the largest to list; by default the largest seen.
     Raises:
         ValueError: for values that are not finite, or widths above max_width.
@@ -228,7 +228,7 @@ def width_posterior(
     if max_width is not None and widths.max() > max_width:
         raise ValueError(
             f"max_width={max_width} leaves out widths up to {int(widths.max())}: with several "
-            "hidden layers a width counts the units of all of them."
+            "hidden layers a width counts the neurons of all of them."
         )
     listed = np.arange(min(1, int(widths.min())), int(max_width or widths.max()) + 1)
     is_there = (widths[..., None] == listed).astype(float)

@@ -36,7 +36,7 @@ from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models.priors import HierarchicalGamma
 
 MOVES = ("plain", "collapsed", "informed", "annealed", "split_merge")
-"""Kinds of jump between widths; "plain_by_4" is four units at once."""
+"""Kinds of jump between widths; "plain_by_4" is four neurons at once."""
 LAYER_MOVES = ("layer", "identity_layer", "collapsed_layer", "collapsed_identity_layer")
 """Kinds of jump between depths."""
 
@@ -48,7 +48,7 @@ Branch = Callable[[PRNGKeyArray, Point], tuple[Point, JumpInfo]]
 
 
 class TransdimensionalState(NamedTuple):
-    """Weights in the slots of the widest network, zero at inactive units."""
+    """Weights in the slots of the widest network, zero at inactive neurons."""
 
     position: Position
     widths: Widths

@@ -49,17 +49,17 @@ from credence.models.priors import normal_sample
 class Transdimensional(Chains):
     """Chains over the widths, depth and weights of a network, started from draws of the prior.
 
-    An iteration is `num_jumps` births or deaths of a unit or a hidden layer, then one step of all
-    weights. Members of the ensemble are networks of the largest architecture whose inactive units
+    An iteration is `num_jumps` births or deaths of a neuron or a hidden layer, then one step of all
+    weights. Members of the ensemble are networks of the largest architecture whose inactive neurons
     are zero: their predictions average over architectures. `Ensemble.architecture` sums those up.
 
     Args beyond those of `Chains`:
-        max_width: units there is room for in every hidden layer; by default the network's own.
-        width_prior: over the number of units of a hidden layer.
+        max_width: neurons there is room for in every hidden layer; by default the network's own.
+        width_prior: over the number of neurons of a hidden layer.
         max_depth: hidden layers there is room for; by default the number of them does not change.
         depth_prior: over the number of hidden layers, where it changes.
         moves: kinds of jump between widths, of `kernels.transdimensional.MOVES`; "plain_by_4" is
-            four units at once. By default "collapsed" for normal noise, otherwise "informed" and
+            four neurons at once. By default "collapsed" for normal noise, otherwise "informed" and
             "plain", which is refused more often and costs less.
         layer_moves: kinds of jump between depths, of `LAYER_MOVES` there. By default both kinds of
             layer, drawn from the prior and near the identity, collapsed for normal noise.
@@ -81,8 +81,8 @@ class Transdimensional(Chains):
         num_starts: draws from the prior at a chain's initial architecture, of which the likeliest
             starts.
 
-    Scalars: width (units in all hidden layers), width_1, width_2, ... of every hidden layer, depth
-    (where it changes), has_moved (whether a draw differs from the one before),
+    Scalars: width (neurons in all hidden layers), width_1, width_2, ... of every hidden layer,
+    depth (where it changes), has_moved (whether a draw differs from the one before),
     jump_acceptance_rate, and num_jumps(_accepted), in all and by the kind of jump
     (num_jumps_informed, ...), of jumps inside the support; and those of the step at fixed widths.
     `Ensemble.architecture` sums them up.
@@ -191,7 +191,7 @@ class Transdimensional(Chains):
         return posterior
 
     def widest(self, posterior: Posterior) -> Posterior:
-        """The posterior of the network with as many units as there is room for."""
+        """The posterior of the network with as many neurons as there is room for."""
         model = posterior.model
         network = widened(model.network, self.max_width, self.max_depth)
         data = posterior.data
@@ -234,14 +234,14 @@ class Transdimensional(Chains):
         self._recipe(posterior, target)({"step_size": 1.0, "inverse_mass": jnp.ones(1)})
 
     def _check_sizes(self, posterior: Posterior) -> None:
-        """Refuse jumps of more units than any layer can gain."""
+        """Refuse jumps of more neurons than any layer can gain."""
         room = largest_widths(posterior.model.template(posterior.data).network)
         most = max(int(np.isfinite(self.width_prior.log_probs(each)).sum()) for each in room) - 1
         for name in self._moves(posterior):
             if 1 < base_and_size(name)[1] > most:
                 raise InputError(
                     f"{name!r} never stays in the support of the width prior, which has room for "
-                    f"{most} more units at most: take a smaller size."
+                    f"{most} more neurons at most: take a smaller size."
                 )
 
     def _initial_widths(self, posterior: Posterior) -> Int[Array, "chain layer"]:

@@ -39,7 +39,7 @@ def with_mixture(adapter: Adapter, groups: Groups) -> Adapter:
     evaluation of the likelihood, the efficiency of Pasarica & Gelman, "Adaptively scaling the
     Metropolis algorithm using expected squared jumped distance" (2010); and never given up.
 
-    A kind is tried in proportion to its squared changes of the number of units or layers per
+    A kind is tried in proportion to its squared changes of the number of neurons or layers per
     evaluation of the likelihood, the efficiency of Pasarica & Gelman, "Adaptively scaling the
     Metropolis algorithm using expected squared jumped distance" (2010); and never given up.
     """

@@ -1,4 +1,4 @@
-"""Priors over the number of units of a hidden layer, and over the number of hidden layers."""
+"""Priors over the number of neurons of a hidden layer, and over the number of hidden layers."""
 
 from abc import ABC
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ class WidthPrior(CountPrior):
     """A prior over the number of neurons of a hidden layer; see `CountPrior`."""
 
     noun: ClassVar[str] = "width"
-    least: ClassVar[str] = "A hidden layer has at least one whole unit"
+    least: ClassVar[str] = "A hidden layer has at least one whole neuron"
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from credence.models.priors import (
 )
 
 SMALLEST_BUCKET = 32
-"""Units below which narrower networks are hardly faster."""
+"""Neurons below which narrower networks are hardly faster."""
 
 
 class Point(NamedTuple):
@@ -62,7 +62,7 @@ class VariableWidth:
 
     Args:
         model: an MLP's layers as parameters; a Gaussian prior, or one that is Gaussian given its
-            hyperparameters. A "fan_in" prior scales with the units that are active.
+            hyperparameters. A "fan_in" prior scales with the neurons that are active.
         width_prior: of every hidden layer that there is, independently.
         depth_prior: of the number of hidden layers, for a `VariableDepthMLP`; None keeps them all.
     """
@@ -73,7 +73,7 @@ class VariableWidth:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the prior tells units apart: then the last one is born and dies."""
+        """Whether the prior tells neurons apart: then the last one is born and dies."""
         return isinstance(self.model.prior, TraceClass)
 
     def log_width_probs(self, layers: Layers, layer: int) -> Float[Array, " width"]:
@@ -143,8 +143,8 @@ class VariableWidth:
     def log_likelihood(self, params: Params, data: Data) -> Float[Array, ""]:
         """Log likelihood of parameters that are zero at inactive neurons, in nats.
 
-        Computed by the narrowest of `buckets` that has all active units, so that it costs about as
-        much as these; chains that move abreast (accelerators) would compute all of them.
+        Computed by the narrowest of `buckets` that has all active neurons, so that it costs about
+        as much as these; chains that move abreast (accelerators) would compute all of them.
         """
         sizes = buckets(largest_widths(params.network))
         if len(sizes) == 1 or jax.default_backend() != "cpu":
@@ -242,7 +242,7 @@ def buckets(room: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def first_units(layers: Layers, size: int) -> Layers:
-    """Layers with the first units of every hidden layer alone."""
+    """Layers with the first neurons of every hidden layer alone."""
     *hidden, last = layers
     kept, width = [], layers[0].kernel.shape[0]
     for layer in hidden:

@@ -146,7 +146,7 @@ class ResNet:
         return z.mean(axis=(1, 2)) @ params.last.kernel + params.last.bias
 
     def fan_in(self, params: Weights) -> Weights:
-        """Inputs per unit of every kernel, 0 for scales and biases."""
+        """Inputs per neuron of every kernel, 0 for scales and biases."""
 
         def count(array: Array) -> int:
             return 0 if array.ndim == 1 else array.size // array.shape[-1]

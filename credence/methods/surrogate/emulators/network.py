@@ -40,7 +40,7 @@ class Network(Emulator):
     Moslemi, Meng, Lan & Shahbaba, "Scaling up Bayesian neural networks with neural networks"
     (2024), section 3.3. Outputs are emulated by their principal components over the calibration
     draws: a last layer fitted by least squares could say no more, since it lies in the span of the
-    draws' outputs. With r units in the first layer the emulated posterior equals the prior in all
+    draws' outputs. With r neurons in the first layer the emulated posterior equals the prior in all
     but r directions: expect little where weights are many.
 
     Args:

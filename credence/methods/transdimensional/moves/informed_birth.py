@@ -1,4 +1,4 @@
-"""Informed birth and death: the outgoing weights of a new unit know the data."""
+"""Informed birth and death: the outgoing weights of a new neuron know the data."""
 
 from typing import NamedTuple
 
@@ -19,13 +19,13 @@ from credence.methods.transdimensional.moves.base import Move, Proposal, counts
 from credence.methods.transdimensional.target import Point, VariableWidth, total
 
 Outgoing = Float[Array, " next"]
-"""A unit's outgoing weights."""
+"""A neuron's outgoing weights."""
 
 
 def informed_birth(target: VariableWidth, layer: int) -> Move:
     """Incoming weights from their prior; outgoing ones v from one Newton step at v = 0.
 
-    There the unit does not count and the network is the smaller one, in both directions:
+    There the neuron does not count and the network is the smaller one, in both directions:
 
         Sigma^-1 = P + H,  mu = Sigma g,   v ~ N(mu, Sigma),
         r = L(w, u, v) / L(w)  p(w | k + 1) / p(w | k)  p(v) / N(v; mu, Sigma)
@@ -36,7 +36,7 @@ def informed_birth(target: VariableWidth, layer: int) -> Move:
     Args:
         target: joint law of widths and weights.
         layer: which hidden layer; the last one has few outgoing weights, the others' Hessians
-            cost as many products as the next layer has units.
+            cost as many products as the next layer has neurons.
     """
 
     def proposal_of(params: Params, slot: Int[Array, ""], widths: Widths, data: Data) -> "Normal":
@@ -88,7 +88,7 @@ def informed_birth(target: VariableWidth, layer: int) -> Move:
 class Normal(NamedTuple):
     """N(mean, (root root')^-1), and the prior's standard deviations.
 
-    Outgoing weights to inactive units of the next layer have no curvature: there it is the prior,
+    Outgoing weights to inactive neurons of the next layer have no curvature: there it is the prior,
     at whose mean the inactive zeros count alike in both densities.
     """
 

@@ -109,7 +109,7 @@ def test_posterior_is_invariant(name: str) -> None:
 
 
 def test_planted_ratio_of_the_first_unit_alone_is_caught(monkeypatch: Any) -> None:
-    """As if two units were judged by the first."""
+    """As if two neurons were judged by the first."""
     one_by_one = jumps.one_by_one
 
     def forgetful(keys: Any, point: Point, propose: Any, layer: int, change: int) -> Any:
@@ -119,7 +119,7 @@ def test_planted_ratio_of_the_first_unit_alone_is_caught(monkeypatch: Any) -> No
     monkeypatch.setattr(jumps, "one_by_one", forgetful)
     points, _ = run(move_of("plain_by_2", TOY.target, TOY.data))
     statistic, p, z = scores(points, TOY)
-    print(f"planted ratio of one unit: chi2_5 {statistic:.0f}, log L z {z:.0f}")
+    print(f"planted ratio of one neuron: chi2_5 {statistic:.0f}, log L z {z:.0f}")
     assert p < 1e-8
 
 

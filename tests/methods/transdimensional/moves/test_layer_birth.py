@@ -59,7 +59,7 @@ NUM_CHAINS, NUM_JUMPS, DEEPEST, WIDEST = 4000, 12, 3, 3
 
 
 def deep_target(**changed: Any) -> VariableWidth:
-    """Of 1 to 3 hidden layers of 1 to 3 units."""
+    """Of 1 to 3 hidden layers of 1 to 3 neurons."""
     return network_target(largest=(WIDEST,) * DEEPEST, depth_prior=DepthPrior(), **changed)
 
 
@@ -241,7 +241,7 @@ def test_planted_ratio_of_the_two_ends_is_caught() -> None:
 
 
 class DeepLine(NamedTuple):
-    """y = w_1 w_2 ... w_(d + 1) x + noise: one linear unit in each of d = 1, ..., 4 layers.
+    """y = w_1 w_2 ... w_(d + 1) x + noise: one linear neuron in each of d = 1, ..., 4 layers.
 
     With P the product of the d hidden weights y is N(0, s^2 I + P^2 x x'), and log |P| a sum of d
     independent logarithms of |N(0, 1)|, whose density is a convolution.
