@@ -56,7 +56,7 @@ def choose(
     Args:
         name: one of `AUXILIARIES`.
         members: trained networks.
-        temperature: of "tempered"; in "ladder" of the first level, and the ratio of the others.
+        temperature: of "tempered"; in "ladder" of the first rung, and the ratio of the others.
         widening: of the standard deviations of "laplace" and "ensemble".
     """
     at = _Fit(key, posterior, driver, members, temperature, widening)

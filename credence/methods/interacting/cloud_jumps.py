@@ -27,9 +27,9 @@ class Past(NamedTuple):
 
 
 def boltzmann_gibbs(
-    level: Float[Array, ""], cloud: Past, origin: Any
+    height: Float[Array, ""], cloud: Past, origin: Any
 ) -> tuple[Any, Float[Array, ""], Bool[Array, ""]]:
-    """Eq. (5): the auxiliary state at a level in (0, 1) of the cumulated potentials.
+    """Eq. (5): the auxiliary state at a height in (0, 1) of the cumulated potentials.
 
     Args:
         cloud: of all particles, leaves (particle, slot, ...).
@@ -40,7 +40,7 @@ def boltzmann_gibbs(
     most = jnp.max(log_potential)
     is_possible = jnp.isfinite(most)
     weights = jnp.exp(log_potential - jnp.where(is_possible, most, 0.0))
-    jumped = _at(cloud.state, at_levels(weights, level))
+    jumped = _at(cloud.state, at_levels(weights, height))
     rate = is_possible.astype(log_potential.dtype)
     return either(is_possible, jumped, origin), rate, is_possible
 

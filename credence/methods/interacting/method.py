@@ -61,7 +61,8 @@ class Interacting(Method):
         temperature: T > 1 of "tempered", or the hottest of "ladder", the others geometric; None
             makes neighbours differ by the factor 1 + sqrt(2 / weights), potentials that vary by
             about one nat.
-        num_levels: auxiliary levels of "ladder"; None is 4. Each costs as much as the particles.
+        num_levels: rungs of "ladder", each a temperature above 1; None is 4. A rung costs as
+            much as the particles.
         widening: of the standard deviations of "laplace" and "ensemble": above 1 for tails heavier
             than the posterior's; None is 1.2.
         auxiliary_kernel: "fresh", independent draws, where the auxiliary density has a sampler (all
@@ -146,12 +147,12 @@ class Interacting(Method):
         self._check_that_all_settings_matter()
         if self.auxiliary == "ladder" and self.auxiliary_kernel is not None:
             raise InputError(
-                f"All levels of auxiliary='ladder' move by kernel='{self.kernel}': leave out "
+                f"All rungs of auxiliary='ladder' move by kernel='{self.kernel}': leave out "
                 f"auxiliary_kernel='{self.auxiliary_kernel}'."
             )
         if self.num_levels is not None and self.num_levels < 2:
             raise InputError(
-                f"num_levels must be at least 2, got {self.num_levels}; one level is "
+                f"num_levels must be at least 2, got {self.num_levels}; one rung is "
                 "auxiliary='tempered'."
             )
         if self.auxiliary_kernel == "fresh" and self.auxiliary == "tempered":
@@ -265,22 +266,22 @@ class Interacting(Method):
         return [tunable_kernel(name).for_particles for name in names]
 
     @property
-    def _levels(self) -> int:
+    def _num_rungs(self) -> int:
         """Number of temperatures at which partners live."""
-        return (self.num_levels or USUAL_LEVELS) if self.auxiliary == "ladder" else 1
+        return (self.num_levels or USUAL_RUNGS) if self.auxiliary == "ladder" else 1
 
     def _temperature(self, posterior: Posterior) -> float:
         """Ratio of neighbouring temperatures on the ladder."""
         if self.temperature is None:
             return usual_temperature(posterior.num_weights)
-        return self.temperature ** (1 / self._levels)
+        return self.temperature ** (1 / self._num_rungs)
 
     def _num_rounds(self) -> int:
         """Blocks of the warm-up."""
         return -(-self.num_warmup // (self.round_draws * self.thinning))
 
 
-USUAL_LEVELS = 4
+USUAL_RUNGS = 4
 """Usual number of the partners' temperatures on a ladder."""
 
 
@@ -368,7 +369,7 @@ class _System(NamedTuple):
         if self.method.auxiliary == "ladder":
             return {
                 "ratio": self.chosen.arrays,
-                "levels": self._ladder(particles, partners),
+                "rungs": self._ladder(particles, partners),
                 "jump_probability": np.asarray(probability, dtype),
             }
         return {
@@ -384,7 +385,7 @@ class _System(NamedTuple):
         The step sizes of both ends are tuned; those between are geometric, as they are for a
         Gaussian posterior.
         """
-        shares = np.linspace(0, 1, self.method._levels + 1)
+        shares = np.linspace(0, 1, self.method._num_rungs + 1)
         ends = coldest["step_size"], hottest["step_size"]
         sizes = [ends[0] ** (1 - share) * ends[1] ** share for share in shares]
         kernel = self.method._linear_kernels[0]

@@ -246,7 +246,7 @@ def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
         ({"selection": "stratified"}, "selection='stratified' is of jump='bg'"),
         ({"num_levels": 3}, "num_levels=3 is of auxiliary='ladder'"),
         ({"num_levels": 1, "auxiliary": "ladder"}, "num_levels must be at least 2, got 1"),
-        ({"auxiliary": "ladder", "auxiliary_kernel": "mala"}, "All levels of auxiliary='ladder'"),
+        ({"auxiliary": "ladder", "auxiliary_kernel": "mala"}, "All rungs of auxiliary='ladder'"),
         ({"widening": 1.2}, "widening=1.2 is of auxiliary='laplace' and auxiliary='ensemble'"),
         ({"widening": 2.0, "auxiliary": "prior"}, "widening=2.0 is of auxiliary='laplace'"),
         ({"trajectory_length": 2.0, "kernel": "mala"}, "trajectory_length=2.0 is of HMC"),

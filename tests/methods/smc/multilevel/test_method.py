@@ -27,7 +27,7 @@ from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.methods import METHODS
 from credence.methods.smc import tempering as particles_module
-from credence.methods.smc.multilevel import coupling as ladder
+from credence.methods.smc.multilevel import coupling as coupling_module
 from credence.methods.smc.multilevel import nested
 from credence.methods.smc.multilevel.levels import to_level
 from credence.methods.smc.multilevel.method import MLSMC
@@ -263,7 +263,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 def weigh_by_the_fine_likelihood(monkeypatch: pytest.MonkeyPatch) -> None:
     """G = L_l in place of the ratio."""
-    weighed, step_weights = particles_module.weighed, ladder.step_weights
+    weighed, step_weights = particles_module.weighed, coupling_module.step_weights
 
     def without_start(cloud: Any) -> Any:
         return cloud._replace(log_start=0 * cloud.log_start)
@@ -274,15 +274,15 @@ def weigh_by_the_fine_likelihood(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(particles_module, "weighed", wrong)
     monkeypatch.setattr(
-        ladder, "step_weights", lambda c, step: step_weights(without_start(c), step)
+        coupling_module, "step_weights", lambda c, step: step_weights(without_start(c), step)
     )
 
 
 def widen_the_new_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the standard deviation of the entries that a level adds."""
-    prior_draws = ladder.prior_draws
+    prior_draws = coupling_module.prior_draws
     monkeypatch.setattr(
-        ladder, "prior_draws", lambda *args, **named: 2 * prior_draws(*args, **named)
+        coupling_module, "prior_draws", lambda *args, **named: 2 * prior_draws(*args, **named)
     )
 
 
@@ -298,9 +298,9 @@ def mutate_at_the_level_before(monkeypatch: pytest.MonkeyPatch) -> None:
     def at_level(self: Any, level: int) -> Any:
         return self._between(to_level, level) if level else posterior_of(self, level)
 
-    posterior_of = ladder.Ladder._posterior
-    monkeypatch.setattr(ladder.Ladder, "_posterior", at_level)
-    monkeypatch.setattr(ladder, "without_start", lambda memory: memory)
+    posterior_of = coupling_module.CoupledLevels._posterior
+    monkeypatch.setattr(coupling_module.CoupledLevels, "_posterior", at_level)
+    monkeypatch.setattr(coupling_module, "without_start", lambda memory: memory)
     monkeypatch.setattr(Tempering, "move", wrong)
 
 
