@@ -66,7 +66,7 @@ class Network(Emulator):
         require_positive(num_components=self.num_components)
 
     def check(self, posterior: Posterior, num_draws: int) -> None:
-        """See `Emulator.check`."""
+        """Refuse more outputs than can be emulated; see `Emulator.check`."""
         num_outputs = int(np.prod(shapes(posterior.model, like(posterior.data))[1].shape))
         if self.target == "outputs" and num_outputs * num_draws > MOST_OUTPUTS:
             raise InputError(
@@ -77,6 +77,7 @@ class Network(Emulator):
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
+        """Train a network on the points."""
         model = posterior.model
         flat = points.positions.reshape(-1, posterior.num_weights)
         mean, std = flat.mean(axis=0), np.maximum(flat.std(axis=0), 1e-6)
@@ -128,7 +129,7 @@ class Basis(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Of a fitted emulator; leaves (member, ...)."""
+    """Arrays of a fitted emulator; leaves (member, ...)."""
 
     weights: Any
     centre: Any
