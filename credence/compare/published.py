@@ -18,10 +18,14 @@ class Named(Protocol):
     """A problem, as far as a list shows it."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The problem's name, by which one is chosen."""
+        ...
 
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """What the problem is, in a sentence."""
+        ...
 
 
 @runtime_checkable
@@ -29,16 +33,24 @@ class Study(Protocol):
     """What `credence experiment` asks of a study that is no table of methods."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name by which `credence experiment` finds it."""
+        ...
 
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """What the study shows, in a sentence."""
+        ...
 
     @property
-    def source(self) -> str: ...
+    def source(self) -> str:
+        """The paper whose numbers the study stands beside."""
+        ...
 
     @property
-    def problems(self) -> Sequence[Named]: ...
+    def problems(self) -> Sequence[Named]:
+        """The problems that the study runs."""
+        ...
 
     def run(
         self,
