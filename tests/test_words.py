@@ -75,7 +75,9 @@ def files(folder: str) -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
 
-@pytest.mark.parametrize("folder", ["credence", "credence_papers", "docs/make", "benchmarks"])
+@pytest.mark.parametrize(
+    "folder", ["credence", "credence_papers", "docs/make", "benchmarks", "tests"]
+)
 def test_first_lines_say_what_a_thing_is(folder: str) -> None:
     found = [(file, each) for file in files(folder) for each in documented(file)]
     assert found

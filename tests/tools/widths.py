@@ -165,7 +165,7 @@ class Toy(NamedTuple):
         return probability / probability.sum()
 
     def mean_log_likelihood(self) -> float:
-        """Under the posterior."""
+        """Mean of the log likelihood under the posterior."""
         count = len(self.y)
         found = []
         for k in self.widths:
@@ -320,7 +320,7 @@ def balance_z(probabilities: Float[np.ndarray, "2"], rates: tuple[np.ndarray, np
 def check_flows(
     probabilities: Float[np.ndarray, "2"], rates: tuple[np.ndarray, np.ndarray], name: str
 ) -> None:
-    """In balance, and no rate above its ceiling; arguments as of `balance_z`."""
+    """Check that rates are in balance, none above its ceiling; arguments as of `balance_z`."""
     ratio = probabilities[1] / probabilities[0]
     for each, ceiling in zip(rates, (min(1, ratio), min(1, 1 / ratio)), strict=True):
         assert each.mean() < ceiling + 4.5 * each.std() / len(each) ** 0.5 + 1e-9

@@ -429,7 +429,7 @@ def test_a_summary_leaves_no_width_out() -> None:
     ],
 )
 def test_settings_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:
-    """As users see it, whose annotations nobody checks before."""
+    """Annotations are not checked before, as for users."""
     with pytest.raises(InputError, match=words):
         unchecked(Transdimensional, **settings)
 

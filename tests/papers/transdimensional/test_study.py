@@ -173,7 +173,7 @@ def test_cross_validation_leaves_the_row_out() -> None:
 
 
 def test_sizes_that_no_draw_has_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a bound in place of an error, so that results can be written."""
+    """A bound stands in place of an error, so that results can be written."""
     x, y = np.ones((6, 1)), np.ones(6)
     posterior = Posterior(MLP(1, (4,)), Gaussian(scaling="unit"), Normal(), (x, y))
     problem = replace(XOR.problems[0], max_width=4)

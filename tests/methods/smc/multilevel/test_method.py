@@ -179,7 +179,7 @@ def test_every_level_and_the_evidence(method: MLSMC) -> None:
 
 
 class Parts:
-    """Where in the ensemble an increment's members are."""
+    """The places of an increment's members in the ensemble."""
 
     def __init__(self, ensemble: Ensemble, increment: int, count: int) -> None:
         level, term = (np.asarray(ensemble.scalars[name])[0] for name in ("level", "increment"))
@@ -287,8 +287,10 @@ def widen_the_new_weights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def mutate_at_the_level_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not at the level that the particles know, but at the one below it; below the first is the
-    prior."""
+    """Mutate not at the level that the particles know, but at the one below it.
+
+    Below the first is the prior.
+    """
     move = Tempering.move
 
     def wrong(self: Any, name: str, key: Any, driver: Any, bridge: Any, memory: Any, *rest: Any):
@@ -339,7 +341,7 @@ def without_mutation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def log_likelihood(outputs: np.ndarray) -> np.ndarray:
-    """Of outputs (..., point)."""
+    """Log likelihood of outputs (..., point)."""
     return stats.norm.logpdf(Y, outputs, NOISE_STD).sum(axis=-1)
 
 
@@ -448,7 +450,7 @@ SHORT: dict[str, Any] = {
 
 
 def curve() -> Posterior:
-    """Noise unknown."""
+    """A posterior of a curve whose noise is unknown."""
     y = np.tanh(2 * CURVE) + 0.2 * np.random.default_rng(0).normal(size=CURVE.shape)
     return Posterior(MLP(1, hidden=(16,)), TraceClass(2.0), Normal(), (CURVE, y))
 
@@ -572,7 +574,7 @@ def test_predictions_of_a_signed_classification() -> None:
 
 
 def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Any) -> None:
-    """At the first level, between levels, at a later one."""
+    """The run is stopped at the first level, between levels, and at a later one."""
     whole, again = short(curve), MLSMC(**SHORT)
     for num_blocks in (2, 4, 3):
         with pytest.raises(Stop):
