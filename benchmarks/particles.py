@@ -38,8 +38,7 @@ EVENTS = ("jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_comp
 
 
 def stds() -> np.ndarray:
-    """Standard deviations of the trace-class prior: kernel and bias of the hidden layer, then of
-    the last."""
+    """Standard deviations of the trace-class prior: kernel and bias of every layer."""
     decay = 1 / np.arange(1.0, WIDTH + 1)
     return np.concatenate([np.tile(decay, INPUTS), decay, decay, [1.0]]).astype(np.float32)
 

@@ -27,8 +27,7 @@ class Documented(NamedTuple):
     where: str
     text: str | None
     is_public: bool
-    """Whether users may name it: no part of its name begins with an underscore, and it is not
-    defined inside a function."""
+    """Whether users may name it: no part begins with an underscore, nor lies inside a function."""
 
 
 def documented(file: Path) -> Iterator[Documented]:
@@ -75,9 +74,10 @@ def files(folder: str) -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
 
-@pytest.mark.parametrize(
-    "folder", ["credence", "credence_papers", "docs/make", "benchmarks", "tests"]
-)
+FOLDERS = ("credence", "credence_papers", "docs/make", "benchmarks", "tests")
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_first_lines_say_what_a_thing_is(folder: str) -> None:
     found = [(file, each) for file in files(folder) for each in documented(file)]
     assert found

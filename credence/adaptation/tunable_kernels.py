@@ -2,7 +2,7 @@
 
 SMC mutations, interacting particles, chains on a surrogate and trans-dimensional sampling all need
 some Markov kernel that leaves a density invariant. They take the name of a row of this table, or a
-`Tunable` of one's own, which is then a row too:
+`Tunable` of your own, which is then a row too:
 
     barker = Tunable("barker", build_barker, target_acceptance_rate=0.57, order=3.0)
     SMC(mutation=Mutation(kernel=barker))
@@ -30,8 +30,7 @@ from credence.kernels.mcmc.pcn import LARGEST_STEP, pcn
 from credence.models.priors import require_positive
 
 MOST_LEAPFROGS = 64
-"""The longest trajectory, in leapfrog steps, of particles that move abreast, whatever their step
-size."""
+"""Most leapfrogs of a trajectory of particles that move abreast, whatever their step size."""
 
 REFERENCES = (None, "prior", "draws")
 
@@ -145,7 +144,7 @@ class Tunable:
         target_acceptance_rate: float | None = None,
         add_draws: AddDraws | None = None,
     ) -> Adapter:
-        """What tunes the step size, and the metric if the kernel takes one, in windows of draws.
+        """The adapter that tunes the step size, and the metric if the kernel takes one.
 
         Args:
             key, positions, data, log_density, num_rounds, add_draws: see `window_adaptation`.
@@ -183,7 +182,7 @@ def tunable_kernel(name: str, what: str = "kernel") -> Tunable:
 
 
 def register_kernel(tunable: Tunable) -> Tunable:
-    """Add a kernel of one's own to the table, in place of an earlier one of its name.
+    """Add a kernel of your own to the table, in place of an earlier one of its name.
 
     Raises:
         InputError: for a name of Credence's own kernels.

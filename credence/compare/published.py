@@ -66,11 +66,11 @@ class Study(Protocol):
         ...
 
     def about(self) -> dict[str, Any]:
-        """What it is, as JSON data."""
+        """The study as JSON data, for a list."""
         ...
 
     def details(self) -> RenderableType:
-        """What it is, for a terminal."""
+        """The study in full, for a terminal."""
         ...
 
     def table(self, summary: dict[str, Any]) -> RenderableType:

@@ -51,7 +51,7 @@ class Described(Protocol):
 
 
 def heading(study: Described, *, size: str, seed: int) -> dict[str, Any]:
-    """How a summary begins."""
+    """The first entries of a summary: which study it is of, its size and its seed."""
     return {
         "experiment": study.name,
         "description": study.description,

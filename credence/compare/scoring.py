@@ -216,8 +216,7 @@ def ess_summary(
 
 
 def flat_weights(ensemble: Ensemble) -> tuple[Float[np.ndarray, "chain draw weight"], int]:
-    """Choose at most MAX_WEIGHTS weights at random; return them of every draw, and how many there
-    are."""
+    """At most MAX_WEIGHTS weights of every draw, chosen at random, with the number there are."""
     import jax
 
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(ensemble.params)]

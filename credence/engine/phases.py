@@ -43,12 +43,12 @@ class Adapter:
     """(memory) -> the settings to sample with; by default those of the next block."""
 
     def __post_init__(self) -> None:
-        """What is not said otherwise is sampled with the latest settings."""
+        """Let `tuned` be `settings`, the latest ones, where nothing else is given."""
         object.__setattr__(self, "tuned", self.tuned or self.settings)
 
 
 def fixed(**settings: Any) -> Adapter:
-    """No adaptation: the same settings for every block, which no checkpoint repeats."""
+    """An adapter that changes nothing: every block has the same settings, kept in no checkpoint."""
     return Adapter((), lambda memory: settings)
 
 

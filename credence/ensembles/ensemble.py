@@ -202,8 +202,7 @@ class Ensemble:
         return np.asarray(found).reshape(self.num_chains, self.num_draws, *found.shape[1:])
 
     def log_evidence(self) -> "LogEvidence | None":
-        """Log evidence of the data as the posterior has them, from `smc` and `mlsmc`; None from
-        others.
+        """Log evidence of the data as the posterior has them; None where the method finds none.
 
         The mean is over the runs' evidences, which are unbiased (up to the adaptation of their
         temperatures), not over their logarithms. The standard error is that of this mean or of the

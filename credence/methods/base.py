@@ -50,8 +50,7 @@ class Drawn(NamedTuple):
     positions: Float[Any, "chain draw weight"]
     scalars: dict[str, Float[np.ndarray, "chain draw"]]
     linearized_at: Position | None = None
-    """The weights at which networks are linearised, or None: see
-    `credence.models.networks.linearized`."""
+    """Weights at which networks are linearised (`credence.models.networks.linearized`), or None."""
     weights: Float[np.ndarray, "chain draw"] | None = None
     """How much each counts, sum one, possibly signed; None for equally."""
     found: Mapping[str, Any] = MappingProxyType({})

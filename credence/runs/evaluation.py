@@ -89,7 +89,7 @@ def _evidence(model: BNNRegressor | BNNClassifier, n_train: int) -> dict[str, fl
 
 
 def _architecture(model: BNNRegressor | BNNClassifier) -> dict[str, Any]:
-    """The posterior of the architecture, where the method changes it."""
+    """The posterior of the network's size, where the method changes it."""
     found = architecture_posterior(model.ensemble_.scalars)
     return {} if found is None else {"architecture": found.to_dict()}
 

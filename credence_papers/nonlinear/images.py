@@ -50,8 +50,10 @@ def _by_size(factor: int = 1, **more: object) -> dict[str, dict[str, object]]:
 
 
 def _potential_rows(**more: object) -> dict[str, dict[str, object]]:
-    """Settings by size, with one coin for all: with a coin each, nine of ten potentials would serve
-    no jump."""
+    """Settings by size, with one coin for all particles.
+
+    With a coin each, nine of ten potentials would serve no jump.
+    """
     rows = {"smoke": 64, "laptop": 512, "paper": 4096}
     return {
         size: {**settings, "potential_rows": rows[size], "synchronous": True, **more}

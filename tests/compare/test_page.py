@@ -81,8 +81,7 @@ def test_text_is_escaped(nasty: str) -> None:
 
 
 def test_the_weights_are_those_of_the_network() -> None:
-    """A method that keeps two numbers for each weight does not count, even in a cell of an old
-    version."""
+    """Two numbers kept for each weight do not count twice, even in a cell of an old version."""
     outcomes = samples.done("base"), samples.done("laplace", converged=None)
     outcomes[1].result["num_weights"] = 9
     assert "4 unknown weights" in page(*outcomes)

@@ -118,8 +118,7 @@ def log_likelihood(data: Data, model: BayesianModel) -> jax.Array:
 @pytest.mark.parametrize("name", ["normal", "categorical"])
 @pytest.mark.parametrize("weight", [None, np.arange(7) / 3], ids=["equal", "weighted"])
 def test_minibatches_are_unbiased(name: str, weight: Any) -> None:
-    """The mean is over all subsets of three rows, and over all of two with a row that fills the
-    shape."""
+    """Means are over all subsets of three rows, and of two with a row that fills the shape."""
     posterior = small_posterior(name, weight)
     full = float(log_likelihood(posterior.data, posterior.model))
     threes = [batch_log_likelihood(posterior, rows) for rows in combinations(range(7), 3)]

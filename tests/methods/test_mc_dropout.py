@@ -124,8 +124,7 @@ def test_deep_masks_are_those_of_training():
 
 
 def test_training_ends_at_the_minimum_of_the_expected_objective():
-    """The end's height above the mode of the closed form, found by BFGS from the same place, in
-    nats."""
+    """Height above the mode of the closed form, found by BFGS from the same place, in nats."""
     posterior = identity_posterior(num_points=200)
     ensemble = MCDropout(rate=RATE, num_draws=100, num_steps=8000).run(0, posterior)
     first, last = jax.tree.map(lambda leaf: leaf[0], ensemble.params.network)

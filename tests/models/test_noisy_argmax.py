@@ -81,7 +81,7 @@ def test_many_actions_match_adaptive_integration(
 
 @pytest.mark.parametrize("num_actions", [2, 8, 18])
 def test_one_action_twenty_noises_below_all_others(num_actions: int) -> None:
-    """Nodes around the chosen value would miss all the mass, here in float32, where p underflows."""
+    """Nodes around the chosen value would miss all the mass; p underflows in float32."""
     values = np.full((1, num_actions), 20.0, np.float32)
     values[0, 0] = 0.0
     expected = by_adaptive_integration(values[0].astype(float), 0, 1.0)

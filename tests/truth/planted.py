@@ -46,8 +46,7 @@ SMALL_STEPS = Row(
     steps(300),
     0,
 )
-"""A row with steps so small that the bias of mclmc, about h^2 / 4, is far below a standard
-error."""
+"""A row with steps so small that mclmc's bias, about h^2 / 4, is far below a standard error."""
 
 
 def planted_in_row(row: Row, target: Target, error: str, **errors: Any) -> Planted:

@@ -81,8 +81,7 @@ def mala_settings(target: Target) -> dict[str, Any]:
 
 
 def pcn_settings(target: Target) -> dict[str, Any]:
-    """Settings of pCN: a reference a little off, and wider, so that the accept ratio has work to
-    do."""
+    """Settings of pCN: a reference a little off, and wider, so that the accept ratio matters."""
     std = np.linalg.norm(target.scale.cholesky, axis=1)
     return {
         "step_size": 0.6 * shrink(target, 1 / 2),
@@ -92,8 +91,7 @@ def pcn_settings(target: Target) -> dict[str, Any]:
 
 
 def surrogate_settings(target: Target) -> dict[str, Any]:
-    """Settings of HMC along a Gaussian surrogate with another mean, wider, and without
-    correlations."""
+    """Settings of HMC along a Gaussian surrogate: another mean, wider, without correlations."""
     std = np.linalg.norm(target.scale.cholesky, axis=1)
     return {
         "step_size": leapfrog(target),

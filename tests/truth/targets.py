@@ -39,8 +39,7 @@ class Target(NamedTuple):
     log_density: LogDensity
     data: Data
     scale: GaussianTarget
-    """A Gaussian with its mean, and about its smallest and largest width, for the kernels'
-    settings."""
+    """A Gaussian with its mean and about its smallest and largest width, for kernels' settings."""
     sample: Callable[[int, int], Draws]
     """(seed, number of draws) -> exact, independent draws."""
     whiten: Callable[[Draws], Draws]

@@ -226,7 +226,6 @@ def _turn(key: PRNGKeyArray, direction: Position, memory: Float[Array, ""]) -> P
 
 
 def _num_leapfrogs(num_steps: UInt32[Array, ""], mean: Scalar) -> Int[Array, ""]:
-    """Number of leapfrogs: half to one and a half times the mean, by a golden-ratio sequence, at
-    least 1."""
+    """Number of leapfrogs, at least 1: a golden-ratio sequence from half to 1.5 times the mean."""
     fraction = (num_steps * jnp.uint32(GOLDEN)).astype(float) / 2.0**32
     return jnp.maximum(jnp.round(mean * (0.5 + fraction)), 1.0).astype(jnp.int32)

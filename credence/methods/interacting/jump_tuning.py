@@ -104,8 +104,8 @@ class JumpTuning:
         return int(memory.particles.round) >= metric_ends(self.num_rounds)[-1]
 
     def _probability(self, memory: Memory) -> float:
-        """The probability of a jump: as given, or so that accepted jumps have their target share of
-        steps."""
+        """The probability of a jump: as given, or so that the share of accepted jumps is its
+        target."""
         target, count = self.target_jump_rate, float(memory.rounds_with_jumps)
         if target is None or count == 0:
             return self.jump_probability

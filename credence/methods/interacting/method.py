@@ -54,7 +54,7 @@ class Interacting(Method):
         target_jump_rate: share of all steps that should be accepted jumps; the warm-up then tunes
             jump_probability, between .01 and .5. None keeps what is given.
         kernel: "hmc", "mala", "nuts", "pcn" with a Gaussian prior as its reference, or a `Tunable`
-            of one's own whose State follows from the position.
+            of your own whose State follows from the position.
         auxiliary: "tempered", posterior^(1/T); "ladder", interacting particles on several powers of
             the posterior, each jumping to the next hotter ones; "prior"; "laplace", a full Gaussian
             around one network; "ensemble", a mixture of Gaussians around trained networks.

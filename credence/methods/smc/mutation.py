@@ -42,7 +42,7 @@ class Mutation:
     Args:
         kernel: "hmc", "mala", "nuts", "mclmc", "pcn" with the prior as its reference as in the
             paper, "pcn_cloud" with the moments of the particles as reference, or a `Tunable` of
-            one's own. All are exact.
+            your own. All are exact.
         num_steps: of the kernel at every temperature; None: until the particles have forgotten
             where they came from, or their distance from there grows no more (they fill their
             mode), the step size tuned on the way.
@@ -123,8 +123,7 @@ class Mutation:
         }
 
     def after(self, tuning: "Tuning", info: Mapping[str, Array]) -> "Tuning":
-        """The tuning after a look: the step size follows acceptance, the distance what particles
-        remember."""
+        """The tuning after a look: a step size by acceptance, and what particles still remember."""
         tunable = self.tunable
         acceptance = float(np.mean(np.asarray(info["acceptance_rate"])))
         moved = tuning.log_step_size + newton_step(acceptance, self._target, order=tunable.order)

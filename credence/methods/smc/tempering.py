@@ -227,8 +227,7 @@ class Tempering:
         return resampled(memory, scheme=self.mutation.resampling, num=num_chains)
 
     def _families(self, memory: Memory, num_particles: int) -> Int[Array, "run particle"]:
-        """The families of `num_particles` particles that were resampled from the memory and then
-        moved."""
+        """Families of `num_particles` particles, resampled from the memory and then moved."""
         num_chains = num_particles // self.chain_length
         chosen = ancestors(memory, scheme=self.mutation.resampling, num=num_chains)
         of_chains = jnp.take_along_axis(memory.family, chosen, axis=1)

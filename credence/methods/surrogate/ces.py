@@ -86,7 +86,7 @@ class CES(TrainedChains):
             as many more draws, and the emulator learns from them too; 0 as published.
         emulator: an emulator, or the name of one of `emulators.EMULATORS`.
         sampler: of the emulator's chain: "hmc", "nuts" or "mala" along its gradient, "pcn", a
-            `Tunable` of one's own, or, without correction, "sghmc".
+            `Tunable` of your own, or, without correction, "sghmc".
         correction: "delayed_acceptance" (see `kernels.delayed_acceptance`); "psis", importance
             weights of the draws, which the tail index k-hat may refute; or "none", as published.
         surrogate_steps: of the emulator's chain from one evaluation of the likelihood to the next;

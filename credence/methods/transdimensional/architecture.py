@@ -63,8 +63,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Jumps:
-    """Jumps of one kind: those tried, and those accepted, of all that stayed in the prior's
-    support."""
+    """Jumps of one kind that stayed in the prior's support: those tried, and those accepted."""
 
     tried: int
     accepted: int
@@ -182,8 +181,7 @@ def has_architecture(
     widths: Sequence[int] | None = None,
     depth: int | None = None,
 ) -> Bool[np.ndarray, "chain draw"]:
-    """Whether each draw has these widths, of the layers that there are, and this depth; None is
-    any.
+    """Whether each draw has these widths of its layers and this depth; None allows any.
 
     Raises:
         InputError: where the architecture never changes.

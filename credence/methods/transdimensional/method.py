@@ -71,7 +71,7 @@ class Transdimensional(Chains):
             weights; the steps move them anyway.
         num_jumps: per iteration; where both can change, half of them between depths.
         within: the step at fixed widths: "nuts", "hmc", "mala", "mclmc" (from a fresh direction,
-            half a trajectory_length), or a `Tunable` of one's own that takes a metric.
+            half a trajectory_length), or a `Tunable` of your own that takes a metric.
         max_doublings: of NUTS; max_integration_steps, trajectory_length: of HMC.
         num_temperatures, num_integration_steps: of "annealed" jumps.
         split_std: of "split_merge" jumps.
@@ -151,8 +151,8 @@ class Transdimensional(Chains):
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Method:
-        """Read settings as `Method.from_settings` does; files of version 0.1 name a training, never
-        used."""
+        """Read settings as `Method.from_settings`; drop the training that version 0.1 wrote to
+        files."""
         used = {name: value for name, value in settings.items() if name != "training"}
         return super().from_settings(used)
 

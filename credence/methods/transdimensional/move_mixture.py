@@ -12,8 +12,10 @@ from credence.kernels.base import Settings
 from credence.methods.transdimensional.kernel import base_and_size
 
 SHARED = 0.2
-"""Share of the probability that all kinds have equally: what is refused now may be accepted
-elsewhere."""
+"""Share of the probability that all kinds divide equally.
+
+What is refused now may be accepted elsewhere.
+"""
 KEPT = 0.9
 """Share of what earlier rounds found that every round keeps."""
 
@@ -34,10 +36,6 @@ class MixtureMemory(NamedTuple):
 
 def with_mixture(adapter: Adapter, groups: Groups) -> Adapter:
     """Return the adapter with `kind_probs` learnt beside its own settings.
-
-    A kind is tried in proportion to its squared changes of the number of neurons or layers per
-    evaluation of the likelihood, the efficiency of Pasarica & Gelman, "Adaptively scaling the
-    Metropolis algorithm using expected squared jumped distance" (2010); and never given up.
 
     A kind is tried in proportion to its squared changes of the number of neurons or layers per
     evaluation of the likelihood, the efficiency of Pasarica & Gelman, "Adaptively scaling the

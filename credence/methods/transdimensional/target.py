@@ -132,8 +132,7 @@ class VariableWidth:
         return jax.tree.map(lambda w, s: norm.logpdf(w, scale=s), params.network, stds)
 
     def log_prior(self, params: Params, widths: Widths) -> Float[Array, ""]:
-        """Log prior of the weights in all slots given the widths, with hyperparameters and noise,
-        in nats."""
+        """Log prior of all slots' weights given the widths, hyperparameters and noise too, in nats."""
         if not self.depends_on_width:
             return self.model.log_prior(params)
         room = jnp.asarray(largest_widths(params.network))
@@ -162,8 +161,7 @@ class VariableWidth:
         return jax.lax.switch(index, [of_first(size) for size in sizes], params, data)
 
     def log_density(self, params: Params, widths: Widths, data: Data) -> Float[Array, ""]:
-        """Log density of the weights in all slots given the widths: inactive ones follow their
-        prior."""
+        """Log density of all slots' weights given the widths: inactive ones follow their prior."""
         active = params._replace(network=only_active(params.network, widths))
         return self.log_prior(params, widths) + self.log_likelihood(active, data)
 

@@ -91,8 +91,7 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
         return f"{row['name']}: {sentence(row)}"
 
     def summary(self, effort: Effort, rows: list[Row]) -> dict[str, Any]:
-        """All rows as a JSON document, with the measures of cost and whether the references
-        converged."""
+        """All rows as JSON data, with the measures of cost and whether the references converged."""
         return {
             "replicates": effort.replicates,
             "measures": MEASURES,

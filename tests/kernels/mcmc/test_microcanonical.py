@@ -222,8 +222,7 @@ def test_leapfrogs_vary_evenly_around_the_mean():
 
 
 def test_decoherence_length_is_the_memory_of_the_direction():
-    """The direction only decays where there is no gradient: the cosine after length s is exp(-s /
-    L)."""
+    """The direction only decays without a gradient: the cosine after length s is exp(-s / L)."""
     dimension = 2000
     kernel = adjusted_mclmc(
         lambda position, data: 0.0 * jnp.sum(position),

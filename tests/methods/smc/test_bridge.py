@@ -113,8 +113,7 @@ def evaluated(positions: Any) -> ParticleState:
 
 
 def worst_z(states: ParticleState, temperature: float) -> float:
-    """The worst z of moments after a mutation that should leave this temperature's density
-    invariant."""
+    """The worst z of moments after a mutation that should leave this density invariant."""
     return max(z_scores(tempered(temperature).whiten(np.asarray(states.position))).values())
 
 

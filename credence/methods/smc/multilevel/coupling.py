@@ -49,8 +49,7 @@ class CoupledLevels:
     counts: Sequence[int]
 
     def first(self, key: PRNGKeyArray, memory: Memory) -> AtLevel:
-        """Temper particles from the prior to the posterior of the coarsest network, and move them
-        there.
+        """Temper particles from the prior to the coarsest network's posterior, and move them there.
 
         They are moved once more because the coarsest level carries most of the sum's variance.
         """
@@ -111,8 +110,7 @@ class CoupledLevels:
         self._compile(self._between(to_either, level), level, self.counts[level])
 
     def independent(self, level: int, key: PRNGKeyArray, below: AtLevel) -> AtLevel:
-        """Temper from the prior to prior(w) max(L_coarse(w), L_fine(w)), and from there to both
-        levels."""
+        """Temper from the prior to prior(w) max(L_coarse(w), L_fine(w)), and from there to both."""
         coarse, fine = self.levels[level - 1].model, self.levels[level].model
         driver, data, tempering = self.driver, self.data, self.tempering
         key_new, key_weigh, key_resample, key_temper, key_pair = jax.random.split(key, 5)

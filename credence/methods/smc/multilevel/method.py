@@ -218,8 +218,7 @@ def _hidden(network: Any) -> tuple[int, ...]:
 
 
 def _decay(posterior: Posterior, levels: Sequence[Posterior]) -> list[float]:
-    """The factor by which the bias falls from each level to the next: ratio of widths^(2 alpha -
-    1)."""
+    """Factors by which the bias falls from level to level: ratio of widths^(2 alpha - 1)."""
     prior = posterior.model.prior
     if not isinstance(prior, TraceClass):
         raise InputError(f"Only a TraceClass prior says how fast levels converge, got {prior}.")
