@@ -216,7 +216,10 @@ def ess_summary(
 
 
 def flat_weights(ensemble: Ensemble) -> tuple[Float[np.ndarray, "chain draw weight"], int]:
-    """At most MAX_WEIGHTS weights of every draw, chosen at random, with the number there are."""
+    """Some weights of every draw, MAX_WEIGHTS at most, and how many there are in all.
+
+    They are chosen at random.
+    """
     import jax
 
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(ensemble.params)]

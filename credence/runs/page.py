@@ -103,7 +103,7 @@ def _stopped_note(metrics: Metrics) -> tuple[str, ...]:
 
 
 def _emulation(metrics: Metrics, arrays: dict[str, np.ndarray]) -> Emulation | None:
-    """True densities and their stand-ins for the report; None where an earlier version left none."""
+    """True densities and their stand-ins for the report; None where an old run left none."""
     if "emulation_true" not in arrays or "emulation" not in metrics:
         return None
     true, emulated = arrays["emulation_true"], arrays["emulation_emulated"]

@@ -132,7 +132,10 @@ class VariableWidth:
         return jax.tree.map(lambda w, s: norm.logpdf(w, scale=s), params.network, stds)
 
     def log_prior(self, params: Params, widths: Widths) -> Float[Array, ""]:
-        """Log prior of all slots' weights given the widths, hyperparameters and noise too, in nats."""
+        """Log prior of the weights in all slots given the widths, in nats.
+
+        Hyperparameters and noise are included.
+        """
         if not self.depends_on_width:
             return self.model.log_prior(params)
         room = jnp.asarray(largest_widths(params.network))
