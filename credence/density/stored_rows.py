@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, Int
 from credence.errors import InputError
 
 CHUNK_BYTES = 32 * 2**20
-"""Of rows that are read at a time; two chunks are in memory."""
+"""Bytes of rows that are read at a time; two chunks are in memory."""
 SAMPLED = 1024
 """Rows that a file is known by."""
 
@@ -51,7 +51,7 @@ class StoredRows:
 
     @classmethod
     def tree_unflatten(cls, static: tuple[Any, ...], leaves: tuple[Any]) -> "StoredRows":
-        """See `tree_flatten`."""
+        """Put the parts that `tree_flatten` gives together again."""
         return cls(leaves[0], *static)
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class StoredRows:
 
     @property
     def ndim(self) -> int:
-        """Of the array that these rows stand for."""
+        """Number of axes of the array that these rows stand for."""
         return len(self.shape)
 
     @property
