@@ -156,6 +156,13 @@ def like(data: Data) -> Data:
     return jax.tree.map(shape, data._replace(x=None))._replace(x=shape(data.x))
 
 
+def one_row(features: int | tuple[int, ...], targets: int) -> Data:
+    """Describe one row of data by its shapes, which take no memory however large they are."""
+    row = (features,) if isinstance(features, int) else features
+    shape: Any = partial(jax.ShapeDtypeStruct, dtype=jnp.result_type(float))
+    return Data(shape((1, *row)), shape((1, targets)), shape((1,)))
+
+
 def rows_at(data: Data, index: Any) -> Data:
     """Bring rows into memory, by a slice or by positions on the host."""
     others = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), data._replace(x=None))

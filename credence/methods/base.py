@@ -34,7 +34,8 @@ from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
 from credence.engine.programs import forget_programs
 from credence.engine.progress import NoProgress, Progress
-from credence.ensembles.ensemble import Ensemble, Provenance
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.provenance import Provenance
 from credence.environment import require_own_process
 from credence.errors import InputError, check_numbers
 from credence.methods.monitor import function_monitor
