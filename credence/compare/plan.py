@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from credence.compare.problem import fit_settings
-from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, TableSource
+from credence.compare.sources import TableSource
+from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem
 from credence.errors import InputError
 from credence.runs.workflow import check_settings
 from credence.storage import file_sha256

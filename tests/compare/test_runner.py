@@ -12,15 +12,8 @@ from tools import experiment_samples as samples
 from tools.data_folder import needs_data
 
 from credence.compare import cell, compare, problem, runner
-from credence.compare.specs import (
-    ModelSpec,
-    Outcome,
-    Rows,
-    SimulatedSource,
-    TableSource,
-    UCISource,
-    moved,
-)
+from credence.compare.sources import SimulatedSource, TableSource, UCISource, moved
+from credence.compare.specs import ModelSpec, Outcome, RowLimits
 from credence.datasets import load as load_dataset
 from credence.datasets import uci_splits
 from credence.errors import InputError
@@ -147,7 +140,7 @@ def small_cell(method: str = "map", **settings: object):
     )  # fmt: skip
     return type(cells[0])(
         problem="p", source=source, model=ModelSpec(hidden=(), likelihood="bernoulli"),
-        rows=Rows(train=40), label="a", method=method, settings=settings,
+        rows=RowLimits(train=40), label="a", method=method, settings=settings,
     )  # fmt: skip
 
 
@@ -182,7 +175,7 @@ def test_ordinal_encoding_has_an_input_per_column(tmp_path: Path) -> None:
     )
     frame.to_csv(tmp_path / "t.csv", index=False)
     source = TableSource(table=str(tmp_path / "t.csv"), target="y", encoding="ordinal")
-    arrays = problem.load(source, Rows())
+    arrays = problem.load(source, RowLimits())
     assert arrays.x_train.shape[1] == 2
     raw = {2.0: 0, 0.0: 1, 1.0: 2, 0.5: -1}  # by target: Basel, Bern, Zug, missing
     y = arrays.scaler.inverse(arrays.y_train)
@@ -193,16 +186,16 @@ def test_ordinal_encoding_has_an_input_per_column(tmp_path: Path) -> None:
 
 
 def test_rows_are_limited_and_said() -> None:
-    arrays = problem.load(small_cell().source, Rows(train=30, test=5))
+    arrays = problem.load(small_cell().source, RowLimits(train=30, test=5))
     assert (len(arrays.x_train), len(arrays.x_test)) == (30, 5)
     assert "30 of 48 training rows" in arrays.notes[0]
-    again = problem.load(small_cell().source, Rows(train=30, test=5))
+    again = problem.load(small_cell().source, RowLimits(train=30, test=5))
     np.testing.assert_array_equal(arrays.x_train, again.x_train)
 
 
 def test_another_seed_has_other_test_rows_and_other_data() -> None:
     source = small_cell().source
-    first, again, other = (problem.load(moved(source, seed), Rows()) for seed in (0, 0, 1))
+    first, again, other = (problem.load(moved(source, seed), RowLimits()) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.x_test, again.x_test)
     assert not np.isin(first.x_test, other.x_test).any()
 
@@ -213,10 +206,10 @@ def test_published_splits_go_by_number() -> None:
     splits = uci_splits("boston")
     y = load_dataset("boston").frame["MEDV"].to_numpy(float)
     for number in (0, 3):
-        arrays = problem.load(moved(UCISource(name="boston"), number), Rows())
+        arrays = problem.load(moved(UCISource(name="boston"), number), RowLimits())
         np.testing.assert_allclose(arrays.scaler.inverse(arrays.y_test), y[splits[number].test])
     with pytest.raises(InputError, match=r"split must be 0\.\.19"):
-        problem.load(moved(UCISource(name="boston"), 20), Rows())
+        problem.load(moved(UCISource(name="boston"), 20), RowLimits())
 
 
 @needs_data
