@@ -18,7 +18,8 @@ published = typer.Typer(
 
 
 @app.command(
-    epilog="Example: credence compare houses.csv --target price --methods nuts,deep_ensemble"
+    epilog="Example: credence compare houses.csv --target price --methods nuts,deep_ensemble "
+    "--set nuts.num_warmup=1000"
 )
 def compare(
     table: options.TableName,
@@ -34,6 +35,7 @@ def compare(
     likelihood: options.Likelihood = "auto",
     num_draws: options.NumDraws = None,
     num_chains: options.NumChains = None,
+    method_settings: options.ComparedSettings = None,
     test_fraction: options.TestFraction = 0.2,
     max_seconds: options.CellSeconds = None,
     seed: options.Seed = 0,
@@ -57,6 +59,7 @@ def compare(
         baseline=baseline,
         num_draws=USUAL_DRAWS if num_draws is None else num_draws,
         num_chains=num_chains,
+        method_settings=tuple(method_settings or ()),
         model=ModelSpec(
             hidden=options.widths(hidden),
             activation=activation,
