@@ -22,7 +22,8 @@ from credence.errors import StorageError
 from credence.schema import build
 
 FORMAT = 2
-"""Of documents and folders. Those of format 1 have no checksums of their own; they still open."""
+"""The format number of documents and folders. Those of format 1 have no checksums; they still open.
+"""
 
 MOST_UNPACKED = 2**28
 """Bytes that a compressed archive, of format 1, may unpack to where its own size is small."""

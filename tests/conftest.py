@@ -21,13 +21,17 @@ CHECKED = (
     "storage schema netcdf models density ensembles kernels adaptation engine methods datasets "
     "preprocessing report"
 )
-"""Not the faces people see (estimators, cli): they take anything and check it themselves."""
+"""Packages whose annotations are checked.
+
+The faces people see (estimators, cli) are not among them: they take anything and check it
+themselves.
+"""
 jaxtyping.install_import_hook(
     [f"credence.{room}" for room in CHECKED.split()], "tools.checked_types.checked"
 )
 
 
-extensions.installed = declared  # an installation may be of another day
+extensions.installed = declared  # the installed list may be older
 jax.config.update("jax_num_cpu_devices", 1)  # or the first fit of a worker would choose
 
 
@@ -43,7 +47,10 @@ def checked_keys() -> Iterator[None]:
 
 
 MOST_MAPS = 20_000
-"""Of memory; a process may have 65,530 on Linux, and the compiler dies at more."""
+"""Memory maps of the process above which compiled programs are dropped.
+
+A process may have 65,530 on Linux, and the compiler dies at more.
+"""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -94,7 +101,7 @@ os.environ.setdefault("CREDENCE_TEST_DAY", str(datetime.now(UTC).toordinal()))
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test marked `rotates(days)` every variant runs once in so many days; else it is slow.
+    """Run every variant of a test marked `rotates(days)` once in so many days; else it is slow.
 
     Marked tests without variants take turns with each other; a module's mark is about variants.
     """

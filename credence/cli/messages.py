@@ -48,7 +48,7 @@ console = _console(stderr=True)
 
 
 MARK = "\0"
-"""Where in a sentence a value belongs."""
+"""A mark for the place in a sentence where a value belongs."""
 
 
 class _Values(string.Formatter):
@@ -151,7 +151,7 @@ def summary(metrics: dict[str, Any]) -> None:
 
 
 def _log_evidence(metrics: dict[str, Any]) -> str:
-    """With the standard error that the runs show, where there are several."""
+    """The log evidence with the standard error that the runs show, where there are several."""
     error = metrics["log_evidence_error"]
     shown = "" if error is None else f" +- {error:.2g}"
     return f"{metrics['log_evidence']:.2f}{shown} nats"

@@ -39,7 +39,7 @@ ComparedSettings = Annotated[
 ]
 MaxWidth = Annotated[int | None, typer.Option(hidden=True)]
 MaxDepth = Annotated[int | None, typer.Option(hidden=True)]
-"""As before `--set`; they go in the next release."""
+"""Options of versions before `--set`, hidden; they go in the next release."""
 NumDraws = Annotated[
     int | None, typer.Option(help="Draws per chain; 1000 of most methods unless given.")
 ]

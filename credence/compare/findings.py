@@ -26,7 +26,7 @@ def findings(summary: Summary) -> list[Finding]:
 
 
 def overall(summary: Summary) -> tuple[Level, str, str]:
-    """Level, a word and a headline for the whole experiment."""
+    """The level, a word and a headline for the whole experiment."""
     rows = [row for problem in summary["problems"] for row in problem["rows"]]
     chains = [row for row in rows if row["converged"] is not None]
     good = sum(row["converged"] for row in chains)
@@ -50,7 +50,7 @@ def _level(rows: list[dict[str, Any]]) -> Level:
 
 
 def _sentences(problem: Problem, baseline: str) -> list[str]:
-    """Error, likelihood, calibration, speed, and who is not to be believed."""
+    """Sentences on error, likelihood, calibration, speed, and which rows are not to be believed."""
     rows = {row["label"]: row for row in problem["rows"] if row["status"] == "done"}
     found = []
     if rows:

@@ -198,7 +198,7 @@ def _simulate(source: SimulatedSource) -> _Raw:
 
 
 def _limited(raw: _Raw, rows: RowLimits, seed: int) -> _Raw:
-    """At most so many rows, at random, in their order."""
+    """Keep at most as many rows as `rows` says, drawn at random, in their order."""
     rng = np.random.default_rng(seed)
     train = _some(rng, len(raw.y_train), rows.train)
     test = _some(rng, len(raw.y_test), rows.test)

@@ -57,7 +57,7 @@ TAILS = (0.025, 0.975)
 NLL_FLOOR = 1e-3
 """Probability below which `nll_floor` does not look."""
 SMALLEST_ENTROPY = 1e-5
-"""In nats, in single precision; what is below counts as none."""
+"""Smallest entropy that single precision tells from 0, in nats; what is below counts as none."""
 
 Numbers = dict[str, Any]
 
@@ -216,7 +216,10 @@ def ess_summary(
 
 
 def flat_weights(ensemble: Ensemble) -> tuple[Float[np.ndarray, "chain draw weight"], int]:
-    """At most MAX_WEIGHTS weights of every draw, chosen at random, and how many there are."""
+    """Some weights of every draw, MAX_WEIGHTS at most, and how many there are in all.
+
+    They are chosen at random.
+    """
     import jax
 
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(ensemble.params)]

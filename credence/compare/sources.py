@@ -1,4 +1,4 @@
-"""Where the data of a problem come from, as plain data: nothing here loads anything."""
+"""Sources of the data of a problem, as plain data: nothing here loads anything."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -42,7 +42,7 @@ class ModelSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RowLimits:
-    """At most so many rows, drawn at random from the split; None takes all.
+    """The most rows to take, drawn at random from the split; None takes all.
 
     Args:
         others: strangers, where the source has them.

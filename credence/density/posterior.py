@@ -105,8 +105,11 @@ class BayesianModel:
     def _outputs(
         self, params: Any, x: Float[Array, "point *feature"]
     ) -> Float[Array, "point output"]:
-        """Of the network; for many images in chunks, each computed again where a gradient needs
-        it, because a convolutional network keeps up to megabytes of every image."""
+        """The network's outputs; of many images in chunks.
+
+        A gradient computes every chunk again, because a convolutional network keeps up to megabytes
+        of every image.
+        """
         num, size = len(x), MOST_IMAGES
         if x.ndim == 2 or num <= size:
             return self.network.apply(params, x)
@@ -221,12 +224,14 @@ def flat_log_likelihood(model: BayesianModel) -> LogDensity:
 
 
 PART_BYTES = 256 * 2**20
-"""Of rows on disk that are in memory where a part of them will do."""
+"""Bytes of rows on disk that are read into memory where a part of them will do."""
 
 
 def some_rows(key: PRNGKeyArray, data: Data, num_rows: int | None = None) -> Data:
-    """So many rows at random, or as many as fit `PART_BYTES`, in memory, with weights as if they
-    were all."""
+    """Take `num_rows` rows at random into memory, with weights as if they were all.
+
+    Without a number it takes as many as fit `PART_BYTES`.
+    """
     fitting = PART_BYTES // (data.x.dtype.itemsize * int(np.prod(data.x.shape[1:])))
     count = int(np.clip(num_rows or fitting, 1, len(data.x)))
     seed = np.asarray(jax.random.bits(key, (2,), jnp.uint32)).tolist()
@@ -299,8 +304,10 @@ class Posterior:
         return flat_log_density(self.model)
 
     def part(self, key: PRNGKeyArray, num_rows: int | None) -> "Posterior":
-        """That of some rows at random, each counting for several; see `some_rows`. Without a number
-        of rows it is this posterior, unless its inputs lie on disk."""
+        """The posterior of some rows at random, each counting for several; see `some_rows`.
+
+        Without a number of rows it is this posterior, unless its inputs lie on disk.
+        """
         if num_rows is None and self.data.rows.in_memory:
             return self
         part = copy(self)

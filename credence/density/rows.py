@@ -91,45 +91,45 @@ class ArrayRows:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """See `Rows.shape`."""
+        """The shape of the array."""
         return self.x.shape
 
     @property
     def dtype(self) -> Any:
-        """See `Rows.dtype`."""
+        """The type of its numbers."""
         return self.x.dtype
 
     @property
     def in_memory(self) -> bool:
-        """See `Rows.in_memory`."""
+        """True: nothing has to be read."""
         return True
 
     def sum_over(self, total: Total, params: Any, others: Any, weight: Any) -> Any:
-        """See `Rows.sum_over`; here all rows are seen at once."""
+        """Sum `total` over all rows, seen at once; see `Rows.sum_over`."""
         return total(params, self.x, others, weight)
 
     def map_over(self, function: Callable[[Any, Any], Array], others: Any) -> Array:
-        """See `Rows.map_over`."""
+        """Give function(x, others) of all rows; see `Rows.map_over`."""
         return function(self.x, others)
 
     def gather(self, index: Int[Array, " row"]) -> Float[Array, "row *feature"]:
-        """See `Rows.gather`."""
+        """Index the array; see `Rows.gather`."""
         return self.x[index]
 
     def take(self, index: Any) -> Float[Array, "row *feature"]:
-        """See `Rows.take`."""
+        """Index the array, which may be one of NumPy; see `Rows.take`."""
         return jnp.asarray(self.x[index])
 
     def example(self) -> Any:
-        """See `Rows.example`; the rows themselves, for networks that look at the numbers."""
+        """Give the rows themselves: a network may look at the numbers."""
         return self.x
 
     def check_finite(self) -> None:
-        """See `Rows.check_finite`."""
+        """Look at every number; see `Rows.check_finite`."""
         real_numbers("x", self.x)
 
     def fingerprint(self) -> bytes:
-        """See `Rows.fingerprint`; all of them."""
+        """Give the bytes of all rows."""
         return np.ascontiguousarray(self.x).tobytes()
 
 

@@ -27,7 +27,7 @@ from credence.density.rows import Total
 from credence.errors import InputError
 
 CHUNK_BYTES = 32 * 2**20
-"""Of rows that are read at a time; two chunks are in memory."""
+"""Bytes of rows that are read at a time; two chunks are in memory."""
 SAMPLED = 1024
 """Rows that a file is known by."""
 
@@ -52,7 +52,7 @@ class StoredRows:
 
     @classmethod
     def tree_unflatten(cls, static: tuple[Any, ...], leaves: tuple[Any]) -> "StoredRows":
-        """See `tree_flatten`."""
+        """Put the parts that `tree_flatten` gives together again."""
         return cls(leaves[0], *static)
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class StoredRows:
 
     @property
     def ndim(self) -> int:
-        """Of the array that these rows stand for."""
+        """Number of axes of the array that these rows stand for."""
         return len(self.shape)
 
     @property
@@ -78,24 +78,27 @@ class StoredRows:
 
     @property
     def in_memory(self) -> bool:
-        """See `Rows.in_memory`: a pass reads the file."""
+        """False: a pass reads the file."""
         return False
 
     def take(self, index: Any) -> Float[Array, "row *feature"]:
-        """See `Rows.take`."""
+        """Read rows from the file; see `Rows.take`."""
         return jnp.asarray(self[index])
 
     def example(self) -> Float[Array, "row *feature"]:
-        """See `Rows.example`; a row of zeros."""
+        """Give a row of zeros."""
         return jnp.zeros((1, *self.shape[1:]), self.dtype)
 
     def sum_over(self, total: Total, params: Any, others: Any, weight: Any) -> Array:
-        """See `Rows.sum_over`; value and gradient take one pass together, chunk by chunk, so that
-        nothing of a chunk is kept. Only reverse mode."""
+        """Sum `total` over all rows chunk by chunk; see `Rows.sum_over`.
+
+        Value and gradient take one pass together, so that nothing of a chunk is kept; reverse mode
+        only.
+        """
         return _sum_over_chunks(total, params, self, (others, weight))
 
     def map_over(self, function: Callable[[Any, Any], Array], others: Any) -> Array:
-        """See `Rows.map_over`."""
+        """Give function(x, others) of all chunks, joined; see `Rows.map_over`."""
         return _map_over_chunks(function, self, others)
 
     def chunk(self, start: Int[Array, ""]) -> Float[Array, "row *feature"]:
@@ -120,7 +123,7 @@ class StoredRows:
         return digest.digest()
 
     def check_finite(self) -> None:
-        """See `Rows.check_finite`; one pass over the file."""
+        """Look at every number, in one pass over the file; see `Rows.check_finite`."""
         reader = _reader(self.handle)
         for start in range(0, len(self), self.chunk_rows):
             rows = reader.read(start, min(self.chunk_rows, len(self) - start))

@@ -23,33 +23,33 @@ class Draws(Protocol):
 
     @property
     def model(self) -> BayesianModel:
-        """See `Ensemble`."""
+        """The network, prior and likelihood."""
         ...
 
     @property
     def params(self) -> Params:
-        """See `Ensemble`."""
+        """The parameters, leaves (chain, draw, ...)."""
         ...
 
     @property
     def weights(self) -> Float[np.ndarray, "chain draw"] | None:
-        """See `Ensemble`."""
+        """The weights of the draws; None for equal ones."""
         ...
 
     @property
     def scalars(self) -> Mapping[str, Float[np.ndarray, "chain draw"]]:
-        """See `Ensemble`."""
+        """The numbers per draw, by name."""
         ...
 
     @property
     def num_targets(self) -> int:
-        """See `Ensemble`."""
+        """The number of targets that the fit saw."""
         ...
 
     def over_batches(
         self, x: Any, summarise: Callable[[Predictive, slice], dict[str, Any]]
     ) -> dict[str, np.ndarray]:
-        """See `Ensemble.over_batches`."""
+        """Summarise the predictive at every row; see `Ensemble.over_batches`."""
         ...
 
 

@@ -29,7 +29,7 @@ class LogEvidence(NamedTuple):
 
     nats: float
     standard_error: float
-    """From the spread of the runs; NaN for a single one."""
+    """Standard error, from the spread of the runs; NaN for a single one."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Ensemble:
 
     @property
     def families(self) -> Float[np.ndarray, "chain draw"] | None:
-        """Which particles of a run descend from the same one, from `smc`; None for chains."""
+        """The number of the first particle that each descends from, from `smc`; None for chains."""
         return self.scalars.get("family")
 
     @property
@@ -157,7 +157,7 @@ class Ensemble:
         return np.asarray(found).reshape(self.num_chains, self.num_draws, *found.shape[1:])
 
     def log_evidence(self) -> "LogEvidence | None":
-        """Of the data as the posterior has them, from `smc` and `mlsmc`; None from other methods.
+        """Log evidence of the data as the posterior has them; None where the method finds none.
 
         The mean is over the runs' evidences, which are unbiased (up to the adaptation of their
         temperatures), not over their logarithms. The standard error is that of this mean or of the

@@ -1,4 +1,4 @@
-"""Where an ensemble comes from."""
+"""The origin of an ensemble: method, settings, seed, data and versions."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where an ensemble comes from: enough to make it again."""
+    """The origin of an ensemble: enough to make it again."""
 
     method: str
     settings: dict[str, Any]

@@ -217,7 +217,7 @@ class BNN(BaseEstimator):
         raise NotImplementedError
 
     def _restore(self, document: Mapping[str, Any]) -> None:
-        """Undo `_learnt`."""
+        """Restore what `_learnt` wrote to a document."""
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:

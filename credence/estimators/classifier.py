@@ -1,4 +1,4 @@
-"""Classification."""
+"""The scikit-learn estimator for classification."""
 
 from __future__ import annotations
 

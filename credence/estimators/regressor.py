@@ -1,4 +1,4 @@
-"""Regression."""
+"""The scikit-learn estimator for regression."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Drawn(NamedTuple):
     positions: Float[Any, "chain draw weight"]
     scalars: dict[str, Float[np.ndarray, "chain draw"]]
     linearized_at: Position | None = None
-    """Where set, networks are linearised there: see `credence.models.networks.linearized`."""
+    """Weights at which networks are linearised (`credence.models.networks.linearized`), or None."""
     weights: Float[np.ndarray, "chain draw"] | None = None
     """How much each counts, sum one, possibly signed; None for equally."""
     found: Mapping[str, Any] = MappingProxyType({})
@@ -63,7 +63,7 @@ class Drawn(NamedTuple):
 
 
 USUAL_DRAWS = 1000
-"""Per chain, where nobody has said how many."""
+"""Draws per chain where nobody has said how many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +72,13 @@ class Method(ABC):
     and perhaps `prepared`."""
 
     name: ClassVar[str]
-    """As given to method="..."."""
+    """The name by which method="..." chooses it."""
     summary: ClassVar[str]
     """One line for `credence methods`."""
     is_chain: ClassVar[bool] = True
     """Whether draws form Markov chains that leave the posterior (nearly) invariant."""
     prior: ClassVar[str] = "fan_in"
-    """Of the weights, where the caller names none: one of `models.PRIORS`."""
+    """The prior of the weights where the caller names none: one of `models.PRIORS`."""
     reads_disk: ClassVar[bool] = False
     """Whether inputs may stay on disk: see `models.stored`."""
     aliases: ClassVar[Mapping[str, str]] = {}

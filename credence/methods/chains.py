@@ -92,7 +92,7 @@ class TrainedChains(Chains):
     def _start(
         self, key: PRNGKeyArray, posterior: Posterior, driver: Driver, *, budget_share: float = 0.25
     ) -> Float[Array, "chain weight"]:
-        """Where the chains start, found in phase "train"."""
+        """Train the chains' starting positions, in phase "train"."""
         return train(
             key, posterior, driver, self.num_chains, self.training, budget_share=budget_share
         ).positions

@@ -1,4 +1,4 @@
-"""Further starts beside the chains: are there modes that no chain has visited?"""
+"""Start further chains, to see whether there are modes that no chain has visited."""
 
 from dataclasses import replace
 from functools import partial
@@ -18,13 +18,13 @@ from credence.errors import Interrupted
 from credence.methods.training import Training, train
 
 NUM_DRAWS = 50
-"""Of each further start; the first half, on which it settles, is dropped."""
+"""Draws of each further start; the first half, on which it settles, is dropped."""
 FEWEST_DRAWS = 10 * NUM_DRAWS
 """Draws per chain from which on the look elsewhere takes a few percent of the run."""
 NUM_ROWS = 50
 """Training rows at whose predictions starts and chains are compared."""
 COMPARED_DRAWS = 250
-"""Of every chain."""
+"""Draws of every chain with which the further starts are compared."""
 
 
 def scout(
@@ -36,10 +36,11 @@ def scout(
     data: Data,
     training: Training,
 ) -> Starts | None:
-    """Train as many members again as there are chains, move them as the chains, and compare.
+    """Train as many networks again as there are chains, let them move on, and compare both.
 
-    Chains' programs serve again, so nothing but the comparison is compiled. None where the run has
-    few draws, its time is limited, it was stopped, or its rows lie on disk.
+    The further starts use the compiled programs of the chains, so nothing but the comparison is
+    compiled. The result is None where the run has few draws, its time is limited, it was stopped,
+    or its rows lie on disk.
 
     Args:
         plan, sample, data: those of the chains' phase.
@@ -79,7 +80,7 @@ def scout(
 def _seen(
     model: BayesianModel, rows: Data, data: Data, draws: Float[np.ndarray, "chain draw weight"]
 ) -> tuple[Float[np.ndarray, "chain draw function"], Float[np.ndarray, "chain draw"]]:
-    """Predictions at the rows, and log densities."""
+    """Predictions at the rows, and log densities, of all draws."""
     found = _seen_at(jnp.asarray(draws.reshape(-1, draws.shape[-1])), rows, data, model=model)
     functions, log_density = (np.asarray(leaf, float) for leaf in found)
     return functions.reshape(*draws.shape[:2], -1), log_density.reshape(draws.shape[:2])

@@ -78,7 +78,7 @@ class Trained(NamedTuple):
 
     positions: Float[Array, "member weight"]
     loss: Float[Array, " member"]
-    """See `Best`."""
+    """The loss of every member's best weights, as in `Best`."""
     num_steps: int
     """Steps of Adam that every member made."""
 

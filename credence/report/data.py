@@ -173,7 +173,7 @@ class ReportData:
     targets: tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]
     run: RunRecord
     emulation: Emulation | None = None
-    """Where the chains followed an emulator."""
+    """How good an emulator was, where the chains followed one."""
 
     def __post_init__(self) -> None:
         kind = {"regression": RegressionTarget, "classification": ClassificationTarget}

@@ -123,7 +123,7 @@ def _body(report: ReportData, is_converged: bool) -> list[Html]:
 
 
 def _architecture(report: ReportData, is_converged: bool) -> list[Html]:
-    """Where the method changes it."""
+    """The page's section on the network's size, where the method changes it."""
     found = report.metrics.get("architecture")
     if not isinstance(found, Mapping):
         return []

@@ -21,7 +21,7 @@ SCORES = {
 """Scores of metrics.json, by task."""
 
 Number = float | Literal["inf", "-inf", "nan"] | None
-"""Of an emulator: where a number is not finite, this is written out."""
+"""A number of an emulator: where it is not finite, this is written out."""
 
 
 class Count(TypedDict):
@@ -45,7 +45,7 @@ class Listed(TypedDict):
 
 
 class Jumps(TypedDict):
-    """Of one kind."""
+    """Jumps of one kind: those tried, those accepted, and their ratio."""
 
     tried: int
     accepted: int
@@ -137,7 +137,7 @@ class Evaluation(TypedDict):
 
 
 def read_metrics(path: Path) -> Metrics:
-    """Read metrics.json.
+    """Read metrics.json and check that its parts fit together.
 
     Raises:
         StorageError: where it is missing or damaged, or its parts do not fit together.

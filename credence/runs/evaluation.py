@@ -77,7 +77,7 @@ def metrics(model: BNNRegressor | BNNClassifier, found: Arrays, n_train: int) ->
 
 
 def _evidence(model: BNNRegressor | BNNClassifier, n_train: int) -> dict[str, float]:
-    """Of the training targets in their own units, where the method estimates it."""
+    """Log evidence of the training targets in their own units, where the method estimates it."""
     found = model.ensemble_.log_evidence()
     if found is None:
         return {}
@@ -89,7 +89,7 @@ def _evidence(model: BNNRegressor | BNNClassifier, n_train: int) -> dict[str, fl
 
 
 def _architecture(model: BNNRegressor | BNNClassifier) -> dict[str, Any]:
-    """Its posterior, where the method changes it."""
+    """The posterior of the network's size, where the method changes it."""
     found = architecture_posterior(model.ensemble_.scalars)
     return {} if found is None else {"architecture": found.to_dict()}
 

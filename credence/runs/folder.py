@@ -29,7 +29,7 @@ FILES = (
     "ensemble/ensemble.npz",
     "ensemble/estimator.json",
 )
-"""Of a folder with a result; report.html is written from them."""
+"""Names of the files of a folder with a result; report.html is written from them."""
 
 
 OPTIONS = {"method_settings": "set"}

@@ -97,13 +97,13 @@ def report_data(folder: Path) -> ReportData:
 
 
 def _stopped_note(metrics: Metrics) -> tuple[str, ...]:
-    """That the run was cut short, if it was."""
+    """A note that the run was cut short, if it was."""
     note = cut_short(metrics["stopped"], metrics["num_draws"], metrics.get("num_draws_asked"))
     return (note,) if note else ()
 
 
 def _emulation(metrics: Metrics, arrays: dict[str, np.ndarray]) -> Emulation | None:
-    """Where a run before this version left none there is none."""
+    """True densities and their stand-ins for the report; None where an old run left none."""
     if "emulation_true" not in arrays or "emulation" not in metrics:
         return None
     true, emulated = arrays["emulation_true"], arrays["emulation_emulated"]

@@ -14,7 +14,7 @@ PAPER_TITLE = (
     'Networks"'
 )
 _LEADING = "credence_papers.multilevel.leading_inputs:"
-"""Where the methods are that serve these tables only."""
+"""Module of the methods that serve these tables only, as an entry point names it."""
 FIVE_SEEDS = {"laptop": 5, "paper": 5}
 SEEDS = (
     "The paper gives one number each, without a spread; ours are means of five seeds, each with "
@@ -243,7 +243,7 @@ MNIST_OOD = Experiment(
         ),
     ),
     reasons=(
-        "At laptop size there are 500 of 48,200 training images and 16 of 128 hidden units (4 "
+        "At laptop size there are 500 of 48,200 training images and 16 of 128 hidden neurons (4 "
         "levels, not 7), hence the lower accuracy; at paper size all images and 7 levels.",
         "The paper refers to its section 5.3 for the settings, which has several (alpha from 1.1 "
         "to 3, tanh before, ReLU in its table 1, 400 images of two digits); we take alpha = 2, "

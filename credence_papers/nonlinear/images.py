@@ -17,7 +17,7 @@ TABLE_1 = (
         values={"accuracy": 0.888, "nll": 0.352},
     ),
 )
-"""Of the published potentials, not tempered; accept-reject diverged."""
+"""Results of the published potentials, not tempered; accept-reject diverged."""
 
 SMOKE = {"num_draws": 2, "num_warmup": 20, "thinning": 5, "batch_size": 32}
 LAPTOP = {"num_draws": 20, "num_warmup": 400, "thinning": 20, "batch_size": 128}
@@ -43,7 +43,10 @@ def _by_size(factor: int = 1, **more: object) -> dict[str, dict[str, object]]:
 
 
 def _potential_rows(**more: object) -> dict[str, dict[str, object]]:
-    """With one coin for all: with a coin each, nine of ten potentials would serve no jump."""
+    """Settings by size, with one coin for all particles.
+
+    With a coin each, nine of ten potentials would serve no jump.
+    """
     rows = {"smoke": 64, "laptop": 512, "paper": 4096}
     return {
         size: {**settings, "potential_rows": rows[size], "synchronous": True, **more}

@@ -78,6 +78,6 @@ def _balanced(
     num_classes: int,
     most: int,
 ) -> Int[np.ndarray, " chosen"]:
-    """At most so many rows of every class, at random, in their order."""
+    """Choose at most `most` rows of every class, at random, and keep their order."""
     of = [rng.permutation(rows[labels[rows] == label])[:most] for label in range(num_classes)]
     return np.sort(np.concatenate(of))

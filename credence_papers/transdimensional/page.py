@@ -68,7 +68,7 @@ def _problem(row: Mapping[str, Any]) -> Html:
     found, name = row["architecture"], row["name"]
     is_deep = found["depth"] is not None
     posterior, noun = (
-        (found["depth"], "Hidden layers") if is_deep else (found["width"], "Hidden units")
+        (found["depth"], "Hidden layers") if is_deep else (found["width"], "Hidden neurons")
     )
     reading = read_posterior(posterior)
     if "mode" in row["published"]:

@@ -62,7 +62,7 @@ class ArchitectureProblem:
         return Posterior(network, Gaussian(scaling="unit"), self.likelihood, data)
 
     def method(self, effort: "Effort") -> Transdimensional:
-        """With chains over the whole support at the start."""
+        """The method to run, its chains spread over the whole support at the start."""
         chains = effort.num_chains
         widths = tuple(self.spacing * (i + 1) for i in range(chains)) if self.spacing else None
         if widths and widths[-1] != self.max_width:

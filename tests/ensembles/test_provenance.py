@@ -1,4 +1,4 @@
-"""Where an ensemble comes from."""
+"""Provenance says which versions made an ensemble, and when."""
 
 import dataclasses
 

@@ -109,7 +109,7 @@ def forge(folder: Path, **changes: Any) -> None:
         ({"network": {"type": "MLP", "num_outputs": 1, "hidden": [2] * 10**5}}, "cannot be those"),
         ({"network": {"type": "ResNet", "num_outputs": 1, "blocks": [10**9]}}, "cannot be those"),
         ({"network": {"type": "MLP", "num_outputs": 1, "hidden": ["4"]}}, r"hidden\[0\] must be"),
-        ({"network": {"type": "MLP", "num_outputs": 1, "hidden": [-4]}}, "at least one unit"),
+        ({"network": {"type": "MLP", "num_outputs": 1, "hidden": [-4]}}, "at least one neuron"),
         ({"likelihood": {"type": "StudentT", "df": 1.0}}, "StudentT"),
         ({"cost": {"flops": -1.0}}, "finite number >= 0"),
         ({"arrays_sha256": 3}, "arrays_sha256 must be str"),

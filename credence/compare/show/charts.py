@@ -18,7 +18,7 @@ LEGEND = {"accent": "converged", "alarm": "not converged", "second": "not a chai
 
 
 def colour(row: dict[str, Any]) -> str:
-    """By convergence."""
+    """The colour that shows whether a row has converged."""
     return {True: ACCENT, False: ALARM, None: SECOND}[row["converged"]]
 
 

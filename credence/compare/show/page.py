@@ -121,7 +121,7 @@ def _facts(problem: Problem) -> str:
 
 
 def _prior(model: dict[str, Any]) -> str:
-    """Its name, and in brackets what is different in it."""
+    """The prior's name, and in brackets what is different in it."""
     settings = model.get("prior_settings", {}).items()
     changed = ", ".join(f"{name} {number(value)}" for name, value in settings)
     return f"{model['prior']} ({changed})" if changed else model["prior"]

@@ -39,16 +39,19 @@ class RichWatch:
             self.bars.stop()
 
     def start(self, total: int, done: int) -> None:
+        """Open a progress bar of `total` cells, of which `done` were read from files."""
         self.bars.update(self.task, total=total, completed=done)
         self.bars.start()
         if done:
             self.say(f"{done} of {total} cells are finished already.")
 
     def finished(self, outcome: Outcome) -> None:
+        """Print a finished cell's line, and count it."""
         self.bars.advance(self.task)
         self.say(cell_line(outcome))
 
     def say(self, message: str) -> None:
+        """Print a message above the bar."""
         self.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 

@@ -63,6 +63,6 @@ class MAP(Method):
 def _members(
     key: PRNGKeyArray, posterior: Posterior, driver: Driver, number: int, training: Training
 ) -> Drawn:
-    """So many trained networks, as draws of a single chain."""
+    """Train `number` networks and return them as draws of a single chain."""
     trained = train(key, posterior, driver, number, training, may_stop_early=True)
     return Drawn(trained.positions[None], {"validation_loss": np.asarray(trained.loss)[None]})

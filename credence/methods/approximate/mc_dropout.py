@@ -29,14 +29,14 @@ ROUND = 50
 
 @dataclass(frozen=True, kw_only=True)
 class MCDropout(Method):
-    """Train with masks on all hidden units, then draw masks.
+    """Train with masks on all hidden neurons, then draw masks.
 
     The prior is the weight decay. A draw is an ordinary network: the masks are multiplied into the
-    kernels behind the hidden layers. In one draw a unit is masked at all points or at none.
+    kernels behind the hidden layers. In one draw a neuron is masked at all points or at none.
 
     Args:
         num_draws: sets of masks.
-        rate: probability that a hidden unit is dropped, in (0, 1).
+        rate: probability that a hidden neuron is dropped, in (0, 1).
         num_steps: of Adam, rounded up to whole rounds of 50.
         learning_rate: at the start; it falls to zero along half a cosine. In units of the weights.
         batch_size: rows per step; None uses all rows up to 1024 and 128 beyond.
@@ -85,19 +85,19 @@ class MCDropout(Method):
 
 
 def require_hidden_units(network: Network) -> None:
-    """Refuse a network without hidden units that can be masked.
+    """Refuse a network without hidden neurons that can be masked.
 
     Raises:
         InputError: for other networks than an MLP with a hidden layer.
     """
     if not isinstance(network, MLP):
         raise InputError(
-            f"mc_dropout masks the hidden units of an MLP, got {network}: use MLP, or another "
+            f"mc_dropout masks the hidden neurons of an MLP, got {network}: use MLP, or another "
             "method, deep_ensemble for instance."
         )
     if not network.hidden:
         raise InputError(
-            f"mc_dropout needs hidden units to drop, got {network}: add a hidden layer, or use "
+            f"mc_dropout needs hidden neurons to drop, got {network}: add a hidden layer, or use "
             "nuts, which is exact and fast for a linear model."
         )
 

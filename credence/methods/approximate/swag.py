@@ -145,7 +145,7 @@ class Moments(NamedTuple):
     mean: Float[Array, " weight"]
     variance: Float[Array, " weight"]
     deviations: Float[Array, "rank weight"]
-    """Of the last snapshots from the mean of all up to them; none for SWAG-diagonal."""
+    """Deviations of the last snapshots from the mean of all up to them; none for SWAG-diagonal."""
 
 
 def summarise(snapshots: Float[np.ndarray, "snapshot weight"], rank: int) -> Moments:
@@ -219,7 +219,7 @@ def matched_learning_rate(
 
 
 def spaced_rows(data: Data, num_rows: int) -> Data:
-    """At most num_rows rows, evenly spaced."""
+    """Return at most num_rows rows, evenly spaced."""
     count = min(num_rows, len(data.x))
     index = np.linspace(0, len(data.x) - 1, count).round().astype(int)
     return jax.tree.map(lambda leaf: leaf[index], data)

@@ -1,4 +1,4 @@
-"""When jumps mislead: few partners have all the weight, or partners have not met."""
+"""Warnings where jumps mislead: few partners have all the weight, or partners have not met."""
 
 import warnings
 from typing import NamedTuple
@@ -20,7 +20,7 @@ auxiliary are Gaussians with standard deviations 1 and s < 1."""
 FEWEST_FOR_K = 100
 """Auxiliary particles needed to tell a tail."""
 LARGEST_RHAT = 1.1
-"""Between partners, of their potential, above which they have not met."""
+"""R-hat of the potential between partners above which they have not met."""
 FEWEST_FOR_RHAT = 100
 """Draws per partner below which R-hat is mostly noise."""
 
@@ -49,7 +49,7 @@ CHOOSE = Advice(
     "'ensemble'.",
 )
 ENDURE = Advice("Use a temperature nearer to 1.", "Draw more, or compare runs with other keys.")
-"""Where there is no other auxiliary density."""
+"""The advice where there is no other auxiliary density to choose."""
 
 
 def warn_of_partners(

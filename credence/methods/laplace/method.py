@@ -195,7 +195,7 @@ class Laplace(Method):
         )
 
     def _training(self, posterior: Posterior) -> Training:
-        """With rows held out where a noise is to be estimated on them.
+        """The training to use: with rows held out where a noise is to be estimated on them.
 
         Raises:
             InputError: where there are none to hold out, or none left.
@@ -249,7 +249,7 @@ class LocalGaussian(NamedTuple):
     log_likelihood: float
     point: Float[np.ndarray, " weight"]
     gradient: Float[np.ndarray, " weight"]
-    """Of the log likelihood."""
+    """Gradient of the log likelihood, in nats per unit of weight."""
     curvature: Float[np.ndarray, " weight"]
     is_full: bool
     """Whether the curvature is all of it, so that its Newton steps lead to a mode."""

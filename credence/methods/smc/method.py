@@ -123,7 +123,7 @@ def from_prior(
 
 
 def first_tuning(posterior: Posterior, mutation: Mutation) -> Tuning:
-    """Of the mutation; only pCN needs to know the prior, which must then be Gaussian."""
+    """Tuning of the mutation at the start; pCN alone needs the prior, which must be Gaussian."""
     if mutation.tunable.reference == "prior":
         return mutation.first(*prior_reference(posterior))
     zero = jnp.zeros(posterior.num_weights, posterior.data.x.dtype)

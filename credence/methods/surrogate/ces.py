@@ -57,7 +57,7 @@ STUCK = (
 )
 """What an infinite error means."""
 FEW_ROWS = 5000
-"""Below so many NUTS on all of them was sooner, for a network of 38 weights (docs/ces.md)."""
+"""Number of rows below which NUTS on all was sooner, for a network of 38 weights (docs/ces.md)."""
 MIN_CALIBRATION = 10
 """Draws per chain that leave some to fit and some to hold out."""
 
@@ -86,7 +86,7 @@ class CES(TrainedChains):
             as many more draws, and the emulator learns from them too; 0 as published.
         emulator: an emulator, or the name of one of `emulators.EMULATORS`.
         sampler: of the emulator's chain: "hmc", "nuts" or "mala" along its gradient, "pcn", a
-            `Tunable` of one's own, or, without correction, "sghmc".
+            `Tunable` of your own, or, without correction, "sghmc".
         correction: "delayed_acceptance" (see `kernels.delayed_acceptance`); "psis", importance
             weights of the draws, which the tail index k-hat may refute; or "none", as published.
         surrogate_steps: of the emulator's chain from one evaluation of the likelihood to the next;
@@ -145,7 +145,7 @@ class CES(TrainedChains):
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Method:
-        """See `Method.from_settings`; the emulator may be given by its name."""
+        """Read settings as `Method.from_settings` does; the emulator may be given by its name."""
         settings = dict(settings)
         if isinstance(found := settings.pop("emulator", cls.emulator), dict):
             fields = dict(found)
@@ -277,7 +277,7 @@ class CES(TrainedChains):
         correction: Correction,
         **varied: Any,
     ) -> tuple[Plan, PhaseResult]:
-        """From the last points on, with what tunes the emulator's chain.
+        """Warm up from the last points on, with what tunes the emulator's chain.
 
         Args:
             varied: what differs from the usual plan of a warm-up.

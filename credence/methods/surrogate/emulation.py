@@ -10,7 +10,7 @@ from credence.ensembles.diagnostics.importance import hellinger, pareto_smoothed
 from credence.storage import jsonable
 
 MIN_DRAWS = 25
-"""Of a chain, with the true log density, from which a tail index is computed."""
+"""Draws of a chain, with the true log density, from which a tail index is computed."""
 
 
 class Emulation(NamedTuple):
@@ -25,19 +25,19 @@ class Emulation(NamedTuple):
     error: float
     """Root mean square of their difference along the chains, in nats."""
     correlation: float | None
-    """Of true and emulated; None where either is constant."""
+    """Correlation of true and emulated densities; None where either is constant."""
     hellinger: float
     """Distance between posterior and emulator's law, 0 to 1, of the worst chain; see there."""
     pareto_k: float | None
     """Tail index of the importance weights, of the worst chain; None for draws of the posterior."""
     first_acceptance_rate: float
-    """Of the emulator's chain."""
+    """Acceptance rate of the emulator's chain."""
     acceptance_rate: float | None
-    """Of the true density; None where it had no say."""
+    """Acceptance rate of the true density; None where it had no say."""
     held_out_error: float | None
-    """Of the emulator at draws of the calibration that it had not seen, in nats."""
+    """Error of the emulator at draws of the calibration that it had not seen, in nats."""
     held_out_share: float | None
-    """Its square over the variance there."""
+    """The held-out error's square over the variance there."""
 
     def numbers(self) -> dict[str, Any]:
         """All but the densities, ready for JSON: an infinite tail index is "inf", as None says

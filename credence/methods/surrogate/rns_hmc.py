@@ -53,7 +53,7 @@ class RNSHMC(TrainedChains):
 
     Args beyond those of `TrainedChains`, whose num_warmup tunes the surrogate's step size:
         num_calibration: steps of HMC per chain that tune the metric and train the surrogate.
-        num_features: hidden units of the random network.
+        num_features: hidden neurons of the random network.
         fit: train it on "gradients" of the log density or, as in the paper, on its "values".
         gaussian_part: add the potential of a Gaussian with the mean and covariance of
             those draws (variances only where they are fewer than ten per weight).

@@ -55,7 +55,7 @@ class Listed:
     """An architecture and its share of the draws."""
 
     widths: tuple[int, ...]
-    """Units of every hidden layer that there is."""
+    """Neurons of every hidden layer that there is."""
     probability: float
     standard_error: float
     """Monte Carlo; NaN where the chains are always or never there."""
@@ -63,7 +63,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Jumps:
-    """Of one kind: those that stayed in the support of the prior."""
+    """Jumps of one kind that stayed in the prior's support: those tried, and those accepted."""
 
     tried: int
     accepted: int
@@ -81,19 +81,19 @@ class Architecture:
     likeliest: tuple[Listed, ...]
     """Most probable first: the first is the MAP architecture."""
     width: WidthPosterior
-    """Of the units in all hidden layers together."""
+    """Posterior of the number of neurons in all hidden layers together."""
     layers: tuple[WidthPosterior, ...]
-    """Of every hidden layer; no units where the layer is absent."""
+    """Posterior of the width of every hidden layer; it is 0 where the layer is absent."""
     depth: WidthPosterior | None
-    """Of the number of hidden layers, where that changes."""
+    """Posterior of the number of hidden layers, or None where that never changes."""
     jumps: Mapping[str, Jumps]
-    """By kind."""
+    """The jumps tried and accepted, by their kind."""
     num_architectures: int
-    """Visited."""
+    """Number of different architectures visited."""
     num_states: int
-    """Distinct ones: draws of widths and weights that differ from the draw before."""
+    """Number of draws whose widths or weights differ from those of the draw before."""
     num_draws: int
-    """Of all chains."""
+    """Number of draws of all chains together."""
     converged: bool
     reason: str
 
@@ -116,7 +116,7 @@ class Architecture:
         return _over([each.ess for each in self.judged.values()], np.min)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON data; NaN becomes None."""
+        """Return it as JSON data; NaN becomes None."""
         found = asdict(self) | {"max_rhat": self.max_rhat, "min_ess": self.min_ess}
         found["jumps"] = {
             name: asdict(each) | {"rate": each.rate} for name, each in self.jumps.items()
@@ -132,8 +132,8 @@ def architecture_posterior(
 ) -> Architecture | None:
     """What an ensemble's scalars say of the architecture; None where it is fixed.
 
-    Converged: R-hat of the width of every layer, of all units and of the depth < `rhat_threshold`,
-    their bulk ESS >= `min_ess`, and of the jumps tried at least one was accepted.
+    Converged: R-hat of the width of every layer, of all neurons and of the depth <
+    `rhat_threshold`, their bulk ESS >= `min_ess`, and of the jumps tried at least one was accepted.
 
     Args:
         scalars: of `Transdimensional`: width, width_1, width_2, ..., depth, num_jumps_NAME,
@@ -168,7 +168,7 @@ def architecture_posterior(
 def widths_of(
     scalars: Mapping[str, Float[np.ndarray, "chain draw"]],
 ) -> Int[np.ndarray, "chain draw layer"] | None:
-    """Units of every hidden layer, 0 where it is absent; None where the architecture is fixed."""
+    """Neurons of every hidden layer, 0 where it is absent; None where the architecture is fixed."""
     if "width_1" not in scalars:
         return None
     names = [name for name in scalars if name.removeprefix("width_").isdigit()]
@@ -181,7 +181,7 @@ def has_architecture(
     widths: Sequence[int] | None = None,
     depth: int | None = None,
 ) -> Bool[np.ndarray, "chain draw"]:
-    """Which draws have these widths, of the layers that there are, and this depth; None is any.
+    """Whether each draw has these widths of its layers and this depth; None allows any.
 
     Raises:
         InputError: where the architecture never changes.
@@ -216,7 +216,7 @@ def width_posterior(
     """Shares of the draws at each width.
 
     Args:
-        widths: an ensemble's scalar "width", units of all hidden layers together.
+        widths: an ensemble's scalar "width", neurons of all hidden layers together.
         max_width: the largest to list; by default the largest seen.
     Raises:
         ValueError: for values that are not finite, or widths above max_width.
@@ -226,7 +226,7 @@ def width_posterior(
     if max_width is not None and widths.max() > max_width:
         raise ValueError(
             f"max_width={max_width} leaves out widths up to {int(widths.max())}: with several "
-            "hidden layers a width counts the units of all of them."
+            "hidden layers a width counts the neurons of all of them."
         )
     listed = np.arange(min(1, int(widths.min())), int(max_width or widths.max()) + 1)
     is_there = (widths[..., None] == listed).astype(float)
@@ -292,7 +292,7 @@ def _faults(found: Architecture, rhat_threshold: float, min_ess: float) -> list[
 
 
 def _over(values: list[float], extreme: Callable[[np.ndarray], Any]) -> float:
-    """Of the values that are numbers; NaN where none is."""
+    """The extreme of those values that are numbers; NaN where none is."""
     known = np.array([value for value in values if not np.isnan(value)])
     return float(extreme(known)) if known.size else float("nan")
 

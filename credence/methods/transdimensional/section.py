@@ -22,7 +22,7 @@ def architecture_section(found: Mapping[str, Any], *, is_converged: bool) -> Htm
     Args:
         found: "architecture" of metrics.json.
     """
-    left = [_probabilities(found["width"], "Units in the hidden layers", "width")]
+    left = [_probabilities(found["width"], "Neurons in the hidden layers", "width")]
     if found["depth"] is not None:
         left.append(_probabilities(found["depth"], "Hidden layers", "depth"))
     right = [
@@ -102,13 +102,13 @@ def _likeliest(found: Mapping[str, Any]) -> Html:
         ]
         for each in found["likeliest"]
     ]
-    return table(["Units, layer by layer", "Probability"], rows)
+    return table(["Neurons, layer by layer", "Probability"], rows)
 
 
 def _agreement(found: Mapping[str, Any]) -> Html:
     layers = found["layers"] if len(found["layers"]) > 1 else []
-    named = [("All hidden units", found["width"])]
-    named += [(f"Units of layer {i}", each) for i, each in enumerate(layers, 1)]
+    named = [("All hidden neurons", found["width"])]
+    named += [(f"Neurons of layer {i}", each) for i, each in enumerate(layers, 1)]
     named += [] if found["depth"] is None else [("Hidden layers", found["depth"])]
     rows = [
         [

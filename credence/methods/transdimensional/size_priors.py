@@ -1,4 +1,4 @@
-"""Priors over the number of units of a hidden layer, and over the number of hidden layers."""
+"""Priors over the number of neurons of a hidden layer, and over the number of hidden layers."""
 
 from abc import ABC
 from dataclasses import dataclass
@@ -81,15 +81,15 @@ class CountPrior(ABC):  # noqa: B024  (the words below are a subclass's)
 
 @dataclass(frozen=True)
 class WidthPrior(CountPrior):
-    """Over the number of units of a hidden layer; see `CountPrior`."""
+    """A prior over the number of neurons of a hidden layer; see `CountPrior`."""
 
     noun: ClassVar[str] = "width"
-    least: ClassVar[str] = "A hidden layer has at least one whole unit"
+    least: ClassVar[str] = "A hidden layer has at least one whole neuron"
 
 
 @dataclass(frozen=True)
 class DepthPrior(CountPrior):
-    """Over the number of hidden layers; see `CountPrior`."""
+    """A prior over the number of hidden layers; see `CountPrior`."""
 
     noun: ClassVar[str] = "depth"
     least: ClassVar[str] = "A network has at least one whole hidden layer here"

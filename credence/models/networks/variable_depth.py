@@ -20,7 +20,8 @@ class VariableDepthMLP(FullyConnected):
     layer reads the last layer that there is.
 
     Args:
-        num_outputs, hidden, activation: as of `MLP`; all hidden layers have room for as many units.
+        num_outputs, hidden, activation: as of `MLP`; all hidden layers have room for equally many
+            neurons.
     Raises:
         InputError: for hidden layers of different widths, or none.
     """
@@ -29,7 +30,7 @@ class VariableDepthMLP(FullyConnected):
         super().__post_init__()
         if len(set(self.hidden)) != 1:
             raise InputError(
-                "Layers that may be absent need room for as many units each, got "
+                "Layers that may be absent need room for as many neurons each, got "
                 f"hidden={self.hidden}: give equal widths."
             )
 
@@ -51,11 +52,11 @@ def is_there(layer: Layer) -> Bool[Array, ""]:
 
 
 def widened(network: Any, max_width: int | None, max_depth: int | None = None) -> Any:
-    """The network with `max_width` units in every hidden layer, and `max_depth` of those, which may
-    be absent; None leaves it as it is.
+    """The network with `max_width` neurons in every hidden layer, and `max_depth` of those, which
+    may be absent; None leaves it as it is.
 
     Raises:
-        InputError: for a network that has no units to add or take away.
+        InputError: for a network that has no neurons to add or take away.
     """
     if isinstance(network, LeadingInputs):
         return replace(network, network=widened(network.network, max_width, max_depth))
@@ -65,7 +66,7 @@ def widened(network: Any, max_width: int | None, max_depth: int | None = None) -
             "models.MLP(num_outputs, hidden=(50,))."
         )
     if not network.hidden:
-        raise InputError("A linear model has no hidden units to add: give hidden=(50,), say.")
+        raise InputError("A linear model has no hidden neurons to add: give hidden=(50,), say.")
     hidden = network.hidden if max_width is None else (max_width,) * len(network.hidden)
     if max_depth is None:
         return replace(network, hidden=hidden)

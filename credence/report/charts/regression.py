@@ -23,7 +23,7 @@ NUM_FIFTHS = 5
 
 
 def thin(n: int, cap: int) -> Int[np.ndarray, " kept"]:
-    """At most `cap` of n positions, evenly spaced, the first and the last among them."""
+    """Choose at most `cap` of n positions, evenly spaced, the first and the last among them."""
     return np.unique(np.linspace(0, n - 1, min(n, cap)).round().astype(int))
 
 

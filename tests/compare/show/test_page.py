@@ -81,7 +81,7 @@ def test_text_is_escaped(nasty: str) -> None:
 
 
 def test_the_weights_are_those_of_the_network() -> None:
-    """Not of a method that keeps two numbers for each, be it in a cell of an earlier version."""
+    """Two numbers kept for each weight do not count twice, even in a cell of an old version."""
     outcomes = samples.done("base"), samples.done("laplace", converged=None)
     outcomes[1].result["num_weights"] = 9
     assert "4 unknown weights" in page(*outcomes)
@@ -114,7 +114,7 @@ def test_all_failed() -> None:
 
 
 def test_a_terminal_tells_why_a_cell_failed() -> None:
-    """In a sentence beneath the table: in a column it is a word wide."""
+    """The reason is a sentence beneath the table: in a column it would be a word wide."""
     error = "The chain has not moved: " + "explore for longer. " * 20
     outcomes = [samples.done("a"), samples.failed("b", error=error)]
     summary = summarise(samples.experiment("a", "b"), outcomes, size="smoke", seed=0, n_jobs=1)

@@ -124,7 +124,7 @@ def test_deep_masks_are_those_of_training():
 
 
 def test_training_ends_at_the_minimum_of_the_expected_objective():
-    """Its height above the mode of the closed form, found by BFGS from the same place, in nats."""
+    """Height above the mode of the closed form, found by BFGS from the same place, in nats."""
     posterior = identity_posterior(num_points=200)
     ensemble = MCDropout(rate=RATE, num_draws=100, num_steps=8000).run(0, posterior)
     first, last = jax.tree.map(lambda leaf: leaf[0], ensemble.params.network)
@@ -156,11 +156,11 @@ def test_rate_out_of_range_is_refused(rate):
 def test_other_networks_are_refused():
     data = (np.ones((3, 2)), np.ones(3))
     linear = Posterior(MLP(1, hidden=()), Gaussian(), Normal(), data)
-    with pytest.raises(InputError, match=r"needs hidden units to drop.*add a hidden layer"):
+    with pytest.raises(InputError, match=r"needs hidden neurons to drop.*add a hidden layer"):
         MCDropout().run(0, linear)
     nn = pytest.importorskip("flax.linen")
     flax = Posterior(FlaxLinen(nn.Dense(1)), Gaussian(), Normal(), data)
-    with pytest.raises(InputError, match=r"hidden units of an MLP, got FlaxLinen(?s:.*)use MLP"):
+    with pytest.raises(InputError, match=r"hidden neurons of an MLP, got FlaxLinen(?s:.*)use MLP"):
         MCDropout().run(0, flax)
 
 

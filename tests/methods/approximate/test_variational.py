@@ -121,7 +121,7 @@ def wrong_by_5_percent(position: Any, data: Any) -> Any:
 
 
 def test_mean_field_settles_at_the_closed_form():
-    """Over independent fits, log variances scatter around -log diag(precision)."""
+    """Log variances of independent fits scatter around -log diag(precision)."""
     mean, cov = PROBLEM.solve()
     exact = -0.5 * np.log(np.diag(np.linalg.inv(cov)))
     found = np.asarray(fitted(PROBLEM.posterior.log_density, 0))
@@ -133,7 +133,7 @@ def test_mean_field_settles_at_the_closed_form():
 
 
 def test_full_rank_settles_at_the_posterior():
-    """Only the covariance is unique: many std and factor make the same."""
+    """The covariance alone is unique: many std and factor make the same."""
     _, cov = PROBLEM.solve()
     root = np.linalg.inv(np.linalg.cholesky(cov))
 

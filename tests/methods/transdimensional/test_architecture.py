@@ -17,7 +17,7 @@ CHAINS, DRAWS = 4, 400
 
 
 def scalars(*widths: np.ndarray, accepted: int = 1, **more: np.ndarray) -> dict[str, np.ndarray]:
-    """Of chains that were at these widths of their layers."""
+    """Scalars of chains that were at these widths of their layers."""
     ones = np.ones(widths[0].shape)
     layers = {f"width_{i}": w.astype(float) for i, w in enumerate(widths, 1)}
     total = np.sum(widths, axis=0).astype(float)
@@ -26,7 +26,7 @@ def scalars(*widths: np.ndarray, accepted: int = 1, **more: np.ndarray) -> dict[
 
 
 def law(*values: int, seed: int = 0, p: Any = None) -> np.ndarray:
-    """Independent draws."""
+    """Independent draws of the values."""
     return np.random.default_rng(seed).choice(values, size=(CHAINS, DRAWS), p=p)
 
 

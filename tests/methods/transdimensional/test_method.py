@@ -94,7 +94,7 @@ def ensemble() -> Ensemble:
 
 
 def test_members_are_networks_of_their_width(ensemble: Ensemble) -> None:
-    """What a member predicts, its active units alone predict."""
+    """What a member predicts, its active neurons alone predict."""
     widths = np.asarray(ensemble.scalars["width"]).astype(int)
     np.testing.assert_array_equal(count_active(ensemble.params.network)[..., 0], widths)
     assert len(np.unique(widths)) > 1
@@ -332,13 +332,13 @@ def test_two_hidden_layers(moves: tuple[str, ...]) -> None:
         ({"max_depth": 2, "initial_depths": (1, 1, 2, 3)}, {}, "initial depth 3 is outside"),
         ({"layer_moves": ("layers",)}, {}, "Unknown kind of jump 'layers'"),
         ({"moves": ("plain", "plain")}, {}, "named twice"),
-        ({"moves": ("plain_by_6",)}, {}, "room for 5 more units"),
+        ({"moves": ("plain_by_6",)}, {}, "room for 5 more neurons"),
         ({"layer_moves": ("layer_by_2",)}, {}, "Unknown kind of jump 'layer_by_2'"),
         ({"moves": ("plain_by_0",)}, {}, "Unknown kind of jump 'plain_by_0'"),
         ({"gibbs": True, "sandwich": True}, {}, "do not go together"),
         ({"gibbs": True}, {}, "gibbs needs prior='hierarchical'"),
         ({"identity_std": 0.0}, {}, "identity_std must be > 0"),
-        ({}, {"network": MLP(1, ())}, "no hidden units"),
+        ({}, {"network": MLP(1, ())}, "no hidden neurons"),
         (
             {"moves": ("collapsed",)},
             {
@@ -429,7 +429,7 @@ def test_a_summary_leaves_no_width_out() -> None:
     ],
 )
 def test_settings_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:
-    """As users see it, whose annotations nobody checks before."""
+    """Annotations are not checked before, as for users."""
     with pytest.raises(InputError, match=words):
         unchecked(Transdimensional, **settings)
 
@@ -439,7 +439,7 @@ def test_settings_of_a_wrong_type_are_refused(settings: dict[str, Any], words: s
     [
         ({"shape": ["uniform"]}, "Unknown prior"),
         ({"mean": "five"}, "must be a number, got mean='five'"),
-        ({"smallest": 1.5}, "at least one whole unit"),
+        ({"smallest": 1.5}, "at least one whole neuron"),
     ],
 )
 def test_priors_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:

@@ -99,13 +99,13 @@ def no_data(seed: int) -> None:
 
 def test_page_and_results_and_going_on(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "measured", measured)
-    problem = replace(BOSTON.problems[0], data=no_data, description="layers <of> two units")
+    problem = replace(BOSTON.problems[0], data=no_data, description="layers <of> two neurons")
     study = replace(BOSTON, problems=(problem,))
     summary = study.run(tmp_path, size="smoke", problems=("boston_2a",))
     assert summary["converged"] is True
     page = (tmp_path / "report.html").read_text()
     assert page.count("<svg") == 2
-    assert "layers &lt;of&gt; two units" in page
+    assert "layers &lt;of&gt; two neurons" in page
     assert "Published mode: 2" in page
     assert "Most probable size" in page
     monkeypatch.setattr(runs, "measured", None)
@@ -173,7 +173,7 @@ def test_cross_validation_leaves_the_row_out() -> None:
 
 
 def test_sizes_that_no_draw_has_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a bound in place of an error, so that results can be written."""
+    """A bound stands in place of an error, so that results can be written."""
     x, y = np.ones((6, 1)), np.ones(6)
     posterior = Posterior(MLP(1, (4,)), Gaussian(scaling="unit"), Normal(), (x, y))
     problem = replace(XOR.problems[0], max_width=4)
@@ -189,7 +189,7 @@ def test_sizes_that_no_draw_has_are_compared_too(monkeypatch: pytest.MonkeyPatch
     assert ways["jumps"][:2] == [0, 0]
     assert 0 < ways["jumps_error"][0] < 0.1
     np.testing.assert_allclose(ways["evidence"], 0.25)
-    assert "differ from them by at most" in str(three_ways(ways, "Hidden units", "ways"))
+    assert "differ from them by at most" in str(three_ways(ways, "Hidden neurons", "ways"))
 
 
 def test_a_chart_shows_three_answers() -> None:
@@ -202,7 +202,7 @@ def test_a_chart_shows_three_answers() -> None:
         "nll": [0.5, 0.4, 0.41],
         "nll_error": [0.05, 0.04, 0.04],
     }
-    page = str(three_ways(ways, "Hidden units", "ways"))
+    page = str(three_ways(ways, "Hidden neurons", "ways"))
     assert page.count("<svg") == 1
     assert "the jumps prefer 4" in page
     assert "Cross-validation prefers 2; 4 is worse by 0.010 nats" in page

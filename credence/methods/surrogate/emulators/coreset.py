@@ -37,7 +37,7 @@ PENALTIES = 10.0 ** np.arange(-6.0, 0.0)
 CANDIDATES = 50
 """Rows per input among which the inputs are chosen."""
 NUM_INPUTS = 600
-"""By default."""
+"""Default number of the coreset's inputs."""
 MOST_WHOLE = 2000
 """Rows that are taken as they are: one costs as much as an input, and nothing is to be learnt."""
 MOST_DESCENT = 1000
@@ -88,6 +88,7 @@ class Coreset(Emulator):
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
+        """Choose pseudo-observations, and fit their weights to the likelihoods at the points."""
         key_inputs, key_order, key_phase = jax.random.split(key, 3)
         is_all = data.rows.in_memory and len(data.x) <= (self.num_inputs or MOST_WHOLE)
         if is_all:
@@ -319,7 +320,7 @@ def row_products(
     means: Float[Array, " term"],
     model: BayesianModel,
 ) -> tuple[Float[Array, "term term"], Float[Array, " term"], Float[Array, ""]]:
-    """Of `Equations`: sums over draws, one draw's gradients in memory at a time."""
+    """Sums over draws that make `Equations`, with one draw's gradients in memory at a time."""
 
     def add(sums: Any, draw: Any) -> tuple[Any, None]:
         position, target = draw

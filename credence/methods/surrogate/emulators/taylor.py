@@ -63,7 +63,7 @@ class Taylor(Emulator):
             raise InputError("Without rows the series needs order=2, or it has no maximum.")
 
     def check(self, posterior: Posterior, num_draws: int) -> None:
-        """See `Emulator.check`."""
+        """Refuse a second-order series of inputs on disk; see `Emulator.check`."""
         if self._order(posterior) == 2 and not posterior.data.rows.in_memory:
             raise InputError(
                 "Inputs on disk are read once for a value and its gradient, not for a Hessian: use "
@@ -73,6 +73,7 @@ class Taylor(Emulator):
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
+        """Expand the log likelihood around a centre."""
         num_rows, order = self._num_rows(posterior), self._order(posterior)
         key_rows, key_gradient, key_hessian = jax.random.split(key, 3)
         chosen = some_rows(key_rows, data, num_rows)
@@ -123,7 +124,7 @@ class Taylor(Emulator):
 
 
 class Series(NamedTuple):
-    """Of the log likelihood around a centre; leaves (member, ...)."""
+    """Taylor series of the log likelihood around a centre; leaves (member, ...)."""
 
     rows: Data
     centre: Position
