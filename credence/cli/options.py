@@ -29,6 +29,14 @@ MethodSettings = Annotated[
         help="A setting of the method, as `credence methods NAME` lists them; may be repeated.",
     ),
 ]
+ComparedSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="[METHOD.]NAME=VALUE",
+        help="A setting of one method, or of all that have it; may be repeated.",
+    ),
+]
 MaxWidth = Annotated[int | None, typer.Option(hidden=True)]
 MaxDepth = Annotated[int | None, typer.Option(hidden=True)]
 """Options of versions before `--set`, hidden; they go in the next release."""

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from credence.compare import problem
-from credence.compare.specs import CellSpec, Experiment, Outcome, Rows, moved, to_json
+from credence.compare.sources import moved
+from credence.compare.specs import CellSpec, Experiment, Outcome, RowLimits, to_json
 from credence.environment import num_cores
 from credence.errors import InputError, StorageError
 from credence.runs.folder import require_usable
@@ -89,7 +90,7 @@ def run(
         KeyboardInterrupt: on Ctrl-C.
     """
     from credence.compare import results
-    from credence.compare.page import render
+    from credence.compare.show.page import render
 
     watch = watch or NoWatch()
     _check(n_jobs, backend, max_seconds, seed, num_seeds)
@@ -235,7 +236,7 @@ def _to_be_had(experiment: Experiment, size: str, last: int, watch: Watch) -> Ex
     problems, errors = experiment.problems, {}
     for each in problems:
         try:
-            problem.load(moved(each.source, last), each.rows.get(size, Rows()))
+            problem.load(moved(each.source, last), each.rows.get(size, RowLimits()))
         except InputError as error:
             errors[each.name] = str(error)
     if len(errors) == len(problems):

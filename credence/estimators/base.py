@@ -165,12 +165,12 @@ class BNN(BaseEstimator):
         Raises:
             InputError: for y without X, where they do not fit together, or for a label never seen.
         """
-        from credence.ensembles.ensemble import as_arviz
+        from credence.ensembles.arviz import arviz_groups, as_arviz
 
         check_is_fitted(self, "ensemble_")
         x = None if X is None else self._inputs(X, reset=False)
         coded = None if y is None else self._coded(y)
-        groups = self.ensemble_.arviz_groups(x, coded, seed=seed)
+        groups = arviz_groups(self.ensemble_, x, coded, seed=seed)
         self._to_units_of_y(groups)
         return as_arviz(groups)
 

@@ -1,7 +1,8 @@
 """Whole algorithms: each turns a posterior into an ensemble, `method.run(key, posterior)`.
 
 `resolve` finds them by name and decides for "auto". Base, chains, training, monitor and work are
-what methods share; a folder is an algorithm with kernels and parts of its own. Other packages
+what methods share; a folder is an algorithm with kernels and parts of its own, or, `approximate`,
+several that stand in for the posterior. Other packages
 add theirs by the entry point group `credence.methods` (see `credence.extensions`).
 """
 
@@ -11,13 +12,15 @@ from credence.adaptation.tunable_kernels import Tunable, register_kernel
 from credence.density.posterior import Posterior
 from credence.errors import InputError, did_you_mean
 from credence.extensions import Registry
+from credence.methods.approximate.deep_ensemble import MAP, DeepEnsemble
+from credence.methods.approximate.mc_dropout import MCDropout
+from credence.methods.approximate.swag import SWAG
+from credence.methods.approximate.variational import Variational
 from credence.methods.base import USUAL_DRAWS, Method
-from credence.methods.deep_ensemble import MAP, DeepEnsemble
 from credence.methods.hamiltonian import HMC, MALA, MCLMC, NUTS
 from credence.methods.interacting.method import Interacting
 from credence.methods.interacting.nonlinear_sgld import NonlinearSGLD
 from credence.methods.laplace.method import Laplace
-from credence.methods.mc_dropout import MCDropout
 from credence.methods.pcn import PCN
 from credence.methods.smc.method import SMC
 from credence.methods.smc.multilevel.method import MLSMC
@@ -25,10 +28,8 @@ from credence.methods.smc.mutation import Mutation
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA
 from credence.methods.surrogate.ces import CES
 from credence.methods.surrogate.rns_hmc import RNSHMC
-from credence.methods.swag import SWAG
 from credence.methods.training import Training
 from credence.methods.transdimensional.method import Transdimensional
-from credence.methods.variational import Variational
 
 __all__ = [
     "CES",

@@ -29,13 +29,13 @@ from credence.density.posterior import (
     feature_shape,
     num_targets,
 )
-from credence.density.stored_rows import StoredRows
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
 from credence.engine.programs import forget_programs
 from credence.engine.progress import NoProgress, Progress
-from credence.ensembles.ensemble import Ensemble, Provenance
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.provenance import Provenance
 from credence.environment import require_own_process
 from credence.errors import InputError, check_numbers
 from credence.methods.monitor import function_monitor
@@ -114,7 +114,7 @@ class Method(ABC):
         require_own_process()
         if max_seconds is not None and not max_seconds > 0:
             raise InputError(f"max_seconds must be > 0, got {max_seconds}.")
-        if isinstance(posterior.data.x, StoredRows) and not self.reads_disk:
+        if not (self.reads_disk or posterior.data.rows.in_memory):
             raise InputError(
                 f"The inputs lie on disk, and '{self.name}' wants them in memory: use 'ces', "
                 "'nuts', 'hmc' or 'pcn', which read them in chunks, or pass an array of some rows."
@@ -258,10 +258,8 @@ def as_key(key: PRNGKeyArray | int) -> PRNGKeyArray:
 
 def fingerprint(posterior: Posterior) -> str:
     """SHA-256 of the data (x, y, weight), first 16 hex digits; of x on disk, of some rows."""
-    digest, data = hashlib.sha256(), posterior.data
-    if isinstance(data.x, StoredRows):
-        digest.update(data.x.fingerprint())
-        data = data._replace(x=None)
-    for array in jax.tree.leaves(data):
+    data = posterior.data
+    digest = hashlib.sha256(data.rows.fingerprint())
+    for array in jax.tree.leaves(data._replace(x=None)):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]

@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.density.posterior import BayesianModel, Data, Posterior, rows_at
-from credence.density.stored_rows import StoredRows
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
 from credence.engine.plan import Plan
@@ -48,7 +47,7 @@ def scout(
     """
     num_chains, num_draws, _ = sample.draws.shape
     is_short = num_draws < FEWEST_DRAWS or driver.stopped != "finished"
-    if is_short or driver.max_seconds is not None or isinstance(data.x, StoredRows):
+    if is_short or driver.max_seconds is not None or not data.rows.in_memory:
         return None
     key_train, key_move = jax.random.split(key)
     try:

@@ -10,9 +10,9 @@ import numpy as np
 from scipy import stats
 
 from credence.html.wording import count, number, percent, points, times, with_unit
-from credence.report.charts_classification import selective_accuracy
-from credence.report.charts_convergence import ESS_LIMIT, RHAT_LIMIT
-from credence.report.charts_regression import LEVELS, epistemic_share, error_by_std
+from credence.report.charts.classification import selective_accuracy
+from credence.report.charts.convergence import ESS_LIMIT, RHAT_LIMIT
+from credence.report.charts.regression import LEVELS, epistemic_share, error_by_std
 from credence.report.data import ClassificationTarget, Convergence, RegressionTarget
 from credence.report.evidence import (
     ALPHA,

@@ -7,8 +7,8 @@ import numpy as np
 from credence.html.markup import Html, element, join
 from credence.html.parts import figure, key, pair, section, settings
 from credence.html.wording import count, duration, number, steps
-from credence.report import charts_convergence as charts
 from credence.report import readings
+from credence.report.charts import convergence as charts
 from credence.report.data import Convergence, ReportData
 
 MAX_TEXT = 400  # characters of one setting

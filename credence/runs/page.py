@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from credence.ensembles.diagnostics.calibration import reliability_diagram
-from credence.ensembles.ensemble import EnsembleDocument
+from credence.ensembles.saved import EnsembleDocument
 from credence.estimators.storage import EstimatorDocument
 from credence.html.wording import cut_short
 from credence.report import (

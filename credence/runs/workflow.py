@@ -73,7 +73,7 @@ def fit(
     frame, table = read(settings)
     check_settings(settings, table.task)
     rows = split(settings, table)
-    from credence.ensembles.ensemble import package_versions
+    from credence.ensembles.provenance import package_versions
 
     require_usable(folder, "manifest.json")
     with locked(folder):

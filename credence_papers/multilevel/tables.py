@@ -6,16 +6,8 @@ table 2 (IMDb reviews) and table 3 (MNIST digits 0 to 7). The numbers are those 
 
 from typing import Any
 
-from credence.compare.specs import (
-    DigitsSource,
-    Experiment,
-    MethodSpec,
-    ModelSpec,
-    Problem,
-    Published,
-    ReviewsSource,
-    Rows,
-)
+from credence.compare.sources import DigitsSource, ReviewsSource
+from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, Published, RowLimits
 
 PAPER_TITLE = (
     'Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural '
@@ -99,8 +91,8 @@ LOGISTIC = ModelSpec(
     likelihood="bernoulli",
 )
 REVIEWS_ROWS = {
-    "smoke": Rows(train=100, test=50),
-    "laptop": Rows(train=5000, test=5000),
+    "smoke": RowLimits(train=100, test=50),
+    "laptop": RowLimits(train=5000, test=5000),
 }
 
 
@@ -244,8 +236,8 @@ MNIST_OOD = Experiment(
             model=_trace_class(128),
             models={"smoke": _trace_class(8), "laptop": _trace_class(16)},
             rows={
-                "smoke": Rows(train=100, test=50, others=50),
-                "laptop": Rows(train=500, test=2000, others=1000),
+                "smoke": RowLimits(train=100, test=50, others=50),
+                "laptop": RowLimits(train=500, test=2000, others=1000),
             },
             published=TABLE_3,
         ),

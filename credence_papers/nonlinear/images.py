@@ -1,14 +1,7 @@
 """Photographs: nonlinear MCMC for a residual network, as an experiment."""
 
-from credence.compare.specs import (
-    Experiment,
-    ImageSource,
-    MethodSpec,
-    ModelSpec,
-    Problem,
-    Published,
-    Rows,
-)
+from credence.compare.sources import ImageSource
+from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, Published, RowLimits
 
 TABLE_1 = (
     Published(label="SGLD (linear)", values={"accuracy": 0.8501, "ece_all_classes": 0.0024}),
@@ -104,7 +97,10 @@ CIFAR10 = Experiment(
             source=ImageSource(name="cifar10", as_vectors=False),
             model=ModelSpec(network="resnet18"),
             models={"smoke": ModelSpec(network="resnet8"), "laptop": ModelSpec(network="resnet8")},
-            rows={"smoke": Rows(train=96, test=64), "laptop": Rows(train=2000, test=1000)},
+            rows={
+                "smoke": RowLimits(train=96, test=64),
+                "laptop": RowLimits(train=2000, test=1000),
+            },
             published=TABLE_1,
         ),
     ),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, Rows
+from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, RowLimits
 from credence_papers.fbnn.tables import FBNN
 
 PARTICLES = 16
@@ -44,7 +44,7 @@ def _sampler(
     )
 
 
-def _problem(name: str, hidden: tuple[int, ...], **rows: Rows) -> Problem:
+def _problem(name: str, hidden: tuple[int, ...], **rows: RowLimits) -> Problem:
     """A problem of the FBNN tables with a smaller network; no numbers are published for these."""
     found = next(each for each in FBNN.problems if each.name == name)
     shape = "-".join(map(str, hidden))
@@ -95,7 +95,7 @@ NONLINEAR = Experiment(
     problems=(
         _problem("boston", (10,)),
         _problem("wine", (10,)),
-        _problem("mnist", (5,), laptop=Rows(train=500, test=1000)),
+        _problem("mnist", (5,), laptop=RowLimits(train=500, test=1000)),
     ),
     reasons=(
         "Gradients are those of the particles and of their partners together; every sampler but "

@@ -12,7 +12,8 @@ from credence.compare.problem import Arrays
 from credence.density.posterior import Posterior
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.entropy import decompose_entropy
-from credence.ensembles.ensemble import Ensemble, Provenance
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.provenance import Provenance
 from credence.models import MLP, Bernoulli, Gaussian
 from credence.preprocessing import TargetScaler
 

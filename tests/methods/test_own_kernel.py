@@ -21,7 +21,7 @@ from credence.density.posterior import Data, Position, Posterior
 from credence.errors import InputError
 from credence.kernels.base import Kernel, either, metropolis
 from credence.methods import CES, SMC, Interacting, Mutation, Transdimensional, register_kernel
-from credence.methods.deep_ensemble import Training
+from credence.methods.approximate.deep_ensemble import Training
 from credence.methods.surrogate.emulators import Taylor
 from credence.models import MLP, Gaussian, Normal
 

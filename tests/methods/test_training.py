@@ -10,7 +10,7 @@ from credence.density.posterior import Data, Posterior
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.errors import InputError
-from credence.methods.deep_ensemble import MAP, DeepEnsemble
+from credence.methods.approximate.deep_ensemble import MAP, DeepEnsemble
 from credence.methods.training import Training, split, train
 from credence.models import MLP, Gaussian, Normal
 

@@ -16,7 +16,7 @@ from tools.data_folder import needs_data
 from tools.exact import LinearRegression, linear_regression, with_ones, z_scores
 
 from credence.compare.problem import load
-from credence.compare.specs import Rows
+from credence.compare.specs import RowLimits
 from credence.density.posterior import Posterior
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
@@ -556,7 +556,7 @@ def test_networks_that_could_explain_every_row(name):
     """No joint mode of noise and weights, but one of the weights given the noise."""
     problems = (*FBNN.problems, *FBNN_FIRST_VERSION.problems)
     problem = next(problem for problem in problems if problem.name == name)
-    arrays = load(problem.source, Rows())
+    arrays = load(problem.source, RowLimits())
     network = MLP(1, hidden=problem.model.hidden, activation="tanh")
     data = (arrays.x_train, arrays.y_train)
     posterior = Posterior(network, Gaussian("unit"), Normal(), data)

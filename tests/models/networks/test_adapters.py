@@ -19,7 +19,8 @@ from credence.engine.driver import Driver
 from credence.engine.phases import fixed
 from credence.engine.plan import Plan
 from credence.ensembles.diagnostics.cost import Cost
-from credence.ensembles.ensemble import Ensemble, Provenance
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.provenance import Provenance
 from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.mcmc.hmc import nuts

@@ -19,9 +19,8 @@ from credence.density.posterior import (
     Position,
     Posterior,
     flat_log_prior,
-    some_rows,
+    in_memory,
 )
-from credence.density.stored_rows import StoredRows
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter
@@ -91,8 +90,7 @@ class Coreset(Emulator):
     ) -> Emulated:
         """Choose pseudo-observations, and fit their weights to the likelihoods at the points."""
         key_inputs, key_order, key_phase = jax.random.split(key, 3)
-        in_memory = not isinstance(data.x, StoredRows)
-        is_all = in_memory and len(data.x) <= (self.num_inputs or MOST_WHOLE)
+        is_all = data.rows.in_memory and len(data.x) <= (self.num_inputs or MOST_WHOLE)
         if is_all:
             rows = themselves(data)
         else:
@@ -112,7 +110,7 @@ class Coreset(Emulator):
         likeliest = jnp.asarray(flat[np.argmax(points.log_densities)])
         num_inputs = self.num_inputs or NUM_INPUTS
         key_part, key_spread = jax.random.split(key)
-        part = some_rows(key_part, data) if isinstance(data.x, StoredRows) else data
+        part = in_memory(key_part, data)
         x, weight = np.asarray(part.x), np.asarray(part.weight)
         chosen, counts = spread_out(key_spread, x, weight, num_inputs)
         x = jnp.asarray(x[chosen])

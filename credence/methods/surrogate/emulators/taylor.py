@@ -16,7 +16,6 @@ from credence.density.posterior import (
     flat_log_likelihood,
     minibatch,
 )
-from credence.density.stored_rows import StoredRows
 from credence.engine.driver import Driver
 from credence.engine.plan import Plan
 from credence.errors import InputError, check_numbers, require_positive
@@ -65,7 +64,7 @@ class Taylor(Emulator):
 
     def check(self, posterior: Posterior, num_draws: int) -> None:
         """Refuse a second-order series of inputs on disk; see `Emulator.check`."""
-        if self._order(posterior) == 2 and isinstance(posterior.data.x, StoredRows):
+        if self._order(posterior) == 2 and not posterior.data.rows.in_memory:
             raise InputError(
                 "Inputs on disk are read once for a value and its gradient, not for a Hessian: use "
                 "Taylor(order=1) or Coreset()."
@@ -119,7 +118,7 @@ class Taylor(Emulator):
     def _order(self, posterior: Posterior) -> int:
         if self.order is not None:
             return self.order
-        if isinstance(posterior.data.x, StoredRows) and self.num_rows != 0:
+        if self.num_rows != 0 and not posterior.data.rows.in_memory:
             return 1
         return 2 if posterior.num_weights <= MOST_QUADRATIC or self.num_rows == 0 else 1
 

@@ -21,8 +21,8 @@ from credence.engine.plan import Plan
 from credence.errors import InputError
 from credence.kernels.ascent.variational import LowRankNormal, elbo, variational
 from credence.kernels.base import Recipe
+from credence.methods.approximate.variational import Variational
 from credence.methods.training import Training
-from credence.methods.variational import Variational
 
 pytestmark = pytest.mark.rotates(3)
 

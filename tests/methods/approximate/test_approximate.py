@@ -11,11 +11,11 @@ import pytest
 from credence.density.posterior import Posterior
 from credence.ensembles.ensemble import Ensemble
 from credence.methods import METHODS, resolve
+from credence.methods.approximate.mc_dropout import MCDropout
+from credence.methods.approximate.swag import SWAG
+from credence.methods.approximate.variational import Variational
 from credence.methods.base import Method
-from credence.methods.mc_dropout import MCDropout
-from credence.methods.swag import SWAG
 from credence.methods.training import Training
-from credence.methods.variational import Variational
 from credence.models import MLP, Categorical, Gaussian, Normal
 
 TRAINING = Training(max_epochs=300)

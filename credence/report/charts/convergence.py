@@ -6,7 +6,7 @@ import numpy as np
 
 from credence.html.markup import Html, element, shorten
 from credence.html.svg import ACCENT, ALARM, CHAINS, MUTED, SECOND, label, new_figure, to_svg
-from credence.report.charts_regression import thin
+from credence.report.charts.regression import thin
 from credence.report.data import Convergence
 
 MAX_TRACES = 3

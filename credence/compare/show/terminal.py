@@ -8,7 +8,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from credence.compare.results import DOUBT
-from credence.compare.specs import SIZES, Experiment, Outcome, Rows
+from credence.compare.specs import SIZES, Experiment, Outcome, RowLimits
 
 SHOWN = {
     "regression": ("rmse", "nll", "coverage_95"),
@@ -81,7 +81,7 @@ def experiment_details(experiment: Experiment) -> Group:
     """Problems, methods and settings of one experiment."""
     problems = Table("problem", "what it is", "rows (train, test) by size", "published rows")
     for each in experiment.problems:
-        limits = "; ".join(f"{size} {_limits(each.rows.get(size, Rows()))}" for size in SIZES)
+        limits = "; ".join(f"{size} {_limits(each.rows.get(size, RowLimits()))}" for size in SIZES)
         problems.add_row(each.name, each.description, limits, str(len(each.published)))
     methods = Table("label", "method", *(f"settings, {size}" for size in SIZES))
     for each in experiment.methods:
@@ -144,7 +144,7 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
 
 
-def _limits(rows: Rows) -> str:
+def _limits(rows: RowLimits) -> str:
     if rows.train is None and rows.test is None:
         return "all"
     return f"{rows.train or 'all'}, {rows.test or 'all'}"

@@ -21,7 +21,7 @@ from credence.density.posterior import Params, Posterior
 from credence.engine.clock import CompileClock
 from credence.errors import InputError
 from credence.kernels.ascent.dropout import masked_layers, masked_log_density, masked_outputs
-from credence.methods.mc_dropout import MCDropout
+from credence.methods.approximate.mc_dropout import MCDropout
 from credence.models import MLP, Gaussian, Layer, Normal
 from credence.models.networks.adapters import FlaxLinen
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from credence.html.markup import Html
 from credence.html.svg import ACCENT, ALARM, BAND, MUTED, SECOND, label, new_figure, to_svg
-from credence.report.charts_regression import thin
+from credence.report.charts.regression import thin
 from credence.report.data import ClassificationTarget
 from credence.report.evidence import binomial_interval
 

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 from tools import experiment_samples as samples
 
-from credence.compare import terminal as show
-from credence.compare.page import render
 from credence.compare.results import summarise
+from credence.compare.show import terminal as show
+from credence.compare.show.page import render
 
 NASTY = ("<script>alert(1)</script>", "</svg></title><img src=x onerror=alert(2)>", "@@m0@@ & \x00")
 

@@ -23,7 +23,13 @@ from credence.engine.plan import Plan
 from credence.errors import InputError
 from credence.kernels.ascent.optimizer import sgd
 from credence.kernels.base import Recipe
-from credence.methods.swag import SWAG, draw, matched_learning_rate, spaced_rows, summarise
+from credence.methods.approximate.swag import (
+    SWAG,
+    draw,
+    matched_learning_rate,
+    spaced_rows,
+    summarise,
+)
 from credence.methods.training import Training
 from credence.models import MLP, Gaussian, Normal
 

@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from credence.compare import charts
 from credence.compare import findings as verdict
 from credence.compare.results import COLUMNS, DOUBT
+from credence.compare.show import charts
 from credence.html.document import document
 from credence.html.markup import Html, element, join
 from credence.html.parts import columns, figure, key, masthead, section, settings, table
