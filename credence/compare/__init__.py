@@ -9,7 +9,7 @@ scoring     errors, calibration, convergence of an ensemble on held-out rows
 runner      all cells of an experiment, resumable, side by side through joblib
 seeds       repetitions of a cell as means with standard errors
 results     rows with speed-ups; JSON
-findings    verdicts
+conclusions verdicts
 page        one self-contained HTML page, with its charts
 terminal    tables for a terminal
 """
