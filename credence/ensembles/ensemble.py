@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -51,15 +51,7 @@ class Provenance:
     versions: dict[str, str] = field(default_factory=lambda: package_versions())
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     found: dict[str, Any] = field(default_factory=dict)
-    """What the run chose for itself, such as its emulator; ready for JSON."""
-
-
-class LogEvidence(NamedTuple):
-    """Log of the marginal likelihood, in nats."""
-
-    nats: float
-    standard_error: float
-    """From the spread of the runs; NaN for a single one."""
+    """What the run chose or noted for itself; ready for JSON."""
 
 
 class EnsembleDocument(TypedDict):
@@ -200,23 +192,6 @@ class Ensemble:
         """What convergence is judged by: every noise-free prediction, and the log of its noise."""
         found = self.predictive(x).monitored()
         return np.asarray(found).reshape(self.num_chains, self.num_draws, *found.shape[1:])
-
-    def log_evidence(self) -> "LogEvidence | None":
-        """Of the data as the posterior has them, from `smc` and `mlsmc`; None from other methods.
-
-        The mean is over the runs' evidences, which are unbiased (up to the adaptation of their
-        temperatures), not over their logarithms. The standard error is that of this mean or of the
-        mean logarithm, whichever is larger: where one run dominates, the first says nothing.
-        """
-        if "log_evidence" not in self.scalars:
-            return None
-        runs = np.asarray(self.scalars["log_evidence"], float)[:, 0]
-        ratios = np.exp(runs - runs.max())
-        mean, count = ratios.mean(), len(runs)
-        if count == 1:
-            return LogEvidence(float(runs[0]), np.nan)
-        error = max(ratios.std(ddof=1) / mean, runs.std(ddof=1)) / count**0.5
-        return LogEvidence(float(runs.max() + np.log(mean)), float(error))
 
     def subset(self, is_there: Bool[np.ndarray, "chain draw"], *, is_chain: bool) -> "Ensemble":
         """Some of the draws as an ensemble of their own, in one row.

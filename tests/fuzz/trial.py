@@ -135,7 +135,7 @@ class Fuzz:
             return "other"
 
         def predict() -> str:
-            workflow.predict(self.run, str(table))
+            prediction.predict(self.run, str(table))
             return "other"
 
         results = [self._judged(fit), self._judged(predict)]
