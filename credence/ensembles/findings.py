@@ -54,7 +54,7 @@ class Finding(ABC):
 
     @abstractmethod
     def entries(self) -> dict[str, Any]:
-        """Its entries of metrics.json, as JSON data; their names are those of no other finding."""
+        """Its entries of metrics.json, as JSON data, under names that nothing else has there."""
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Its arrays of evaluation.npz, for the page."""

@@ -63,10 +63,8 @@ def metrics(model: BNNRegressor | BNNClassifier, found: Scores, n_train: int) ->
         "likelihood_evaluations": cost.likelihood_evaluations,
         "gradient_evaluations": cost.gradient_evaluations,
     }
-    numbers = jsonable(numbers)
-    for finding in model.findings_.values():
-        numbers |= finding.entries()
-    return numbers
+    entries = [finding.entries() for finding in model.findings_.values()]
+    return {name: value for each in (*entries, jsonable(numbers)) for name, value in each.items()}
 
 
 def convergence_arrays(model: BNNRegressor | BNNClassifier, x: pd.DataFrame) -> Arrays:
