@@ -14,7 +14,7 @@ import numpy as np
 
 from credence import netcdf
 from credence.errors import CredenceError
-from credence.runs import workflow
+from credence.runs import prediction, workflow
 from credence.runs.folder import FitSettings
 
 from . import mutations
