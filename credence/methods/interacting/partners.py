@@ -39,7 +39,7 @@ class Partners(Finding):
     potential_ess: float
     """Auxiliary particles that the potentials are worth, on average."""
     rhat: float | None
-    """R-hat of the potentials between partners; None where those are drawn afresh, or too seldom."""
+    """R-hat of the potentials between partners; None where they are drawn afresh, or seldom."""
 
     @classmethod
     def of(cls, ensemble: Ensemble) -> "Partners | None":
