@@ -77,7 +77,8 @@ def main() -> None:
             mean, stds = moments(ensemble, x)
             offset = (mean.mean(axis=0) - known.mean(axis=0)) / std
             explained = np.hypot(error(mean), error(known)) / std
-            nats, standard_error = ensemble.log_evidence()
+            found = methods.findings(ensemble)["log_evidence"]
+            nats, standard_error = found.nats, found.standard_error
             print(
                 f"{table} {method.name}: offset {np.sqrt(np.mean(offset**2)):.3f} sd "
                 f"(Monte Carlo {np.sqrt(np.mean(explained**2)):.3f}), sd ratio "

@@ -90,6 +90,7 @@ def xor(variance: float, out: Path, particles: int, listed: list[int]) -> None:
     Both are conditional on the listed widths.
     """
     from credence.methods import SMC
+    from credence.methods.evidence import LogEvidence
     from credence.methods.transdimensional.architecture import width_posterior
 
     ensemble, found = jumps(
@@ -103,7 +104,7 @@ def xor(variance: float, out: Path, particles: int, listed: list[int]) -> None:
     start = time.perf_counter()
     for width in listed:
         smc = SMC(num_particles=particles, num_runs=8)
-        evidence = smc.run(width, xor_posterior(width, variance)).log_evidence()
+        evidence = LogEvidence.of(smc.run(width, xor_posterior(width, variance)))
         assert evidence is not None
         log_evidence.append(evidence.nats)
         errors.append(evidence.standard_error)

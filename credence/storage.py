@@ -244,6 +244,19 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
             return {name: arrays[name] for name in arrays.files}
 
 
+def require_array(arrays: Mapping[str, np.ndarray], name: str, kinds: str, dimension: int) -> None:
+    """Refuse an array that is missing, empty, of other numbers, or of another number of axes.
+
+    Args:
+        kinds: of NumPy's numbers, such as "fiu".
+    Raises:
+        ValueError: where it is one of these.
+    """
+    array = arrays[name] if name in arrays else np.empty(0, object)
+    if array.dtype.kind not in kinds or array.ndim != dimension or not array.size:
+        raise ValueError(f"{name} must be {dimension}-dimensional numbers")
+
+
 def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
     """Refuse an archive whose arrays are larger than its file can hold."""
     members = archive.infolist()

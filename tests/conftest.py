@@ -1,5 +1,5 @@
-"""What all tests share: checked annotations, on request checked keys, double precision and
-a command line, and variants that take turns."""
+"""What all tests share: quick compilation, checked annotations, on request checked keys, double
+precision and a command line, and tests that take turns."""
 
 import gc
 import os
@@ -13,6 +13,7 @@ import jax
 import jaxtyping
 import pytest
 import tools.checked_types  # noqa: F401  (the hook below finds it by name)
+from tools.costs import costly, function_of, has_turn
 from tools.entry_points import declared
 
 from credence import extensions
@@ -26,6 +27,18 @@ CHECKED = (
 The faces people see (estimators, cli) are not among them: they take anything and check it
 themselves.
 """
+# Most tests spend their time in the compiler, so most programs are compiled quickly rather than
+# well, and each is compiled once for all workers and runs.
+QUICK = {
+    "jax_disable_most_optimizations": True,
+    "jax_compilation_cache_dir": str(Path(__file__).parents[1] / ".jax_cache"),
+    "jax_persistent_cache_min_compile_time_secs": 0.0,
+    "jax_persistent_cache_min_entry_size_bytes": -1,
+}
+for setting, value in QUICK.items():
+    if setting.upper() not in os.environ:
+        os.environ[setting.upper()] = str(value)  # for processes that tests start
+        jax.config.update(setting, value)
 jaxtyping.install_import_hook(
     [f"credence.{room}" for room in CHECKED.split()], "tools.checked_types.checked"
 )
@@ -33,6 +46,21 @@ jaxtyping.install_import_hook(
 
 extensions.installed = declared  # the installed list may be older
 jax.config.update("jax_num_cpu_devices", 1)  # or the first fit of a worker would choose
+
+
+@pytest.fixture(autouse=True)
+def optimized(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile as users do where a test is marked `optimized`, and in all slow ones."""
+    is_marked = request.node.get_closest_marker("optimized") is not None
+    if not is_marked and request.node.get_closest_marker("slow") is None:
+        yield
+        return
+    if is_marked:
+        jax.clear_caches()  # of what was compiled quickly
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture
@@ -117,3 +145,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             days = min(item.get_closest_marker("rotates").args[0], len(found))
             if index % days != day % days:
                 item.add_marker("slow")
+    for item in items:
+        function = function_of(item.nodeid)
+        if function in costly() and not has_turn(function, day):
+            item.add_marker("slow")

@@ -10,7 +10,7 @@ scoring     errors, calibration, convergence of an ensemble on held-out rows
 runner      all cells of an experiment, resumable, side by side through joblib
 seeds       repetitions of a cell as means with standard errors
 results     rows with speed-ups; JSON
-findings    verdicts
+conclusions verdicts
 show        a page with charts, and tables for a terminal
 """
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,14 +22,6 @@ from credence.errors import InputError
 from credence.models.networks.mlp import Network
 
 Inputs = Float[Array | np.ndarray, "point *feature"]
-
-
-class LogEvidence(NamedTuple):
-    """Log of the marginal likelihood, in nats."""
-
-    nats: float
-    standard_error: float
-    """Standard error, from the spread of the runs; NaN for a single one."""
 
 
 @dataclass(frozen=True)
@@ -155,23 +147,6 @@ class Ensemble:
         """What convergence is judged by: every noise-free prediction, and the log of its noise."""
         found = self.predictive(x).monitored()
         return np.asarray(found).reshape(self.num_chains, self.num_draws, *found.shape[1:])
-
-    def log_evidence(self) -> "LogEvidence | None":
-        """Log evidence of the data as the posterior has them; None where the method finds none.
-
-        The mean is over the runs' evidences, which are unbiased (up to the adaptation of their
-        temperatures), not over their logarithms. The standard error is that of this mean or of the
-        mean logarithm, whichever is larger: where one run dominates, the first says nothing.
-        """
-        if "log_evidence" not in self.scalars:
-            return None
-        runs = np.asarray(self.scalars["log_evidence"], float)[:, 0]
-        ratios = np.exp(runs - runs.max())
-        mean, count = ratios.mean(), len(runs)
-        if count == 1:
-            return LogEvidence(float(runs[0]), np.nan)
-        error = max(ratios.std(ddof=1) / mean, runs.std(ddof=1)) / count**0.5
-        return LogEvidence(float(runs.max() + np.log(mean)), float(error))
 
     def subset(self, is_there: Bool[np.ndarray, "chain draw"], *, is_chain: bool) -> "Ensemble":
         """Some of the draws as an ensemble of their own, in one row.

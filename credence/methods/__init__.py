@@ -6,10 +6,15 @@ several that stand in for the posterior. Other packages
 add theirs by the entry point group `credence.methods` (see `credence.extensions`).
 """
 
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from credence.adaptation.tunable_kernels import Tunable, register_kernel
 from credence.density.posterior import Posterior
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.findings import Finding, Findings, found_in, read_from
 from credence.errors import InputError, did_you_mean
 from credence.extensions import Registry
 from credence.methods.approximate.deep_ensemble import MAP, DeepEnsemble
@@ -58,6 +63,7 @@ __all__ = [
     "Transdimensional",
     "Tunable",
     "Variational",
+    "findings",
     "register_kernel",
     "resolve",
 ]
@@ -122,6 +128,31 @@ def resolve(method: str | Method, posterior: Posterior, **settings: Any) -> tupl
         return chosen(**chosen.known(num_draws=USUAL_DRAWS) | chosen.known(**settings)), reason
     chosen = METHODS[check_name(method)]
     return chosen(**chosen.given(**settings)), "Chosen by the caller."
+
+
+def findings(ensemble: Ensemble) -> Findings:
+    """What a method learnt beside predictions, by name, e.g. `findings(ensemble)["log_evidence"]`.
+
+    Works on an ensemble that was loaded, too. A method that is no longer installed, or was never
+    registered, has none here: see `credence.ensembles.findings.found_in` for those.
+    """
+    return found_in(ensemble, finding_kinds(ensemble.provenance.method))
+
+
+def saved_findings(
+    method: str, metrics: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> Findings:
+    """The same from the documents of a run, which a method of that name made.
+
+    Raises:
+        ValueError: where one of them is damaged.
+    """
+    return read_from(metrics, arrays, finding_kinds(method))
+
+
+def finding_kinds(method: str) -> tuple[type[Finding], ...]:
+    """The kinds of finding that a method of that name declares; none where it is not known."""
+    return METHODS[method].findings if method in METHODS else ()
 
 
 def default_prior(*methods: str | Method) -> str:

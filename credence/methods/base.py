@@ -35,6 +35,7 @@ from credence.engine.phases import PhaseResult
 from credence.engine.programs import forget_programs
 from credence.engine.progress import NoProgress, Progress
 from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.findings import Finding
 from credence.ensembles.provenance import Provenance
 from credence.environment import require_own_process
 from credence.errors import InputError, check_numbers
@@ -83,6 +84,8 @@ class Method(ABC):
     """Whether inputs may stay on disk: see `models.stored`."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """What other methods' names for a setting mean here, e.g. num_draws."""
+    findings: ClassVar[tuple[type[Finding], ...]] = ()
+    """Kinds of what it learns beside predictions: see `credence.ensembles.findings`."""
 
     def __post_init__(self) -> None:
         """Settings are numbers where they are declared so; subclasses check their ranges."""

@@ -40,7 +40,7 @@ def run_section(data: ReportData) -> Html:
         ("Seed", "–" if run.seed is None else str(run.seed)),
         ("Time", _times(data)),
         *_work(data),
-        *_log_evidence(data),
+        *(fact for finding in data.findings for fact in finding.facts()),
         ("Data fingerprint", run.data_fingerprint or "–"),
         ("Made", run.created or "–"),
     ]
@@ -105,14 +105,6 @@ def _work(data: ReportData) -> list[tuple[str, str]]:
         "gradient_evaluations": "Gradient evaluations",
     }
     return [(title, number(data.metrics[k])) for k, title in names.items() if k in data.metrics]
-
-
-def _log_evidence(data: ReportData) -> list[tuple[str, str]]:
-    if "log_evidence" not in data.metrics:
-        return []
-    error = data.metrics["log_evidence_error"]
-    spread = "" if error is None else f", standard error {number(error)}"
-    return [("Log evidence", f"{number(data.metrics['log_evidence'])} nats{spread}")]
 
 
 def _titled(title: str, items: list[tuple[str, str]]) -> list[Html]:

@@ -15,6 +15,7 @@ from credence.compare import scoring
 from credence.compare.problem import Arrays
 from credence.density.posterior import Posterior
 from credence.methods import SMC
+from credence.methods.evidence import LogEvidence
 from credence.models import MLP
 
 
@@ -62,7 +63,7 @@ def compared(
     }
     for size in ways.sizes:
         sized = of_size(posterior, size, is_deep=is_deep)
-        evidence = smc.run(seed, sized).log_evidence()
+        evidence = LogEvidence.of(smc.run(seed, sized))
         assert evidence is not None
         scores = cross_validated(sized, arrays, ways, seed)
         error = scores.std(ddof=1) / len(scores) ** 0.5

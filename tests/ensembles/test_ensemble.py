@@ -1,6 +1,5 @@
 """Ensembles: members, weights, predictions in batches."""
 
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -25,21 +24,6 @@ def test_members_are_draws_chain_by_chain() -> None:
     expected = ensemble.model.network.apply(params, jnp.asarray(X))
     np.testing.assert_allclose(functions[1, 2], expected, rtol=1e-5)
     np.testing.assert_allclose(ensemble.outputs(X)[5], expected, rtol=1e-5)
-
-
-def test_log_evidence_averages_evidences_of_runs() -> None:
-    ensemble = make_ensemble()
-    assert ensemble.log_evidence() is None
-    runs = np.log([2e-300, 4e-300])[:, None] * np.ones((2, 3))
-    found = replace(ensemble, scalars={"log_evidence": runs}).log_evidence()
-    assert found is not None
-    np.testing.assert_allclose(found.nats, np.log(3e-300))
-    np.testing.assert_allclose(found.standard_error, np.log(2) / 2)
-    apart = np.array([0.0, 50.0, 100.0, 150.0])[:, None] * np.ones((4, 3))
-    wide = replace(ensemble, scalars={"log_evidence": apart}).log_evidence()
-    assert wide is not None
-    np.testing.assert_allclose(wide.nats, 150 - np.log(4))
-    assert wide.standard_error > 30  # not 1
 
 
 def test_weights_count() -> None:

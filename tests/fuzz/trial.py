@@ -14,7 +14,7 @@ import numpy as np
 
 from credence import netcdf
 from credence.errors import CredenceError
-from credence.runs import workflow
+from credence.runs import prediction, workflow
 from credence.runs.folder import FitSettings
 
 from . import mutations
@@ -135,7 +135,7 @@ class Fuzz:
             return "other"
 
         def predict() -> str:
-            workflow.predict(self.run, str(table))
+            prediction.predict(self.run, str(table))
             return "other"
 
         results = [self._judged(fit), self._judged(predict)]

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from credence.compare import findings as verdict
+from credence.compare import conclusions as verdict
 from credence.compare.results import COLUMNS, DOUBT
 from credence.compare.show import charts
 from credence.html.document import document
@@ -88,7 +88,7 @@ def _verdict(summary: dict[str, Any]) -> Html:
         "Standard errors are of paired differences over the test rows; another split or seed may "
         "change the order. Effective draws and speed-ups count converged chains only."
     )
-    found = verdict.findings(summary)
+    found = verdict.conclusions(summary)
     checks = (each._replace(subject=each.subject.replace("_", " ")) for each in found)
     return verdict_block(level, word, headline, checks, caveat)
 

@@ -16,6 +16,7 @@ from credence.engine.blocks import init_states
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, fixed
 from credence.engine.plan import Plan
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_name, check_particles, check_share, require_positive
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.methods.base import Drawn, Method
@@ -31,6 +32,7 @@ from credence.methods.interacting.cloud_jumps import check_jumps, check_past
 from credence.methods.interacting.jump_tuning import PROBABILITIES, JumpTuning
 from credence.methods.interacting.kernel import interacting
 from credence.methods.interacting.partner_warnings import CHOOSE, warn_of_partners
+from credence.methods.interacting.partners import Partners
 from credence.methods.interacting.tempered_ladder import tempered_ladder
 from credence.methods.training import Training, train
 
@@ -90,6 +92,7 @@ class Interacting(Method):
     name: ClassVar[str] = "interacting"
     summary: ClassVar[str] = "nonlinear MCMC: particles that jump to partners elsewhere"
     aliases: ClassVar[dict[str, str]] = {"num_chains": "num_particles"}
+    findings: ClassVar[tuple[type[Finding], ...]] = (Partners,)
 
     round_draws: ClassVar[int] = 25
     """Draws in a round of the warm-up, and between checkpoints."""
@@ -226,7 +229,7 @@ class Interacting(Method):
         warmup = driver.phase("warmup", keys["warmup"], plan, states, data)
         plan = plan.sampling(warmup.memory, num_draws=self.num_draws)
         sample = driver.phase("sample", keys["sample"], plan, warmup.states, data)
-        warn_of_partners(
+        found = warn_of_partners(
             sample,
             auxiliary=self.auxiliary,
             compares=self.jump == "ar",
@@ -234,7 +237,7 @@ class Interacting(Method):
             is_fresh=self._mover == "fresh",
             synchronous=self.synchronous,
         )
-        return Drawn.by(sample)
+        return Drawn.by(sample)._replace(found=found)
 
     def _chosen(
         self,

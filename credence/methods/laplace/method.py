@@ -34,8 +34,10 @@ from scipy.optimize import minimize_scalar
 
 from credence.density.posterior import BayesianModel, Data, Params, Position, Posterior
 from credence.engine.driver import Driver
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_share, require_positive
 from credence.methods.base import Drawn, Method
+from credence.methods.evidence import LogEvidence
 from credence.methods.laplace.curvature import (
     Spectrum,
     active_weights,
@@ -105,6 +107,7 @@ class Laplace(Method):
 
     name: ClassVar[str] = "laplace"
     summary: ClassVar[str] = "Gaussian around one trained network, linearised (approximate)"
+    findings: ClassVar[tuple[type[Finding], ...]] = (LogEvidence,)
     is_chain: ClassVar[bool] = False
 
     num_draws: int = 1000

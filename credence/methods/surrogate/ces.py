@@ -13,6 +13,7 @@ from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
 from credence.engine.plan import Plan
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_name, require_positive
 from credence.methods.base import Drawn, Method, from_fields
 from credence.methods.chains import TrainedChains, shares_passes
@@ -27,6 +28,7 @@ from credence.methods.surrogate.chains import (
     steps_adaptation,
 )
 from credence.methods.surrogate.correction import CORRECTIONS, DELAYED, Correction
+from credence.methods.surrogate.emulation import Emulation
 from credence.methods.surrogate.emulators import (
     EMULATORS,
     Coreset,
@@ -103,6 +105,7 @@ class CES(TrainedChains):
     name: ClassVar[str] = "ces"
     reads_disk: ClassVar[bool] = True
     summary: ClassVar[str] = "calibrate, emulate, sample (FBNN): exact by delayed acceptance"
+    findings: ClassVar[tuple[type[Finding], ...]] = (Emulation,)
 
     thinning: int = 1
     calibration: str = "mode"

@@ -15,12 +15,14 @@ from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult
 from credence.engine.plan import Plan
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_name, require_positive
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.kernels.mcmc.hmc import hmc
 from credence.methods.base import Drawn
 from credence.methods.chains import TrainedChains
+from credence.methods.surrogate.explained_gradients import ExplainedGradients
 from credence.methods.surrogate.random_network import (
     FITS,
     Points,
@@ -65,6 +67,7 @@ class RNSHMC(TrainedChains):
     name: ClassVar[str] = "rns_hmc"
     reads_disk: ClassVar[bool] = True
     summary: ClassVar[str] = "HMC along a random network surrogate's gradients: exact"
+    findings: ClassVar[tuple[type[Finding], ...]] = (ExplainedGradients,)
 
     num_warmup: int = 500
     thinning: int = 2

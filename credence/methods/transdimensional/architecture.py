@@ -1,22 +1,20 @@
 """Posterior over architectures: what chains that change their widths and depth say of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from credence.ensembles.diagnostics._checks import finite
-from credence.ensembles.diagnostics.convergence import (
-    MIN_DRAWS,
-    Convergence,
-    ess_bulk,
-    mcse_mean,
-    rhat,
-)
+from credence.ensembles.diagnostics.convergence import MIN_DRAWS, ess_bulk, mcse_mean, rhat
 from credence.ensembles.ensemble import Ensemble
-from credence.errors import InputError
+from credence.ensembles.findings import Finding
+from credence.html.markup import Html
+from credence.methods.transdimensional.saved_architecture import checked
+from credence.methods.transdimensional.selection import widths_of
+from credence.methods.transdimensional.sentences import architecture_sentences
 from credence.storage import jsonable
 
 TRIED, ACCEPTED = "num_jumps_", "num_jumps_accepted_"
@@ -40,6 +38,19 @@ class WidthPosterior:
     mean: float
     rhat: float
     ess: float
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> "WidthPosterior":
+        """Undo `asdict`; None is NaN."""
+        return cls(
+            tuple(found["widths"]),
+            tuple(found["probabilities"]),
+            tuple(map(_or_nan, found["standard_errors"])),
+            found["mode"],
+            found["mean"],
+            _or_nan(found["rhat"]),
+            _or_nan(found["ess"]),
+        )
 
     def __str__(self) -> str:
         rows = (
@@ -75,8 +86,10 @@ class Jumps:
 
 
 @dataclass(frozen=True)
-class Architecture:
+class Architecture(Finding):
     """p(architecture | data), and whether chains over architectures are to be believed."""
+
+    name: ClassVar[str] = "architecture"
 
     likeliest: tuple[Listed, ...]
     """Most probable first: the first is the MAP architecture."""
@@ -94,8 +107,6 @@ class Architecture:
     """Number of draws whose widths or weights differ from those of the draw before."""
     num_draws: int
     """Number of draws of all chains together."""
-    converged: bool
-    reason: str
 
     @property
     def judged(self) -> dict[str, WidthPosterior]:
@@ -118,10 +129,57 @@ class Architecture:
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON data; NaN becomes None."""
         found = asdict(self) | {"max_rhat": self.max_rhat, "min_ess": self.min_ess}
+        found["converged"] = found.pop("settled")
         found["jumps"] = {
             name: asdict(each) | {"rate": each.rate} for name, each in self.jumps.items()
         }
         return jsonable(found)
+
+    @classmethod
+    def of(cls, ensemble: Ensemble) -> "Architecture | None":
+        """Sum up the scalars of an ensemble: see `architecture_posterior`."""
+        return architecture_posterior(ensemble.scalars)
+
+    @classmethod
+    def read(
+        cls, metrics: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> "Architecture | None":
+        """Undo `to_dict`."""
+        if cls.name not in metrics:
+            return None
+        found = checked(metrics[cls.name])
+        return cls(
+            likeliest=tuple(
+                Listed(tuple(each["widths"]), each["probability"], _or_nan(each["standard_error"]))
+                for each in found["likeliest"]
+            ),
+            width=WidthPosterior.from_dict(found["width"]),
+            layers=tuple(map(WidthPosterior.from_dict, found["layers"])),
+            depth=None if found["depth"] is None else WidthPosterior.from_dict(found["depth"]),
+            jumps={
+                name: Jumps(each["tried"], each["accepted"])
+                for name, each in found["jumps"].items()
+            },
+            num_architectures=found["num_architectures"],
+            num_states=found["num_states"],
+            num_draws=found["num_draws"],
+            settled=found["converged"],
+            reason=found["reason"],
+        )
+
+    def entries(self) -> dict[str, Any]:
+        """One entry."""
+        return {self.name: self.to_dict()}
+
+    def sentences(self) -> list[str]:
+        """The likeliest sizes, how sure that is, and how the chains moved."""
+        return architecture_sentences(self.to_dict())
+
+    def section(self, seconds: Mapping[str, float], *, is_converged: bool) -> Html:
+        """How large the network should be."""
+        from credence.methods.transdimensional.section import architecture_section
+
+        return architecture_section(self.to_dict(), is_converged=is_converged)
 
 
 def architecture_posterior(
@@ -132,7 +190,7 @@ def architecture_posterior(
 ) -> Architecture | None:
     """What an ensemble's scalars say of the architecture; None where it is fixed.
 
-    Converged: R-hat of the width of every layer, of all neurons and of the depth <
+    Settled: R-hat of the width of every layer, of all neurons and of the depth <
     `rhat_threshold`, their bulk ESS >= `min_ess`, and of the jumps tried at least one was accepted.
 
     Args:
@@ -152,8 +210,6 @@ def architecture_posterior(
         num_architectures=len(np.unique(widths.reshape(-1, num_layers), axis=0)),
         num_states=len(widths) + int(np.sum(np.asarray(scalars["has_moved"])[:, 1:])),
         num_draws=int(np.prod(widths.shape[:2])),
-        converged=True,
-        reason="",
     )
     faults = _faults(found, rhat_threshold, min_ess)
     settled = (
@@ -162,52 +218,7 @@ def architecture_posterior(
         else f"Of the architecture: R-hat at most {found.max_rhat:.3f}, bulk ESS at least "
         f"{found.min_ess:.0f}."
     )
-    return replace(found, converged=not faults, reason=" ".join(faults) or settled)
-
-
-def widths_of(
-    scalars: Mapping[str, Float[np.ndarray, "chain draw"]],
-) -> Int[np.ndarray, "chain draw layer"] | None:
-    """Neurons of every hidden layer, 0 where it is absent; None where the architecture is fixed."""
-    if "width_1" not in scalars:
-        return None
-    names = [name for name in scalars if name.removeprefix("width_").isdigit()]
-    names.sort(key=lambda name: int(name.removeprefix("width_")))
-    return np.stack([np.asarray(scalars[name]) for name in names], axis=-1).astype(int)
-
-
-def has_architecture(
-    scalars: Mapping[str, Float[np.ndarray, "chain draw"]],
-    widths: Sequence[int] | None = None,
-    depth: int | None = None,
-) -> Bool[np.ndarray, "chain draw"]:
-    """Whether each draw has these widths of its layers and this depth; None allows any.
-
-    Raises:
-        InputError: where the architecture never changes.
-    """
-    found = widths_of(scalars)
-    if found is None:
-        raise InputError("All draws have the same architecture: use method='transdimensional'.")
-    is_there = np.ones(found.shape[:2], bool)
-    if widths is not None:
-        wanted = np.zeros(found.shape[-1], int)
-        count = min(len(widths), len(wanted))
-        wanted[:count] = list(widths)[:count]
-        is_there &= (found == wanted).all(axis=-1) & (len(widths) <= len(wanted))
-    if depth is not None:
-        is_there &= (found > 0).sum(axis=-1) == depth
-    return is_there
-
-
-def with_architecture(judged: Convergence, architecture: Architecture | None) -> Convergence:
-    """The verdict on chains, those over architectures included: both must have converged."""
-    if architecture is None or judged.converged is None:
-        return judged
-    parts = [(judged.converged, judged.reason), (architecture.converged, architecture.reason)]
-    converged = all(is_good for is_good, _ in parts)
-    reason = " ".join(text for is_good, text in parts if converged or not is_good)
-    return replace(judged, converged=converged, reason=reason)
+    return replace(found, settled=not faults, reason=" ".join(faults) or settled)
 
 
 def width_posterior(
@@ -291,43 +302,11 @@ def _faults(found: Architecture, rhat_threshold: float, min_ess: float) -> list[
     return faults
 
 
+def _or_nan(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
 def _over(values: list[float], extreme: Callable[[np.ndarray], Any]) -> float:
     """The extreme of those values that are numbers; NaN where none is."""
     known = np.array([value for value in values if not np.isnan(value)])
     return float(extreme(known)) if known.size else float("nan")
-
-
-def given(
-    ensemble: Ensemble,
-    *,
-    widths: Sequence[int] | None = None,
-    depth: int | None = None,
-    chain: int | None = None,
-) -> Ensemble:
-    """Take some of the draws: predictions given an architecture, or of one chain.
-
-    Args:
-        ensemble: of `Transdimensional`.
-        widths: neurons of every hidden layer that there is: (4,), or (3, 3).
-        depth: number of hidden layers.
-        chain: index of a chain; None pools all chains.
-    Returns:
-        One chain of these draws, in their order; draws chosen by architecture or from several
-        chains are no Markov chain, and is_chain is False.
-    Raises:
-        InputError: where no draw is like that, the architecture never changes, or nothing is
-            asked for.
-    """
-    if widths is None and depth is None and chain is None:
-        raise InputError("Say of what: given(widths=(4,)), given(depth=2) or given(chain=0).")
-    is_there = np.ones((ensemble.num_chains, ensemble.num_draws), bool)
-    if chain is not None:
-        is_there &= (np.arange(ensemble.num_chains) == chain)[:, None]
-    if widths is not None or depth is not None:
-        is_there &= has_architecture(ensemble.scalars, widths, depth)
-    if not is_there.any():
-        raise InputError(
-            f"No draw has widths={widths}, depth={depth}, chain={chain}: "
-            "architecture_posterior(ensemble.scalars) lists what was visited."
-        )
-    return ensemble.subset(is_there, is_chain=widths is None and depth is None)

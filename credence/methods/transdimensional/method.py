@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
 from credence.density.posterior import Data, Posterior
 from credence.engine.driver import Driver
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, require_positive
 from credence.kernels.base import Recipe, Settings
 from credence.methods.base import Drawn, Method
@@ -29,6 +30,7 @@ from credence.methods.transdimensional.active_neurons import (
     largest_widths,
     only_active,
 )
+from credence.methods.transdimensional.architecture import Architecture
 from credence.methods.transdimensional.kernel import (
     LAYER_MOVES,
     MOVES,
@@ -36,12 +38,12 @@ from credence.methods.transdimensional.kernel import (
     check_moves,
     transdimensional,
 )
+from credence.methods.transdimensional.largest_network import widened
 from credence.methods.transdimensional.move_mixture import Groups, with_mixture
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.methods.transdimensional.target import VariableWidth
 from credence.models import Gaussian, HierarchicalGamma, TraceClass
 from credence.models.likelihoods import Normal
-from credence.models.networks.variable_depth import widened
 from credence.models.priors import normal_sample
 
 
@@ -51,7 +53,7 @@ class Transdimensional(Chains):
 
     An iteration is `num_jumps` births or deaths of a neuron or a hidden layer, then one step of all
     weights. Members of the ensemble are networks of the largest architecture whose inactive neurons
-    are zero: their predictions average over architectures. `Ensemble.architecture` sums those up.
+    are zero: their predictions average over architectures. `methods.findings` sums those up.
 
     Args beyond those of `Chains`:
         max_width: neurons there is room for in every hidden layer; by default the network's own.
@@ -85,11 +87,12 @@ class Transdimensional(Chains):
     depth (where it changes), has_moved (whether a draw differs from the one before),
     jump_acceptance_rate, and num_jumps(_accepted), in all and by the kind of jump
     (num_jumps_informed, ...), of jumps inside the support; and those of the step at fixed widths.
-    `Ensemble.architecture` sums them up.
+    `methods.findings(ensemble)["architecture"]` sums them up.
     """
 
     name: ClassVar[str] = "transdimensional"
     summary: ClassVar[str] = "reversible jump over width and depth: exact, with p(size | data)"
+    findings: ClassVar[tuple[type[Finding], ...]] = (Architecture,)
     aliases: ClassVar[Mapping[str, str]] = {}
 
     max_width: int | None = None

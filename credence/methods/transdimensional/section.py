@@ -13,7 +13,7 @@ from credence.html.svg import ACCENT, MUTED, label, new_figure, to_svg
 from credence.html.wording import count, number, percent
 
 Posterior = Mapping[str, Any]
-"""p(width) or p(depth), as `diagnostics.Architecture.to_dict` writes it."""
+"""p(width) or p(depth), as `Architecture.to_dict` writes it."""
 
 
 def architecture_section(found: Mapping[str, Any], *, is_converged: bool) -> Html:

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from credence.ensembles.diagnostics import assess
+from credence.ensembles.findings import with_findings
 from credence.methods.transdimensional.architecture import (
+    Architecture,
     architecture_posterior,
     width_posterior,
-    with_architecture,
 )
 
 CHAINS, DRAWS = 4, 400
@@ -47,7 +48,7 @@ def test_probabilities_and_map() -> None:
     assert about.depth is None
     assert (about.jumps["plain"].tried, about.jumps["plain"].rate) == (3200, 0.5)
     assert about.num_states == about.num_draws == CHAINS * DRAWS
-    assert about.converged
+    assert about.settled
     assert json.loads(json.dumps(about.to_dict(), allow_nan=False))["likeliest"][0]["widths"] == [
         2,
         5,
@@ -60,16 +61,16 @@ def test_absent_layers_have_no_units() -> None:
     assert about.likeliest[0].widths in ((3,), (3, 4))
     assert about.layers[1].widths[0] == 0
     assert about.depth.mode in (1, 2)
-    assert about.converged
+    assert about.settled
 
 
 def test_chains_that_disagree_about_a_width_have_not_converged() -> None:
     apart = law(2, 3) + np.array([0, 0, 1, 1])[:, None]
     about = found(apart, law(1, 2, seed=1))
-    assert not about.converged
+    assert not about.settled
     assert "disagree about the width of layer 1" in about.reason
     functions = np.random.default_rng(2).normal(size=(CHAINS, DRAWS, 5))
-    judged = with_architecture(assess(functions), about)
+    judged = with_findings(assess(functions), [about])
     assert assess(functions).converged
     assert judged.converged is False
     assert judged.reason == about.reason
@@ -79,26 +80,26 @@ def test_layers_may_disagree_where_their_sum_agrees() -> None:
     first = law(2, 3) + np.array([0, 0, 1, 1])[:, None]
     about = found(first, 6 - first)
     assert np.isnan(about.width.rhat)
-    assert not about.converged
+    assert not about.settled
 
 
 def test_seldom_changes_and_refused_jumps_are_faults() -> None:
     slow = np.repeat(law(2, 3), 40, axis=1)[:, :DRAWS]
     assert "ESS" in found(slow).reason
-    assert not found(slow).converged
+    assert not found(slow).settled
     still = found(law(2, 2), accepted=0)
     assert "No jump between architectures was accepted" in still.reason
-    assert not still.converged
+    assert not still.settled
 
 
 def test_both_must_have_converged() -> None:
     functions = np.random.default_rng(3).normal(size=(CHAINS, DRAWS, 5))
     good, about = assess(functions), found(law(2, 3))
-    assert with_architecture(good, None) is good
-    assert with_architecture(good, about).converged
-    assert "Of the architecture" in with_architecture(good, about).reason
+    assert with_findings(good, []) is good
+    assert with_findings(good, [about]).converged
+    assert "Of the architecture" in with_findings(good, [about]).reason
     bad = assess(functions + np.arange(CHAINS)[:, None, None])
-    assert with_architecture(bad, about).reason == bad.reason
+    assert with_findings(bad, [about]).reason == bad.reason
 
 
 def test_fixed_architectures_have_no_posterior() -> None:
@@ -109,3 +110,28 @@ def test_few_draws_give_no_errors() -> None:
     few = width_posterior(np.array([[1.0, 2.0]]))
     assert np.isnan(few.rhat)
     assert np.isnan(few.standard_errors).all()
+
+
+def test_what_is_written_is_read_back() -> None:
+    """Through JSON, with NaN where a count never changes."""
+    second = law(0, 4)
+    for about in (found(law(3, 3), second, depth=1.0 + (second > 0)), found(law(2, 2), accepted=0)):
+        entries = json.loads(json.dumps(about.entries(), allow_nan=False))
+        again = Architecture.read(entries, {})
+        assert again is not None
+        assert again.entries() == entries
+        assert again.sentences() == about.sentences()
+        assert (again.settled, again.reason) == (about.settled, about.reason)
+        empty = {"architecture": {**entries["architecture"], "likeliest": []}}
+        with pytest.raises(ValueError, match=r"architecture\.likeliest is empty"):
+            Architecture.read(empty, {})
+    assert Architecture.read({}, {}) is None
+
+
+def test_a_terminal_is_told_sizes_and_jumps() -> None:
+    second = law(0, 4)
+    said = found(law(3, 3), second, depth=1.0 + (second > 0)).sentences()
+    assert "are the most probable" in said[0]
+    assert said[1].startswith("p(width given the data): 3: 0.")
+    assert said[2].startswith("p(depth given the data): 1: 0.")
+    assert said[3].startswith("Jumps accepted: plain 50.0% of 3,200;")

@@ -16,15 +16,13 @@ from credence.density.posterior import Posterior
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.methods import METHODS, Training, Transdimensional
+from credence.methods.evidence import LogEvidence
 from credence.methods.transdimensional.active_metric import add_active_draws
 from credence.methods.transdimensional.active_neurons import count_active
-from credence.methods.transdimensional.architecture import (
-    architecture_posterior,
-    given,
-    width_posterior,
-)
+from credence.methods.transdimensional.architecture import architecture_posterior, width_posterior
 from credence.methods.transdimensional.kernel import MOVES
 from credence.methods.transdimensional.move_mixture import MixtureMemory, kind_probs
+from credence.methods.transdimensional.selection import given
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.models import MLP, Categorical, Gaussian, Normal
 
@@ -393,7 +391,7 @@ def test_widths_agree_with_the_evidence_of_each() -> None:
 
     of = posterior()
     smc = SMC(num_particles=2000, num_runs=16)
-    evidences = [smc.run(k, posterior(network=MLP(1, (k,)))).log_evidence() for k in range(1, 7)]
+    evidences = [LogEvidence.of(smc.run(k, posterior(network=MLP(1, (k,))))) for k in range(1, 7)]
     log_z = np.array([each.nats for each in evidences if each is not None])
     errors = np.array([each.standard_error for each in evidences if each is not None])
     exact = np.exp(log_z - np.logaddexp.reduce(log_z))

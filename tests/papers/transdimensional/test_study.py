@@ -2,13 +2,13 @@
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 from tools.data_folder import needs_data
+from tools.ensembles import make_ensemble
 
 from credence.compare import find
 from credence.compare.problem import Arrays
@@ -179,8 +179,7 @@ def test_sizes_that_no_draw_has_are_compared_too(monkeypatch: pytest.MonkeyPatch
     problem = replace(XOR.problems[0], max_width=4)
     width = np.random.default_rng(0).integers(3, 5, size=(4, 100)).astype(float)
     found = architecture_posterior({"width": width, "width_1": width, "has_moved": width})
-    evidence = SimpleNamespace(nats=-1.0, standard_error=0.1)
-    run = SimpleNamespace(log_evidence=lambda: evidence)
+    run = replace(make_ensemble(), scalars={"log_evidence": np.array([[-1.1], [-0.9]])})
     monkeypatch.setattr(architecture_ways.SMC, "run", lambda *_: run)
     monkeypatch.setattr(architecture_ways, "cross_validated", lambda *_: np.arange(6.0))
     compared: Any = runs._ways

@@ -13,8 +13,10 @@ from jaxtyping import PRNGKeyArray
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver, compile_ahead
 from credence.ensembles.ensemble import Ensemble, Inputs
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_name, check_particles, require_positive
 from credence.methods.base import Drawn, Method
+from credence.methods.evidence import LogEvidence
 from credence.methods.smc.method import PARTICLES_AND_RUNS, from_prior
 from credence.methods.smc.multilevel import allocation, nested
 from credence.methods.smc.multilevel.coupling import COUPLINGS, CoupledLevels
@@ -65,6 +67,7 @@ class MLSMC(Method):
 
     name: ClassVar[str] = "mlsmc"
     summary: ClassVar[str] = "multilevel SMC over widths: exact in the limit, with evidence"
+    findings: ClassVar[tuple[type[Finding], ...]] = (LogEvidence,)
     is_chain: ClassVar[bool] = False
     prior: ClassVar[str] = "trace_class"
     aliases: ClassVar[Mapping[str, str]] = PARTICLES_AND_RUNS

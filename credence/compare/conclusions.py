@@ -9,7 +9,7 @@ Problem = dict[str, Any]
 Summary = dict[str, Any]
 
 
-class Finding(NamedTuple):
+class Conclusion(NamedTuple):
     """One problem's sentence and how far to rely on it."""
 
     level: Level
@@ -17,10 +17,10 @@ class Finding(NamedTuple):
     sentence: str
 
 
-def findings(summary: Summary) -> list[Finding]:
-    """One finding per problem."""
+def conclusions(summary: Summary) -> list[Conclusion]:
+    """Draw one conclusion per problem."""
     return [
-        Finding(_level(p["rows"]), p["name"], " ".join(_sentences(p, summary["baseline"])))
+        Conclusion(_level(p["rows"]), p["name"], " ".join(_sentences(p, summary["baseline"])))
         for p in summary["problems"]
     ]
 
