@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -37,7 +38,7 @@ MONITORED_ROWS = 100
 """Training rows at whose predictions convergence is judged where no held-out rows are given."""
 
 
-class BNN(BaseEstimator):
+class BNN(BaseEstimator, ABC):
     """What the two estimators share; see `BNNRegressor` for the arguments."""
 
     def __init__(
@@ -157,12 +158,13 @@ class BNN(BaseEstimator):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
+    @abstractmethod
     def scores(self, X: Any, y: Any) -> Scores:
         """Score predictions of one target at held-out rows: `credence.ensembles.scores`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _likelihood(self) -> Likelihood:
-        raise NotImplementedError
+        """The likelihood that was asked for by name or as an object."""
 
     def _over_rows(
         self, X: Any, summarise: Callable[[Predictive], Mapping[str, Any]]
@@ -191,9 +193,9 @@ class BNN(BaseEstimator):
         self._to_units_of_y(groups)
         return as_arviz(groups)
 
+    @abstractmethod
     def _coded(self, y: Any) -> np.ndarray:
         """Targets as the network's likelihood takes them."""
-        raise NotImplementedError
 
     def _to_units_of_y(self, groups: dict[str, dict[str, np.ndarray]]) -> None:
         """Change ArviZ's groups, which are in the units of the likelihood."""
@@ -230,13 +232,13 @@ class BNN(BaseEstimator):
         }
         write_json(folder / "estimator.json", document)
 
+    @abstractmethod
     def _learnt(self) -> dict[str, Any]:
         """What else was learnt, as JSON data."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _restore(self, document: Mapping[str, Any]) -> None:
         """Restore what `_learnt` wrote to a document."""
-        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
