@@ -10,11 +10,11 @@ from credence.models.networks.wrappers import LeadingInputs
 
 
 def widened(network: Any, max_width: int | None, max_depth: int | None = None) -> Any:
-    """The network with `max_width` units in every hidden layer, and `max_depth` of those, which may
+    """The network with `max_width` neurons in every hidden layer, and `max_depth` of those, which may
     be absent; None leaves it as it is.
 
     Raises:
-        InputError: for a network that has no units to add or take away.
+        InputError: for a network that has no neurons to add or take away.
     """
     if isinstance(network, LeadingInputs):
         return replace(network, network=widened(network.network, max_width, max_depth))
@@ -24,7 +24,7 @@ def widened(network: Any, max_width: int | None, max_depth: int | None = None) -
             "models.MLP(num_outputs, hidden=(50,))."
         )
     if not network.hidden:
-        raise InputError("A linear model has no hidden units to add: give hidden=(50,), say.")
+        raise InputError("A linear model has no hidden neurons to add: give hidden=(50,), say.")
     hidden = network.hidden if max_width is None else (max_width,) * len(network.hidden)
     if max_depth is None:
         return replace(network, hidden=hidden)

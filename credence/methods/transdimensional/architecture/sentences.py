@@ -16,7 +16,7 @@ def architecture_sentences(found: Mapping[str, Any]) -> list[str]:
     first, depth = found["likeliest"][0], found["depth"]
     probability = _with_error(first["probability"], first["standard_error"])
     sentences = [
-        f"Hidden units {'-'.join(map(str, first['widths']))} are the most probable, "
+        f"Hidden neurons {'-'.join(map(str, first['widths']))} are the most probable, "
         f"p = {probability} of {found['num_architectures']} architectures visited; R-hat at most "
         f"{_number(found['max_rhat'])}, ESS at least {_number(found['min_ess'])}.",
         f"p(width given the data): {_probabilities(found['width'])}.",
