@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from credence.methods.deep_ensemble import MAP
+from credence.methods.approximate.deep_ensemble import MAP
 from sklearn.exceptions import ConvergenceWarning
 
 import credence
