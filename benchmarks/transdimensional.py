@@ -59,7 +59,7 @@ def jumps(posterior: Any, **settings: Any) -> tuple[Any, dict[str, float]]:
 
 def rates() -> None:
     """Print acceptance, effective size of the width per second of sampling, and R-hat."""
-    from credence.methods.transdimensional.architecture import width_posterior
+    from credence.methods.transdimensional.architecture.posterior import width_posterior
 
     cases = {"xor": xor_posterior(LARGEST, 0.015), "regression": regression_posterior()}
     print(f"{'data':<12}{'move':<14}{'accepted':>9}{'ESS/s':>8}{'R-hat':>7}{'sample s':>10}")
@@ -91,7 +91,7 @@ def xor(variance: float, out: Path, particles: int, listed: list[int]) -> None:
     """
     from credence.methods import SMC
     from credence.methods.evidence import LogEvidence
-    from credence.methods.transdimensional.architecture import width_posterior
+    from credence.methods.transdimensional.architecture.posterior import width_posterior
 
     ensemble, found = jumps(
         xor_posterior(LARGEST, variance),

@@ -26,7 +26,7 @@ MAX_FUNCTIONS = 200
 MAX_WEIGHTS = 1000
 """Weights whose ESS is computed; of more, so many at random."""
 MOST_NLL = 1e3
-"""Of a row; a label without probability would have an infinite one."""
+"""Largest NLL of a row; a label without probability would have an infinite one."""
 
 Numbers = dict[str, Any]
 

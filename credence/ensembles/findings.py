@@ -54,10 +54,10 @@ class Finding(ABC):
 
     @abstractmethod
     def entries(self) -> dict[str, Any]:
-        """Its entries of metrics.json, as JSON data, under names that nothing else has there."""
+        """Return the entries of metrics.json, as JSON data, under names that are its own."""
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Its arrays of evaluation.npz, for the page."""
+        """Return the arrays of evaluation.npz, for the page."""
         return {}
 
     def rescaled(self, nats: float) -> "Finding":
@@ -76,7 +76,7 @@ class Finding(ABC):
         return []
 
     def section(self, seconds: Mapping[str, float], *, is_converged: bool) -> Html | None:
-        """Its section of the report; None for no section.
+        """Return the section of the report; None for no section.
 
         Args:
             seconds: of the run, by phase.
@@ -85,7 +85,7 @@ class Finding(ABC):
         return None
 
     def scores(self) -> dict[str, Any]:
-        """Its columns in a comparison of methods, as JSON data."""
+        """Return the columns in a comparison of methods, as JSON data."""
         return {}
 
 

@@ -38,7 +38,7 @@ INTERVALS = {95: (0.025, 0.975), 50: (0.25, 0.75)}
 NLL_FLOOR = 1e-3
 """Probability below which `nll_floor` does not look."""
 SMALLEST_ENTROPY = 1e-5
-"""In nats, in single precision; what is below counts as none."""
+"""Smallest entropy above rounding, in nats; what is below counts as none."""
 
 Rows = dict[str, np.ndarray]
 
@@ -47,7 +47,7 @@ class Scores(NamedTuple):
     """What an ensemble is worth on held-out rows."""
 
     numbers: dict[str, Any]
-    """Over all rows, by name; None where a number does not apply."""
+    """Scores over all rows, by name; None where a number does not apply."""
     rows: Rows
     """Row by row: the truth "y" and what was predicted, with names as in evaluation.npz."""
 

@@ -28,7 +28,7 @@ class LogEvidence(Finding):
 
     nats: float
     standard_error: float
-    """From the spread of the runs; NaN for a single one."""
+    """Standard error, from the spread of the runs; NaN for a single one."""
 
     @classmethod
     def of(cls, ensemble: Ensemble) -> "LogEvidence | None":
@@ -68,12 +68,12 @@ class LogEvidence(Finding):
         return replace(self, nats=self.nats + nats)
 
     def sentences(self) -> list[str]:
-        """One sentence."""
+        """Say the log evidence in a sentence."""
         spread = "" if np.isnan(self.standard_error) else f" +- {self.standard_error:.2g}"
         return [f"Log evidence {self.nats:.2f}{spread} nats."]
 
     def facts(self) -> list[tuple[str, str]]:
-        """One row."""
+        """Show the log evidence as one row."""
         error = self.standard_error
         spread = "" if np.isnan(error) else f", standard error {number(error)}"
         return [("Log evidence", f"{number(self.nats)} nats{spread}")]

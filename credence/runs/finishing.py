@@ -1,4 +1,4 @@
-"""From checked rows to a RUN folder with a result: fit, judge, write.
+"""Takes checked rows to a RUN folder with a result: fit, judge, write.
 
 What computes is imported by the functions that need it, so that bad input is refused at once.
 """

@@ -45,7 +45,7 @@ class Record(NamedTuple):
     findings: tuple[Finding, ...]
     provenance: Provenance
     labels: tuple[str, ...]
-    """Of a classification, in the order of the probabilities."""
+    """Labels of a classification, in the order of the probabilities."""
 
 
 def write_page(folder: Path) -> Path:

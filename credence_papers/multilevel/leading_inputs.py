@@ -110,15 +110,15 @@ class WeightShare(Finding):
 
     @classmethod
     def read(cls, metrics: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self | None:
-        """Undo `entries`."""
+        """Read back what `entries` wrote."""
         return cls(float(metrics[cls.name])) if cls.name in metrics else None
 
     def entries(self) -> dict[str, Any]:
-        """One number."""
+        """Return the share as one number."""
         return {self.name: self.share}
 
     def scores(self) -> dict[str, Any]:
-        """One column."""
+        """Return the share as one column."""
         return self.entries()
 
 

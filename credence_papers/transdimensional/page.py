@@ -10,7 +10,7 @@ from credence.html.markup import Html, element
 from credence.html.parts import columns, figure, masthead, section, table
 from credence.html.svg import ACCENT, CHAINS, SECOND, label, new_figure, to_svg
 from credence.html.wording import count, duration, number
-from credence.methods.transdimensional.section import (
+from credence.methods.transdimensional.architecture.section import (
     probability_chart,
     read_jumps,
     read_likeliest,

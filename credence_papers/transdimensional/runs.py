@@ -12,7 +12,10 @@ from credence.density.posterior import Posterior
 from credence.ensembles.diagnostics import classification
 from credence.ensembles.ensemble import Ensemble
 from credence.methods import Transdimensional
-from credence.methods.transdimensional.architecture import Architecture, architecture_posterior
+from credence.methods.transdimensional.architecture.posterior import (
+    Architecture,
+    architecture_posterior,
+)
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.models import MLP, Gaussian
 from credence.storage import jsonable

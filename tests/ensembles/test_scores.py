@@ -28,7 +28,7 @@ UNITS = TargetScaler((1000.0,), (300.0,))
 
 
 def test_a_regression_is_scored_as_by_its_single_predictions() -> None:
-    """As `credence fit` once did: predict, quantiles, uncertainties and truths, each by itself."""
+    """Scores are those of separate calls to predict, quantiles, uncertainties and truths."""
     model = BNNRegressor(hidden=(3,), method=QUICK, random_state=0).fit(TABLE, PRICE)
     numbers, rows = model.scores(TABLE, PRICE)
     mean, std = model.predict(TABLE, return_std=True)

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from credence.methods.approximate.deep_ensemble import MAP
 from sklearn.exceptions import ConvergenceWarning
 
 import credence
@@ -25,6 +24,7 @@ from credence.ensembles.findings import Finding
 from credence.html.markup import Html, element
 from credence.html.parts import section
 from credence.methods import METHODS
+from credence.methods.approximate.deep_ensemble import MAP
 from credence.methods.base import Drawn
 from credence.runs.page import report_data
 from credence.runs.workflow import resume

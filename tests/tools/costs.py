@@ -21,7 +21,7 @@ LEAST = 4.0
 """Processor seconds beyond which a test takes turns."""
 DAYS = 3
 EXEMPT = ("tests/cli/", "tests/estimators/", "tests/runs/", "tests/test_")
-"""Where the faces are tested, and the files that stand for the whole house."""
+"""Tests of the faces, and files that stand for the whole house."""
 OUT = Path(os.environ.get("CREDENCE_COSTS", ".test-costs"))
 """Each process appends what it measures here."""
 

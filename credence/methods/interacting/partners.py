@@ -39,7 +39,7 @@ class Partners(Finding):
     potential_ess: float
     """Auxiliary particles that the potentials are worth, on average."""
     rhat: float | None
-    """Between partners, of their potentials; None where they are drawn afresh, or too seldom."""
+    """R-hat of the potentials between partners; None where they are drawn afresh, or seldom."""
 
     @classmethod
     def of(cls, ensemble: Ensemble) -> "Partners | None":
@@ -50,7 +50,7 @@ class Partners(Finding):
     def read(
         cls, metrics: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     ) -> "Partners | None":
-        """Undo `entries`."""
+        """Read back what `entries` wrote."""
         if cls.name not in metrics:
             return None
         found = build(Document, metrics[cls.name], cls.name)
@@ -66,7 +66,7 @@ class Partners(Finding):
         )
 
     def entries(self) -> dict[str, Any]:
-        """One entry."""
+        """Return one entry, `partners`."""
         names = Document.__annotations__
         found = {name: getattr(self, name) for name in names}
         return {self.name: jsonable(found, spell_infinite=True)}
@@ -79,7 +79,7 @@ class Partners(Finding):
         ]
 
     def facts(self) -> list[tuple[str, str]]:
-        """One row."""
+        """Show the R-hat as one row."""
         between = "" if self.rhat is None else f"; R-hat of the potentials {number(self.rhat)}"
         worth = f"worth {number(self.potential_ess)} of {number(self.num_particles)} particles"
         return [("Partners", f"{worth}{between}")]

@@ -19,7 +19,7 @@ MIN_DRAWS = 25
 
 
 Number = float | Literal["inf", "-inf", "nan"] | None
-"""Where a number is not finite, this is written out."""
+"""A number; where it is not finite, its name is written out."""
 
 
 class Candidate(TypedDict):
@@ -108,7 +108,7 @@ class Emulation(Finding):
         return cls(true, emulated, **known, chosen=chosen)
 
     def entries(self) -> dict[str, Any]:
-        """One entry."""
+        """Return one entry, `emulation`."""
         return {self.name: self.numbers()}
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -49,7 +49,7 @@ class ExplainedGradients(Finding):
         return cls(float("nan") if share is None else share)
 
     def entries(self) -> dict[str, Any]:
-        """One entry."""
+        """Return the one entry of the finding."""
         return {self.name: jsonable({"explained_gradients": self.share})}
 
     def sentences(self) -> list[str]:
@@ -57,5 +57,5 @@ class ExplainedGradients(Finding):
         return [f"The surrogate explains {percent(self.share)} of the gradients it has not seen."]
 
     def facts(self) -> list[tuple[str, str]]:
-        """One row."""
+        """Show the share as one row."""
         return [("Gradients explained by the surrogate", percent(self.share))]

@@ -30,7 +30,7 @@ from credence.methods.transdimensional.active_neurons import (
     largest_widths,
     only_active,
 )
-from credence.methods.transdimensional.architecture import Architecture
+from credence.methods.transdimensional.architecture.posterior import Architecture
 from credence.methods.transdimensional.kernel import (
     LAYER_MOVES,
     MOVES,

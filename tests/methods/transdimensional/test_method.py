@@ -19,10 +19,13 @@ from credence.methods import METHODS, Training, Transdimensional
 from credence.methods.evidence import LogEvidence
 from credence.methods.transdimensional.active_metric import add_active_draws
 from credence.methods.transdimensional.active_neurons import count_active
-from credence.methods.transdimensional.architecture import architecture_posterior, width_posterior
+from credence.methods.transdimensional.architecture.posterior import (
+    architecture_posterior,
+    width_posterior,
+)
+from credence.methods.transdimensional.architecture.selection import given
 from credence.methods.transdimensional.kernel import MOVES
 from credence.methods.transdimensional.move_mixture import MixtureMemory, kind_probs
-from credence.methods.transdimensional.selection import given
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.models import MLP, Categorical, Gaussian, Normal
 

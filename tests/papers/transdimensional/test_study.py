@@ -14,7 +14,7 @@ from credence.compare import find
 from credence.compare.problem import Arrays
 from credence.density.posterior import Posterior
 from credence.errors import InputError
-from credence.methods.transdimensional.architecture import architecture_posterior
+from credence.methods.transdimensional.architecture.posterior import architecture_posterior
 from credence.methods.transdimensional.size_priors import DepthPrior
 from credence.models import MLP, Gaussian, Normal
 from credence.preprocessing import TargetScaler

@@ -12,9 +12,9 @@ from credence.ensembles.diagnostics.convergence import MIN_DRAWS, ess_bulk, mcse
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.html.markup import Html
-from credence.methods.transdimensional.saved_architecture import checked
-from credence.methods.transdimensional.selection import widths_of
-from credence.methods.transdimensional.sentences import architecture_sentences
+from credence.methods.transdimensional.architecture.saved import checked
+from credence.methods.transdimensional.architecture.selection import widths_of
+from credence.methods.transdimensional.architecture.sentences import architecture_sentences
 from credence.storage import jsonable
 
 TRIED, ACCEPTED = "num_jumps_", "num_jumps_accepted_"
@@ -144,7 +144,7 @@ class Architecture(Finding):
     def read(
         cls, metrics: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     ) -> "Architecture | None":
-        """Undo `to_dict`."""
+        """Read back what `to_dict` returned."""
         if cls.name not in metrics:
             return None
         found = checked(metrics[cls.name])
@@ -168,7 +168,7 @@ class Architecture(Finding):
         )
 
     def entries(self) -> dict[str, Any]:
-        """One entry."""
+        """Return one entry, `architecture`."""
         return {self.name: self.to_dict()}
 
     def sentences(self) -> list[str]:
@@ -177,7 +177,7 @@ class Architecture(Finding):
 
     def section(self, seconds: Mapping[str, float], *, is_converged: bool) -> Html:
         """How large the network should be."""
-        from credence.methods.transdimensional.section import architecture_section
+        from credence.methods.transdimensional.architecture.section import architecture_section
 
         return architecture_section(self.to_dict(), is_converged=is_converged)
 

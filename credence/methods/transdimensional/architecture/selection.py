@@ -25,7 +25,7 @@ def has_architecture(
     widths: Sequence[int] | None = None,
     depth: int | None = None,
 ) -> Bool[np.ndarray, "chain draw"]:
-    """Which draws have these widths, of the layers that there are, and this depth; None is any.
+    """Whether each draw has these widths of its layers and this depth; None allows any.
 
     Raises:
         InputError: where the architecture never changes.

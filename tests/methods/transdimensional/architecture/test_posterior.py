@@ -8,7 +8,7 @@ import pytest
 
 from credence.ensembles.diagnostics import assess
 from credence.ensembles.findings import with_findings
-from credence.methods.transdimensional.architecture import (
+from credence.methods.transdimensional.architecture.posterior import (
     Architecture,
     architecture_posterior,
     width_posterior,
@@ -113,7 +113,7 @@ def test_few_draws_give_no_errors() -> None:
 
 
 def test_what_is_written_is_read_back() -> None:
-    """Through JSON, with NaN where a count never changes."""
+    """What went through JSON is the same, with NaN where a count never changes."""
     second = law(0, 4)
     for about in (found(law(3, 3), second, depth=1.0 + (second > 0)), found(law(2, 2), accepted=0)):
         entries = json.loads(json.dumps(about.entries(), allow_nan=False))
