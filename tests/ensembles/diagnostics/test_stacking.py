@@ -41,12 +41,14 @@ def test_rows_that_one_draw_decides_are_called_unreliable():
     log_likelihood = rng.normal(size=(1000, 3))
     log_likelihood[:, 1] *= 20
     found = leave_one_out(log_likelihood)
-    assert found.pareto_k[1] > 0.7 and found.share_unreliable == pytest.approx(1 / 3)
+    assert found.pareto_k[1] > 0.7
+    assert found.share_unreliable == pytest.approx(1 / 3)
 
 
 def test_mean_and_error():
     mean, error = mean_with_error(np.array([1.0, 2.0, 3.0, 4.0]))
-    assert mean == 2.5 and error == pytest.approx(np.sqrt(5 / 3) / 2)
+    assert mean == 2.5
+    assert error == pytest.approx(np.sqrt(5 / 3) / 2)
     assert np.isnan(mean_with_error(np.array([1.0]))[1])
 
 
@@ -65,7 +67,8 @@ def test_stacking_meets_another_optimiser():
         key=lambda found: found.fun,
     )
     weights = stacking_weights(log_probs)
-    assert weights.sum() == pytest.approx(1) and (weights >= 0).all()
+    assert weights.sum() == pytest.approx(1)
+    assert (weights >= 0).all()
     assert -np.log(np.exp(log_probs) @ weights).mean() <= best.fun + 2e-6
 
 
