@@ -99,9 +99,8 @@ def test_draws_have_the_shares_of_the_parts() -> None:
 
 
 def test_a_single_draw_comes_from_a_part_by_its_weight() -> None:
-    far = [
-        Predictive(Normal(1e-6), jnp.full((1, 1, 1), place), (), jnp.ones(1)) for place in (0.0, 9.0)
-    ]
+    places = (jnp.zeros((1, 1, 1)), jnp.full((1, 1, 1), 9.0))
+    far = [Predictive(Normal(1e-6), place, (), jnp.ones(1)) for place in places]
     mixture = Mixture(tuple(far), np.array([0.75, 0.25]))
     draws = [float(mixture.sample(jax.random.key(seed), 1)[0, 0, 0]) > 4 for seed in range(400)]
     assert abs(np.mean(draws) - 0.25) < 4 * (0.25 * 0.75 / 400) ** 0.5
