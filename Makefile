@@ -1,7 +1,7 @@
 # Everything needed on a fresh machine with Python >= 3.11:
 #   make demo    fit scikit-learn's diabetes data, print the summary, write the report
-#   make test    the tests; of those with many costly variants a third a day, all in three days
-#                (make test-slow: the long statistical ones, and the variants without a turn)
+#   make test    the tests; costly ones take turns, a third a day, all in nine days
+#                (make test-slow: the long statistical ones, and those without a turn today)
 #   make truth   every kernel against exact targets; writes docs/truth.md
 #   make fuzz    damaged and hostile folders and tables, 100,000 of them
 
@@ -57,7 +57,7 @@ format: $(VENV)/installed
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .venv-oldest .venv-newest demo-run
+	rm -rf .venv .venv-oldest .venv-newest .jax_cache demo-run
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Credence needs Python >= 3.11, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'

@@ -4,7 +4,7 @@
     python benchmarks/diabetes.py --draws 10000 --priors fan_in --contenders auto,numpyro
     python benchmarks/diabetes.py --cold                 with an empty compilation cache
 
-442 x 10, standardised; 50 tanh units; biases N(0, 1); noise standard deviation HalfNormal(1),
+442 x 10, standardised; 50 tanh neurons; biases N(0, 1); noise standard deviation HalfNormal(1),
 learnt; 4 chains on 2 CPU devices. Seconds count every phase from the data to the draws: tracing,
 compilation (or loading it from the cache), training of start points, warm-up and sampling. Each
 run is a process of its own; without --cold, an unmeasured run with the same shapes fills the

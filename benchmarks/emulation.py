@@ -1,10 +1,10 @@
-"""Where emulation pays: seconds to 400 effective draws of predictions, against the number of rows.
+"""Measure where emulation pays: seconds to 400 effective draws of predictions, by number of rows.
 
     python benchmarks/emulation.py [--problem teacher] [--rows 2000 200000] [--methods nuts ces]
 
 Regression with noise .3. "teacher": 10 inputs; the data come from a network of the shape that is
-fitted, one hidden layer of 3 tanh units (38 parameters with the noise), so that many rows leave one
-mode and its mirror images. "sine": sin x_1 + x_2 / 2 of 3 inputs, fitted by 3-5-5-1 (57
+fitted, one hidden layer of 3 tanh neurons (38 parameters with the noise), so that many rows leave
+one mode and its mirror images. "sine": sin x_1 + x_2 / 2 of 3 inputs, fitted by 3-5-5-1 (57
 parameters); many rows leave curved valleys. Every method has 4 chains and so many seconds for all
 that it does: training, calibration, emulator, warm-up, sampling; a short run before it compiles.
 

@@ -23,7 +23,7 @@ STEPS = 3
 
 
 def seconds_per_gradient(depth: int, batch: int, particles: int, dtype: str | None) -> float:
-    """Of all particles, in a compiled loop, compilation left out."""
+    """Seconds that a gradient of all particles takes in a compiled loop, compilation left out."""
     from credence import Posterior
     from credence.models import Categorical, Gaussian, ResNet
 

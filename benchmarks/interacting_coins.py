@@ -30,7 +30,7 @@ SEEDS = range(4)
 
 @dataclass(frozen=True, kw_only=True)
 class WithCoin(Sampler):
-    """With one coin per step, or one for each particle."""
+    """A sampler with one coin per step, or one for each particle."""
 
     synchronous: bool
 

@@ -51,7 +51,7 @@ def to_torch(layers: tuple) -> torch.nn.Sequential:
 
 
 def torch_order() -> np.ndarray:
-    """Where in our position each of PyTorch's parameters is."""
+    """The index in our position of each of PyTorch's parameters."""
     order, start = [], 0
     for fan_in, fan_out in pairwise(SIZES):
         kernel = np.arange(fan_in * fan_out).reshape(fan_in, fan_out)
@@ -70,7 +70,7 @@ def is_comparable(structure: str) -> np.ndarray:
 
 
 def jacobian(mode: jax.Array, posterior: Posterior, x: np.ndarray) -> np.ndarray:
-    """Of the outputs in the weights (point, weight), in PyTorch's order."""
+    """Jacobian of the outputs in the weights (point, weight), in PyTorch's order."""
 
     def outputs(weights: jax.Array) -> jax.Array:
         network = posterior.unravel(weights).network

@@ -117,7 +117,7 @@ def sample(posterior: Any, options: Any) -> None:
 
 
 def report(name: str, seconds: float) -> None:
-    """A line."""
+    """Print a row of the table: seconds and peak memory since the last row."""
     print(f"| {name} | {seconds:.1f} s | {peak_mib():.0f} MiB |", flush=True)
     reset()
 

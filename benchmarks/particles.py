@@ -38,7 +38,7 @@ EVENTS = ("jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_comp
 
 
 def stds() -> np.ndarray:
-    """Of the trace-class prior: kernel and bias of the hidden layer, then of the last."""
+    """Standard deviations of the trace-class prior: kernel and bias of every layer."""
     decay = 1 / np.arange(1.0, WIDTH + 1)
     return np.concatenate([np.tile(decay, INPUTS), decay, decay, [1.0]]).astype(np.float32)
 
@@ -101,7 +101,7 @@ def ours(kernel: str, num_steps: int) -> Callable[[int], dict[str, float]]:
 
 
 class State(NamedTuple):
-    """Of a pCN step for BlackJAX."""
+    """State of a pCN step for BlackJAX."""
 
     position: Any
     logdensity: Any

@@ -2,7 +2,7 @@
 
     CREDENCE_DATA=FOLDER python benchmarks/smc_reference.py [boston] [wine] [--noise .7]
 
-One hidden layer of 16 tanh units, trace-class prior (alpha = 2), learnt noise (or known, as given),
+One hidden layer of 16 tanh neurons, trace-class prior (alpha = 2), learnt or known noise,
 standardised columns. Printed for each: root mean square offset of predictive means from NUTS, in
 posterior standard deviations, beside what Monte Carlo errors explain (the spread of runs and of
 chains); the ratio of posterior standard deviations; the log evidence. All phases are in the
@@ -19,7 +19,7 @@ TABLES = {"boston": ("boston", "MEDV"), "wine": ("wine_quality_red", "quality")}
 
 
 def posterior(table: str, noise: float | None) -> tuple[Any, np.ndarray]:
-    """Of all but 50 rows, and the inputs of those."""
+    """The posterior given all but 50 rows, and the inputs of those."""
     from credence import Posterior, datasets
     from credence.models import MLP, Normal, TraceClass
 
@@ -77,7 +77,8 @@ def main() -> None:
             mean, stds = moments(ensemble, x)
             offset = (mean.mean(axis=0) - known.mean(axis=0)) / std
             explained = np.hypot(error(mean), error(known)) / std
-            nats, standard_error = ensemble.log_evidence()
+            found = methods.findings(ensemble)["log_evidence"]
+            nats, standard_error = found.nats, found.standard_error
             print(
                 f"{table} {method.name}: offset {np.sqrt(np.mean(offset**2)):.3f} sd "
                 f"(Monte Carlo {np.sqrt(np.mean(explained**2)):.3f}), sd ratio "

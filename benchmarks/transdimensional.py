@@ -5,7 +5,7 @@
 
 The XOR clouds and the network are those of Berezowski, "Trans-dimensional inference over Bayesian
 neural networks", section 5.5: 200 points, tanh, weights N(0, 1), softmax(z / 2), a uniform prior on
-1 to 16 units, 16 chains of 1000 iterations, one starting at each width. `xor` runs SMC at every
+1 to 16 neurons, 16 chains of 1000 iterations, one starting at each width. `xor` runs SMC at every
 width (or those listed) besides, and writes widths.json and widths.svg. Seconds have all phases,
 compilation apart.
 """
@@ -23,7 +23,7 @@ PUBLISHED_MODES = {0.015: 7, 0.1: 8}
 
 
 def xor_posterior(width: int, variance: float) -> Any:
-    """Of the clouds, with a network of so many units."""
+    """The posterior given the clouds, of a network with `width` hidden neurons."""
     from credence import Posterior, datasets
     from credence.models import MLP, Categorical, Gaussian
 
@@ -59,7 +59,7 @@ def jumps(posterior: Any, **settings: Any) -> tuple[Any, dict[str, float]]:
 
 def rates() -> None:
     """Print acceptance, effective size of the width per second of sampling, and R-hat."""
-    from credence.methods.transdimensional.architecture import width_posterior
+    from credence.methods.transdimensional.architecture.posterior import width_posterior
 
     cases = {"xor": xor_posterior(LARGEST, 0.015), "regression": regression_posterior()}
     print(f"{'data':<12}{'move':<14}{'accepted':>9}{'ESS/s':>8}{'R-hat':>7}{'sample s':>10}")
@@ -90,7 +90,8 @@ def xor(variance: float, out: Path, particles: int, listed: list[int]) -> None:
     Both are conditional on the listed widths.
     """
     from credence.methods import SMC
-    from credence.methods.transdimensional.architecture import width_posterior
+    from credence.methods.evidence import LogEvidence
+    from credence.methods.transdimensional.architecture.posterior import width_posterior
 
     ensemble, found = jumps(
         xor_posterior(LARGEST, variance),
@@ -103,7 +104,7 @@ def xor(variance: float, out: Path, particles: int, listed: list[int]) -> None:
     start = time.perf_counter()
     for width in listed:
         smc = SMC(num_particles=particles, num_runs=8)
-        evidence = smc.run(width, xor_posterior(width, variance)).log_evidence()
+        evidence = LogEvidence.of(smc.run(width, xor_posterior(width, variance)))
         assert evidence is not None
         log_evidence.append(evidence.nats)
         errors.append(evidence.standard_error)
@@ -143,7 +144,7 @@ def evidence_errors(result: dict[str, Any]) -> np.ndarray:
 
 
 def worst_z(result: dict[str, Any]) -> float:
-    """Of the widths that have at least 1 %."""
+    """The largest |z| between the two answers, over the widths that have at least 1 %."""
     difference = np.array(result["reversible_jump"]) - np.array(result["evidence"])
     jump_errors = np.array(result["reversible_jump_errors"])
     is_common = np.array(result["evidence"]) > 0.01
@@ -169,7 +170,7 @@ def chart(result: dict[str, Any], path: Path) -> None:
     mode = PUBLISHED_MODES.get(result["variance"])
     if mode is not None:
         axes.axvline(mode, color="0.6", linestyle="--", label=f"published mode, {mode}")
-    axes.set(xlabel="hidden units", ylabel="p(width | data)", xticks=width, ylim=(0, None))
+    axes.set(xlabel="hidden neurons", ylabel="p(width | data)", xticks=width, ylim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(frameon=False, loc="outside upper center", ncols=3)
     figure.savefig(path)

@@ -23,7 +23,7 @@ class ForkedProcessError(CredenceError, RuntimeError):
 
 
 def cache_folder() -> Path:
-    """Where downloads and compiled programs are kept: CREDENCE_CACHE, or the system's cache."""
+    """The folder of downloads and compiled programs: CREDENCE_CACHE, or the system's cache."""
     import pooch
 
     return Path(os.environ.get("CREDENCE_CACHE") or pooch.os_cache("credence")).expanduser()

@@ -17,7 +17,7 @@ import numpy as np
 from credence.storage import read_arrays, reading, write_arrays
 
 MOST_SECONDS = 60
-"""For reading; an ensemble of a few GB takes some."""
+"""The longest that reading may take, in seconds; an ensemble of a few GB takes some."""
 
 MOST_MEMORY = 2**29
 """Bytes that reading may take beside twice the file."""

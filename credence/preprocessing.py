@@ -1,4 +1,4 @@
-"""From a table to the numbers a network sees, and from standardised targets back to their units.
+"""Turn a table into the numbers a network sees, and standardised targets back into their units.
 
 What was learnt from a table is plain values: it is saved as JSON, which holds no code, and gives
 bit for bit the same numbers after loading.

@@ -22,7 +22,8 @@ from credence.errors import StorageError
 from credence.schema import build
 
 FORMAT = 2
-"""Of documents and folders. Those of format 1 have no checksums of their own; they still open."""
+"""The format number of documents and folders. Those of format 1 have no checksums; they still open.
+"""
 
 MOST_UNPACKED = 2**28
 """Bytes that a compressed archive, of format 1, may unpack to where its own size is small."""
@@ -241,6 +242,19 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
             _check_sizes(archive, path.stat().st_size)
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
+
+
+def require_array(arrays: Mapping[str, np.ndarray], name: str, kinds: str, dimension: int) -> None:
+    """Refuse an array that is missing, empty, of other numbers, or of another number of axes.
+
+    Args:
+        kinds: of NumPy's numbers, such as "fiu".
+    Raises:
+        ValueError: where it is one of these.
+    """
+    array = arrays[name] if name in arrays else np.empty(0, object)
+    if array.dtype.kind not in kinds or array.ndim != dimension or not array.size:
+        raise ValueError(f"{name} must be {dimension}-dimensional numbers")
 
 
 def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:

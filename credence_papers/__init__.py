@@ -9,7 +9,7 @@ study             what every study is, and the one loop that runs them all
 cache             results that are there already
 
 `credence` does not import this package: it finds the experiments by the entry point group
-`credence.experiments` of pyproject.toml, where a package of one's own can add others. They are
+`credence.experiments` of pyproject.toml, where a package of your own can add others. They are
 `credence.compare.Experiment`s, tables of methods on problems, or `credence_papers.study.Study`s.
 
     credence experiment list

@@ -61,7 +61,7 @@ class Cache:
         self.folder, self.watch = folder / "runs", watch
 
     def path(self, label: str, settings: Any) -> Path:
-        """Where the result is."""
+        """The file in which a result is kept."""
         slug = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")[:60]
         return self.folder / f"{slug}-{digest([settings, credence.__version__])[:16]}.json"
 

@@ -1,5 +1,5 @@
-"""What all tests share: checked annotations, on request checked keys, double precision and
-a command line, and variants that take turns."""
+"""What all tests share: quick compilation, checked annotations, on request checked keys, double
+precision and a command line, and tests that take turns."""
 
 import gc
 import os
@@ -13,6 +13,7 @@ import jax
 import jaxtyping
 import pytest
 import tools.checked_types  # noqa: F401  (the hook below finds it by name)
+from tools.costs import costly, function_of, has_turn
 from tools.entry_points import declared
 
 from credence import extensions
@@ -21,14 +22,45 @@ CHECKED = (
     "storage schema netcdf models density ensembles kernels adaptation engine methods datasets "
     "preprocessing report"
 )
-"""Not the faces people see (estimators, cli): they take anything and check it themselves."""
+"""Packages whose annotations are checked.
+
+The faces people see (estimators, cli) are not among them: they take anything and check it
+themselves.
+"""
+# Most tests spend their time in the compiler, so most programs are compiled quickly rather than
+# well, and each is compiled once for all workers and runs.
+QUICK = {
+    "jax_disable_most_optimizations": True,
+    "jax_compilation_cache_dir": str(Path(__file__).parents[1] / ".jax_cache"),
+    "jax_persistent_cache_min_compile_time_secs": 0.0,
+    "jax_persistent_cache_min_entry_size_bytes": -1,
+}
+for setting, value in QUICK.items():
+    if setting.upper() not in os.environ:
+        os.environ[setting.upper()] = str(value)  # for processes that tests start
+        jax.config.update(setting, value)
 jaxtyping.install_import_hook(
     [f"credence.{room}" for room in CHECKED.split()], "tools.checked_types.checked"
 )
 
 
-extensions.installed = declared  # an installation may be of another day
+extensions.installed = declared  # the installed list may be older
 jax.config.update("jax_num_cpu_devices", 1)  # or the first fit of a worker would choose
+
+
+@pytest.fixture(autouse=True)
+def optimized(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile as users do where a test is marked `optimized`, and in all slow ones."""
+    is_marked = request.node.get_closest_marker("optimized") is not None
+    if not is_marked and request.node.get_closest_marker("slow") is None:
+        yield
+        return
+    if is_marked:
+        jax.clear_caches()  # of what was compiled quickly
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture
@@ -43,7 +75,10 @@ def checked_keys() -> Iterator[None]:
 
 
 MOST_MAPS = 20_000
-"""Of memory; a process may have 65,530 on Linux, and the compiler dies at more."""
+"""Memory maps of the process above which compiled programs are dropped.
+
+A process may have 65,530 on Linux, and the compiler dies at more.
+"""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -94,7 +129,7 @@ os.environ.setdefault("CREDENCE_TEST_DAY", str(datetime.now(UTC).toordinal()))
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test marked `rotates(days)` every variant runs once in so many days; else it is slow.
+    """Run every variant of a test marked `rotates(days)` once in so many days; else it is slow.
 
     Marked tests without variants take turns with each other; a module's mark is about variants.
     """
@@ -110,3 +145,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             days = min(item.get_closest_marker("rotates").args[0], len(found))
             if index % days != day % days:
                 item.add_marker("slow")
+    for item in items:
+        function = function_of(item.nodeid)
+        if function in costly() and not has_turn(function, day):
+            item.add_marker("slow")

@@ -15,7 +15,7 @@ from credence import extensions
 from credence.density.posterior import Posterior
 from credence.extensions import Registry
 from credence.methods import METHODS, Method, resolve
-from credence.methods.deep_ensemble import MAP
+from credence.methods.approximate.deep_ensemble import MAP
 from credence.models import MLP, Gaussian, Normal
 
 

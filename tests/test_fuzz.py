@@ -16,7 +16,7 @@ MUTATIONS = 300
 
 
 def test_mutations_are_refused_or_change_nothing() -> None:
-    """In a process of its own, which may take 1 GB more than it has when they begin."""
+    """They run in a process of their own, which may take 1 GB more than it has when they begin."""
     paths = [str(Path(__file__).parent), *sys.path]
     done = subprocess.run(
         [sys.executable, "-m", "fuzz", "--mutations", str(MUTATIONS)],

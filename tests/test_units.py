@@ -12,8 +12,8 @@ from credence import BNNRegressor
 from credence.errors import InputError
 from credence.methods import DeepEnsemble, Training
 from credence.preprocessing import TargetScaler
-from credence.runs.evaluation import evaluate, scores
-from credence.runs.workflow import prediction_table
+from credence.runs.evaluation import task_scores
+from credence.runs.prediction import prediction_table
 
 QUICK = DeepEnsemble(num_members=3, training=Training(max_epochs=100, learning_rate=0.03))
 RNG = np.random.default_rng(0)
@@ -107,14 +107,15 @@ def test_predictions_are_in_any_unit(model, plain_places, plain_widths, unit: Un
 def test_scores_and_files_are_in_any_unit(model: BNNRegressor, unit: Unit) -> None:
     """What runs write: held-out rows, the numbers of metrics.json and the table of predictions."""
     moved, rounding = in_unit(model, unit), 4 * unit.step / unit.b + 2.0**-23
-    plain = evaluate(model, X, pd.Series(Y))
-    found = evaluate(moved, X, pd.Series(unit.a + unit.b * Y))
+    plain_scores = model.scores(X, Y)
+    found_scores = moved.scores(X, unit.a + unit.b * Y)
+    plain, found = plain_scores.rows, found_scores.rows
     assert {array.dtype for array in found.values()} == {np.dtype(np.float64)}
     shift = found["log_prob"] + np.log(unit.b) - plain["log_prob"]
     assert np.abs(shift).max() < LOG_PROB_SLOPE * 4 * rounding
     np.testing.assert_allclose(found["pit"], plain["pit"], atol=4 * 4 * rounding)
     np.testing.assert_allclose(found["crps"] / unit.b, plain["crps"], atol=4 * 4 * rounding)
-    in_units, expected = scores(moved, found), scores(model, plain)
+    in_units, expected = task_scores(moved, found_scores), task_scores(model, plain_scores)
     for name in ("rmse", "crps"):
         assert in_units[name] / unit.b == pytest.approx(expected[name], rel=100 * rounding)
     assert np.isfinite(list(in_units.values())).all()

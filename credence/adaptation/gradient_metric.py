@@ -152,8 +152,10 @@ def gradient_metric(
 def _spaced(
     positions: Float[Array, "chain weight"], num: int, first: int = 0
 ) -> Float[Array, "trial weight"]:
-    """Where so many trials start, or as many as there may be: spread evenly over the chains, from
-    the first on."""
+    """Return `num` positions at which trials start, or as many as there may be.
+
+    They are spread evenly over the chains, from number `first` on.
+    """
     num, num_chains = min(num, TRIALS), len(positions)
     return positions[(np.arange(num) * num_chains // num + first) % num_chains]
 

@@ -2,7 +2,7 @@
 
 SMC mutations, interacting particles, chains on a surrogate and trans-dimensional sampling all need
 some Markov kernel that leaves a density invariant. They take the name of a row of this table, or a
-`Tunable` of one's own, which is then a row too:
+`Tunable` of your own, which is then a row too:
 
     barker = Tunable("barker", build_barker, target_acceptance_rate=0.57, order=3.0)
     SMC(mutation=Mutation(kernel=barker))
@@ -30,7 +30,7 @@ from credence.kernels.mcmc.pcn import LARGEST_STEP, pcn
 from credence.models.priors import require_positive
 
 MOST_LEAPFROGS = 64
-"""Of a trajectory of particles that move abreast, whatever their step size."""
+"""Most leapfrogs of a trajectory of particles that move abreast, whatever their step size."""
 
 REFERENCES = (None, "prior", "draws")
 
@@ -144,7 +144,7 @@ class Tunable:
         target_acceptance_rate: float | None = None,
         add_draws: AddDraws | None = None,
     ) -> Adapter:
-        """What tunes the step size, and the metric if the kernel takes one, in windows of draws.
+        """The adapter that tunes the step size, and the metric if the kernel takes one.
 
         Args:
             key, positions, data, log_density, num_rounds, add_draws: see `window_adaptation`.
@@ -182,7 +182,7 @@ def tunable_kernel(name: str, what: str = "kernel") -> Tunable:
 
 
 def register_kernel(tunable: Tunable) -> Tunable:
-    """Add a kernel of one's own to the table, in place of an earlier one of its name.
+    """Add a kernel of your own to the table, in place of an earlier one of its name.
 
     Raises:
         InputError: for a name of Credence's own kernels.
@@ -298,6 +298,6 @@ _OURS = {
         Tunable("pcn_cloud", **_PCN, reference="draws"),
     )
 }
-"""Credence's own."""
+"""The kernels that Credence itself brings."""
 _TABLE = dict(_OURS)
-"""Those, and what others register."""
+"""Credence's kernels, and those that others have registered."""

@@ -27,7 +27,7 @@ class Memory(NamedTuple):
     """What the warm-up remembers between rounds (numpy, fixed shapes)."""
 
     round: np.ndarray
-    """Rounds done."""
+    """Number of rounds done."""
     rounds_since_metric: np.ndarray
     """Rounds since the metric last changed."""
     log_step_size: np.ndarray
@@ -168,7 +168,7 @@ def move_step_size(
 def newton_step(
     acceptance: float, target: float, *, most: float = 4.0, order: float = 2.0
 ) -> np.floating:
-    """What to add to the log step size so that the acceptance rate becomes the target.
+    """The change of the log step size that should make the acceptance rate the target.
 
     The step size grows at most `most` times; the root of the energy error is proportional to its
     power `order`, 2 for long leapfrog trajectories.

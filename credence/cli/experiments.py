@@ -18,7 +18,8 @@ published = typer.Typer(
 
 
 @app.command(
-    epilog="Example: credence compare houses.csv --target price --methods nuts,deep_ensemble"
+    epilog="Example: credence compare houses.csv --target price --methods nuts,deep_ensemble "
+    "--set nuts.num_warmup=1000"
 )
 def compare(
     table: options.TableName,
@@ -34,6 +35,7 @@ def compare(
     likelihood: options.Likelihood = "auto",
     num_draws: options.NumDraws = None,
     num_chains: options.NumChains = None,
+    method_settings: options.ComparedSettings = None,
     test_fraction: options.TestFraction = 0.2,
     max_seconds: options.CellSeconds = None,
     seed: options.Seed = 0,
@@ -57,6 +59,7 @@ def compare(
         baseline=baseline,
         num_draws=USUAL_DRAWS if num_draws is None else num_draws,
         num_chains=num_chains,
+        method_settings=tuple(method_settings or ()),
         model=ModelSpec(
             hidden=options.widths(hidden),
             activation=activation,
@@ -74,7 +77,7 @@ def compare(
 def experiment_list(as_json: options.Json = False) -> None:
     """List the published experiments."""
     from credence.compare import EXPERIMENTS
-    from credence.compare import terminal as show
+    from credence.compare.show import terminal as show
 
     descriptions = EXPERIMENTS.described(lambda each: each.description)
     problems = EXPERIMENTS.described(lambda each: ", ".join(p.name for p in each.problems))
@@ -85,7 +88,7 @@ def experiment_list(as_json: options.Json = False) -> None:
 def experiment_show(name: ExperimentName, as_json: options.Json = False) -> None:
     """Show an experiment: problems, methods, settings, published numbers."""
     from credence.compare import Experiment, find
-    from credence.compare import terminal as show
+    from credence.compare.show import terminal as show
     from credence.compare.specs import to_json
 
     found = find(name)
@@ -136,7 +139,7 @@ def experiment_run(
 def _run(experiment: Any, out: Path, as_json: bool, settings: dict[str, Any]) -> None:
     """Run, show the table, end with the status."""
     from credence.compare import run
-    from credence.compare import terminal as show
+    from credence.compare.show import terminal as show
 
     summary = _watched(lambda watch: run(experiment, out, watch=watch, **settings), out)
     _conclude(summary, show.results(summary), out, as_json)
@@ -164,7 +167,7 @@ def _run_study(study: Any, out: Path, as_json: bool, settings: dict[str, Any]) -
 
 def _watched(run: Callable[[Any], dict[str, Any]], out: Path) -> dict[str, Any]:
     """The summary of a run that a person sees; Ctrl-C ends the command."""
-    from credence.compare.terminal import RichWatch
+    from credence.compare.show.terminal import RichWatch
 
     try:
         with RichWatch(talk.console) as watch:

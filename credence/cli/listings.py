@@ -84,7 +84,7 @@ def examine() -> dict[str, Any]:
     import jax
 
     from credence.datasets.catalogue.sources import data_folder
-    from credence.ensembles.ensemble import package_versions
+    from credence.ensembles.provenance import package_versions
     from credence.environment import cache_folder, num_cores
 
     cache = cache_folder()

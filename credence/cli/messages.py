@@ -8,6 +8,7 @@ the code (its type, LiteralString, has this checked) and puts values into it as 
 import json
 import string
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, LiteralString, TextIO
 
@@ -25,9 +26,6 @@ VERDICTS: dict[str, LiteralString] = {
     "care": "[bold yellow]Use with care.[/bold yellow]",
     "do_not_trust": "[bold red]Do not trust.[/bold red]",
 }
-
-MAX_COUNTS = 8
-"""Widths or depths of which a summary gives the probability."""
 
 STANDARD_STREAMS = {
     "-": "stdout",
@@ -48,7 +46,7 @@ console = _console(stderr=True)
 
 
 MARK = "\0"
-"""Where in a sentence a value belongs."""
+"""A mark for the place in a sentence where a value belongs."""
 
 
 class _Values(string.Formatter):
@@ -120,8 +118,12 @@ def show(table: RenderableType, content: Any, as_json: bool) -> None:
         _console().print(table)
 
 
-def summary(metrics: dict[str, Any]) -> None:
-    """Print what a finished run found, the verdict first."""
+def summary(metrics: dict[str, Any], sentences: Iterable[str] = ()) -> None:
+    """Print what a finished run found, the verdict first.
+
+    Args:
+        sentences: on what the method learnt beside predictions.
+    """
     from credence.html.wording import cut_short, steps
 
     say(VERDICTS[metrics["verdict"]])
@@ -133,10 +135,8 @@ def summary(metrics: dict[str, Any]) -> None:
         asked = metrics.get("num_draws_asked")
         say("{}", cut_short(metrics["stopped"], metrics["num_draws"], asked))
     say("Method [bold]{}[/bold]: {}", metrics["method"], metrics["method_reason"])
-    if "log_evidence" in metrics:
-        say("Log evidence {}.", _log_evidence(metrics))
-    if "architecture" in metrics:
-        _architecture(metrics["architecture"])
+    for sentence in sentences:
+        say("{}", sentence)
     shown = (
         ("rmse", "nll", "crps", "coverage_95")
         if metrics["task"] == "regression"
@@ -148,61 +148,6 @@ def summary(metrics: dict[str, Any]) -> None:
     total, parts = steps(metrics["seconds"], shortest=0.05)
     listed = ", ".join(f"{name} {value:.1f}" for name, value in parts.items())
     say("It took {:.1f} s: {}.", total, listed)
-
-
-def _log_evidence(metrics: dict[str, Any]) -> str:
-    """With the standard error that the runs show, where there are several."""
-    error = metrics["log_evidence_error"]
-    shown = "" if error is None else f" +- {error:.2g}"
-    return f"{metrics['log_evidence']:.2f}{shown} nats"
-
-
-def _architecture(found: dict[str, Any]) -> None:
-    """What the data say of the network's size, how sure that is, and how the chains moved."""
-    first, width, depth = found["likeliest"][0], found["width"], found["depth"]
-    layers = "-".join(map(str, first["widths"]))
-    say(
-        "Hidden units [bold]{}[/bold] are the most probable, p = {} of {} architectures visited; "
-        "R-hat at most {}, ESS at least {}.",
-        layers,
-        _with_error(first["probability"], first["standard_error"]),
-        found["num_architectures"],
-        _number(found["max_rhat"]),
-        _number(found["min_ess"]),
-    )
-    say("p(width given the data): {}.", _probabilities(width))
-    if depth is not None:
-        say("p(depth given the data): {}.", _probabilities(depth))
-    rates = ", ".join(
-        f"{name} {each['rate']:.1%} of {each['tried']:,}"
-        for name, each in found["jumps"].items()
-        if each["tried"]
-    )
-    say(
-        "Jumps accepted: {}; {:,} distinct states in {:,} draws.",
-        rates or "none was possible",
-        found["num_states"],
-        found["num_draws"],
-    )
-
-
-def _probabilities(posterior: dict[str, Any]) -> str:
-    """The likeliest counts, in their order."""
-    rows = list(
-        zip(
-            posterior["widths"],
-            posterior["probabilities"],
-            posterior["standard_errors"],
-            strict=True,
-        )
-    )
-    shown = sorted(sorted(rows, key=lambda row: -row[1])[:MAX_COUNTS])
-    found = ", ".join(f"{k}: {_with_error(p, error)}" for k, p, error in shown if p > 0)
-    return f"{found}; mean {posterior['mean']:.2f}"
-
-
-def _with_error(value: float, error: float | None) -> str:
-    return f"{value:.3f}" if error is None else f"{value:.3f} +- {error:.3f}"
 
 
 def _number(value: float | None) -> str:

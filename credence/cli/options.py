@@ -29,9 +29,14 @@ MethodSettings = Annotated[
         help="A setting of the method, as `credence methods NAME` lists them; may be repeated.",
     ),
 ]
-MaxWidth = Annotated[int | None, typer.Option(hidden=True)]
-MaxDepth = Annotated[int | None, typer.Option(hidden=True)]
-"""As before `--set`; they go in the next release."""
+ComparedSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="[METHOD.]NAME=VALUE",
+        help="A setting of one method, or of all that have it; may be repeated.",
+    ),
+]
 NumDraws = Annotated[
     int | None, typer.Option(help="Draws per chain; 1000 of most methods unless given.")
 ]
@@ -65,30 +70,6 @@ def widths(hidden: str) -> tuple[int, ...]:
             f"--hidden takes whole numbers separated by commas, got {hidden!r}; try 50 or 50,50."
         ) from None
     return () if found == (0,) else found
-
-
-def largest_widths(
-    hidden: str, max_width: int | None, max_depth: int | None, method: str
-) -> tuple[int, ...]:
-    """Widths of the hidden layers, the largest there may be where the method changes them.
-
-    Raises:
-        InputError: for a largest width or depth below 1, or with a method that keeps both.
-    """
-    for name, largest, instead in (
-        ("--max-width", max_width, "--hidden WIDTH for a network of one width"),
-        ("--max-depth", max_depth, "--hidden WIDTH,WIDTH for a network of two layers"),
-    ):
-        if largest is None:
-            continue
-        if method != "transdimensional":
-            raise InputError(
-                f"{name} is for --method transdimensional, got method {method!r}: say {instead}."
-            )
-        if largest < 1:
-            raise InputError(f"{name} must be at least 1, got {largest}.")
-    found = widths(hidden)
-    return found if max_width is None else (max_width,) * len(found)
 
 
 def words(text: str) -> tuple[str, ...]:

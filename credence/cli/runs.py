@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from credence.cli import aliases, options
 from credence.cli import messages as talk
-from credence.cli import options
 from credence.errors import InputError
 from credence.runs.stopwatch import Stopwatch
 
@@ -29,8 +29,8 @@ def fit(
     method: Annotated[str, typer.Option(help="auto or a name `credence methods` lists.")] = "auto",
     method_settings: options.MethodSettings = None,
     hidden: options.Hidden = "50",
-    max_width: options.MaxWidth = None,
-    max_depth: options.MaxDepth = None,
+    old_width: aliases.Width = None,
+    old_depth: aliases.Depth = None,
     activation: options.Activation = "tanh",
     prior: options.Prior = "auto",
     likelihood: options.Likelihood = "auto",
@@ -49,11 +49,9 @@ def fit(
     from credence.runs import workflow
     from credence.runs.folder import FitSettings
 
-    if max_width is not None or max_depth is not None:
-        talk.say(
-            "--max-width and --max-depth go in the next release: say --hidden for the largest "
-            "width, and --set max_depth=NUMBER."
-        )
+    widths, told = aliases.applied(
+        old_width, old_depth, method, options.widths(hidden), method_settings or []
+    )
     settings = FitSettings(
         table=table,
         target=options.target_of(table, target),
@@ -61,9 +59,8 @@ def fit(
         categorical=tuple(categorical or ()),
         drop=tuple(drop or ()),
         method=method,
-        method_settings=tuple(method_settings or ()),
-        hidden=options.largest_widths(hidden, max_width, max_depth, method),
-        max_depth=max_depth,
+        method_settings=told,
+        hidden=widths,
         activation=activation,
         prior=prior,
         likelihood=likelihood,
@@ -120,7 +117,7 @@ def predict(
     Text that starts with =, +, -, @, a tab or a line break gets a ' in front,
     so that no spreadsheet runs it as a formula; numbers stay numbers.
     """
-    from credence.runs import workflow
+    from credence.runs import prediction
     from credence.runs.export import csv_text
     from credence.storage import file_to_write, write_text
 
@@ -133,7 +130,7 @@ def predict(
     if stream is None and out.exists() and Path(table).exists() and out.samefile(table):
         raise InputError(f"--out {out} is the table itself: choose another file.")
     replaced = " (replaced)" if stream is None and out.exists() else ""
-    predictions, notes = workflow.predict(run, table, coverage=coverage, id_column=id_column)
+    predictions, notes = prediction.predict(run, table, coverage=coverage, id_column=id_column)
     text = csv_text(predictions)
     if stream is None:
         write_text(out, text)
@@ -173,7 +170,7 @@ def _conclude(fitted: Any, as_json: bool) -> None:
     """Show a finished run and end with its status."""
     metrics = fitted.metrics
     talk.notes(fitted.notes)
-    talk.summary(metrics)
+    talk.summary(metrics, (s for found in fitted.findings for s in found.sentences()))
     talk.say("Report: [bold]{}[/bold]", fitted.folder / "report.html")
     if metrics["stopped"] == "interrupt":
         talk.say("`credence resume {}` draws the rest.", fitted.folder)

@@ -1,6 +1,7 @@
 """Comparisons of methods on equal terms: experiments as data, and one runner.
 
 specs       what an experiment is: problems, methods, sizes; plain data, to JSON and back
+sources     where the data of a problem come from
 published   the experiments that packages add, by name
 plan        methods on any table as an experiment: `credence compare`
 problem     the arrays of a problem, standardised and split
@@ -9,9 +10,8 @@ scoring     errors, calibration, convergence of an ensemble on held-out rows
 runner      all cells of an experiment, resumable, side by side through joblib
 seeds       repetitions of a cell as means with standard errors
 results     rows with speed-ups; JSON
-findings    verdicts
-page        one self-contained HTML page, with its charts
-terminal    tables for a terminal
+conclusions verdicts
+show        a page with charts, and tables for a terminal
 """
 
 from credence.compare.plan import compare

@@ -65,6 +65,7 @@ def compute(cell: CellSpec, folder: Path | None = None) -> dict[str, Any]:
         Interrupted: on Ctrl-C; with a folder, the next call goes on where this one stopped.
     """
     from credence.compare import problem, scoring
+    from credence.ensembles.findings import found_in
 
     method = build_method(cell)
     arrays = problem.load_cell(cell)
@@ -75,12 +76,13 @@ def compute(cell: CellSpec, folder: Path | None = None) -> dict[str, Any]:
     if ensemble.provenance.stopped == "interrupt":
         raise Interrupted(f"Stopped in '{cell.name}'; run again to go on.")
     start = time.perf_counter()
-    numbers, rows = scoring.scores(ensemble, arrays)
+    findings = found_in(ensemble, method.findings).values()
+    numbers, rows = scoring.scores(ensemble, arrays, findings)
     return {
         "status": "done",
         "problem": arrays.size | {"num_weights": posterior.num_weights},
         "scores": numbers,
-        **scoring.judge(ensemble, arrays.x_test),
+        **scoring.judge(ensemble, arrays.x_test, findings),
         "cost": ensemble.cost.to_dict(),
         "evaluation_seconds": time.perf_counter() - start,
         "peak_memory_mib": after,

@@ -1,15 +1,20 @@
 """`credence compare`: any methods on any table, as an experiment of one problem."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from credence.compare.problem import fit_settings
-from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, TableSource
+from credence.compare.sources import TableSource
+from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem
 from credence.errors import InputError
 from credence.runs.workflow import check_settings
 from credence.storage import file_sha256
+
+if TYPE_CHECKING:
+    from credence.methods.base import Method
 
 
 def compare(
@@ -20,6 +25,7 @@ def compare(
     baseline: str = "",
     num_draws: int = 1000,
     num_chains: int | None = None,
+    method_settings: Sequence[str] = (),
     model: ModelSpec | None = None,
     **source: Any,
 ) -> Experiment:
@@ -30,12 +36,15 @@ def compare(
         methods: names as `credence methods` lists them.
         baseline: what speed-ups are relative to; by default the first method that is a chain.
         num_draws, num_chains: for every method that has the setting; None leaves its own.
+        method_settings: NAME=VALUE for every method that has the setting, METHOD.NAME=VALUE for
+            one; see `credence.methods.settings.shared_out`.
         model: network, prior, likelihood.
         source: further arguments of `TableSource`: task, test_fraction, ...
     Raises:
-        InputError: for no method, an unknown one, or a setting out of range.
+        InputError: for no method, an unknown one, a setting out of range or one that no method has.
     """
     from credence.methods import METHODS, check_name, default_prior
+    from credence.methods.settings import shared_out
 
     model = model or ModelSpec()
     data = TableSource(table=table, target=target, **source)
@@ -57,12 +66,9 @@ def compare(
     path = Path(table).expanduser()
     if path.is_file():
         data = replace(data, sha256=file_sha256(path))
+    own = shared_out({name: METHODS[name] for name in methods}, method_settings)
     rows = tuple(
-        MethodSpec(
-            label=name,
-            method=name,
-            settings=METHODS[name].known(**wanted),
-        )
+        MethodSpec(label=name, method=name, settings=_settings(METHODS[name], own[name], wanted))
         for name in methods
     )
     chains = [name for name in methods if METHODS[name].is_chain]
@@ -80,3 +86,17 @@ def compare(
         methods=rows,
         baseline=baseline or (chains or list(methods))[0],
     )
+
+
+def _settings(
+    method: "type[Method]", texts: Sequence[str], wanted: dict[str, Any]
+) -> dict[str, Any]:
+    """The settings of one method that somebody asked for, as JSON has them."""
+    from credence.methods.settings import with_settings
+
+    usual = method.known(**wanted)
+    if not texts:
+        return usual
+    asked = {*usual, *(text.partition("=")[0].partition(".")[0] for text in texts)}
+    values = asdict(with_settings(method, texts, **usual))
+    return json.loads(json.dumps({name: values[name] for name in values if name in asked}))

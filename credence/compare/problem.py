@@ -12,17 +12,16 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from credence.compare.specs import (
-    CellSpec,
+from credence.compare.sources import (
     DigitsSource,
     ImageSource,
     ReviewsSource,
-    Rows,
     SimulatedSource,
     Source,
     TableSource,
     UCISource,
 )
+from credence.compare.specs import CellSpec, RowLimits
 from credence.datasets.catalogue.registry import load as load_dataset
 from credence.datasets.prepared.digits import principal_digits
 from credence.datasets.prepared.embeddings import imdb_embeddings
@@ -88,7 +87,7 @@ class _Raw:
     x_others: np.ndarray | None = None
 
 
-def load(source: Source, rows: Rows) -> Arrays:
+def load(source: Source, rows: RowLimits) -> Arrays:
     """Load a problem's data.
 
     Raises:
@@ -198,8 +197,8 @@ def _simulate(source: SimulatedSource) -> _Raw:
     return _Raw(source.task, x_train, y_train, x_test, y_test)
 
 
-def _limited(raw: _Raw, rows: Rows, seed: int) -> _Raw:
-    """At most so many rows, at random, in their order."""
+def _limited(raw: _Raw, rows: RowLimits, seed: int) -> _Raw:
+    """Keep at most as many rows as `rows` says, drawn at random, in their order."""
     rng = np.random.default_rng(seed)
     train = _some(rng, len(raw.y_train), rows.train)
     test = _some(rng, len(raw.y_test), rows.test)

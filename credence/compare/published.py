@@ -18,10 +18,14 @@ class Named(Protocol):
     """A problem, as far as a list shows it."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The problem's name, by which one is chosen."""
+        ...
 
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """What the problem is, in a sentence."""
+        ...
 
 
 @runtime_checkable
@@ -29,16 +33,24 @@ class Study(Protocol):
     """What `credence experiment` asks of a study that is no table of methods."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name by which `credence experiment` finds it."""
+        ...
 
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """What the study shows, in a sentence."""
+        ...
 
     @property
-    def source(self) -> str: ...
+    def source(self) -> str:
+        """The paper whose numbers the study stands beside."""
+        ...
 
     @property
-    def problems(self) -> Sequence[Named]: ...
+    def problems(self) -> Sequence[Named]:
+        """The problems that the study runs."""
+        ...
 
     def run(
         self,
@@ -54,11 +66,11 @@ class Study(Protocol):
         ...
 
     def about(self) -> dict[str, Any]:
-        """What it is, as JSON data."""
+        """The study as JSON data, for a list."""
         ...
 
     def details(self) -> RenderableType:
-        """What it is, for a terminal."""
+        """The study in full, for a terminal."""
         ...
 
     def table(self, summary: dict[str, Any]) -> RenderableType:

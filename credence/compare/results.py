@@ -1,4 +1,4 @@
-"""From finished cells to the table: speed-ups, published numbers, and what may be concluded."""
+"""Make the table of results from finished cells: speed-ups, published numbers, conclusions."""
 
 import math
 from collections.abc import Sequence
@@ -35,17 +35,23 @@ class Described(Protocol):
     """A study or an experiment, as far as a summary begins with it."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The experiment's name."""
+        ...
 
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """What the experiment shows, in a sentence."""
+        ...
 
     @property
-    def source(self) -> str: ...
+    def source(self) -> str:
+        """The paper whose numbers stand beside ours."""
+        ...
 
 
 def heading(study: Described, *, size: str, seed: int) -> dict[str, Any]:
-    """How a summary begins."""
+    """The first entries of a summary: which study it is of, its size and its seed."""
     return {
         "experiment": study.name,
         "description": study.description,

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from credence.compare import problem
-from credence.compare.specs import CellSpec, Experiment, Outcome, Rows, moved, to_json
+from credence.compare.sources import moved
+from credence.compare.specs import CellSpec, Experiment, Outcome, RowLimits, to_json
 from credence.environment import num_cores
 from credence.errors import InputError, StorageError
 from credence.runs.folder import require_usable
@@ -35,7 +36,7 @@ class Watch(Protocol):
     """What hears of every finished cell."""
 
     def start(self, total: int, done: int) -> None:
-        """There are so many cells, of which so many were read."""
+        """Begin a run of `total` cells, of which `done` were read from files."""
         ...
 
     def finished(self, outcome: Outcome) -> None:
@@ -48,16 +49,16 @@ class Watch(Protocol):
 
 
 class NoWatch:
-    """Shows nothing."""
+    """A watch that shows nothing."""
 
     def start(self, total: int, done: int) -> None:
-        """Count nothing."""
+        """Do nothing: no progress is shown."""
 
     def finished(self, outcome: Outcome) -> None:
-        """Show nothing."""
+        """Do nothing: no cell is shown."""
 
     def say(self, message: str) -> None:
-        """Say nothing."""
+        """Do nothing: no message is shown."""
 
 
 def run(
@@ -89,7 +90,7 @@ def run(
         KeyboardInterrupt: on Ctrl-C.
     """
     from credence.compare import results
-    from credence.compare.page import render
+    from credence.compare.show.page import render
 
     watch = watch or NoWatch()
     _check(n_jobs, backend, max_seconds, seed, num_seeds)
@@ -133,7 +134,7 @@ def read(folder: Path, cell: CellSpec) -> Outcome | None:
 
 
 def cell_path(folder: Path, cell: CellSpec) -> Path:
-    """Where a cell's result is."""
+    """The path of the file that holds a cell's result."""
     return folder / "cells" / f"{cell.name}.json"
 
 
@@ -161,7 +162,10 @@ def run_cell(cell: CellSpec, folder: Path, cores: int) -> Outcome:
 
 
 def _environment(cores: int) -> dict[str, str]:
-    """So many threads for every library, and no compiled program from another process."""
+    """Environment variables of a cell's process.
+
+    Every library has `cores` threads, and no compiled program comes from another process.
+    """
     threads = ("PJRT_NPROC", "NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     kept = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
     return {**kept, **dict.fromkeys(threads, str(cores)), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
@@ -232,7 +236,7 @@ def _to_be_had(experiment: Experiment, size: str, last: int, watch: Watch) -> Ex
     problems, errors = experiment.problems, {}
     for each in problems:
         try:
-            problem.load(moved(each.source, last), each.rows.get(size, Rows()))
+            problem.load(moved(each.source, last), each.rows.get(size, RowLimits()))
         except InputError as error:
             errors[each.name] = str(error)
     if len(errors) == len(problems):

@@ -49,7 +49,7 @@ def mean_and_error(values: Sequence[float | None]) -> tuple[float | None, float 
 
 
 def mean_cost(costs: Sequence[Cost]) -> Cost:
-    """What one of several runs cost on average."""
+    """Average what several runs cost."""
     phases = dict.fromkeys(phase for cost in costs for phase in cost.seconds)
     return Cost(
         likelihood_evaluations=round(np.mean([c.likelihood_evaluations for c in costs])),

@@ -138,7 +138,7 @@ def _check_quantity(y: pd.Series) -> None:
 
 
 def _check_classes(y: pd.Series) -> None:
-    """At least two classes, each with at least two examples."""
+    """Refuse fewer than two classes, or a class with fewer than two examples."""
     counts = y.value_counts()
     counts = counts[counts > 0]  # declared categories that do not occur
     if len(counts) == 1:

@@ -1,4 +1,4 @@
-"""One column of a table as the numbers a network sees.
+"""Turn one column of a table into the numbers that a network sees.
 
 What scikit-learn's transformers learn (medians, means, scales, categories) is kept as plain values
 and applied here. A column x becomes
@@ -71,7 +71,7 @@ class NumericColumn:
             yield f"{self.name}_is_missing", missing.astype(np.float64)
 
     def news(self, column: pd.Series) -> str | None:
-        """What the column brings that training did not have."""
+        """A sentence on what the column has that training did not have, or None."""
         number = int(column.isna().sum())
         if self.has_missing or not number:
             return None
@@ -113,7 +113,7 @@ class CategoricalColumn:
             yield f"{self.name}_is_other", others.astype(np.float64)
 
     def news(self, column: pd.Series) -> str | None:
-        """What the column brings that training did not have."""
+        """A sentence on what the column has that training did not have, or None."""
         position, missing = self._positions(column)
         new = (position == NEW) & ~(missing & self.has_missing)
         rare_unknown = self.has_others and not self.rare  # saved by an earlier version

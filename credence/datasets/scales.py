@@ -1,4 +1,4 @@
-"""Mean and standard deviation of columns of numbers, and whether numbers can carry them."""
+"""Compute means and standard deviations of columns, and refuse numbers too coarse to carry them."""
 
 import numpy as np
 from jaxtyping import Float, Real
@@ -6,8 +6,10 @@ from jaxtyping import Float, Real
 from credence.errors import InputError, plural
 
 STEPS_PER_STD = 32
-"""Steps between neighbouring numbers of floating point that one standard deviation of a target must
-span: 50 % intervals of a model that explains 99 % of its variance are then still 4 steps wide."""
+"""Fewest rounding steps (gaps between neighbouring floating point numbers) in a target's deviation.
+
+With so many, 50 % intervals of a model that explains 99 % of its variance are still 4 steps wide.
+"""
 
 STEPS_OF_ROUNDING = 8
 """A column whose standard deviation spans no more steps is constant but for rounding."""
@@ -41,7 +43,7 @@ def mean_and_std(
 def scale_of_inputs(
     mean: Float[np.ndarray, " column"], std: Float[np.ndarray, " column"]
 ) -> Float[np.ndarray, " column"]:
-    """What columns are divided by: the standard deviation, or 1 where only rounding differs.
+    """The numbers to divide columns by: standard deviations, or 1 where only rounding differs.
 
     Instead of 1 it is 1000 steps of the column's numbers where these are coarser.
     """

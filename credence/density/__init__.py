@@ -1,6 +1,7 @@
 """Turns data into a log density: rows in, one number out.
 
 posterior     network, prior, likelihood and data as a log density of one flat position
+rows          rows behind one protocol, in memory or not
 stored_rows   rows that stay on disk and are read a chunk at a time
 chunks        many particles at once, in chunks that fit a processor's cache
 """

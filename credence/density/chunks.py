@@ -1,4 +1,4 @@
-"""Many particles at once, in chunks that fit a CPU's cache.
+"""Evaluate many particles at once, in chunks that fit a CPU's cache.
 
 `vmap` over P networks on N points makes arrays of P * N * width numbers. Once these leave the
 cache a CPU runs several times slower, so `chunked` wraps a log density such that `vmap` of it,
@@ -20,11 +20,11 @@ Position = Float[Array, " weight"]
 LogDensity = Callable[[Position, Any], Float[Array, ""]]
 
 CHUNK_BYTES = 4 * 2**20
-"""What one chunk may keep for its backward pass."""
+"""Bytes that one chunk may keep for its backward pass."""
 
 
 def chunked(log_density: LogDensity) -> LogDensity:
-    """The same log density (position, data) -> scalar, fast under `vmap` and `jax.grad`.
+    """Wrap a log density (position, data) -> scalar so that `vmap` and `jax.grad` of it are fast.
 
     Works inside jit, scan, shard_map and nested vmap, with data shared by the particles or mapped
     with them. Differentiable once, in reverse mode, with respect to position: for second
@@ -53,7 +53,7 @@ def chunked(log_density: LogDensity) -> LogDensity:
 
 
 def chunk_size(log_density: LogDensity, position: Any, data: Any) -> int:
-    """How many particles fit a chunk, from the bytes that one more keeps for its backward pass.
+    """Number of particles that fit a chunk, from the bytes that one more keeps for its gradient.
 
     What particles share, data or parts of them, does not count. Position and data may be arrays or
     their `jax.ShapeDtypeStruct`s.
@@ -72,7 +72,7 @@ def chunk_size(log_density: LogDensity, position: Any, data: Any) -> int:
 
 
 def _size(log_density: LogDensity) -> Callable[[Any, Any, int], int]:
-    """size(position, data, num_particles) of a chunk; traces log_density once for each shape."""
+    """Return size(position, data, num_particles), which traces log_density once for each shape."""
 
     @cache
     def found(tree: Any, *leaves: jax.ShapeDtypeStruct) -> int:
@@ -88,7 +88,7 @@ def _size(log_density: LogDensity) -> Callable[[Any, Any, int], int]:
 
 
 def _over_particles(function: Callable, size: Callable[[Any, Any, int], int]) -> Callable:
-    """function(position, data) mapped over positions (particle, weight), in chunks."""
+    """Map function(position, data) over positions (particle, weight), in chunks."""
 
     def plain(positions: Float[Array, "particle weight"], data: Any) -> Any:
         shared = jax.tree.map(lambda _: False, data)
@@ -116,7 +116,7 @@ def _over_particles(function: Callable, size: Callable[[Any, Any, int], int]) ->
 
 
 def _map_chunks(function: Callable, args: Any, is_mapped: Any, count: int, limit: int) -> Any:
-    """vmap of function over the first axis, of length count, of the args marked in is_mapped.
+    """Map a function over the first axis, of length count, of the args marked in is_mapped.
 
     Takes at most limit rows at a time, in equal chunks; the last may repeat rows of its
     neighbour, which are dropped.

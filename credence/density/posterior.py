@@ -21,7 +21,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from credence.density.chunks import chunked
-from credence.density.stored_rows import StoredRows, map_rows, sum_over_rows
+from credence.density.rows import Rows, checked_rows, real_numbers, rows_of
 from credence.environment import require_own_process
 from credence.errors import InputError
 from credence.models.likelihoods import Likelihood
@@ -44,12 +44,17 @@ class Data(NamedTuple):
     """Observations. Regression targets are (point, target); labels are integers (point,)."""
 
     x: Any
-    """Array (point, *feature), or `StoredRows` in its place."""
+    """Array (point, *feature), or `Rows` in its place, such as those of a file."""
     y: Targets
     weight: Float[Array, " point"]
     """How many observations each row stands for."""
     anchor: Float[Array, " point"] | None = None
     """Log likelihood of each row at a typical parameter, subtracted row by row; see `anchored`."""
+
+    @property
+    def rows(self) -> Rows:
+        """The inputs with the methods of `Rows`, wherever they lie."""
+        return rows_of(self.x)
 
 
 MOST_IMAGES = 256
@@ -67,7 +72,7 @@ class BayesianModel:
 
     def init(self, key: PRNGKeyArray, data: Data) -> Params:
         """Parameters where optimisation may start."""
-        network = self.network.init(key, one_input(data))
+        network = self.network.init(key, data.rows.example())
         return Params(
             network,
             self.likelihood.init(num_targets(data)),
@@ -100,8 +105,11 @@ class BayesianModel:
     def _outputs(
         self, params: Any, x: Float[Array, "point *feature"]
     ) -> Float[Array, "point output"]:
-        """Of the network; for many images in chunks, each computed again where a gradient needs
-        it, because a convolutional network keeps up to megabytes of every image."""
+        """The network's outputs; of many images in chunks.
+
+        A gradient computes every chunk again, because a convolutional network keeps up to megabytes
+        of every image.
+        """
         num, size = len(x), MOST_IMAGES
         if x.ndim == 2 or num <= size:
             return self.network.apply(params, x)
@@ -118,17 +126,18 @@ class BayesianModel:
 
     def log_likelihood(self, params: Params, data: Data) -> Float[Array, ""]:
         """Weighted sum over the rows, in nats; less its value at the anchor, where there is one."""
-        if isinstance(data.x, StoredRows):
-            return sum_over_rows(self._log_likelihood_of, params, data.x, data._replace(x=None))
-        pointwise = self.pointwise_log_likelihood(params, data.x, data.y)
-        if data.anchor is not None:
-            pointwise = pointwise - data.anchor
-        return jnp.dot(data.weight, pointwise, precision="highest")
+        others = (data.y, data.anchor)
+        return data.rows.sum_over(self._log_likelihood_of, params, others, data.weight)
 
-    def _log_likelihood_of(self, params: Params, x: Any, others: Data, is_new: Any) -> Any:
-        """Of a chunk of stored rows."""
-        weight = jnp.where(is_new, others.weight, 0.0)
-        return self.log_likelihood(params, others._replace(x=x, weight=weight))
+    def _log_likelihood_of(
+        self, params: Params, x: Any, others: tuple[Targets, Array | None], weight: Array
+    ) -> Float[Array, ""]:
+        """Weighted sum over rows that are all in memory."""
+        y, anchor = others
+        pointwise = self.pointwise_log_likelihood(params, x, y)
+        if anchor is not None:
+            pointwise = pointwise - anchor
+        return jnp.dot(weight, pointwise, precision="highest")
 
     def log_density(self, params: Params, data: Data, temperature: float = 1.0) -> Float[Array, ""]:
         """Log of (prior times likelihood)^(1 / temperature), in nats."""
@@ -147,23 +156,20 @@ class BayesianModel:
 def like(data: Data) -> Data:
     """Shapes and dtypes of data."""
     shape = lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)  # noqa: E731
-    return jax.tree.map(shape, data, is_leaf=lambda leaf: isinstance(leaf, StoredRows))
+    return jax.tree.map(shape, data._replace(x=None))._replace(x=shape(data.x))
 
 
-def one_input(data: Data) -> Any:
-    """What tells a network the shape of its inputs: they themselves, or a row of zeros."""
-    if not isinstance(data.x, StoredRows):
-        return data.x
-    return jnp.zeros((1, *data.x.shape[1:]), data.x.dtype)
+def one_row(features: int | tuple[int, ...], targets: int) -> Data:
+    """Describe one row of data by its shapes, which take no memory however large they are."""
+    row = (features,) if isinstance(features, int) else features
+    shape: Any = partial(jax.ShapeDtypeStruct, dtype=jnp.result_type(float))
+    return Data(shape((1, *row)), shape((1, targets)), shape((1,)))
 
 
 def rows_at(data: Data, index: Any) -> Data:
-    """Rows in memory, by a slice or by positions on the host."""
-    return jax.tree.map(
-        lambda leaf: jnp.asarray(leaf[index]),
-        data,
-        is_leaf=lambda leaf: isinstance(leaf, StoredRows),
-    )
+    """Bring rows into memory, by a slice or by positions on the host."""
+    others = jax.tree.map(lambda leaf: jnp.asarray(leaf[index]), data._replace(x=None))
+    return others._replace(x=data.rows.take(index))
 
 
 @lru_cache(maxsize=1024)
@@ -218,12 +224,14 @@ def flat_log_likelihood(model: BayesianModel) -> LogDensity:
 
 
 PART_BYTES = 256 * 2**20
-"""Of rows on disk that are in memory where a part of them will do."""
+"""Bytes of rows on disk that are read into memory where a part of them will do."""
 
 
 def some_rows(key: PRNGKeyArray, data: Data, num_rows: int | None = None) -> Data:
-    """So many rows at random, or as many as fit `PART_BYTES`, in memory, with weights as if they
-    were all."""
+    """Take `num_rows` rows at random into memory, with weights as if they were all.
+
+    Without a number it takes as many as fit `PART_BYTES`.
+    """
     fitting = PART_BYTES // (data.x.dtype.itemsize * int(np.prod(data.x.shape[1:])))
     count = int(np.clip(num_rows or fitting, 1, len(data.x)))
     seed = np.asarray(jax.random.bits(key, (2,), jnp.uint32)).tolist()
@@ -232,17 +240,19 @@ def some_rows(key: PRNGKeyArray, data: Data, num_rows: int | None = None) -> Dat
     return rows._replace(weight=rows.weight * (jnp.sum(data.weight) / jnp.sum(rows.weight)))
 
 
+def in_memory(key: PRNGKeyArray, data: Data) -> Data:
+    """These data; or, where their inputs do not lie in memory, `some_rows` of them."""
+    return data if data.rows.in_memory else some_rows(key, data)
+
+
 def minibatch(data: Data, index: Int[Array, " batch"], is_real: Float[Array, " batch"]) -> Data:
     """Rows `index` with weights scaled so that sums estimate, without bias, sums over all rows.
 
     The one place where minibatches are scaled. Rows with is_real = 0 only fill the shape.
     """
     scale = data.x.shape[0] / jnp.sum(is_real)
-    if isinstance(data.x, StoredRows):
-        others = jax.tree.map(lambda leaf: leaf[index], data._replace(x=None))
-        rows = others._replace(x=data.x.gather(index))
-    else:
-        rows = jax.tree.map(lambda leaf: leaf[index], data)
+    others = jax.tree.map(lambda leaf: leaf[index], data._replace(x=None))
+    rows = others._replace(x=data.rows.gather(index))
     return rows._replace(weight=rows.weight * is_real * scale)
 
 
@@ -294,9 +304,11 @@ class Posterior:
         return flat_log_density(self.model)
 
     def part(self, key: PRNGKeyArray, num_rows: int | None) -> "Posterior":
-        """That of some rows at random, each counting for several; see `some_rows`. Without a number
-        of rows it is this posterior, unless its inputs lie on disk."""
-        if num_rows is None and not isinstance(self.data.x, StoredRows):
+        """The posterior of some rows at random, each counting for several; see `some_rows`.
+
+        Without a number of rows it is this posterior, unless its inputs lie on disk.
+        """
+        if num_rows is None and self.data.rows.in_memory:
             return self
         part = copy(self)
         part.data = some_rows(key, self.data, num_rows)
@@ -342,9 +354,7 @@ def _init(
 def pointwise(position: Position, data: Data, *, model: BayesianModel) -> Float[Array, " point"]:
     """Log likelihood of each row at a flat position, in nats."""
     params = model.unravel(position, data)
-    if isinstance(data.x, StoredRows):
-        return map_rows(partial(model.pointwise_log_likelihood, params), data.x, data.y)
-    return model.pointwise_log_likelihood(params, data.x, data.y)
+    return data.rows.map_over(partial(model.pointwise_log_likelihood, params), data.y)
 
 
 @partial(jax.jit, static_argnames="model")
@@ -367,37 +377,22 @@ def checked_data(x: Any, y: Any, weight: Any = None) -> Data:
     Raises:
         InputError: where shapes disagree or values are not finite.
     """
-    if isinstance(x, StoredRows):
-        x.check_finite()
-    else:
-        x = _real("x", x)
+    x = checked_rows(x)
     y = np.asarray(y)
-    if x.ndim < 2 or len(x) == 0:
+    if len(x.shape) < 2 or x.shape[0] == 0:
         raise InputError(f"x must be (point, feature) with at least one row, got shape {x.shape}.")
-    if len(x) != len(y):
-        raise InputError(f"x has {len(x)} rows but y has {len(y)}: they must match row by row.")
-    weight = np.ones(len(x)) if weight is None else _real("weight", weight)
-    if weight.shape != (len(x),):
-        raise InputError(f"weight must be {len(x)} numbers, got shape {weight.shape}.")
+    num_points = x.shape[0]
+    if num_points != len(y):
+        raise InputError(f"x has {num_points} rows but y has {len(y)}: they must match row by row.")
+    weight = np.ones(num_points) if weight is None else real_numbers("weight", weight)
+    if weight.shape != (num_points,):
+        raise InputError(f"weight must be {num_points} numbers, got shape {weight.shape}.")
     if weight.min() < 0:
         raise InputError(f"weight must be >= 0, got {weight.min()}.")
     is_label = np.issubdtype(y.dtype, np.integer) and y.ndim == 1
-    y = jnp.asarray(y, jnp.int32) if is_label else jnp.asarray(_real("y", y).reshape(len(y), -1))
-    x = x if isinstance(x, StoredRows) else jnp.asarray(x)
+    y = (
+        jnp.asarray(y, jnp.int32)
+        if is_label
+        else jnp.asarray(real_numbers("y", y).reshape(len(y), -1))
+    )
     return Data(x, y, jnp.asarray(weight, x.dtype))
-
-
-def _real(name: str, values: Any) -> np.ndarray:
-    """Finite numbers in the precision of the computation."""
-    try:
-        with np.errstate(over="ignore"):
-            values = np.asarray(values).astype(jnp.result_type(float), copy=False)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"{name} must be numbers ({error}): encode text and dates first."
-        ) from error
-    if not np.isfinite(np.sum(values)) and not np.all(
-        np.isfinite(values)
-    ):  # the first needs no room
-        raise InputError(f"{name} has NaN or infinite values: remove or impute them first.")
-    return values

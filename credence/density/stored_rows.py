@@ -23,17 +23,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from credence.density.rows import Total
 from credence.errors import InputError
 
 CHUNK_BYTES = 32 * 2**20
-"""Of rows that are read at a time; two chunks are in memory."""
+"""Bytes of rows that are read at a time; two chunks are in memory."""
 SAMPLED = 1024
 """Rows that a file is known by."""
 
 
 @jax.tree_util.register_pytree_node_class
 class StoredRows:
-    """Rows (point, feature) of an .npy file, in place of an array of them.
+    """Rows (point, feature) of an .npy file, in place of an array of them: see `Rows`.
 
     Args:
         handle: number of the file in this process; see `open_rows`.
@@ -51,7 +52,7 @@ class StoredRows:
 
     @classmethod
     def tree_unflatten(cls, static: tuple[Any, ...], leaves: tuple[Any]) -> "StoredRows":
-        """See `tree_flatten`."""
+        """Put the parts that `tree_flatten` gives together again."""
         return cls(leaves[0], *static)
 
     def __len__(self) -> int:
@@ -62,7 +63,7 @@ class StoredRows:
 
     @property
     def ndim(self) -> int:
-        """Of the array that these rows stand for."""
+        """Number of axes of the array that these rows stand for."""
         return len(self.shape)
 
     @property
@@ -74,6 +75,31 @@ class StoredRows:
         """Rows on the host, by a slice, a mask or positions; outside compiled programs only."""
         positions = np.arange(len(self))[index]
         return _reader(self.handle).take(positions).astype(self.dtype)
+
+    @property
+    def in_memory(self) -> bool:
+        """False: a pass reads the file."""
+        return False
+
+    def take(self, index: Any) -> Float[Array, "row *feature"]:
+        """Read rows from the file; see `Rows.take`."""
+        return jnp.asarray(self[index])
+
+    def example(self) -> Float[Array, "row *feature"]:
+        """Give a row of zeros."""
+        return jnp.zeros((1, *self.shape[1:]), self.dtype)
+
+    def sum_over(self, total: Total, params: Any, others: Any, weight: Any) -> Array:
+        """Sum `total` over all rows chunk by chunk; see `Rows.sum_over`.
+
+        Value and gradient take one pass together, so that nothing of a chunk is kept; reverse mode
+        only.
+        """
+        return _sum_over_chunks(total, params, self, (others, weight))
+
+    def map_over(self, function: Callable[[Any, Any], Array], others: Any) -> Array:
+        """Give function(x, others) of all chunks, joined; see `Rows.map_over`."""
+        return _map_over_chunks(function, self, others)
 
     def chunk(self, start: Int[Array, ""]) -> Float[Array, "row *feature"]:
         """chunk_rows rows from start on, inside compiled programs."""
@@ -97,11 +123,7 @@ class StoredRows:
         return digest.digest()
 
     def check_finite(self) -> None:
-        """One pass over the file.
-
-        Raises:
-            InputError: where a value is NaN or infinite.
-        """
+        """Look at every number, in one pass over the file; see `Rows.check_finite`."""
         reader = _reader(self.handle)
         for start in range(0, len(self), self.chunk_rows):
             rows = reader.read(start, min(self.chunk_rows, len(self) - start))
@@ -237,40 +259,38 @@ def _starts(rows: StoredRows) -> Int[Array, " chunk"]:
     return rows.chunk_rows * jnp.arange(rows.num_chunks, dtype=jnp.int32)
 
 
-def sum_over_rows(total: Callable[..., Any], params: Any, rows: StoredRows, others: Any) -> Array:
-    """Sum over chunks of total(params, x, others, is_new), a scalar.
+def _sum_over_chunks(total: Total, params: Any, rows: StoredRows, weighted: Any) -> Array:
+    """`StoredRows.sum_over`, weighted what belongs to the rows and how often each counts."""
 
-    Differentiable once, in reverse mode, with respect to params: value and gradient are computed in
-    one pass, chunk by chunk, so that nothing of a chunk is kept.
-    """
+    def scanned(function: Total, params: Any, rows: StoredRows, weighted: Any) -> Any:
+        def terms(params: Any, start: Any) -> Any:
+            (x, (others, weight)), is_new = chunks_of(rows, weighted, start)
+            return function(params, x, others, jnp.where(is_new, weight, 0.0))
 
-    def scanned(function: Callable[..., Any], params: Any, rows: StoredRows, others: Any) -> Any:
         def add(sums: Any, start: Any) -> tuple[Any, None]:
-            (x, rest), is_new = chunks_of(rows, others, start)
-            return jax.tree.map(jnp.add, sums, function(params, x, rest, is_new)), None
+            return jax.tree.map(jnp.add, sums, terms(params, start)), None
 
         starts = _starts(rows)
-        (x, rest), is_new = jax.eval_shape(partial(chunks_of, rows), others, starts[0])
-        shapes = jax.eval_shape(function, params, x, rest, is_new)
+        shapes = jax.eval_shape(terms, params, starts[0])
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         return jax.lax.scan(add, zeros, starts)[0]
 
     @jax.custom_vjp
-    def summed(params: Any, rows: StoredRows, others: Any) -> Array:
-        return scanned(total, params, rows, others)
+    def summed(params: Any, rows: StoredRows, weighted: Any) -> Array:
+        return scanned(total, params, rows, weighted)
 
-    def forward(params: Any, rows: StoredRows, others: Any) -> tuple[Array, Any]:
-        return scanned(jax.value_and_grad(total), params, rows, others)
+    def forward(params: Any, rows: StoredRows, weighted: Any) -> tuple[Array, Any]:
+        return scanned(jax.value_and_grad(total), params, rows, weighted)
 
     def backward(gradient: Any, cotangent: Array) -> tuple[Any, None, None]:
         return jax.tree.map(lambda leaf: cotangent * leaf, gradient), None, None
 
     summed.defvjp(forward, backward)
-    return summed(params, rows, others)
+    return summed(params, rows, weighted)
 
 
-def map_rows(function: Callable[[Any, Any], Array], rows: StoredRows, others: Any) -> Array:
-    """function(x, others) -> (row, ...) of every chunk, joined to (point, ...)."""
+def _map_over_chunks(function: Callable[[Any, Any], Array], rows: StoredRows, others: Any) -> Array:
+    """`StoredRows.map_over`: the last chunk may repeat rows of its neighbour, which go."""
 
     def one(start: Int[Array, ""]) -> Array:
         (x, rest), _ = chunks_of(rows, others, start)

@@ -42,7 +42,7 @@ def init_states(
 
 
 def spread(states: Any, devices: int) -> Any:
-    """Leaves (chain, ...) laid out as `run_block` returns them: its first call compiles for all."""
+    """Lay leaves (chain, ...) out as `run_block` returns them, which saves compiling it twice."""
     return states if devices == 1 else jax.device_put(states, NamedSharding(_mesh(devices), _CHAIN))
 
 
@@ -52,7 +52,7 @@ _ABREAST = "abreast"
 
 
 def divided(function: Callable[[Array], Array], items: Array) -> Array:
-    """function(items), which maps over the first axis; inside jit every device has a part."""
+    """Compute function(items), which maps over the first axis, with a part on every device."""
     devices = chain_devices(len(items))
     if devices == 1:
         return function(items)
@@ -80,12 +80,13 @@ def run_block(
     devices: int,
     wanted: Array | int,
 ) -> Block:
-    """num_draws * thinning steps of every chain, chains spread over the devices.
+    """Run num_draws * thinning steps of every chain, the chains spread over the devices.
 
-    `wanted` ends it after so many draws, with zeros for the others: a number that no program is
-    compiled for.
-    All keys of a run come from here: block key -> one for the minibatches, one per chain ->
-    one per step; none depends on the number of devices.
+    `wanted` ends the block after so many draws and leaves zeros for the others. It is an argument
+    of the program, so that another number compiles nothing anew.
+
+    All random numbers of a block come from its key. One part is for the minibatches; the other
+    gives each chain a key, and from it each step. None depends on the number of devices.
     """
     num_chains = jax.tree.leaves(states)[0].shape[0]
     num_steps = num_draws * thinning
@@ -156,7 +157,7 @@ def run_block(
 
 
 def _one_by_one(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Like jax.vmap, but a chain never waits inside a step for the longest one."""
+    """Map as jax.vmap does, but one chain after another: none waits for the longest one."""
     return lambda *arguments: jax.lax.map(lambda chain: step(*chain), arguments)
 
 
@@ -166,7 +167,7 @@ class _Trace(NamedTuple):
     states: Any
     draws: Float[Array, "draw chain weight"]
     sums: dict[str, Array]
-    """Of every number in Info over the steps of a draw: (draw, chain)."""
+    """Every number in Info, summed over the steps of a draw: (draw, chain)."""
 
 
 def _empty(

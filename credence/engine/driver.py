@@ -39,11 +39,11 @@ from credence.environment import num_cores
 from credence.errors import Interrupted
 
 FEWEST_DRAWS = 4
-"""Of a block that time cuts short: of fewer nothing can be said."""
+"""Fewest draws of a block that time cuts short: from fewer nothing can be concluded."""
 
 
 class _Part(NamedTuple):
-    """Where in a run phases belong."""
+    """The part of a run that phases belong to: a prefix to their names, and what they share."""
 
     prefix: str = ""
     cost_class: str | None = None
@@ -82,7 +82,7 @@ class Driver(AbstractContextManager["Driver"]):
     identity: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = field(default=False, init=False)
     stopped: Literal["finished", "time", "interrupt"] = field(default="finished", init=False)
-    """Whether every phase has all its draws, and if not, why."""
+    """"finished" if every phase has all its draws; otherwise what ended one early."""
     results: dict[str, PhaseResult] = field(default_factory=dict, init=False)
     _entered: float = field(default_factory=time.perf_counter, init=False)
     _earlier_seconds: float = field(default=0.0, init=False)
@@ -173,7 +173,7 @@ class Driver(AbstractContextManager["Driver"]):
         return self.results[name]
 
     def _run(self, name: str, phase: Phase, plan: Plan) -> None:
-        """Block by block to the end: all draws, Ctrl-C, or time."""
+        """Run a phase block by block until it has all draws, Ctrl-C comes, or time is up."""
         shown = self.progress.phase(
             name,
             phase.num_draws,
@@ -201,7 +201,7 @@ class Driver(AbstractContextManager["Driver"]):
                 line.finish()
 
     def _num_fitting(self, phase: Phase, budget_share: float) -> int:
-        """Draws of the next block that will end in time; none where they would be too few."""
+        """Number of draws of the next block that will end in time; 0 where they would be few."""
         if self.max_seconds is None:
             return phase.block_draws
         elapsed = self._earlier_seconds + time.perf_counter() - self._entered
@@ -210,7 +210,7 @@ class Driver(AbstractContextManager["Driver"]):
         return fitting if fitting >= min(FEWEST_DRAWS, phase.block_draws) else 0
 
     def _interruption(self, name: str) -> Interrupted:
-        """Ctrl-C before a phase has anything to return."""
+        """The error to raise on Ctrl-C before a phase has anything to return."""
         return Interrupted(
             f"Stopped in phase '{name}', before there was a result to return"
             + ("." if self.folder is None else ": resume to go on where it stopped.")
@@ -235,7 +235,7 @@ class Driver(AbstractContextManager["Driver"]):
             signal.signal(signal.SIGINT, self._previous)
 
     def _interrupt(self, *_: Any) -> None:
-        """The first Ctrl-C ends the run after its block, the second at once."""
+        """End the run after its block on the first Ctrl-C, at once on the second."""
         if self.interrupted:
             raise KeyboardInterrupt
         self.interrupted = True
@@ -244,7 +244,7 @@ class Driver(AbstractContextManager["Driver"]):
 
 @contextmanager
 def compile_ahead(jobs: Iterable[Callable[[], Any]]) -> Iterator[list[Callable[[], None]]]:
-    """Calls that compile programs, in threads while the context is open; yields waits for them.
+    """Compile programs in threads while the context is open; yield functions that wait for them.
 
     Compilers use a core each, and one core is enough for tracing, so the next phases' programs are
     ready when the run gets there. Time spent waiting counts as compilation.

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from credence.density.posterior import Data, minibatch
-from credence.density.stored_rows import StoredRows
 
 Index = Int[Array, ""] | int
 
@@ -32,7 +31,7 @@ def epochs(
     def shuffled(epoch: Index) -> Callable[[Index], Data]:
         order = permutation(jax.random.fold_in(key, epoch), num_points)
         index = jnp.take(order, row % num_points).reshape(num_batches, batch_size)
-        if isinstance(data.x, StoredRows):
+        if not data.rows.in_memory:
             return lambda batch: minibatch(data, index[batch], is_real[batch])
         rows = jax.vmap(partial(minibatch, data))(index, is_real)
         return lambda batch: jax.tree.map(lambda leaf: leaf[batch], rows)

@@ -43,12 +43,12 @@ class Adapter:
     """(memory) -> the settings to sample with; by default those of the next block."""
 
     def __post_init__(self) -> None:
-        """What is not said otherwise is sampled with the latest settings."""
+        """Let `tuned` be `settings`, the latest ones, where nothing else is given."""
         object.__setattr__(self, "tuned", self.tuned or self.settings)
 
 
 def fixed(**settings: Any) -> Adapter:
-    """No adaptation: the same settings for every block, which no checkpoint repeats."""
+    """An adapter that changes nothing: every block has the same settings, kept in no checkpoint."""
     return Adapter((), lambda memory: settings)
 
 
@@ -61,7 +61,7 @@ class PhaseResult:
     draws: Draws
     """Empty (chain, 0, weight) where the phase keeps none."""
     info: dict[str, np.ndarray]
-    """Each (chain, draw)."""
+    """What the kernel's Info reported, by name, each (chain, draw)."""
     memory: Any
     num_steps: int
     cost_class: str
@@ -71,14 +71,14 @@ class PhaseResult:
     num_weights: int
     """Weights of the networks that one evaluation ran."""
     surrogate_flops: float
-    """Of one evaluation of a surrogate."""
+    """Floating point operations of one evaluation of a surrogate."""
     seconds: float
     """Wall time without compilation."""
     compile_seconds: float
 
     @property
     def positions(self) -> Float[Array, "chain weight"]:
-        """Where the chains are."""
+        """The positions at which the chains are."""
         return self.states.position
 
 
@@ -87,7 +87,7 @@ class Saved(NamedTuple):
 
     num_blocks: Any
     num_draws: Any
-    """Of all blocks, which time may have cut short."""
+    """Number of draws of all blocks, which time may have cut short."""
     states: Any
     memory: Any
     seconds: Any
@@ -116,7 +116,7 @@ class Phase:
     saved: Saved
     blocks: list[Stored] = field(default_factory=list)
     draw_seconds: float = 0.0
-    """Of a draw, as the latest ones took; zero before the first."""
+    """Seconds that a draw took lately; zero before the first."""
 
     def restore(self) -> None:
         """Read the blocks that an earlier process finished."""

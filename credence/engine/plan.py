@@ -18,7 +18,7 @@ from credence.kernels.base import Recipe, Settings
 
 @dataclass(frozen=True)
 class Plan:
-    """What a phase does, whoever starts it wherever.
+    """Everything that the driver must know of a phase beside its name, key, start and data.
 
     Args:
         recipe: builds the kernel that moves every chain.
@@ -71,7 +71,7 @@ class Plan:
 
     @property
     def block_draws(self) -> int:
-        """Draws of a block: blocks are equal."""
+        """Number of draws of a block: the blocks of a phase are equal."""
         if self.num_draws is None:
             return self.room
         return -(-self.num_draws // -(-self.num_draws // self.room))

@@ -33,7 +33,7 @@ class Line(Protocol):
     """What is shown of one phase."""
 
     def advance(self, num_draws: int) -> None:
-        """So many more draws per chain are done."""
+        """Count `num_draws` more draws per chain as done."""
         ...
 
     def finish(self) -> None:
@@ -75,13 +75,13 @@ class NoLine:
     """Shows nothing of a phase."""
 
     def advance(self, num_draws: int) -> None:
-        """Count nothing."""
+        """Do nothing: no line is shown."""
 
     def finish(self) -> None:
-        """End nothing."""
+        """Do nothing: no line is shown."""
 
     def show(self, draws: np.ndarray, info: dict[str, np.ndarray]) -> None:
-        """Show nothing."""
+        """Do nothing: no line is shown."""
 
 
 class NoProgress:
@@ -94,7 +94,7 @@ class NoProgress:
         return nullcontext(NoLine())
 
     def say(self, message: str) -> None:
-        """Say nothing."""
+        """Do nothing: no message is shown."""
 
 
 class RichProgress:

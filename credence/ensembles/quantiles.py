@@ -61,12 +61,12 @@ def search_quantile(
 
 
 class _Search(NamedTuple):
-    """Where the search for a quantile is."""
+    """The state of the search for a quantile."""
 
     low: PointTarget
     high: PointTarget
     y: PointTarget
     step: PointTarget
-    """The last one."""
+    """The latest step of Newton's method or of the bisection."""
     done: Bool[Array, "point target"]
     trials: Int[Array, ""]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,7 +25,9 @@ from credence.preprocessing import make_preprocessor
 
 if TYPE_CHECKING:
     from credence.ensembles.diagnostics.convergence import Convergence
-    from credence.ensembles.predictive import Predictive
+    from credence.ensembles.findings import Findings
+    from credence.ensembles.predictive import Predictions
+    from credence.ensembles.scores import Scores
     from credence.methods.base import Method
     from credence.models.likelihoods import Likelihood
     from credence.models.networks.mlp import Network
@@ -34,7 +38,7 @@ MONITORED_ROWS = 100
 """Training rows at whose predictions convergence is judged where no held-out rows are given."""
 
 
-class BNN(BaseEstimator):
+class BNN(BaseEstimator, ABC):
     """What the two estimators share; see `BNNRegressor` for the arguments."""
 
     def __init__(
@@ -102,6 +106,8 @@ class BNN(BaseEstimator):
             num_draws=None if self.num_draws is None else as_count("num_draws", self.num_draws),
             num_chains=None if self.num_chains is None else as_count("num_chains", self.num_chains),
         )
+        self._total_weight = float(np.sum(weight))
+        self.__dict__.pop("findings_", None)
         self.ensemble_ = self.method_.run(
             self._seed(),
             posterior,
@@ -122,18 +128,26 @@ class BNN(BaseEstimator):
         return self
 
     def _assess(self, x: Float[np.ndarray, "point feature"]) -> Convergence:
-        from credence.ensembles.diagnostics import assess, with_starts
-        from credence.methods.transdimensional.architecture import (
-            architecture_posterior,
-            with_architecture,
-        )
+        from credence.ensembles.findings import judged
 
         rows = np.linspace(0, len(x) - 1, min(len(x), MONITORED_ROWS)).round().astype(int)
         ensemble = self.ensemble_
         monitored = ensemble.monitored(x[rows]) if ensemble.is_chain else None
-        judged = assess(monitored, families=ensemble.families)
-        judged = with_starts(judged, ensemble.provenance.found.get("starts"))
-        return with_architecture(judged, architecture_posterior(ensemble.scalars))
+        return judged(ensemble, monitored, self.findings_.values())
+
+    @cached_property
+    def findings_(self) -> Findings:
+        """What the method learnt beside predictions, by name, in the units of y."""
+        from credence.ensembles.findings import found_in
+
+        check_is_fitted(self, "ensemble_")
+        found = found_in(self.ensemble_, self.method_.findings)
+        shift = self._log_density_in_units()
+        return {name: each.rescaled(shift) for name, each in found.items()}
+
+    def _log_density_in_units(self) -> float:
+        """Nats by which the log density of the training targets is larger in the units of y."""
+        return 0.0
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
@@ -144,11 +158,16 @@ class BNN(BaseEstimator):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
+    @abstractmethod
+    def scores(self, X: Any, y: Any) -> Scores:
+        """Score predictions of one target at held-out rows: `credence.ensembles.scores`."""
+
+    @abstractmethod
     def _likelihood(self) -> Likelihood:
-        raise NotImplementedError
+        """The likelihood that was asked for by name or as an object."""
 
     def _over_rows(
-        self, X: Any, summarise: Callable[[Predictive], Mapping[str, Any]]
+        self, X: Any, summarise: Callable[[Predictions], Mapping[str, Any]]
     ) -> dict[str, np.ndarray]:
         """Summaries of the predictive at every row of X, in bounded memory."""
         check_is_fitted(self, "ensemble_")
@@ -165,18 +184,18 @@ class BNN(BaseEstimator):
         Raises:
             InputError: for y without X, where they do not fit together, or for a label never seen.
         """
-        from credence.ensembles.ensemble import as_arviz
+        from credence.ensembles.arviz import arviz_groups, as_arviz
 
         check_is_fitted(self, "ensemble_")
         x = None if X is None else self._inputs(X, reset=False)
         coded = None if y is None else self._coded(y)
-        groups = self.ensemble_.arviz_groups(x, coded, seed=seed)
+        groups = arviz_groups(self.ensemble_, x, coded, seed=seed)
         self._to_units_of_y(groups)
         return as_arviz(groups)
 
+    @abstractmethod
     def _coded(self, y: Any) -> np.ndarray:
         """Targets as the network's likelihood takes them."""
-        raise NotImplementedError
 
     def _to_units_of_y(self, groups: dict[str, dict[str, np.ndarray]]) -> None:
         """Change ArviZ's groups, which are in the units of the likelihood."""
@@ -203,6 +222,7 @@ class BNN(BaseEstimator):
             "method": dataclasses.asdict(self.method_) | {"name": self.method_.name},
             "method_reason": self.method_reason_,
             "diagnostics": dataclasses.asdict(self.diagnostics_),
+            "total_weight": self._total_weight,
             "parameters": {
                 name: value
                 for name, value in self.get_params(deep=False).items()
@@ -212,13 +232,13 @@ class BNN(BaseEstimator):
         }
         write_json(folder / "estimator.json", document)
 
+    @abstractmethod
     def _learnt(self) -> dict[str, Any]:
         """What else was learnt, as JSON data."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _restore(self, document: Mapping[str, Any]) -> None:
-        """Undo `_learnt`."""
-        raise NotImplementedError
+        """Restore what `_learnt` wrote to a document."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""Classification."""
+"""The scikit-learn estimator for classification."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from credence.estimators.base import BNN
 from credence.estimators.checks import checked_labels, checked_weights, named
 
 if TYPE_CHECKING:
+    from credence.ensembles.scores import Scores
     from credence.methods.base import Method
     from credence.models.likelihoods import Likelihood
     from credence.models.networks.mlp import Network
@@ -105,8 +106,9 @@ class BNNClassifier(ClassifierMixin, BNN):
 
     def predict_proba(self, X: Any) -> Float[np.ndarray, "point class"]:
         """Predictive probability of every class, columns in the order of `classes_`."""
-        found = self._over_rows(X, lambda p: {"mean": p.mean()})["mean"].astype(float)
-        return found / found.sum(axis=1, keepdims=True)
+        from credence.ensembles.scores import valid
+
+        return valid(self._over_rows(X, lambda p: {"mean": p.mean()})["mean"])
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable label of every row."""
@@ -129,6 +131,20 @@ class BNNClassifier(ClassifierMixin, BNN):
             },
         )
         return {name: value.astype(float) for name, value in found.items()}
+
+    def scores(self, X: Any, y: Any) -> Scores:
+        """Score class probabilities at held-out rows in one pass: see `credence.ensembles.scores`.
+
+        Labels are positions in `classes_`.
+
+        Raises:
+            InputError: for a label that `fit` never saw.
+        """
+        from credence.ensembles.scores import classification_scores
+
+        check_is_fitted(self, "ensemble_")
+        x = self._inputs(X, reset=False)
+        return classification_scores(self.ensemble_, x, self._coded(y))
 
     def _coded(self, y: Any) -> Int[np.ndarray, " point"]:
         labels = np.asarray(y)

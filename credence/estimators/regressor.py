@@ -1,4 +1,4 @@
-"""Regression."""
+"""The scikit-learn estimator for regression."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from credence.estimators.checks import batch_keys, checked_weights, named
 from credence.preprocessing import TargetScaler
 
 if TYPE_CHECKING:
-    from credence.ensembles.predictive import Predictive
+    from credence.ensembles.predictive import Predictions
+    from credence.ensembles.scores import Scores
     from credence.methods.base import Method
     from credence.models.likelihoods import Likelihood
     from credence.models.networks.mlp import Network
@@ -50,6 +51,7 @@ class BNNRegressor(RegressorMixin, BNN):
     Attributes:
         ensemble_: the weighted ensemble (`credence.Ensemble`).
         diagnostics_: convergence in function space (`credence.ensembles.diagnostics.Convergence`).
+        findings_: what the method learnt beside predictions, by name; see `credence.methods`.
         method_, method_reason_: what ran, and why "auto" chose it.
         preprocessor_, target_scaler_: learnt from the training table.
         n_features_in_, feature_names_in_: as in scikit-learn.
@@ -178,8 +180,8 @@ class BNNRegressor(RegressorMixin, BNN):
         keys = batch_keys(seed)
         scaled = self._coded(y)
 
-        def scores(predictive: Predictive, rows: slice) -> dict[str, Any]:
-            size = predictive.outputs.shape[1]
+        def scores(predictive: Predictions, rows: slice) -> dict[str, Any]:
+            size = predictive.num_points
             truth = jnp.asarray(np.resize(scaled[rows], (size, scaled.shape[1])), jnp.float32)
             return {
                 "log_prob": predictive.log_prob(truth),
@@ -194,6 +196,26 @@ class BNNRegressor(RegressorMixin, BNN):
             "crps": self._spread(found["crps"]),
         }
 
+    def scores(self, X: Any, y: Any) -> Scores:
+        """Score predictions at held-out rows in one pass: numbers, and values row by row.
+
+        In units of y: see `credence.ensembles.scores` for the names.
+
+        Raises:
+            InputError: for several targets.
+        """
+        from credence.ensembles.scores import regression_scores
+
+        check_is_fitted(self, "ensemble_")
+        y = np.asarray(y, float)
+        if self.ensemble_.num_targets != 1:
+            raise InputError(
+                f"scores() is of one target, and the fit saw {self.ensemble_.num_targets}: "
+                "evaluate(X, y) scores several, row by row."
+            )
+        x = self._inputs(X, reset=False)
+        return regression_scores(self.ensemble_, x, y.reshape(len(y)), self.target_scaler_)
+
     def _coded(self, y: Any) -> Float[np.ndarray, "point target"]:
         return self.target_scaler_.transform(np.asarray(y, float)).reshape(len(y), -1)
 
@@ -202,6 +224,9 @@ class BNNRegressor(RegressorMixin, BNN):
             groups[name]["y"] = self.target_scaler_.inverse(groups[name]["y"])
         if "log_likelihood" in groups:
             groups["log_likelihood"]["y"] -= np.log(self.target_scaler_.scale).sum()
+
+    def _log_density_in_units(self) -> float:
+        return -self._total_weight * float(np.log(self.target_scaler_.scale).sum())
 
     def _learnt(self) -> dict[str, Any]:
         return {"target_scaler": self.target_scaler_.to_json(), "y_ndim": self._y_ndim}

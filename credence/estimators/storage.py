@@ -30,6 +30,8 @@ class EstimatorDocument(TypedDict):
     method: dict[str, Any]
     method_reason: str
     diagnostics: Convergence
+    total_weight: NotRequired[float]
+    """Observations that the training rows stand for; not in folders of version 0.1.0."""
     parameters: dict[str, Any]
     target_scaler: NotRequired[dict[str, list[float]]]
     y_ndim: NotRequired[int]
@@ -47,14 +49,32 @@ def load(folder: str | Path, network: Network | None = None) -> BNNRegressor | B
         StorageError: where files are missing, damaged, changed or of another version.
         InputError: where the network is needed but not given, or is another one.
     """
+    return restored(Path(folder), read_document(Path(folder)), network)
+
+
+def read_document(folder: Path) -> EstimatorDocument:
+    """Read estimator.json, which tells of the table without loading any network.
+
+    Raises:
+        StorageError: where it is missing, damaged or of another version.
+    """
+    return read_json(folder / "estimator.json", EstimatorDocument)
+
+
+def restored(
+    folder: Path, document: EstimatorDocument, network: Network | None = None
+) -> BNNRegressor | BNNClassifier:
+    """Make the fitted estimator of a document, with the ensemble beside it.
+
+    Raises:
+        StorageError, InputError: as `load`.
+    """
     from credence import methods
     from credence.ensembles.ensemble import Ensemble
     from credence.models.likelihoods import Classification
 
-    folder = Path(folder)
     ensemble = Ensemble.load(folder, network)
     path = folder / "estimator.json"
-    document = read_json(path, EstimatorDocument)
     if "ensemble_sha256" in document:
         require_sha256(folder / "ensemble.json", document["ensemble_sha256"])
     with reading(path):
@@ -79,6 +99,7 @@ def load(folder: str | Path, network: Network | None = None) -> BNNRegressor | B
             model.method = model.method_
         model.method_reason_ = document["method_reason"]
         model.diagnostics_ = document["diagnostics"]
+        model._total_weight = document.get("total_weight", float("nan"))
         model._restore(document)
     return model
 

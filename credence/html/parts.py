@@ -14,6 +14,8 @@ NOT_CONVERGED = "Not converged: run again, all of this may come out differently.
 
 
 class KeyNumber(NamedTuple):
+    """A number that a page shows large, with its name."""
+
     value: str
     name: str
     note: str

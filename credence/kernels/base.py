@@ -32,14 +32,18 @@ class State(Protocol):
     """What the next step needs, no more."""
 
     @property
-    def position(self) -> Position: ...
+    def position(self) -> Position:
+        """The weights at which the chain is."""
+        ...
 
 
 class Info(Protocol):
     """What happened; no kernel reads it."""
 
     @property
-    def is_finite(self) -> Bool[Array, ""]: ...
+    def is_finite(self) -> Bool[Array, ""]:
+        """Whether the step met finite numbers only; a step that did not is refused."""
+        ...
 
 
 class Kernel(NamedTuple):
@@ -81,7 +85,7 @@ class Work(NamedTuple):
     gradients: Any
 
     def plus(self, other: "Work") -> "Work":
-        """That of both."""
+        """The sum of this work and another."""
         return Work(self.values + other.values, self.gradients + other.gradients)
 
 
@@ -105,7 +109,7 @@ def either(condition: Bool[Array, ""] | bool, yes: Any, no: Any) -> Any:
 def metropolis(
     key: PRNGKeyArray, log_ratio: Float[Array, ""], is_possible: Bool[Array, ""]
 ) -> tuple[Float[Array, ""], Bool[Array, ""]]:
-    """Metropolis's test.
+    """Test a proposal by Metropolis's rule.
 
     Args:
         log_ratio: log of the ratio R, in nats.

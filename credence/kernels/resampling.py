@@ -48,7 +48,7 @@ RESAMPLING: dict[str, Callable[[PRNGKeyArray, Weights, int], Ancestors]] = {
     "multinomial": multinomial,
     "residual": residual,
 }
-"""By name."""
+"""The resampling schemes by their names."""
 
 
 def at_levels(weights: Weights, uniform: Float[Array, "*chosen"]) -> Int[Array, "*chosen"]:

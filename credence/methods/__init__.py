@@ -1,23 +1,31 @@
 """Whole algorithms: each turns a posterior into an ensemble, `method.run(key, posterior)`.
 
 `resolve` finds them by name and decides for "auto". Base, chains, training, monitor and work are
-what methods share; a folder is an algorithm with kernels and parts of its own. Other packages
+what methods share; a folder is an algorithm with kernels and parts of its own, or, `approximate`,
+several that stand in for the posterior. Other packages
 add theirs by the entry point group `credence.methods` (see `credence.extensions`).
 """
 
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from credence.adaptation.tunable_kernels import Tunable, register_kernel
 from credence.density.posterior import Posterior
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.findings import Finding, Findings, found_in, read_from
 from credence.errors import InputError, did_you_mean
 from credence.extensions import Registry
+from credence.methods.approximate.deep_ensemble import MAP, DeepEnsemble
+from credence.methods.approximate.mc_dropout import MCDropout
+from credence.methods.approximate.swag import SWAG
+from credence.methods.approximate.variational import Variational
 from credence.methods.base import USUAL_DRAWS, Method
-from credence.methods.deep_ensemble import MAP, DeepEnsemble
 from credence.methods.hamiltonian import HMC, MALA, MCLMC, NUTS
 from credence.methods.interacting.method import Interacting
 from credence.methods.interacting.nonlinear_sgld import NonlinearSGLD
 from credence.methods.laplace.method import Laplace
-from credence.methods.mc_dropout import MCDropout
 from credence.methods.pcn import PCN
 from credence.methods.smc.method import SMC
 from credence.methods.smc.multilevel.method import MLSMC
@@ -25,10 +33,8 @@ from credence.methods.smc.mutation import Mutation
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA
 from credence.methods.surrogate.ces import CES
 from credence.methods.surrogate.rns_hmc import RNSHMC
-from credence.methods.swag import SWAG
 from credence.methods.training import Training
 from credence.methods.transdimensional.method import Transdimensional
-from credence.methods.variational import Variational
 
 __all__ = [
     "CES",
@@ -57,6 +63,7 @@ __all__ = [
     "Transdimensional",
     "Tunable",
     "Variational",
+    "findings",
     "register_kernel",
     "resolve",
 ]
@@ -121,6 +128,31 @@ def resolve(method: str | Method, posterior: Posterior, **settings: Any) -> tupl
         return chosen(**chosen.known(num_draws=USUAL_DRAWS) | chosen.known(**settings)), reason
     chosen = METHODS[check_name(method)]
     return chosen(**chosen.given(**settings)), "Chosen by the caller."
+
+
+def findings(ensemble: Ensemble) -> Findings:
+    """What a method learnt beside predictions, by name, e.g. `findings(ensemble)["log_evidence"]`.
+
+    Works on an ensemble that was loaded, too. A method that is no longer installed, or was never
+    registered, has none here: see `credence.ensembles.findings.found_in` for those.
+    """
+    return found_in(ensemble, finding_kinds(ensemble.provenance.method))
+
+
+def saved_findings(
+    method: str, metrics: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> Findings:
+    """The same from the documents of a run, which a method of that name made.
+
+    Raises:
+        ValueError: where one of them is damaged.
+    """
+    return read_from(metrics, arrays, finding_kinds(method))
+
+
+def finding_kinds(method: str) -> tuple[type[Finding], ...]:
+    """The kinds of finding that a method of that name declares; none where it is not known."""
+    return METHODS[method].findings if method in METHODS else ()
 
 
 def default_prior(*methods: str | Method) -> str:

@@ -29,13 +29,14 @@ from credence.density.posterior import (
     feature_shape,
     num_targets,
 )
-from credence.density.stored_rows import StoredRows
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
 from credence.engine.programs import forget_programs
 from credence.engine.progress import NoProgress, Progress
-from credence.ensembles.ensemble import Ensemble, Provenance
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.findings import Finding
+from credence.ensembles.provenance import Provenance
 from credence.environment import require_own_process
 from credence.errors import InputError, check_numbers
 from credence.methods.monitor import function_monitor
@@ -50,7 +51,7 @@ class Drawn(NamedTuple):
     positions: Float[Any, "chain draw weight"]
     scalars: dict[str, Float[np.ndarray, "chain draw"]]
     linearized_at: Position | None = None
-    """Where set, networks are linearised there: see `credence.models.networks.linearized`."""
+    """Weights at which networks are linearised (`credence.models.networks.linearized`), or None."""
     weights: Float[np.ndarray, "chain draw"] | None = None
     """How much each counts, sum one, possibly signed; None for equally."""
     found: Mapping[str, Any] = MappingProxyType({})
@@ -63,7 +64,7 @@ class Drawn(NamedTuple):
 
 
 USUAL_DRAWS = 1000
-"""Per chain, where nobody has said how many."""
+"""Draws per chain where nobody has said how many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,17 +73,19 @@ class Method(ABC):
     and perhaps `prepared`."""
 
     name: ClassVar[str]
-    """As given to method="..."."""
+    """The name by which method="..." chooses it."""
     summary: ClassVar[str]
     """One line for `credence methods`."""
     is_chain: ClassVar[bool] = True
     """Whether draws form Markov chains that leave the posterior (nearly) invariant."""
     prior: ClassVar[str] = "fan_in"
-    """Of the weights, where the caller names none: one of `models.PRIORS`."""
+    """The prior of the weights where the caller names none: one of `models.PRIORS`."""
     reads_disk: ClassVar[bool] = False
     """Whether inputs may stay on disk: see `models.stored`."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """What other methods' names for a setting mean here, e.g. num_draws."""
+    findings: ClassVar[tuple[type[Finding], ...]] = ()
+    """Kinds of what it learns beside predictions: see `credence.ensembles.findings`."""
 
     def __post_init__(self) -> None:
         """Settings are numbers where they are declared so; subclasses check their ranges."""
@@ -114,7 +117,7 @@ class Method(ABC):
         require_own_process()
         if max_seconds is not None and not max_seconds > 0:
             raise InputError(f"max_seconds must be > 0, got {max_seconds}.")
-        if isinstance(posterior.data.x, StoredRows) and not self.reads_disk:
+        if not (self.reads_disk or posterior.data.rows.in_memory):
             raise InputError(
                 f"The inputs lie on disk, and '{self.name}' wants them in memory: use 'ces', "
                 "'nuts', 'hmc' or 'pcn', which read them in chunks, or pass an array of some rows."
@@ -258,10 +261,8 @@ def as_key(key: PRNGKeyArray | int) -> PRNGKeyArray:
 
 def fingerprint(posterior: Posterior) -> str:
     """SHA-256 of the data (x, y, weight), first 16 hex digits; of x on disk, of some rows."""
-    digest, data = hashlib.sha256(), posterior.data
-    if isinstance(data.x, StoredRows):
-        digest.update(data.x.fingerprint())
-        data = data._replace(x=None)
-    for array in jax.tree.leaves(data):
+    data = posterior.data
+    digest = hashlib.sha256(data.rows.fingerprint())
+    for array in jax.tree.leaves(data._replace(x=None)):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.density.posterior import Data, Posterior
-from credence.density.stored_rows import StoredRows
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult
 from credence.engine.plan import Plan
@@ -20,7 +19,7 @@ from credence.methods.training import Training, train
 def shares_passes(posterior: Posterior) -> bool:
     """Whether chains should move abreast, whatever their steps cost: a pass over rows on disk costs
     more than to wait for the longest trajectory."""
-    return isinstance(posterior.data.x, StoredRows)
+    return not posterior.data.rows.in_memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +92,7 @@ class TrainedChains(Chains):
     def _start(
         self, key: PRNGKeyArray, posterior: Posterior, driver: Driver, *, budget_share: float = 0.25
     ) -> Float[Array, "chain weight"]:
-        """Where the chains start, found in phase "train"."""
+        """Train the chains' starting positions, in phase "train"."""
         return train(
             key, posterior, driver, self.num_chains, self.training, budget_share=budget_share
         ).positions

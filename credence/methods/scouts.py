@@ -1,4 +1,4 @@
-"""Further starts beside the chains: are there modes that no chain has visited?"""
+"""Start further chains, to see whether there are modes that no chain has visited."""
 
 from dataclasses import replace
 from functools import partial
@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.density.posterior import BayesianModel, Data, Posterior, rows_at
-from credence.density.stored_rows import StoredRows
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
 from credence.engine.plan import Plan
@@ -19,13 +18,13 @@ from credence.errors import Interrupted
 from credence.methods.training import Training, train
 
 NUM_DRAWS = 50
-"""Of each further start; the first half, on which it settles, is dropped."""
+"""Draws of each further start; the first half, on which it settles, is dropped."""
 FEWEST_DRAWS = 10 * NUM_DRAWS
 """Draws per chain from which on the look elsewhere takes a few percent of the run."""
 NUM_ROWS = 50
 """Training rows at whose predictions starts and chains are compared."""
 COMPARED_DRAWS = 250
-"""Of every chain."""
+"""Draws of every chain with which the further starts are compared."""
 
 
 def scout(
@@ -37,17 +36,18 @@ def scout(
     data: Data,
     training: Training,
 ) -> Starts | None:
-    """Train as many members again as there are chains, move them as the chains, and compare.
+    """Train as many networks again as there are chains, let them move on, and compare both.
 
-    Chains' programs serve again, so nothing but the comparison is compiled. None where the run has
-    few draws, its time is limited, it was stopped, or its rows lie on disk.
+    The further starts use the compiled programs of the chains, so nothing but the comparison is
+    compiled. The result is None where the run has few draws, its time is limited, it was stopped,
+    or its rows lie on disk.
 
     Args:
         plan, sample, data: those of the chains' phase.
     """
     num_chains, num_draws, _ = sample.draws.shape
     is_short = num_draws < FEWEST_DRAWS or driver.stopped != "finished"
-    if is_short or driver.max_seconds is not None or isinstance(data.x, StoredRows):
+    if is_short or driver.max_seconds is not None or not data.rows.in_memory:
         return None
     key_train, key_move = jax.random.split(key)
     try:
@@ -80,7 +80,7 @@ def scout(
 def _seen(
     model: BayesianModel, rows: Data, data: Data, draws: Float[np.ndarray, "chain draw weight"]
 ) -> tuple[Float[np.ndarray, "chain draw function"], Float[np.ndarray, "chain draw"]]:
-    """Predictions at the rows, and log densities."""
+    """Predictions at the rows, and log densities, of all draws."""
     found = _seen_at(jnp.asarray(draws.reshape(-1, draws.shape[-1])), rows, data, model=model)
     functions, log_density = (np.asarray(leaf, float) for leaf in found)
     return functions.reshape(*draws.shape[:2], -1), log_density.reshape(draws.shape[:2])

@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_type_hints
 
 from credence.errors import InputError, did_you_mean
@@ -90,6 +90,45 @@ def with_settings(method: type[Method], texts: Sequence[str], **usual: Any) -> M
             )
         _put(values, known, name, _read(known[name], written))
     return method(**values)
+
+
+def shared_out(methods: Mapping[str, type[Method]], texts: Sequence[str]) -> dict[str, list[str]]:
+    """Share settings written as text among several methods.
+
+    Args:
+        methods: by name.
+        texts: NAME=VALUE for all methods that have the setting, METHOD.NAME=VALUE for one.
+    Returns:
+        What `with_settings` takes for every method. A setting for one method alone comes last, so
+        that it wins.
+    Raises:
+        InputError: for a setting that none of the methods has.
+    """
+    common: dict[str, list[str]] = {name: [] for name in methods}
+    own: dict[str, list[str]] = {name: [] for name in methods}
+    known = {name: [one.name for one in settings_of(method)] for name, method in methods.items()}
+    for text in texts:
+        setting = text.partition("=")[0]
+        owner, dot, _ = setting.partition(".")
+        if dot and owner in methods:
+            own[owner].append(text.removeprefix(f"{owner}."))
+            continue
+        takers = [name for name in methods if setting in known[name]]
+        if not takers:
+            raise InputError(_why_not(setting, known))
+        for name in takers:
+            common[name].append(text)
+    return {name: common[name] + own[name] for name in methods}
+
+
+def _why_not(setting: str, known: Mapping[str, Sequence[str]]) -> str:
+    """The sentence for a setting that none of the methods has."""
+    names = {name for settings in known.values() for name in settings}
+    names |= {f"{method}.{name}" for method, settings in known.items() for name in settings}
+    return (
+        f"None of the methods {', '.join(known)} has a setting '{setting}': `credence methods "
+        "NAME` lists them, and METHOD.NAME=VALUE sets one of a single method."
+    ) + did_you_mean(setting, sorted(names))
 
 
 def _put(values: dict[str, Any], known: dict[str, Setting], name: str, value: Any) -> None:

@@ -15,7 +15,6 @@ from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 
 from credence.adaptation.schedules import rows_per_step
 from credence.density.posterior import BayesianModel, Data, Posterior, some_rows
-from credence.density.stored_rows import StoredRows
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter
@@ -79,7 +78,7 @@ class Trained(NamedTuple):
 
     positions: Float[Array, "member weight"]
     loss: Float[Array, " member"]
-    """See `Best`."""
+    """The loss of every member's best weights, as in `Best`."""
     num_steps: int
     """Steps of Adam that every member made."""
 
@@ -168,7 +167,7 @@ def split(key: PRNGKeyArray, data: Data, num_validation: int) -> tuple[Data, Dat
 
     Of rows on disk a part that fits memory, with weights as if it were all of them.
     """
-    if isinstance(data.x, StoredRows):
+    if not data.rows.in_memory:
         return _split_part(key, data, num_validation / len(data.x))
     if num_validation == 0:
         return data, data

@@ -40,21 +40,37 @@ Noise = Float[Array, "*shape"]
 class Likelihood(Protocol):
     """What every likelihood offers; see the module's docstring."""
 
-    def checked_targets(self, y: Any) -> np.ndarray: ...
+    def checked_targets(self, y: Any) -> np.ndarray:
+        """Targets as an array that the likelihood takes; others are refused."""
+        ...
 
-    def num_outputs(self, num_targets: int) -> int: ...
+    def num_outputs(self, num_targets: int) -> int:
+        """Number of network outputs that so many targets need."""
+        ...
 
-    def init(self, num_targets: int) -> Any: ...
+    def init(self, num_targets: int) -> Any:
+        """Parameters of the likelihood at the start: a pytree, () if there are none."""
+        ...
 
-    def log_prior(self, params: Any) -> Float[Array, ""]: ...
+    def log_prior(self, params: Any) -> Float[Array, ""]:
+        """Log prior density of the parameters, in nats."""
+        ...
 
-    def sample_prior(self, key: PRNGKeyArray, num_targets: int) -> Any: ...
+    def sample_prior(self, key: PRNGKeyArray, num_targets: int) -> Any:
+        """Draw the parameters from their prior."""
+        ...
 
-    def log_prob(self, params: Any, outputs: Outputs, y: Any) -> Float[Array, " point"]: ...
+    def log_prob(self, params: Any, outputs: Outputs, y: Any) -> Float[Array, " point"]:
+        """Log probability of every row, in nats."""
+        ...
 
-    def mean(self, params: Any, outputs: Outputs) -> Float[Array, "point target"]: ...
+    def mean(self, params: Any, outputs: Outputs) -> Float[Array, "point target"]:
+        """Mean of the targets at every point, or class probabilities."""
+        ...
 
-    def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Any: ...
+    def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Any:
+        """Draw targets for the outputs."""
+        ...
 
 
 class LocationScale(ABC):
@@ -165,12 +181,15 @@ class NormalNoise(LocationScale):
     """Standard normal noise."""
 
     def noise_log_density(self, z: Noise) -> Noise:
+        """Log density of N(0, 1), in nats."""
         return stats.norm.logpdf(z)
 
     def noise_cdf(self, z: Noise) -> Noise:
+        """Distribution function of N(0, 1)."""
         return stats.norm.cdf(z)
 
     def noise_sample(self, key: PRNGKeyArray, template: Noise) -> Noise:
+        """Draws of N(0, 1)."""
         return jax.random.normal(key, template.shape, template.dtype)
 
 
@@ -193,6 +212,7 @@ class Normal(NormalNoise, LearntScale):
 
     @property
     def fixed_scale(self) -> float | None:  # type: ignore[override]
+        """The noise's standard deviation where it is given; None where it is learnt."""
         return self.noise_std
 
 
@@ -219,20 +239,25 @@ class StudentT(LearntScale):
 
     @property
     def fixed_scale(self) -> float | None:  # type: ignore[override]
+        """The noise's scale where it is given; None where it is learnt."""
         return self.scale
 
     @property
     def noise_variance(self) -> float:
+        """Variance of Student's t with scale 1: df / (df - 2)."""
         return self.df / (self.df - 2)
 
     def noise_log_density(self, z: Noise) -> Noise:
+        """Log density of Student's t with scale 1, in nats."""
         return stats.t.logpdf(z, self.df)
 
     def noise_cdf(self, z: Noise) -> Noise:
+        """Distribution function of Student's t with scale 1."""
         tail = 0.5 * betainc(0.5 * self.df, 0.5, self.df / (self.df + z**2))
         return jnp.where(z > 0, 1 - tail, tail)
 
     def noise_sample(self, key: PRNGKeyArray, template: Noise) -> Noise:
+        """Draws of Student's t with scale 1."""
         return jax.random.t(key, self.df, template.shape, template.dtype)
 
 
@@ -249,15 +274,19 @@ class HeteroscedasticNormal(NormalNoise):
         return 2 * num_targets
 
     def init(self, num_targets: int) -> tuple[()]:
+        """Return (): the network's outputs hold the noise, and there are no other parameters."""
         return ()
 
     def log_prior(self, params: Any) -> Float[Array, ""]:
+        """The log prior of no parameters: 0."""
         return jnp.zeros(())
 
     def sample_prior(self, key: PRNGKeyArray, num_targets: int) -> tuple[()]:
+        """Return (): there are no parameters to draw."""
         return ()
 
     def location_scale(self, params: Any, outputs: Outputs) -> tuple[Targets, Targets]:
+        """The first half of the outputs, and exp of the second half."""
         location, log_scale = jnp.split(outputs, 2, axis=-1)
         return location, jnp.exp(log_scale)
 
@@ -294,12 +323,15 @@ class Classification(ABC):
         return y.astype(np.int32)
 
     def init(self, num_targets: int) -> tuple[()]:
+        """Return (): there are no parameters beside the network's weights."""
         return ()
 
     def log_prior(self, params: Any) -> Float[Array, ""]:
+        """The log prior of no parameters: 0."""
         return jnp.zeros(())
 
     def sample_prior(self, key: PRNGKeyArray, num_targets: int) -> tuple[()]:
+        """Return (): there are no parameters to draw."""
         return ()
 
 
@@ -310,7 +342,7 @@ class Bernoulli(Classification):
     max_label: ClassVar[int | None] = 1
 
     def num_outputs(self, num_targets: int) -> int:
-        """One logit."""
+        """Number of outputs of the network: one logit."""
         return 1
 
     def log_prob(self, params: Any, outputs: Outputs, y: Labels) -> Float[Array, " point"]:
@@ -351,7 +383,7 @@ class Categorical(Classification):
         return jnp.take_along_axis(log_probs, y[:, None], axis=-1)[:, 0]
 
     def mean(self, params: Any, outputs: Outputs) -> Float[Array, "point class"]:
-        """Class probabilities."""
+        """The probability of every class."""
         return jax.nn.softmax(self.inverse_temperature * outputs)
 
     def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Labels:

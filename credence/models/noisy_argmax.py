@@ -89,7 +89,7 @@ def log_probability_of_largest(gaps: Float[Array, "rival point"]) -> Float[Array
 def _mode(
     gaps: Float[Array, "rival point"],
 ) -> tuple[Float[Array, " point"], Float[Array, " point"]]:
-    """Where the log integrand is largest, and minus its second derivative there.
+    """The point at which the log integrand is largest, and minus its second derivative there.
 
     Its derivative is convex and decreasing, and >= 0 at the start: Newton's steps stay on that
     side of the root.

@@ -29,11 +29,17 @@ from credence.models.networks.mlp import Layer, Network
 class Prior(Protocol):
     """What every prior offers; see the module's docstring."""
 
-    def init(self, network: Network, params: Any) -> Any: ...
+    def init(self, network: Network, params: Any) -> Any:
+        """Hyperparameters at the start: a pytree, () if there are none."""
+        ...
 
-    def log_density(self, network: Network, params: Any, hyper: Any) -> Float[Array, ""]: ...
+    def log_density(self, network: Network, params: Any, hyper: Any) -> Float[Array, ""]:
+        """Log density of weights and hyperparameters, in nats."""
+        ...
 
-    def sample(self, key: PRNGKeyArray, network: Network, params: Any) -> tuple[Any, Any]: ...
+    def sample(self, key: PRNGKeyArray, network: Network, params: Any) -> tuple[Any, Any]:
+        """Draw weights and hyperparameters."""
+        ...
 
 
 class GaussianPrior(ABC):
@@ -44,7 +50,7 @@ class GaussianPrior(ABC):
         """Standard deviations: a pytree like params, each leaf broadcastable to its array."""
 
     def init(self, network: Network, params: Any) -> tuple[()]:
-        """No hyperparameters."""
+        """Return (): this prior has no hyperparameters."""
         return ()
 
     def log_density(self, network: Network, params: Any, hyper: Any) -> Float[Array, ""]:
@@ -98,7 +104,7 @@ class TraceClass(GaussianPrior):
     """Trace-class prior: weight (i, j) has variance scale * (i j)^-alpha, bias i scale * i^-alpha.
 
     Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural
-    Networks", eqs (4.2)-(4.4), where (4.2) is a variance. Units are ordered: i counts those a
+    Networks", eqs (4.2)-(4.4), where (4.2) is a variance. Neurons are ordered: i counts those a
     weight goes to, j those it comes from, both from 1. For an MLP.
 
     Args:
@@ -137,7 +143,7 @@ class TraceClass(GaussianPrior):
         """One array per kernel and bias of an MLP.
 
         Raises:
-            InputError: for any other network, whose units have no order to decay along.
+            InputError: for any other network, whose neurons have no order to decay along.
         """
         if not (isinstance(params, tuple) and all(isinstance(part, Layer) for part in params)):
             raise InputError(f"TraceClass is a prior of an MLP, got {network}: use Gaussian.")

@@ -3,7 +3,6 @@
 from credence.report.data import (
     ClassificationTarget,
     Convergence,
-    Emulation,
     RegressionTarget,
     Reliability,
     ReportData,
@@ -19,7 +18,6 @@ __all__ = [
     "Check",
     "ClassificationTarget",
     "Convergence",
-    "Emulation",
     "Level",
     "RegressionTarget",
     "Reliability",

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from credence.methods.surrogate.section import Emulation
+from credence.ensembles.findings import Finding
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ class ReportData:
     convergence: Convergence
     targets: tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]
     run: RunRecord
-    emulation: Emulation | None = None
-    """Where the chains followed an emulator."""
+    findings: tuple[Finding, ...] = ()
+    """What the method learnt beside predictions."""
 
     def __post_init__(self) -> None:
         kind = {"regression": RegressionTarget, "classification": ClassificationTarget}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from credence.html.document import document
 from credence.html.markup import Html, element, join
 from credence.html.parts import masthead
 from credence.html.wording import count
-from credence.methods.surrogate.section import emulation_section
-from credence.methods.transdimensional.section import architecture_section
 from credence.report import sections_classification, sections_regression
 from credence.report.data import ClassificationTarget, RegressionTarget, ReportData
 from credence.report.evidence import collect_evidence
@@ -48,9 +46,8 @@ def render(report: ReportData) -> str:
         _header(report),
         _verdict(judged),
         *_body(report, is_converged),
-        *_architecture(report, is_converged),
+        *_findings(report, is_converged),
         convergence_section(report.convergence),
-        *_emulation(report, is_converged),
         run_section(report),
     )
     title = f"{WORDS[judged.level][0]}: {report.title}"
@@ -59,11 +56,11 @@ def render(report: ReportData) -> str:
     return document(title, join([*([] if is_converged else [bar]), main]))
 
 
-def _emulation(report: ReportData, is_converged: bool) -> list[Html]:
-    if report.emulation is None:
-        return []
+def _findings(report: ReportData, is_converged: bool) -> list[Html]:
+    """The sections of what the method learnt beside predictions."""
     seconds = report.run.seconds
-    return [emulation_section(report.emulation, seconds, is_converged=is_converged)]
+    found = [each.section(seconds, is_converged=is_converged) for each in report.findings]
+    return [section for section in found if section is not None]
 
 
 def _header(report: ReportData) -> Html:
@@ -120,14 +117,6 @@ def _body(report: ReportData, is_converged: bool) -> list[Html]:
     shown = range(min(len(report.targets), MAX_CHAPTERS))
     chapters = [_chapter(report, i, is_converged) for i in shown]
     return [numbers, *_contents(report), *chapters]
-
-
-def _architecture(report: ReportData, is_converged: bool) -> list[Html]:
-    """Where the method changes it."""
-    found = report.metrics.get("architecture")
-    if not isinstance(found, Mapping):
-        return []
-    return [architecture_section(found, is_converged=is_converged)]
 
 
 def _chapter(report: ReportData, i: int, is_converged: bool) -> Html:

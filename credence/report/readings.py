@@ -1,4 +1,4 @@
-"""What each chart shows, in one sentence of plain words, computed from the data.
+"""Say what each chart shows, in one sentence of plain words, computed from the data.
 
 Every function is pure; the limits are those of `evidence`: what 99 % of calibrated models stay
 within is called chance.
@@ -10,9 +10,9 @@ import numpy as np
 from scipy import stats
 
 from credence.html.wording import count, number, percent, points, times, with_unit
-from credence.report.charts_classification import selective_accuracy
-from credence.report.charts_convergence import ESS_LIMIT, RHAT_LIMIT
-from credence.report.charts_regression import LEVELS, epistemic_share, error_by_std
+from credence.report.charts.classification import selective_accuracy
+from credence.report.charts.convergence import ESS_LIMIT, RHAT_LIMIT
+from credence.report.charts.regression import LEVELS, epistemic_share, error_by_std
 from credence.report.data import ClassificationTarget, Convergence, RegressionTarget
 from credence.report.evidence import (
     ALPHA,
@@ -28,7 +28,7 @@ from credence.report.evidence import (
 
 
 def read_predictions(target: RegressionTarget) -> str:
-    """How far off, and how much of the variation is explained."""
+    """Say how far off the predictions are, and how much of the variation they explain."""
     error = np.abs(target.y - target.mean)
     typical = with_unit(float(np.median(error)), target.unit)
     skill = skill_regression(target)
@@ -41,7 +41,7 @@ def read_predictions(target: RegressionTarget) -> str:
 
 
 def read_intervals(target: RegressionTarget) -> str:
-    """How many rows fell inside, and how wide the intervals are."""
+    """Say how many rows fell inside the intervals, and how wide these are."""
     inside, n = int(is_inside(target).sum()), len(target.y)
     half = percent(float(is_inside(target, 50).mean()))
     width = with_unit(float(np.median(target.upper_95 - target.lower_95)), target.unit)
@@ -53,7 +53,7 @@ def read_intervals(target: RegressionTarget) -> str:
 
 
 def read_coverage(target: RegressionTarget) -> str:
-    """Whether intervals hold at every level; if not, where it is worst and in which way."""
+    """Say whether intervals hold at every level; if not, where it is worst and in which way."""
     n, coverage = len(target.y), central_coverage(target.pit, LEVELS)
     lower, upper = binomial_band(n, LEVELS)
     below, above = int(np.sum(coverage < lower)), int(np.sum(coverage > upper))
@@ -76,7 +76,7 @@ def read_coverage(target: RegressionTarget) -> str:
 
 
 def read_pit(target: RegressionTarget) -> str:
-    """Flat, or else the shape: ends too full, middle too full, or leaning to one side."""
+    """Say whether the bars are flat; if not, which are too full, or to which side they lean."""
     counts, n = pit_counts(target.pit), len(target.y)
     expected = n / len(counts)
     p_value = stats.chisquare(counts).pvalue
@@ -103,7 +103,7 @@ def read_pit(target: RegressionTarget) -> str:
 
 
 def read_split(target: RegressionTarget) -> str:
-    """What more data could and could not remove."""
+    """Say what more data could remove of the variance, and what it could not."""
     share = float(np.median(epistemic_share(target)))
     if share >= 0.5:
         return (
@@ -117,7 +117,7 @@ def read_split(target: RegressionTarget) -> str:
 
 
 def read_errors(target: RegressionTarget) -> str:
-    """Whether the model knows on which rows it will be wrong."""
+    """Say whether the model knows on which rows it will be wrong."""
     spread = float(np.quantile(target.std, 0.9) / max(np.quantile(target.std, 0.1), 1e-300))
     if spread < 1.05:
         return "The model is about equally sure of every row, so its doubt can not rank them."
@@ -136,7 +136,7 @@ def read_errors(target: RegressionTarget) -> str:
 
 
 def read_confusion(target: ClassificationTarget) -> str:
-    """How many are right, and the commonest mistake."""
+    """Say how many labels are right, and which mistake is the commonest."""
     right, n = int(target.is_correct.sum()), len(target.y)
     start = f"{number(right)} of {count(n, 'row')} ({percent(right / n, 1)}) are labelled right"
     if right == n:
@@ -163,7 +163,7 @@ def read_confidence(target: ClassificationTarget) -> str:
 
 
 def read_reliability(target: ClassificationTarget) -> str:
-    """Whether a stated probability is a frequency."""
+    """Say whether a stated probability is a frequency."""
     ece, limit = expected_calibration_error(target.reliability)
     gap = f"stated and observed differ by {points(ece)} on average"
     if ece <= limit:
@@ -178,7 +178,7 @@ def read_reliability(target: ClassificationTarget) -> str:
 
 
 def read_entropies(target: ClassificationTarget) -> str:
-    """What more data could and could not remove, and whether doubt marks the mistakes."""
+    """Say what more data could remove of the doubt, and whether doubt marks the mistakes."""
     total = float(target.entropy_total.mean())
     share = float(target.entropy_epistemic.mean()) / total if total > 0 else 0.0
     start = (
@@ -194,7 +194,7 @@ def read_entropies(target: ClassificationTarget) -> str:
 
 
 def read_selective(target: ClassificationTarget) -> str:
-    """What answering only the surest rows would gain."""
+    """Say what answering only the surest rows would gain."""
     kept, accuracy = selective_accuracy(target)
     half = float(accuracy[np.searchsorted(kept, 0.5)])
     overall = float(accuracy[-1])
@@ -210,7 +210,7 @@ def read_selective(target: ClassificationTarget) -> str:
 
 
 def read_traces(convergence: Convergence) -> str:
-    """Whether the chains tell the same story on the rows shown."""
+    """Say whether the chains tell the same story on the rows shown."""
     assert convergence.traces is not None
     chains = convergence.traces.shape[0]
     if chains == 1:

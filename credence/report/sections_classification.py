@@ -19,9 +19,9 @@ from credence.html.parts import (
     table,
 )
 from credence.html.wording import count, number, percent
-from credence.report import charts_classification as charts
 from credence.report import readings
 from credence.report.chapters import Column, row_table, target_chapters
+from credence.report.charts import classification as charts
 from credence.report.data import ClassificationTarget, finite_rows
 
 MAX_LABELS = 10  # in the confusion matrix; above, the commonest mistakes are listed

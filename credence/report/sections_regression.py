@@ -18,9 +18,9 @@ from credence.html.parts import (
     table,
 )
 from credence.html.wording import count, digits_to_tell, number, percent, times, with_unit
-from credence.report import charts_regression as charts
 from credence.report import readings
 from credence.report.chapters import Column, row_table, target_chapters
+from credence.report.charts import regression as charts
 from credence.report.data import RegressionTarget, finite_rows
 from credence.report.evidence import is_inside, skill_regression
 

@@ -7,8 +7,8 @@ import numpy as np
 from credence.html.markup import Html, element, join
 from credence.html.parts import figure, key, pair, section, settings
 from credence.html.wording import count, duration, number, steps
-from credence.report import charts_convergence as charts
 from credence.report import readings
+from credence.report.charts import convergence as charts
 from credence.report.data import Convergence, ReportData
 
 MAX_TEXT = 400  # characters of one setting
@@ -40,7 +40,7 @@ def run_section(data: ReportData) -> Html:
         ("Seed", "–" if run.seed is None else str(run.seed)),
         ("Time", _times(data)),
         *_work(data),
-        *_log_evidence(data),
+        *(fact for finding in data.findings for fact in finding.facts()),
         ("Data fingerprint", run.data_fingerprint or "–"),
         ("Made", run.created or "–"),
     ]
@@ -105,14 +105,6 @@ def _work(data: ReportData) -> list[tuple[str, str]]:
         "gradient_evaluations": "Gradient evaluations",
     }
     return [(title, number(data.metrics[k])) for k, title in names.items() if k in data.metrics]
-
-
-def _log_evidence(data: ReportData) -> list[tuple[str, str]]:
-    if "log_evidence" not in data.metrics:
-        return []
-    error = data.metrics["log_evidence_error"]
-    spread = "" if error is None else f", standard error {number(error)}"
-    return [("Log evidence", f"{number(data.metrics['log_evidence'])} nats{spread}")]
 
 
 def _titled(title: str, items: list[tuple[str, str]]) -> list[Html]:

@@ -31,12 +31,16 @@ class Level(IntEnum):
 
 
 class Check(NamedTuple):
+    """A judgement of one thing that may go wrong: its level, what it is of, and a sentence."""
+
     level: Level
     subject: str
     sentence: str
 
 
 class Verdict(NamedTuple):
+    """The verdict of a run: its level, a headline, and the checks behind it."""
+
     level: Level
     headline: str
     checks: tuple[Check, ...]

@@ -13,13 +13,14 @@ import dataclasses
 import hashlib
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypedDict
 
 import pandas as pd
 
 import credence
 from credence.errors import InputError, StorageError
-from credence.storage import LOCK, file_sha256, read_json, require_sha256, write_json
+from credence.schema import build
+from credence.storage import LOCK, file_sha256, read_json, reading, require_sha256, write_json
 
 FILES = (
     "metrics.json",
@@ -29,7 +30,7 @@ FILES = (
     "ensemble/ensemble.npz",
     "ensemble/estimator.json",
 )
-"""Of a folder with a result; report.html is written from them."""
+"""Names of the files of a folder with a result; report.html is written from them."""
 
 
 OPTIONS = {"method_settings": "set"}
@@ -49,7 +50,6 @@ class FitSettings:
     method_settings: tuple[str, ...] = ()
     """NAME=VALUE each, for the method that is named."""
     hidden: tuple[int, ...] = (50,)
-    max_depth: int | None = None
     activation: str = "tanh"
     prior: str = "auto"
     likelihood: str = "auto"
@@ -118,8 +118,25 @@ def read_manifest(folder: Path) -> Manifest:
         InputError: where the folder is not a RUN.
         StorageError: where the manifest is damaged, or of another version.
     """
-    require_file(folder / "manifest.json")
-    return read_json(folder / "manifest.json", Manifest)
+    path = folder / "manifest.json"
+    require_file(path)
+    content = read_json(path, _Document)
+    with reading(path):
+        return build(Manifest, _as_today(content))
+
+
+class _Document(TypedDict):
+    """The manifest of any version."""
+
+    settings: dict[str, Any]
+
+
+def _as_today(content: _Document) -> _Document:
+    """A manifest with what version 0.1.0 knew of one method among that method's settings."""
+    settings = dict(content["settings"])
+    if (depth := settings.pop("max_depth", None)) is not None:
+        settings["method_settings"] = [*settings.get("method_settings", ()), f"max_depth={depth}"]
+    return {**content, "settings": settings}
 
 
 def require_file(path: Path) -> None:

@@ -1,18 +1,19 @@
 """report.html from what a RUN folder holds."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from credence.ensembles.diagnostics.calibration import reliability_diagram
-from credence.ensembles.ensemble import EnsembleDocument
+from credence.ensembles.findings import Finding
+from credence.ensembles.provenance import Provenance
+from credence.ensembles.saved import EnsembleDocument
 from credence.estimators.storage import EstimatorDocument
 from credence.html.wording import cut_short
 from credence.report import (
     ClassificationTarget,
     Convergence,
-    Emulation,
     Level,
     RegressionTarget,
     Reliability,
@@ -27,10 +28,24 @@ from credence.runs.documents import (
     Evaluation,
     Metrics,
     read_evaluation_arrays,
+    read_findings,
     read_metrics,
 )
-from credence.runs.folder import FILES, read_manifest, require_file
+from credence.runs.folder import FILES, Manifest, read_manifest, require_file
 from credence.storage import read_json, reading
+
+
+class Record(NamedTuple):
+    """What a RUN folder says of its result, in memory after the fit or read back."""
+
+    manifest: Manifest
+    metrics: Metrics
+    evaluation: Evaluation
+    arrays: dict[str, np.ndarray]
+    findings: tuple[Finding, ...]
+    provenance: Provenance
+    labels: tuple[str, ...]
+    """Labels of a classification, in the order of the probabilities."""
 
 
 def write_page(folder: Path) -> Path:
@@ -45,9 +60,9 @@ def write_page(folder: Path) -> Path:
     return path
 
 
-def verdict_of(folder: Path) -> dict[str, Any]:
+def verdict_of(record: Record) -> dict[str, Any]:
     """The verdict as entries of metrics.json: its level, and what speaks against trusting."""
-    judged = judge(report_data(folder))
+    judged = judge(report_of(record))
     against = [check for check in judged.checks if check.level > Level.TRUST]
     return {
         "verdict": judged.level.name.lower(),
@@ -62,6 +77,18 @@ def report_data(folder: Path) -> ReportData:
         InputError: where the folder is not a finished run.
         StorageError: where its files are damaged, have changed, or do not fit together.
     """
+    record = read_record(folder)
+    with reading(folder):
+        return report_of(record)
+
+
+def read_record(folder: Path) -> Record:
+    """Read what a folder says of its result.
+
+    Raises:
+        InputError: where the folder is not a finished run.
+        StorageError: where its files are damaged, have changed, or do not fit together.
+    """
     manifest = read_manifest(folder)
     for name in ("metrics.json", "evaluation.json", "evaluation.npz"):
         require_file(folder / name)
@@ -70,51 +97,53 @@ def report_data(folder: Path) -> ReportData:
     evaluation = read_json(folder / "evaluation.json", Evaluation)
     arrays = read_evaluation_arrays(folder / "evaluation.npz", metrics)
     provenance = read_json(folder / "ensemble" / "ensemble.json", EnsembleDocument)["provenance"]
-    settings = manifest.settings
-    with reading(folder):
-        return ReportData(
-            title=f"Predicting {settings.target}",
-            task=metrics["task"],
-            method=metrics["method"],
-            method_reason=metrics["method_reason"],
-            n_train=metrics["n_train"],
-            n_test=metrics["n_test"],
-            metrics=metrics,
-            convergence=_convergence(metrics, evaluation, arrays),
-            targets=_targets(folder, metrics, evaluation, arrays),
-            emulation=_emulation(metrics, arrays),
-            run=RunRecord(
-                command=settings.command,
-                seed=settings.seed,
-                settings=provenance.settings,
-                versions=manifest.versions,
-                seconds=metrics["seconds"],
-                data_fingerprint=manifest.fingerprint,
-                created=provenance.created,
-                notes=(*evaluation["notes"], *_stopped_note(metrics)),
-            ),
-        )
+    labels: tuple[str, ...] = ()
+    if metrics["task"] == "classification":
+        estimator = read_json(folder / "ensemble" / "estimator.json", EstimatorDocument)
+        labels = tuple(map(str, estimator.get("classes", ())))
+    findings = read_findings(folder, metrics, arrays)
+    return Record(manifest, metrics, evaluation, arrays, findings, provenance, labels)
+
+
+def report_of(record: Record) -> ReportData:
+    """What the report shows.
+
+    Raises:
+        ValueError: where parts of the record do not fit together.
+    """
+    metrics, settings = record.metrics, record.manifest.settings
+    return ReportData(
+        title=f"Predicting {settings.target}",
+        task=metrics["task"],
+        method=metrics["method"],
+        method_reason=metrics["method_reason"],
+        n_train=metrics["n_train"],
+        n_test=metrics["n_test"],
+        metrics=metrics,
+        convergence=_convergence(record),
+        targets=_targets(record),
+        findings=record.findings,
+        run=RunRecord(
+            command=settings.command,
+            seed=settings.seed,
+            settings=record.provenance.settings,
+            versions=record.manifest.versions,
+            seconds=metrics["seconds"],
+            data_fingerprint=record.manifest.fingerprint,
+            created=record.provenance.created,
+            notes=(*record.evaluation["notes"], *_stopped_note(metrics)),
+        ),
+    )
 
 
 def _stopped_note(metrics: Metrics) -> tuple[str, ...]:
-    """That the run was cut short, if it was."""
+    """A note that the run was cut short, if it was."""
     note = cut_short(metrics["stopped"], metrics["num_draws"], metrics.get("num_draws_asked"))
     return (note,) if note else ()
 
 
-def _emulation(metrics: Metrics, arrays: dict[str, np.ndarray]) -> Emulation | None:
-    """Where a run before this version left none there is none."""
-    if "emulation_true" not in arrays or "emulation" not in metrics:
-        return None
-    true, emulated = arrays["emulation_true"], arrays["emulation_emulated"]
-    if true.shape != emulated.shape:
-        raise ValueError(f"emulation_true {true.shape} differs from {emulated.shape} emulated")
-    return Emulation(true, emulated, numbers=metrics["emulation"])
-
-
-def _convergence(
-    metrics: Metrics, evaluation: Evaluation, arrays: dict[str, np.ndarray]
-) -> Convergence:
+def _convergence(record: Record) -> Convergence:
+    metrics, arrays = record.metrics, record.arrays
     return Convergence(
         converged=metrics["converged"],
         reason=metrics["convergence_reason"],
@@ -124,13 +153,12 @@ def _convergence(
         ess_bulk=arrays.get("ess_bulk"),
         ess_tail=arrays.get("ess_tail"),
         traces=arrays.get("traces"),
-        trace_names=tuple(evaluation["trace_names"]),
+        trace_names=tuple(record.evaluation["trace_names"]),
     )
 
 
-def _targets(
-    folder: Path, metrics: Metrics, evaluation: Evaluation, arrays: dict[str, np.ndarray]
-) -> tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]:
+def _targets(record: Record) -> tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]:
+    metrics, evaluation, arrays = record.metrics, record.evaluation, record.arrays
     least_sure = RowTable(
         index=tuple(evaluation["least_sure"]),
         columns=tuple(evaluation["columns"]),
@@ -143,11 +171,10 @@ def _targets(
     shared |= {name: arrays[name] for name in ARRAYS[metrics["task"]]}
     if metrics["task"] == "regression":
         return (RegressionTarget(**shared),)
-    estimator = read_json(folder / "ensemble" / "estimator.json", EstimatorDocument)
     diagram = reliability_diagram(arrays["probabilities"], arrays["y"])
     return (
         ClassificationTarget(
-            labels=tuple(map(str, estimator.get("classes", ()))),
+            labels=record.labels,
             reliability=Reliability(diagram.confidence, diagram.accuracy, diagram.count),
             **shared,
         ),

@@ -1,4 +1,4 @@
-"""Where the time of a command went, by the clock on the wall."""
+"""Measure how long the parts of a command take, by the clock on the wall."""
 
 import time
 from collections.abc import Mapping

@@ -1,59 +1,37 @@
-"""Fit a table into a RUN folder, finish a run that was stopped, predict, write the report.
+"""Fit a table into a RUN folder, or finish a run that was stopped.
 
 What computes is imported by the functions that need it, so that bad input is refused at once.
 """
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from credence.datasets.catalogue.registry import DATASETS
 from credence.datasets.catalogue.registry import load as load_dataset
 from credence.datasets.catalogue.specs import DatasetSpec
 from credence.datasets.checks import CheckedTable, check_table, require_column
-from credence.datasets.names import with_text_names
 from credence.datasets.tables import read_table
 from credence.errors import InputError, StorageError
+from credence.runs.finishing import Fitted, Rows, finish
 from credence.runs.folder import (
     FitSettings,
     Manifest,
     claim,
     read_manifest,
-    require_file,
     require_same_table,
     require_usable,
     table_fingerprint,
 )
 from credence.runs.stopwatch import Stopwatch
-from credence.storage import locked, read_json, write_arrays, write_json
+from credence.storage import locked
 
 if TYPE_CHECKING:
-    from credence.estimators import BNNClassifier, BNNRegressor
     from credence.methods import Method
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A run with a result."""
-
-    folder: Path
-    metrics: dict[str, Any]
-    notes: list[str]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A checked table, divided."""
-
-    table: CheckedTable
-    train: pd.DataFrame
-    test: pd.DataFrame
 
 
 def fit(
@@ -73,12 +51,12 @@ def fit(
     frame, table = read(settings)
     check_settings(settings, table.task)
     rows = split(settings, table)
-    from credence.ensembles.ensemble import package_versions
+    from credence.ensembles.provenance import package_versions
 
     require_usable(folder, "manifest.json")
     with locked(folder):
         claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
-        return _finish(folder, settings, rows, progress, watch)
+        return finish(folder, settings, method_of(settings), rows, progress, watch)
 
 
 def resume(
@@ -110,105 +88,24 @@ def resume(
         check_settings(manifest.settings, table.task)
         limit = max_seconds or manifest.settings.max_seconds
         settings = replace(manifest.settings, max_seconds=limit)
-        return _finish(folder, settings, split(settings, table), progress, watch)
+        rows = split(settings, table)
+        return finish(folder, settings, method_of(settings), rows, progress, watch)
 
 
 def _finished(folder: Path) -> Fitted:
-    """What a run that is done has left.
+    """Read what a run that is done has left.
 
     Raises:
         InputError: where a file is missing.
         StorageError: where one is damaged, or has changed.
     """
-    from credence.runs.documents import Evaluation, read_metrics
+    from credence.runs.page import read_record
 
-    for name in ("metrics.json", "evaluation.json"):
-        require_file(folder / name)
-    read_manifest(folder).require_files(folder, "metrics.json", "evaluation.json")
-    metrics = read_metrics(folder / "metrics.json")
+    record = read_record(folder)
+    metrics = record.metrics
     if "verdict" not in metrics or "verdict_reasons" not in metrics:
         raise StorageError(f"{folder / 'metrics.json'} has no verdict: fit again in a new folder.")
-    notes = read_json(folder / "evaluation.json", Evaluation)["notes"]
-    return Fitted(folder, dict(metrics), notes)
-
-
-def predict(
-    folder: Path, table: str, *, coverage: float = 0.95, id_column: str = ""
-) -> tuple[pd.DataFrame, list[str]]:
-    """The prediction table for new rows, and notes on them.
-
-    Columns mean, std, lower, upper, or label, probability_LABEL, entropy_total,
-    entropy_aleatoric, entropy_epistemic. Before them stands the column that says which row it is.
-
-    Args:
-        id_column: of the table, copied as it stands there; without it the column is called `row`
-            and counts the table's rows from 0.
-    Raises:
-        InputError: where the folder is not a finished run, or the table lacks columns.
-        StorageError: where its files are damaged, or have changed.
-    """
-    manifest = read_manifest(folder)
-    if manifest.status == "running":
-        raise InputError(f"{folder} is not finished: `credence resume {folder}` finishes it.")
-    if not 0 < coverage < 1:
-        raise InputError(f"--coverage must be between 0 and 1, got {coverage}; 0.95 is usual.")
-    from credence.estimators.storage import EstimatorDocument
-    from credence.preprocessing import TablePreprocessor
-
-    manifest.require_files(folder, "ensemble/ensemble.json", "ensemble/estimator.json")
-    saved = read_json(folder / "ensemble" / "estimator.json", EstimatorDocument)
-    text_columns = TablePreprocessor.from_json(saved["preprocessor"]).text_columns
-    frame = with_text_names(read_table(table, text_columns))
-    if frame.empty:
-        raise InputError(f"{table} has no rows: there is nothing to predict.")
-    ids = _row_ids(table, frame, id_column)
-    from credence.estimators import load
-
-    model = load(folder / "ensemble")
-    if ids.name in prediction_columns(model):
-        raise InputError(
-            f"The predictions have a column '{ids.name}' of their own: rename that of the table."
-        )
-    features = model.preprocessor_.feature_names_in_
-    aside = {manifest.settings.target, id_column} - set(features)
-    inputs = frame.drop(columns=list(aside), errors="ignore")
-    notes = model.preprocessor_.check_columns(inputs)
-    predictions = prediction_table(model, inputs[features], coverage)
-    predictions.insert(0, str(ids.name), ids)
-    return predictions, notes
-
-
-def _row_ids(table: str, frame: pd.DataFrame, id_column: str) -> pd.Series:
-    """What tells the rows apart: a column of the table, or their numbers."""
-    if not id_column:
-        return pd.Series(np.arange(len(frame)), frame.index, name="row")
-    require_column(frame, id_column)
-    return read_table(table, text_columns=(id_column,)).rename(columns=str)[id_column]
-
-
-def prediction_columns(model: BNNRegressor | BNNClassifier) -> list[str]:
-    """The names that scripts rely on, in their order."""
-    from credence.estimators import BNNClassifier
-
-    if not isinstance(model, BNNClassifier):
-        return ["mean", "std", "lower", "upper"]
-    entropies = ("entropy_total", "entropy_aleatoric", "entropy_epistemic")
-    return ["label", *(f"probability_{label}" for label in model.classes_), *entropies]
-
-
-def prediction_table(
-    model: BNNRegressor | BNNClassifier, x: pd.DataFrame, coverage: float
-) -> pd.DataFrame:
-    """One row per row of x; columns as `prediction_columns` names them."""
-    from credence.estimators import BNNClassifier
-
-    if isinstance(model, BNNClassifier):
-        probabilities = model.predict_proba(x)
-        labels = model.classes_[np.argmax(probabilities, axis=1)]
-        values = [labels, *probabilities.T, *model.decompose_uncertainty(x).values()]
-    else:
-        values = [*model.predict(x, return_std=True), *model.predict_interval(x, coverage)]
-    return pd.DataFrame(dict(zip(prediction_columns(model), values, strict=True)), x.index)
+    return Fitted(folder, dict(metrics), record.evaluation["notes"], record.findings)
 
 
 def known_spec(settings: FitSettings) -> DatasetSpec | None:
@@ -316,29 +213,6 @@ def _random_split(settings: FitSettings, table: CheckedTable) -> tuple[pd.DataFr
     return train_test_split(frame, test_size=num_test, random_state=settings.seed, stratify=strata)
 
 
-def build_model(
-    settings: FitSettings, task: str, folder: Path, progress: bool
-) -> BNNRegressor | BNNClassifier:
-    """The estimator that the settings describe."""
-    from credence.estimators import BNNClassifier, BNNRegressor
-
-    estimator = BNNRegressor if task == "regression" else BNNClassifier
-    method = method_of(settings)
-    return estimator(
-        hidden=settings.hidden,
-        activation=settings.activation,
-        prior=None if settings.prior == "auto" else settings.prior,
-        likelihood=None if settings.likelihood == "auto" else settings.likelihood,
-        method=method,
-        num_draws=settings.num_draws if method == settings.method else None,
-        num_chains=settings.num_chains if method == settings.method else None,
-        max_seconds=settings.max_seconds,
-        checkpoint_folder=folder / "checkpoint",
-        progress=progress,
-        random_state=settings.seed,
-    )
-
-
 def method_of(settings: FitSettings) -> str | Method:
     """The method by its name, or as an object where it has settings of its own.
 
@@ -349,8 +223,6 @@ def method_of(settings: FitSettings) -> str | Method:
     from credence.methods.settings import with_settings
 
     texts = list(settings.method_settings)
-    if settings.max_depth is not None:
-        texts.append(f"max_depth={settings.max_depth}")
     if settings.method == "auto":
         if texts:
             raise InputError(
@@ -361,80 +233,3 @@ def method_of(settings: FitSettings) -> str | Method:
     kind = METHODS[check_name(settings.method)]
     usual = kind.given(num_draws=settings.num_draws, num_chains=settings.num_chains)
     return with_settings(kind, texts, **usual) if texts else settings.method
-
-
-def _finish(
-    folder: Path, settings: FitSettings, rows: Rows, progress: bool, watch: Stopwatch
-) -> Fitted:
-    """Fit (or go on fitting), evaluate, write everything, mark the run done.
-
-    After Ctrl-C there may be a result from the draws so far; the run then stays resumable.
-    """
-    from credence.runs.evaluation import (
-        convergence_arrays,
-        emulation_arrays,
-        evaluate,
-        metrics,
-    )
-    from credence.runs.page import verdict_of, write_page
-
-    target = rows.table.target
-    watch.lap("read")
-    model = build_model(settings, rows.table.task, folder, progress)
-    model.fit(rows.train.drop(columns=target), rows.train[target])
-    watch.lap("fit")
-    x, y = rows.test.drop(columns=target), rows.test[target]
-    model.judge(x)
-    found = evaluate(model, x, y)
-    numbers = metrics(model, found, len(rows.train))
-    manifest = read_manifest(folder).started()
-    arrays = found | convergence_arrays(model, x) | emulation_arrays(model)
-    watch.lap("judge")
-    manifest.write(folder)
-    model.save(folder / "ensemble")
-    _save_evaluation(folder, rows.table, x, arrays)
-    write_json(folder / "metrics.json", numbers)
-    watch.lap("write")
-    numbers |= verdict_of(folder)
-    watch.lap("judge")
-    phases = numbers["seconds"]
-    numbers["seconds"] = watch.seconds(phases)  # until the page is written, which tells it
-    write_json(folder / "metrics.json", numbers)
-    write_page(folder)
-    watch.lap("write")
-    numbers["seconds"] = watch.seconds(phases)
-    write_json(folder / "metrics.json", numbers)
-    was_interrupted = numbers["stopped"] == "interrupt"
-    manifest.ended(folder, "interrupted" if was_interrupted else "done").write(folder)
-    if not was_interrupted:
-        shutil.rmtree(folder / "checkpoint", ignore_errors=True)
-    return Fitted(folder, numbers, rows.table.notes)
-
-
-def _save_evaluation(
-    folder: Path, table: CheckedTable, x: pd.DataFrame, found: dict[str, np.ndarray]
-) -> None:
-    """Arrays and the rows worth showing: the report can be written again without the table."""
-    write_arrays(folder / "evaluation.npz", found)
-    spread = found["std"] if "std" in found else found["entropy_total"]
-    least_sure = np.argsort(-spread, kind="stable")[:8]
-    rows = x.iloc[least_sure]
-    about = {
-        "target": table.target,
-        "notes": table.notes,
-        "columns": [str(name) for name in x.columns],
-        "least_sure": least_sure.tolist(),
-        "rows": [[_cell(value) for value in row] for row in rows.itertuples(index=False)],
-        "row_names": [f"row {label + 1}" for label in rows.index],
-        "trace_names": [f"row {x.index[i] + 1}" for i in found.get("trace_rows", ())],
-    }
-    write_json(folder / "evaluation.json", about)
-
-
-def _cell(value: Any) -> Any:
-    """A table's value as JSON data."""
-    if pd.isna(value):
-        return None
-    if isinstance(value, bool | int | float | str):
-        return value
-    return value.item() if isinstance(value, np.generic) else str(value)

@@ -8,16 +8,8 @@ published one.
 from dataclasses import replace
 from typing import Any
 
-from credence.compare.specs import (
-    Experiment,
-    ImageSource,
-    MethodSpec,
-    ModelSpec,
-    Problem,
-    Rows,
-    SimulatedSource,
-    TableSource,
-)
+from credence.compare.sources import ImageSource, SimulatedSource, TableSource
+from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, RowLimits
 from credence_papers.fbnn import published
 
 PAPER_TITLE = (
@@ -114,8 +106,8 @@ REASONS = (
     "(paper), because one chain cannot be tested.",
 )
 NOISE = "Weights are counted with the learnt noise, one more than published."
-SUBSET = {"smoke": Rows(train=100, test=50), "laptop": Rows(train=2000, test=2000)}
-FEW_ROWS = {"smoke": Rows(train=100, test=50)}
+SUBSET = {"smoke": RowLimits(train=100, test=50), "laptop": RowLimits(train=2000, test=2000)}
+FEW_ROWS = {"smoke": RowLimits(train=100, test=50)}
 
 FBNN = Experiment(
     name="fbnn",

@@ -10,7 +10,7 @@ One run per seed: what several seeds disagree by is the Monte Carlo error.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, require_positive
 from credence.kernels.resampling import effective_sample_size
 from credence.methods.base import Drawn, Method
@@ -92,6 +94,34 @@ class LeadingSMC(TwoLevels):
         return method.draw(key, posterior, driver)
 
 
+@dataclass(frozen=True)
+class WeightShare(Finding):
+    """What the weights between two levels are worth: their effective sample size as a share."""
+
+    name: ClassVar[str] = "ess_share"
+
+    share: float
+
+    @classmethod
+    def of(cls, ensemble: Ensemble) -> Self | None:
+        """Average the scalar over runs."""
+        found = ensemble.scalars.get(cls.name)
+        return None if found is None else cls(float(np.mean(found)))
+
+    @classmethod
+    def read(cls, metrics: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self | None:
+        """Read back what `entries` wrote."""
+        return cls(float(metrics[cls.name])) if cls.name in metrics else None
+
+    def entries(self) -> dict[str, Any]:
+        """Return the share as one number."""
+        return {self.name: self.share}
+
+    def scores(self) -> dict[str, Any]:
+        """Return the share as one column."""
+        return self.entries()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reweighted(TwoLevels):
     """Coarse particles with the new weights from the prior, weighed by G = L_fine / L_coarse.
@@ -110,6 +140,7 @@ class Reweighted(TwoLevels):
 
     name: ClassVar[str] = "reweighted"
     summary: ClassVar[str] = "coarse SMC particles weighed for the fine model, not tempered"
+    findings: ClassVar[tuple[type[Finding], ...]] = (WeightShare,)
 
     num_particles: int = 250
     increment: bool = False

@@ -111,11 +111,11 @@ class RateStudy(Study[Panel, Effort]):
         return [resolved(joined(runs)) for runs in zip(*results.values(), strict=True)]
 
     def sentence(self, row: Row) -> str:
-        """The slope."""
+        """One sentence that names the slope of a curve."""
         return f"{row['panel']}, {row['name']}: slope {row['slope']:.2f}"
 
     def summary(self, effort: Effort, rows: list[Row]) -> dict[str, Any]:
-        """The rows."""
+        """All rows as a JSON document, with the number of draws."""
         return {"draws": effort.draws, "curves": rows}
 
     def render(self, summary: dict[str, Any]) -> str:
@@ -180,7 +180,7 @@ def exact(curve: Curve, networks: tuple[MLP, ...], x: np.ndarray) -> list[float]
 
 
 def fitted_slope(widths: np.ndarray, means: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
-    """Over the wider half of the widths, by weighted least squares; and its standard error.
+    """Slope over the wider half of the widths, by weighted least squares; and its standard error.
 
     The increments of one draw share their weights, so that the error is only a guide.
     """

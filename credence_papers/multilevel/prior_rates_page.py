@@ -71,5 +71,5 @@ def _fixed(value: float) -> str:
 
 
 def _exact_slope(row: dict[str, Any]) -> float:
-    """Between the last two widths."""
+    """The exact slope, in powers of two, between the last two widths."""
     return log2(row["exact"][-1] / row["exact"][-2])

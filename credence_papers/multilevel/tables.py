@@ -6,23 +6,15 @@ table 2 (IMDb reviews) and table 3 (MNIST digits 0 to 7). The numbers are those 
 
 from typing import Any
 
-from credence.compare.specs import (
-    DigitsSource,
-    Experiment,
-    MethodSpec,
-    ModelSpec,
-    Problem,
-    Published,
-    ReviewsSource,
-    Rows,
-)
+from credence.compare.sources import DigitsSource, ReviewsSource
+from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, Published, RowLimits
 
 PAPER_TITLE = (
     'Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural '
     'Networks"'
 )
 _LEADING = "credence_papers.multilevel.leading_inputs:"
-"""Where the methods are that serve these tables only."""
+"""Module of the methods that serve these tables only, as an entry point names it."""
 FIVE_SEEDS = {"laptop": 5, "paper": 5}
 SEEDS = (
     "The paper gives one number each, without a spread; ours are means of five seeds, each with "
@@ -99,8 +91,8 @@ LOGISTIC = ModelSpec(
     likelihood="bernoulli",
 )
 REVIEWS_ROWS = {
-    "smoke": Rows(train=100, test=50),
-    "laptop": Rows(train=5000, test=5000),
+    "smoke": RowLimits(train=100, test=50),
+    "laptop": RowLimits(train=5000, test=5000),
 }
 
 
@@ -244,14 +236,14 @@ MNIST_OOD = Experiment(
             model=_trace_class(128),
             models={"smoke": _trace_class(8), "laptop": _trace_class(16)},
             rows={
-                "smoke": Rows(train=100, test=50, others=50),
-                "laptop": Rows(train=500, test=2000, others=1000),
+                "smoke": RowLimits(train=100, test=50, others=50),
+                "laptop": RowLimits(train=500, test=2000, others=1000),
             },
             published=TABLE_3,
         ),
     ),
     reasons=(
-        "At laptop size there are 500 of 48,200 training images and 16 of 128 hidden units (4 "
+        "At laptop size there are 500 of 48,200 training images and 16 of 128 hidden neurons (4 "
         "levels, not 7), hence the lower accuracy; at paper size all images and 7 levels.",
         "The paper refers to its section 5.3 for the settings, which has several (alpha from 1.1 "
         "to 3, tanh before, ReLU in its table 1, 400 images of two digits); we take alpha = 2, "

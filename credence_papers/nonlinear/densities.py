@@ -53,7 +53,7 @@ class Sampler:
     is_adjusted: bool = True
 
     def recipe(self, density: Density) -> Recipe:
-        """For a block of steps."""
+        """The recipe by which a block of steps builds the sampler's kernel."""
         if self.jump is None:
             return Recipe(mala if self.is_adjusted else ula, density.log_density)
         static = (
@@ -65,7 +65,7 @@ class Sampler:
         return Recipe(interacting, density.log_density, static, interacts=True)
 
     def settings(self, auxiliary_variance: float) -> Settings:
-        """Of the kernel; h = 2 tau in our units."""
+        """Settings of the kernel; h = 2 tau in our units."""
         step = {"step_size": jnp.asarray(2 * STEP), "inverse_mass": jnp.ones(2)}
         if self.jump is None:
             return step

@@ -46,7 +46,7 @@ def render(summary: dict[str, Any]) -> str:
 
 
 def _panels(summary: dict[str, Any], target: dict[str, Any]) -> Html:
-    """Per iteration and per gradient."""
+    """Two charts of a density: the discrepancy per iteration and per gradient."""
     legend = key(**dict(zip(COLOURS, DRAWN, strict=True)))
     name, title = target["name"], f"{target['name'].capitalize()}: {target['description']}"
     charts = [

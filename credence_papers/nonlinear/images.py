@@ -1,14 +1,7 @@
 """Photographs: nonlinear MCMC for a residual network, as an experiment."""
 
-from credence.compare.specs import (
-    Experiment,
-    ImageSource,
-    MethodSpec,
-    ModelSpec,
-    Problem,
-    Published,
-    Rows,
-)
+from credence.compare.sources import ImageSource
+from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, Published, RowLimits
 
 TABLE_1 = (
     Published(label="SGLD (linear)", values={"accuracy": 0.8501, "ece_all_classes": 0.0024}),
@@ -24,7 +17,7 @@ TABLE_1 = (
         values={"accuracy": 0.888, "nll": 0.352},
     ),
 )
-"""Of the published potentials, not tempered; accept-reject diverged."""
+"""Results of the published potentials, not tempered; accept-reject diverged."""
 
 SMOKE = {"num_draws": 2, "num_warmup": 20, "thinning": 5, "batch_size": 32}
 LAPTOP = {"num_draws": 20, "num_warmup": 400, "thinning": 20, "batch_size": 128}
@@ -50,7 +43,10 @@ def _by_size(factor: int = 1, **more: object) -> dict[str, dict[str, object]]:
 
 
 def _potential_rows(**more: object) -> dict[str, dict[str, object]]:
-    """With one coin for all: with a coin each, nine of ten potentials would serve no jump."""
+    """Settings by size, with one coin for all particles.
+
+    With a coin each, nine of ten potentials would serve no jump.
+    """
     rows = {"smoke": 64, "laptop": 512, "paper": 4096}
     return {
         size: {**settings, "potential_rows": rows[size], "synchronous": True, **more}
@@ -101,7 +97,10 @@ CIFAR10 = Experiment(
             source=ImageSource(name="cifar10", as_vectors=False),
             model=ModelSpec(network="resnet18"),
             models={"smoke": ModelSpec(network="resnet8"), "laptop": ModelSpec(network="resnet8")},
-            rows={"smoke": Rows(train=96, test=64), "laptop": Rows(train=2000, test=1000)},
+            rows={
+                "smoke": RowLimits(train=96, test=64),
+                "laptop": RowLimits(train=2000, test=1000),
+            },
             published=TABLE_1,
         ),
     ),

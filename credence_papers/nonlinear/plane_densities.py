@@ -25,7 +25,7 @@ from credence.density.posterior import Data
 from credence.engine.blocks import divided
 
 RATES = (1.0, 2.0)
-"""Of the kernel: the sum of exp(-rate d^2). The second is twice the first: see `_kernel`."""
+"""Rates of the kernel, the sum of exp(-rate d^2). The second is twice the first: see `_kernel`."""
 CENTRES = 25
 """Rows of a mixture's data; those that are no centres have weight zero."""
 BLOCKS = 8
@@ -41,7 +41,10 @@ def _as_data(rows: Any, std: float) -> Data:
 
 
 def gaussians_log_density(position: Float[Array, " 2"], data: Data) -> Float[Array, ""]:
-    """Up to a constant, in nats; x holds the centres, y the standard deviation, weight 0 or 1."""
+    """Log density of a mixture of Gaussians, up to a constant, in nats.
+
+    x holds the centres, y the standard deviation, and weight is 0 or 1.
+    """
     x, y = position  # by hand: sums over two numbers are slow inside a loop
     squares = (x - data.x[:, 0]) ** 2 + (y - data.x[:, 1]) ** 2
     return logsumexp(-0.5 * squares / data.y[:, 0] ** 2 + jnp.log(data.weight))
@@ -63,7 +66,7 @@ class Mixture:
         return data._replace(weight=data.weight.at[num:].set(0.0))
 
     def sample(self, seed: int, num: int) -> Float[np.ndarray, "point 2"]:
-        """Exact draws."""
+        """Draw independent points from the mixture itself."""
         rng = np.random.default_rng(seed)
         index = rng.integers(len(self.centres), size=num)
         return np.array(self.centres)[index] + self.std * rng.normal(size=(num, 2))

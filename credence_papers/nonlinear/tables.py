@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, Rows
+from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, RowLimits
 from credence_papers.fbnn.tables import FBNN
 
 PARTICLES = 16
@@ -14,7 +14,7 @@ ONE_COIN = 2.1
 """Gradients of a step with partners and one coin: potentials are computed in a tenth of them."""
 DRAWS = {"smoke": 4, "laptop": 200, "paper": 1000}
 WARMUP = {"smoke": 2, "laptop": 100, "paper": 250}
-"""In draws."""
+"""Warm-up of every size, in draws."""
 
 
 def _sampler(
@@ -44,14 +44,14 @@ def _sampler(
     )
 
 
-def _problem(name: str, hidden: tuple[int, ...], **rows: Rows) -> Problem:
-    """That of the FBNN tables with a smaller network; no numbers are published for these."""
+def _problem(name: str, hidden: tuple[int, ...], **rows: RowLimits) -> Problem:
+    """A problem of the FBNN tables with a smaller network; no numbers are published for these."""
     found = next(each for each in FBNN.problems if each.name == name)
     shape = "-".join(map(str, hidden))
     return replace(
         found,
         name=f"{name}_{shape}",
-        description=f"{found.description.split(',')[0]}, {shape} hidden tanh units.",
+        description=f"{found.description.split(',')[0]}, {shape} hidden tanh neurons.",
         model=ModelSpec(
             hidden=hidden, activation="tanh", prior="unit", likelihood=found.model.likelihood
         ),
@@ -95,7 +95,7 @@ NONLINEAR = Experiment(
     problems=(
         _problem("boston", (10,)),
         _problem("wine", (10,)),
-        _problem("mnist", (5,), laptop=Rows(train=500, test=1000)),
+        _problem("mnist", (5,), laptop=RowLimits(train=500, test=1000)),
     ),
     reasons=(
         "Gradients are those of the particles and of their partners together; every sampler but "

@@ -7,7 +7,8 @@ from jaxtyping import Int
 
 from credence.compare import problem
 from credence.compare.problem import Arrays
-from credence.compare.specs import Rows, TableSource, UCISource
+from credence.compare.sources import TableSource, UCISource
+from credence.compare.specs import RowLimits
 from credence.datasets import load as load_dataset
 from credence.datasets import xor
 from credence.datasets.prepared.digits import principal_components
@@ -57,7 +58,7 @@ class Digits:
 def boston(seed: int) -> Arrays:
     """Boston: one half of the rows to learn from, and their mean and scale for both halves."""
     source = TableSource(table="boston", target="MEDV", test_fraction=0.5, split_seed=seed)
-    return problem.load(source, Rows())
+    return problem.load(source, RowLimits())
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class PublishedSplits:
     table: str
 
     def __call__(self, seed: int) -> Arrays:
-        return problem.load(UCISource(name=self.table, split_seed=seed), Rows())
+        return problem.load(UCISource(name=self.table, split_seed=seed), RowLimits())
 
 
 def _balanced(
@@ -77,6 +78,6 @@ def _balanced(
     num_classes: int,
     most: int,
 ) -> Int[np.ndarray, " chosen"]:
-    """At most so many rows of every class, at random, in their order."""
+    """Choose at most `most` rows of every class, at random, and keep their order."""
     of = [rng.permutation(rows[labels[rows] == label])[:most] for label in range(num_classes)]
     return np.sort(np.concatenate(of))

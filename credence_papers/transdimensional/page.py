@@ -10,7 +10,7 @@ from credence.html.markup import Html, element
 from credence.html.parts import columns, figure, masthead, section, table
 from credence.html.svg import ACCENT, CHAINS, SECOND, label, new_figure, to_svg
 from credence.html.wording import count, duration, number
-from credence.methods.transdimensional.section import (
+from credence.methods.transdimensional.architecture.section import (
     probability_chart,
     read_jumps,
     read_likeliest,
@@ -68,7 +68,7 @@ def _problem(row: Mapping[str, Any]) -> Html:
     found, name = row["architecture"], row["name"]
     is_deep = found["depth"] is not None
     posterior, noun = (
-        (found["depth"], "Hidden layers") if is_deep else (found["width"], "Hidden units")
+        (found["depth"], "Hidden layers") if is_deep else (found["width"], "Hidden neurons")
     )
     reading = read_posterior(posterior)
     if "mode" in row["published"]:

@@ -12,7 +12,10 @@ from credence.density.posterior import Posterior
 from credence.ensembles.diagnostics import classification
 from credence.ensembles.ensemble import Ensemble
 from credence.methods import Transdimensional
-from credence.methods.transdimensional.architecture import Architecture, architecture_posterior
+from credence.methods.transdimensional.architecture.posterior import (
+    Architecture,
+    architecture_posterior,
+)
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.models import MLP, Gaussian
 from credence.storage import jsonable
@@ -62,7 +65,7 @@ class ArchitectureProblem:
         return Posterior(network, Gaussian(scaling="unit"), self.likelihood, data)
 
     def method(self, effort: "Effort") -> Transdimensional:
-        """With chains over the whole support at the start."""
+        """The method to run, its chains spread over the whole support at the start."""
         chains = effort.num_chains
         widths = tuple(self.spacing * (i + 1) for i in range(chains)) if self.spacing else None
         if widths and widths[-1] != self.max_width:

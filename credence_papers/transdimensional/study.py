@@ -21,7 +21,7 @@ class ArchitectureStudy(Study[ArchitectureProblem, Effort]):
     """Posteriors over how wide or how deep a network should be."""
 
     def effort(self, problem: ArchitectureProblem, size: str) -> Effort:
-        """With the other ways that the problem has at that size."""
+        """How much is run of a problem, with the other ways that it has at that size."""
         return replace(self.efforts[size], ways=problem.ways.get(size))
 
     def check(self, problem: ArchitectureProblem, effort: Effort, seed: int) -> None:
@@ -52,7 +52,7 @@ class ArchitectureStudy(Study[ArchitectureProblem, Effort]):
         """The most probable size, how well jumps went, and a score."""
         found, scores = row["architecture"], row["scores"]
         size = found["width"] if found["depth"] is None else found["depth"]
-        noun = "units" if found["depth"] is None else "layers"
+        noun = "neurons" if found["depth"] is None else "layers"
         score = score_of(scores)
         return (
             f"{row['name']}: most probable {size['mode']} {noun} (mean {size['mean']:.1f}), "
@@ -98,7 +98,7 @@ class ArchitectureStudy(Study[ArchitectureProblem, Effort]):
 
 
 def means(rows: list[Row]) -> list[Row]:
-    """Of every problem with several seeds: mean scores with their standard errors."""
+    """Mean scores, with their standard errors, of every problem that has several seeds."""
     found = []
     for problem in dict.fromkeys(row["problem"] for row in rows):
         mine = [row for row in rows if row["problem"] == problem]

@@ -38,14 +38,14 @@ XOR = ArchitectureStudy(
     problems=(
         _xor(
             "xor",
-            "four clouds of variance 0.015, 1 to 16 tanh units",
+            "four clouds of variance 0.015, 1 to 16 tanh neurons",
             0.015,
             published={"mode": 7, "accuracy": 1.0},
-            reasons=(RATIO, "exact evidences rise up to 16 units, where the prior ends"),
+            reasons=(RATIO, "exact evidences rise up to 16 neurons, where the prior ends"),
         ),
         _xor(
             "noisy_xor",
-            "four clouds of variance 0.1, 1 to 16 tanh units",
+            "four clouds of variance 0.1, 1 to 16 tanh neurons",
             0.1,
             published={"mode": 8, "accuracy": 0.92},
             reasons=(RATIO, "the published test set has another noise than the training set"),
@@ -68,7 +68,7 @@ def _digits(
     widest = 64 if classes == 5 else 128
     return ArchitectureProblem(
         name=name,
-        description=f"{classes} digits, softmax({temperature} z), 1 to {widest} tanh units",
+        description=f"{classes} digits, softmax({temperature} z), 1 to {widest} tanh neurons",
         data=Digits(classes),
         likelihood=Categorical(temperature),
         max_width=widest,
@@ -122,7 +122,7 @@ def _boston(
 ) -> ArchitectureProblem:
     return ArchitectureProblem(
         name=name,
-        description=f"1 to {deepest} hidden layers of {width} relu units, noise variance "
+        description=f"1 to {deepest} hidden layers of {width} relu neurons, noise variance "
         f"{variance}",
         data=boston,
         likelihood=Normal(noise_std=variance**0.5),
@@ -157,14 +157,14 @@ BOSTON = ArchitectureStudy(
 def _uci(name: str, table: str, rmse: float) -> ArchitectureProblem:
     return ArchitectureProblem(
         name=name,
-        description=f"{table}, 1 to 16 tanh units, learnt noise",
+        description=f"{table}, 1 to 16 tanh neurons, learnt noise",
         data=PublishedSplits(table),
         likelihood=Normal(),
         max_width=16,
         spacing=1,
         published={"rmse": rmse},
         reasons=(
-            "the published error is that of probabilistic backpropagation with 50 relu units, a "
+            "the published error is that of probabilistic backpropagation with 50 relu neurons, a "
             "mean over 20 splits (Hernández-Lobato & Adams, 2015); ours is of as many of these "
             "splits as there are seeds: --seeds 20 takes them all",
         ),

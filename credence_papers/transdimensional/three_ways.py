@@ -2,7 +2,7 @@
 
 Reversible jump gives p(size | data) in one run; SMC gives the evidence of every size alone, hence
 the same probabilities another way; cross-validation asks how well every size predicts rows that
-it has not seen. The first two must agree. The third need not: it forgives units that do no harm.
+it has not seen. The first two must agree. The third need not: it forgives neurons that do no harm.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from credence.compare import scoring
 from credence.compare.problem import Arrays
 from credence.density.posterior import Posterior
 from credence.methods import SMC
+from credence.methods.evidence import LogEvidence
 from credence.models import MLP
 
 
@@ -50,7 +51,7 @@ def compared(
         posterior: of any size; widths and depths are replaced.
         found: by reversible jump: size -> probability, its Monte Carlo error.
         log_prior: of sizes.
-        is_deep: whether sizes are hidden layers, each as wide as the first; otherwise units.
+        is_deep: whether sizes are hidden layers, each as wide as the first; otherwise neurons.
     Returns:
         JSON data: "sizes" and lists of their length: "jumps", "jumps_error", "evidence",
         "evidence_error" (probabilities among these sizes), "log_evidence", "log_evidence_error"
@@ -62,7 +63,7 @@ def compared(
     }
     for size in ways.sizes:
         sized = of_size(posterior, size, is_deep=is_deep)
-        evidence = smc.run(seed, sized).log_evidence()
+        evidence = LogEvidence.of(smc.run(seed, sized))
         assert evidence is not None
         scores = cross_validated(sized, arrays, ways, seed)
         error = scores.std(ddof=1) / len(scores) ** 0.5

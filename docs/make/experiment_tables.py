@@ -93,7 +93,7 @@ COLUMNS = {
     "ess_share": "ESS / particles",
     "total_seconds": "seconds",
 }
-"""Of methods that are no chains."""
+"""Columns of the tables of methods that are no chains: the name in the results, and the heading."""
 
 
 def table(problem: dict[str, Any]) -> list[str]:

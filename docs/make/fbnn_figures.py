@@ -37,12 +37,12 @@ def problem(name: str) -> tuple[Any, Any]:
     from credence import Posterior
     from credence.compare import find
     from credence.compare.problem import load
-    from credence.compare.specs import Rows
+    from credence.compare.specs import RowLimits
     from credence.models import MLP, Bernoulli, Gaussian, Normal
 
     experiment = find("fbnn" if name == "wine" else "fbnn_first_version")
     source = next(each.source for each in experiment.problems if each.name == name)
-    arrays = load(source, Rows())
+    arrays = load(source, RowLimits())
     hidden, likelihood = ((10, 10), Normal()) if name == "wine" else ((5, 5), Bernoulli())
     network = MLP(1, hidden)
     data = arrays.x_train, arrays.y_train

@@ -136,7 +136,7 @@ def test_memory_keeps_its_shapes():
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 10.0])
 def test_first_step_size_follows_the_scale_of_the_target(scale):
-    """In 20 dimensions one leapfrog step of the scale's size accepts more often than not."""
+    """One leapfrog step of the scale's size in 20 dimensions accepts more often than not."""
     target = standard(20)._replace(cholesky=scale * np.eye(20))
     step_size = first_step_size(target)
     assert 0.25 * scale <= step_size <= min(2.0 * scale, 4.0)

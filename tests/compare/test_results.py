@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tools import experiment_samples as samples
 
-from credence.compare.findings import findings, overall
+from credence.compare.conclusions import conclusions, overall
 from credence.compare.results import best, summarise
 from credence.compare.seeds import merged
 from credence.compare.specs import Outcome
@@ -139,7 +139,7 @@ def test_verdict_names_whom_not_to_believe() -> None:
     level, word, headline = overall(summary)
     assert (level, word) == (Level.CARE, "Compare with care")
     assert headline == "1 of 2 chain runs converged; 1 of 3 cells failed."
-    (finding,) = findings(summary)
+    (finding,) = conclusions(summary)
     assert finding.level == Level.CARE
     assert "Not converged: stuck." in finding.sentence
     assert "Failed: gone." in finding.sentence

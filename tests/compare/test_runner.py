@@ -12,18 +12,12 @@ from tools import experiment_samples as samples
 from tools.data_folder import needs_data
 
 from credence.compare import cell, compare, problem, runner
-from credence.compare.specs import (
-    ModelSpec,
-    Outcome,
-    Rows,
-    SimulatedSource,
-    TableSource,
-    UCISource,
-    moved,
-)
+from credence.compare.sources import SimulatedSource, TableSource, UCISource, moved
+from credence.compare.specs import ModelSpec, Outcome, RowLimits
 from credence.datasets import load as load_dataset
 from credence.datasets import uci_splits
 from credence.errors import InputError
+from credence.methods import CES, METHODS, Training
 
 
 @pytest.fixture
@@ -147,7 +141,7 @@ def small_cell(method: str = "map", **settings: object):
     )  # fmt: skip
     return type(cells[0])(
         problem="p", source=source, model=ModelSpec(hidden=(), likelihood="bernoulli"),
-        rows=Rows(train=40), label="a", method=method, settings=settings,
+        rows=RowLimits(train=40), label="a", method=method, settings=settings,
     )  # fmt: skip
 
 
@@ -182,7 +176,7 @@ def test_ordinal_encoding_has_an_input_per_column(tmp_path: Path) -> None:
     )
     frame.to_csv(tmp_path / "t.csv", index=False)
     source = TableSource(table=str(tmp_path / "t.csv"), target="y", encoding="ordinal")
-    arrays = problem.load(source, Rows())
+    arrays = problem.load(source, RowLimits())
     assert arrays.x_train.shape[1] == 2
     raw = {2.0: 0, 0.0: 1, 1.0: 2, 0.5: -1}  # by target: Basel, Bern, Zug, missing
     y = arrays.scaler.inverse(arrays.y_train)
@@ -193,16 +187,16 @@ def test_ordinal_encoding_has_an_input_per_column(tmp_path: Path) -> None:
 
 
 def test_rows_are_limited_and_said() -> None:
-    arrays = problem.load(small_cell().source, Rows(train=30, test=5))
+    arrays = problem.load(small_cell().source, RowLimits(train=30, test=5))
     assert (len(arrays.x_train), len(arrays.x_test)) == (30, 5)
     assert "30 of 48 training rows" in arrays.notes[0]
-    again = problem.load(small_cell().source, Rows(train=30, test=5))
+    again = problem.load(small_cell().source, RowLimits(train=30, test=5))
     np.testing.assert_array_equal(arrays.x_train, again.x_train)
 
 
 def test_another_seed_has_other_test_rows_and_other_data() -> None:
     source = small_cell().source
-    first, again, other = (problem.load(moved(source, seed), Rows()) for seed in (0, 0, 1))
+    first, again, other = (problem.load(moved(source, seed), RowLimits()) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.x_test, again.x_test)
     assert not np.isin(first.x_test, other.x_test).any()
 
@@ -213,10 +207,10 @@ def test_published_splits_go_by_number() -> None:
     splits = uci_splits("boston")
     y = load_dataset("boston").frame["MEDV"].to_numpy(float)
     for number in (0, 3):
-        arrays = problem.load(moved(UCISource(name="boston"), number), Rows())
+        arrays = problem.load(moved(UCISource(name="boston"), number), RowLimits())
         np.testing.assert_allclose(arrays.scaler.inverse(arrays.y_test), y[splits[number].test])
     with pytest.raises(InputError, match=r"split must be 0\.\.19"):
-        problem.load(moved(UCISource(name="boston"), 20), Rows())
+        problem.load(moved(UCISource(name="boston"), 20), RowLimits())
 
 
 @needs_data
@@ -236,6 +230,10 @@ def test_a_split_that_is_not_there_is_refused_before_anything_is_run(calls, tmp_
         ({"methods": ["auto"]}, "is a choice"),
         ({"methods": ["map"], "baseline": "nuts"}, "not among the methods"),
         ({"methods": ["map"], "num_draws": 0}, "--num-draws"),
+        ({"methods": ["map"], "method_settings": ["num_warmup=5"]}, "None of the methods map has"),
+        ({"methods": ["map"], "method_settings": ["map.rate=5"]}, "'map' has no setting 'rate'"),
+        ({"methods": ["nuts"], "method_settings": ["num_warmup=x"]}, "it is a whole number"),
+        ({"methods": ["nuts"], "method_settings": ["num_warmup=-5"]}, "must be > 0, got -5"),
         ({"methods": ["map"], "model": ModelSpec(prior="flat")}, "Unknown prior"),
         ({"methods": ["map"], "model": ModelSpec(likelihood="cauchy")}, "Unknown likelihood"),
         ({"methods": ["map"], "test_fraction": 2.0}, "--test-fraction"),
@@ -253,6 +251,30 @@ def test_compare_gives_draws_to_those_that_have_them() -> None:
     assert [m.settings for m in experiment.methods] == [{}, {"num_draws": 7, "num_chains": 2}]
 
 
+def test_compare_sets_what_the_methods_have() -> None:
+    """The rest stays as it was: files of cells keep their names."""
+    texts = [
+        "training.patience=3",
+        "nuts.num_draws=9",
+        "ces.emulator=taylor",
+        "mlsmc.widths=[[2],[4]]",
+    ]
+    names = ["map", "nuts", "ces", "mlsmc", "sghmc"]
+    found = compare("boston", "MEDV", names, num_draws=7, method_settings=texts)
+    settings = {method.label: method.settings for method in found.methods}
+    assert settings["map"].keys() == {"training"}
+    assert settings["nuts"].keys() == {"num_draws", "training"}
+    assert settings["nuts"]["num_draws"] == 9
+    assert settings["ces"]["emulator"]["name"] == "taylor"
+    assert settings["mlsmc"]["widths"] == [[2], [4]]
+    (of_ces,) = [each for each in found.cells("laptop") if each.label == "ces"]
+    built = cell.build_method(of_ces)
+    assert built == CES(num_draws=7, emulator="taylor", training=Training(patience=3))
+    plain = compare("boston", "MEDV", names, num_draws=7)
+    (before,) = [each for each in plain.methods if each.label == "mlsmc"]
+    assert before.settings == METHODS["mlsmc"].known(num_draws=7)
+
+
 def test_compare_in_processes_of_their_own(run, tmp_path: Path, monkeypatch) -> None:
     """End to end: a cell that works beside one whose process dies."""
     rng = np.random.default_rng(0)
@@ -260,7 +282,8 @@ def test_compare_in_processes_of_their_own(run, tmp_path: Path, monkeypatch) -> 
     frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": x @ [1.0, 2.0] + rng.normal(size=60)})
     frame.to_csv(tmp_path / "t.csv", index=False)
     words = ("compare", tmp_path / "t.csv", "--target", "y", "--methods", "map", "--hidden", "0",
-             "--out", tmp_path / "out", "--json")  # fmt: skip
+             "--set", "map.training.max_epochs=3000", "--out", tmp_path / "out",
+             "--json")  # fmt: skip
     status, out, err = run(*words)
     assert status == 0, err
     summary = json.loads(out)

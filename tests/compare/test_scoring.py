@@ -12,7 +12,9 @@ from credence.compare.problem import Arrays
 from credence.density.posterior import Posterior
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.entropy import decompose_entropy
-from credence.ensembles.ensemble import Ensemble, Provenance
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.provenance import Provenance
+from credence.ensembles.scores import NLL_FLOOR
 from credence.models import MLP, Bernoulli, Gaussian
 from credence.preprocessing import TargetScaler
 
@@ -74,7 +76,7 @@ def test_classification_scores() -> None:
     truth = np.where(y == 1, p, 1 - p)
     assert numbers["accuracy"] == np.mean((p > 0.5) == y)
     assert numbers["nll"] == pytest.approx(-np.log(truth).mean(), rel=1e-4)
-    floor = -np.log(np.maximum(truth, scoring.NLL_FLOOR)).mean()
+    floor = -np.log(np.maximum(truth, NLL_FLOOR)).mean()
     assert numbers["nll_floor"] == pytest.approx(floor, rel=1e-4)
     assert numbers["brier"] == pytest.approx(2 * np.mean((p - y) ** 2), rel=1e-4)
     assert rows["error"] == [float(wrong) for wrong in (p > 0.5) != y]
@@ -111,12 +113,6 @@ def test_doubt_about_strangers() -> None:
     alone, _ = scoring.scores(one, arrays)
     assert (alone["epistemic_id"], alone["epistemic_others"]) == (0.0, 0.0)
     assert alone["ood_auroc_epistemic"] == 0.5
-
-
-def test_separation_counts_ties_half() -> None:
-    low, high = np.array([0.0, 1.0]), np.array([1.0, 2.0])
-    assert scoring.separation(low, high) == (1 + 1 + 1 + 0.5) / 4
-    assert scoring.separation(high, low) == 0.5 / 4
 
 
 def test_ess_of_autoregressive_weights() -> None:

@@ -10,13 +10,13 @@ import pytest
 from tools import experiment_samples as samples
 
 from credence.compare import EXPERIMENTS, find
+from credence.compare.sources import moved
 from credence.compare.specs import (
     SIZES,
     Experiment,
     MethodSpec,
     cell_from_json,
     experiment_from_json,
-    moved,
     to_json,
 )
 from credence.errors import InputError

@@ -28,7 +28,7 @@ def test_regression_has_the_stated_coefficients_and_noise(tmp_path) -> None:
 
 
 def test_classification_has_clusters_at_corners(tmp_path) -> None:
-    """Without noise in the labels a cluster's mean is its corner."""
+    """A cluster's mean is its corner where labels have no noise."""
     data = make_classification(
         tmp_path,
         num_rows=4000,

@@ -205,7 +205,7 @@ print(jax.device_count())
 
 
 def test_shard_map_over_two_devices():
-    """In a process of its own: the number of host devices is fixed when JAX starts."""
+    """The test has a process of its own: the number of host devices is fixed when JAX starts."""
     environment = {"JAX_NUM_CPU_DEVICES": "2", "JAX_PLATFORMS": "cpu"}
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", SHARDED],

@@ -110,7 +110,7 @@ def batch_log_likelihood(posterior: Posterior, index: Any, is_real: Any = None) 
 
 @partial(jax.jit, static_argnums=1)
 def log_likelihood(data: Data, model: BayesianModel) -> jax.Array:
-    """At some weights, the same for all data."""
+    """Log likelihood at some weights, the same for all data."""
     return model.log_likelihood(model.init(jax.random.key(0), data), data)
 
 
@@ -118,7 +118,7 @@ def log_likelihood(data: Data, model: BayesianModel) -> jax.Array:
 @pytest.mark.parametrize("name", ["normal", "categorical"])
 @pytest.mark.parametrize("weight", [None, np.arange(7) / 3], ids=["equal", "weighted"])
 def test_minibatches_are_unbiased(name: str, weight: Any) -> None:
-    """Over all subsets of three rows, and over all of two with a row that fills the shape."""
+    """Means are over all subsets of three rows, and of two with a row that fills the shape."""
     posterior = small_posterior(name, weight)
     full = float(log_likelihood(posterior.data, posterior.model))
     threes = [batch_log_likelihood(posterior, rows) for rows in combinations(range(7), 3)]
@@ -272,7 +272,7 @@ def test_model_is_hashable_and_compares_by_value() -> None:
 
 
 def test_an_anchor_keeps_differences_accurate_on_many_points():
-    """With a million rows a sum in float32 loses what a Metropolis test needs."""
+    """A sum over a million rows in float32 loses what a Metropolis test needs."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1_000_000, 2)).astype(np.float32)
     y = x[:, 0] + 3 * rng.normal(size=len(x)).astype(np.float32)

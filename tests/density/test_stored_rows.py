@@ -7,7 +7,7 @@ import pytest
 
 from credence.density import stored_rows as stored_module
 from credence.density.posterior import Posterior, minibatch, some_rows
-from credence.density.stored_rows import StoredRows, open_rows, sum_over_rows
+from credence.density.stored_rows import StoredRows, open_rows
 from credence.engine.minibatches import epochs
 from credence.errors import InputError
 from credence.methods import METHODS
@@ -49,9 +49,9 @@ class TestDensities:
 
     def test_rows_of_two_chunks_count_once(self, both) -> None:
         """The last chunk repeats 97 rows; planted: they count twice."""
-        data = both[1].data._replace(weight=jnp.ones(len(X)))
-        count = sum_over_rows(lambda _, x, rest, new: jnp.sum(new * rest), 0.0, data.x, data.weight)
-        planted = sum_over_rows(lambda _, x, rest, new: jnp.sum(rest), 0.0, data.x, data.weight)
+        rows, ones = both[1].data.rows, jnp.ones(len(X))
+        count = rows.sum_over(lambda _, x, others, weight: jnp.sum(weight), 0.0, ones, ones)
+        planted = rows.sum_over(lambda _, x, others, weight: jnp.sum(others), 0.0, ones, ones)
         assert (float(count), float(planted)) == (1003, 1100)
 
     def test_anchor_is_that_of_memory(self, both) -> None:
@@ -80,7 +80,8 @@ class TestDensities:
         @jax.jit
         def total(rows: StoredRows) -> jax.Array:
             traces.append(1)
-            return sum_over_rows(lambda _, x, rest, new: jnp.sum(x * new[:, None]), 0.0, rows, ())
+            weighted = lambda _, x, others, weight: jnp.sum(x * weight[:, None])  # noqa: E731
+            return rows.sum_over(weighted, 0.0, (), jnp.ones(len(X)))
 
         first, second = map(float, map(total, files))
         assert second == pytest.approx(2 * first, rel=1e-4)

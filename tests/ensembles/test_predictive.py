@@ -191,7 +191,7 @@ def test_entropy_of_certainty_is_zero() -> None:
 
 
 def normal_crps(z: np.ndarray) -> np.ndarray:
-    """Of a standard normal forecast (Gneiting & Raftery, 2007, eq. 21)."""
+    """CRPS of a standard normal forecast (Gneiting & Raftery, 2007, eq. 21)."""
     return z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - np.pi**-0.5
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from tools.earlier_format import run_as_format_1
 
 from credence.report import judge, render
-from credence.runs import workflow
+from credence.runs import prediction, workflow
 from credence.runs.folder import FILES, FitSettings
 from credence.runs.page import report_data
 
@@ -55,7 +55,7 @@ def _files(folder: Path) -> Files:
 
 def use(folder: Path, table: Path) -> dict[str, Any]:
     """All that a user does with a finished RUN: predict, resume, and the report's content."""
-    predictions, _ = workflow.predict(folder, str(table))
+    predictions, _ = prediction.predict(folder, str(table))
     return {
         "predictions": predictions.to_csv(),
         "metrics": workflow.resume(folder).metrics,

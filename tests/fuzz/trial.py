@@ -14,7 +14,7 @@ import numpy as np
 
 from credence import netcdf
 from credence.errors import CredenceError
-from credence.runs import workflow
+from credence.runs import prediction, workflow
 from credence.runs.folder import FitSettings
 
 from . import mutations
@@ -22,7 +22,7 @@ from .mutations import Spoil, pick
 from .subjects import Files, forged, make_subjects, quiet, said, show, use
 
 MOST_SECONDS = 20
-"""Of the processor: others may keep it busy."""
+"""Most seconds of processor time: others may keep the processor busy."""
 MOST_MEMORY = 2**30
 """Bytes that mutations may take beside what the process has when they begin."""
 
@@ -69,7 +69,7 @@ class Fuzz:
             self.references[name] = said(found)
 
     def outcomes(self, count: int, start: int = 0) -> Iterator[Outcome]:
-        """That many mutations, from number `start` on."""
+        """Do `count` mutations, from number `start` on."""
         for number in range(start, start + count):
             yield self.outcome(number)
 
@@ -135,7 +135,7 @@ class Fuzz:
             return "other"
 
         def predict() -> str:
-            workflow.predict(self.run, str(table))
+            prediction.predict(self.run, str(table))
             return "other"
 
         results = [self._judged(fit), self._judged(predict)]
@@ -164,7 +164,7 @@ class Fuzz:
 
     @staticmethod
     def limit_memory() -> None:
-        """From now on a reader that allocates what a file declares meets a `MemoryError`."""
+        """Make a reader that allocates what a file declares meet a `MemoryError` from now on."""
         pages = int(Path("/proc/self/statm").read_text().split()[5])
         most, (_, hard) = pages * resource.getpagesize(), resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (most + MOST_MEMORY, hard))

@@ -110,7 +110,7 @@ def test_rms_preconditioner_is_the_running_mean_square():
 
 
 def test_adapted_mass_finds_the_gradients_scale():
-    """After burn-in V is of the order of the mean square, 1 / variance; then it stays.
+    """V after burn-in is of the order of the mean square, 1 / variance; then it stays.
 
     log10 V of a chain has a standard deviation of up to 1.1, its median over 64 chains one of .18.
     """
@@ -138,7 +138,7 @@ def test_adapted_mass_finds_the_gradients_scale():
 
 
 def test_cyclical_step_sizes_and_temperature():
-    """Within a cycle: exploring first, and each step that of the kernel with the cosine's size."""
+    """A cycle explores first, and each of its steps is the kernel's with the cosine's size."""
     target, length, largest = correlated(2), 8, 0.2
     build: Any = cyclical
     kernel = build(

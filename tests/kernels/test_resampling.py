@@ -85,7 +85,7 @@ def test_copies_vary_as_little_as_each_scheme_promises() -> None:
 @pytest.mark.parametrize("scheme", ["systematic", "stratified", "residual"])
 @pytest.mark.parametrize("num_particles", [7, 100, 3000])
 def test_equal_weights_choose_every_particle_once(scheme: str, num_particles: int) -> None:
-    """In single precision too, though their sum is then not quite one."""
+    """This holds in single precision too, though the sum is then not quite one."""
     weights = jnp.full(num_particles, 1 / num_particles, jnp.float32)
     ancestors = RESAMPLING[scheme](jax.random.key(3), weights, num_particles)
     np.testing.assert_array_equal(ancestors, np.arange(num_particles))
@@ -169,7 +169,7 @@ def test_impossible_particles_count_as_lost() -> None:
 
 
 def test_more_impossible_particles_than_the_target_allows_end_in_a_tiny_step() -> None:
-    """Which weighs the possible ones equally: resampling mends the cloud."""
+    """The tiny step weighs the possible ones equally: resampling mends the cloud."""
     log_ratios = ratios(20.0).at[:, :300].set(-jnp.inf)
     step, share = step_and_share(log_ratios, 1.0, 0.5)
     assert 0 < step < 1e-15

@@ -65,7 +65,7 @@ def walk(**settings: Any) -> tuple[Any, Any]:
 
 
 def test_thinning_keeps_the_last_step_of_every_draw() -> None:
-    """As a loop by hand with the same keys does."""
+    """A loop by hand with the same keys keeps the same ones."""
     final, draws = walk(num_draws=3, thinning=2)
     kernel = kernels.mala(gaussian_log_density, step_size=0.3, inverse_mass=ONES)
     state, found = kernel.init(ONES, TARGET.data), []
@@ -122,7 +122,7 @@ def test_a_start_of_another_shape_is_refused() -> None:
 
 @pytest.mark.parametrize("name", sorted(kernels.EXACT | kernels.BIASED | kernels.OTHERS))
 def test_every_builder_says_what_it_takes_and_refuses(name: str) -> None:
-    """Its log density's unit, every setting by name or "as in", and what is not finite."""
+    """A docstring has the density's unit, every setting by name or "as in", and what is refused."""
     builder = getattr(kernels, name)
     text = inspect.getdoc(builder)
     assert text is not None

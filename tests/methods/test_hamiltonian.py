@@ -179,7 +179,7 @@ def test_settings_must_be_positive(setting):
 
 
 def test_resumed_method_gives_the_same_draws(tmp_path):
-    """Of a network with a hidden layer, read back from its folder."""
+    """A network with a hidden layer is read back from its folder."""
     x = np.linspace(-1, 1, 20)[:, None]
     posterior = Posterior(MLP(1, hidden=(4,)), Gaussian(), Normal(), (x, np.sin(3 * x)))
     first = small(HMC, 3, posterior, folder=tmp_path)

@@ -21,7 +21,7 @@ from credence.density.posterior import Data, Position, Posterior
 from credence.errors import InputError
 from credence.kernels.base import Kernel, either, metropolis
 from credence.methods import CES, SMC, Interacting, Mutation, Transdimensional, register_kernel
-from credence.methods.deep_ensemble import Training
+from credence.methods.approximate.deep_ensemble import Training
 from credence.methods.surrogate.emulators import Taylor
 from credence.models import MLP, Gaussian, Normal
 
@@ -118,7 +118,7 @@ def test_smc() -> None:
 
 
 def test_ces() -> None:
-    """By an emulator that is wrong: it has seen half of the rows."""
+    """The emulator is wrong: it has seen half of the rows."""
     method = CES(
         sampler=BARKER, calibration="pcn", emulator=Taylor(num_rows=6, order=1), max_error=1e6,
         num_chains=24, num_draws=300, num_warmup=200, thinning=3, num_calibration=20,
@@ -143,7 +143,7 @@ def test_interacting_particles() -> None:
 
 
 def test_networks_of_many_widths() -> None:
-    """Without data widths are uniform, and weights are as their prior says."""
+    """Widths are uniform without data, and weights are as their prior says."""
     x = np.linspace(-1, 1, 5)[:, None]
     of = Posterior(
         MLP(1, hidden=(3,)),

@@ -5,7 +5,7 @@ from tools.exact import linear_regression
 
 from credence.errors import InputError
 from credence.methods import METHODS, MLSMC, NUTS, SMC, Transdimensional, resolve
-from credence.methods.settings import settings_of, with_settings
+from credence.methods.settings import settings_of, shared_out, with_settings
 
 
 def test_values_are_of_their_settings_types() -> None:
@@ -45,6 +45,37 @@ def test_lists_parts_and_words() -> None:
 def test_what_is_no_setting_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         with_settings(NUTS, [text])
+
+
+def test_several_methods_share_settings() -> None:
+    """What is for one method alone comes last, whatever was said first, so that it wins."""
+    texts = ["nuts.num_warmup=7", "num_warmup=5", "training.patience=3", "smc.mutation.kernel=mala"]
+    methods = {name: METHODS[name] for name in ("nuts", "smc", "map")}
+    found = shared_out(methods, texts)
+    assert found == {
+        "nuts": ["num_warmup=5", "training.patience=3", "num_warmup=7"],
+        "smc": ["mutation.kernel=mala"],
+        "map": ["training.patience=3"],
+    }
+    nuts = with_settings(NUTS, found["nuts"])
+    assert isinstance(nuts, NUTS)
+    assert nuts.num_warmup == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "num_warmups=5",
+            "None of the methods nuts, map has a setting 'num_warmups'.*'num_warmup'",
+        ),
+        ("smc.num_runs=5", "has a setting 'smc.num_runs': `credence methods NAME` lists them"),
+        ("nutz.num_warmup=5", "Did you mean 'nuts.num_warmup'"),
+    ],
+)
+def test_what_no_method_has_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        shared_out({"nuts": NUTS, "map": METHODS["map"]}, [text])
 
 
 @pytest.mark.parametrize("name", list(METHODS))

@@ -83,7 +83,7 @@ def test_law_of_the_discretised_chain(name: str):
     "method", [SGLD(preconditioner="rms"), SGHMC(preconditioner="scale_adapted")]
 )
 def test_preconditioners_of_their_papers_run(method: StochasticGradient):
-    """To the end: what `test_near_the_posterior` shows of them is slow."""
+    """They run to the end: what `test_near_the_posterior` shows of them is slow."""
     few = replace(method, num_chains=2, num_draws=3, num_warmup=4, thinning=2,
                   training=Training(max_epochs=2))  # fmt: skip
     assert np.isfinite(weights(few.run(0, PROBLEM.posterior))).all()
@@ -221,7 +221,7 @@ def test_second_data_set_compiles_nothing():
 
 @pytest.mark.rotates(3)
 def test_hierarchical_precisions_by_gibbs():
-    """With Gibbs updates the sampler still has the moments that it has without."""
+    """The sampler with Gibbs updates still has the moments that it has without."""
     posterior = Posterior(
         MLP(1, hidden=()),
         HierarchicalGamma(shape=4.0, rate=4.0, scaling="unit"),

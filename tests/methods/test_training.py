@@ -10,7 +10,7 @@ from credence.density.posterior import Data, Posterior
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.errors import InputError
-from credence.methods.deep_ensemble import MAP, DeepEnsemble
+from credence.methods.approximate.deep_ensemble import MAP, DeepEnsemble
 from credence.methods.training import Training, split, train
 from credence.models import MLP, Gaussian, Normal
 
@@ -118,7 +118,7 @@ def test_split_gives_every_row_to_one_side():
 
 
 def test_minibatches_find_the_mode_too():
-    """Within the noise of the last steps: about learning_rate around the mode."""
+    """They end within the noise of the last steps: about learning_rate around the mode."""
     training = Training(
         max_epochs=3000, validation_fraction=0.0, batch_size=4, learning_rate=0.002, patience=50
     )

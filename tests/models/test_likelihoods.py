@@ -77,7 +77,7 @@ def test_regression_samples(case: tuple[LocationScale, Any, np.ndarray, Any]) ->
 
 @pytest.mark.parametrize("family", [Normal, StudentT])
 def test_learnt_scale_has_a_half_normal_prior(family: Any) -> None:
-    """In the log scale, with its Jacobian: it integrates to one and matches scipy."""
+    """The prior of the log scale, with its Jacobian, integrates to one and matches scipy."""
     likelihood = family(scale_prior_std=1.7)
     density = jax.jit(lambda log_scale: jnp.exp(likelihood.log_prior(log_scale[None])))
     total, _ = quad(lambda log_scale: float(density(log_scale)), -30, 3)

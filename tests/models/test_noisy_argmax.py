@@ -81,7 +81,7 @@ def test_many_actions_match_adaptive_integration(
 
 @pytest.mark.parametrize("num_actions", [2, 8, 18])
 def test_one_action_twenty_noises_below_all_others(num_actions: int) -> None:
-    """In float32, where p underflows: nodes around the chosen value would miss all the mass."""
+    """Nodes around the chosen value would miss all the mass; p underflows in float32."""
     values = np.full((1, num_actions), 20.0, np.float32)
     values[0, 0] = 0.0
     expected = by_adaptive_integration(values[0].astype(float), 0, 1.0)
@@ -89,8 +89,10 @@ def test_one_action_twenty_noises_below_all_others(num_actions: int) -> None:
 
 
 def test_absurd_gaps_stay_finite_with_their_gradients() -> None:
-    """In float32: all pull equally on the mode between them, so log p -> -(gap^2 / 2) k / (k + 1)
-    for k others at one gap."""
+    """Numbers are float32; all pull equally on the mode between them.
+
+    So log p -> -(gap^2 / 2) k / (k + 1) for k others at one gap.
+    """
     likelihood, label = NoisyArgmax(1.0), jnp.zeros(1, jnp.int32)
 
     def one(gap: jax.Array, num_others: int) -> jax.Array:

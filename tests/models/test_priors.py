@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("checked_keys", "float64")
 
 NETWORK = MLP(2, hidden=(4,))
 FAN_INS = (3, 0, 4, 0)
-"""Of kernel, bias, kernel, bias, for 3 features."""
+"""Inputs of kernel, bias, kernel, bias, for 3 features."""
 
 
 def weights(seed: int = 0, network: MLP = NETWORK, features: int = 3) -> tuple[Layer, ...]:
@@ -106,7 +106,7 @@ def total_variance(prior: TraceClass, width: int) -> float:
 
 
 def test_below_one_the_trace_diverges_and_a_warning_says_so() -> None:
-    """At alpha = 1 the middle layer's trace is a harmonic number squared; at 2 it has a limit."""
+    """The middle layer's trace is a harmonic number squared at alpha = 1; at 2 it has a limit."""
 
     def trace(index_sum: float) -> float:  # 3 inputs; index_sum = sum of k^-alpha over a layer
         return 6 * index_sum + index_sum**2 + 1

@@ -22,7 +22,7 @@ from credence_papers.transdimensional.study import means
 
 @dataclass(frozen=True)
 class Die:
-    """A problem."""
+    """A problem: throws of a die with that many sides."""
 
     name: str
     sides: int

@@ -1,4 +1,7 @@
-"""In a real browser: no errors, both themes, no sideways scrolling. Skipped without Chromium."""
+"""The report in a real browser: no errors, both themes, no sideways scrolling.
+
+Skipped without Chromium.
+"""
 
 import re
 import shutil

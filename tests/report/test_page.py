@@ -271,7 +271,7 @@ def test_convergence_with_nothing_finite():
     ],
 )
 def test_bad_input_gets_a_sentence(make, message, monkeypatch):
-    """With the shape checks of the tests off, as for users."""
+    """The shape checks of the tests are off, as for users."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ValueError, match=message):
         make()

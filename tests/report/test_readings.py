@@ -17,8 +17,8 @@ from credence.html.wording import (
     with_unit,
 )
 from credence.report import readings
-from credence.report.charts_classification import selective_accuracy
-from credence.report.charts_regression import epistemic_share, error_by_std, thin
+from credence.report.charts.classification import selective_accuracy
+from credence.report.charts.regression import epistemic_share, error_by_std, thin
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def blame_rate(evidence_of) -> float:
 
 
 def test_calibrated_models_are_blamed_at_the_stated_rate():
-    """At most 1 % of them; with 300 models, 9 or more blamed has a probability of 0.4 %."""
+    """The rate is at most 1 %; with 300 models, 9 or more blamed has a probability of 0.4 %."""
     assert blame_rate(lambda s: pit_gap(regression_target(150, s).pit)) <= 8 / 300
     labels = blame_rate(
         lambda s: expected_calibration_error(classification_target(seed=s).reliability)

@@ -8,7 +8,8 @@ import numpy as np
 
 from credence.density.posterior import Posterior
 from credence.ensembles.diagnostics.cost import Cost
-from credence.ensembles.ensemble import Ensemble, Provenance
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.provenance import Provenance
 from credence.models import MLP, Categorical, Gaussian, HierarchicalGamma, Normal
 
 X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from credence.compare.sources import SimulatedSource
 from credence.compare.specs import (
     CellSpec,
     Experiment,
@@ -12,8 +13,7 @@ from credence.compare.specs import (
     Outcome,
     Problem,
     Published,
-    Rows,
-    SimulatedSource,
+    RowLimits,
 )
 
 SOURCE = SimulatedSource(task="regression", settings={"n_samples": 20, "n_features": 2})
@@ -48,7 +48,7 @@ def cell(label: str, problem: str = "line") -> CellSpec:
         problem=problem,
         source=SOURCE,
         model=ModelSpec(hidden=()),
-        rows=Rows(),
+        rows=RowLimits(),
         label=label,
         method="map",
         settings={},

@@ -31,28 +31,28 @@ class Chain(NamedTuple):
     state: Callable[[Any], Any]
     """State from z + (mean, 0)."""
     flatten: Callable[[Any], Any]
-    """Its inverse."""
+    """The inverse of that function."""
     transition: Matrix
     noise: Matrix
-    """B B'."""
+    """The noise's covariance B B'."""
     period: int = 1
     """Kernel steps in one step of the recursion."""
 
     @property
     def covariance(self) -> Matrix:
-        """Of the stationary law of z."""
+        """Covariance of the stationary law of z."""
         return solve_discrete_lyapunov(self.transition, self.noise)
 
 
 def precision(target: GaussianTarget) -> Matrix:
-    """P."""
+    """The target's precision matrix P."""
     return np.linalg.inv(target.cholesky @ target.cholesky.T)
 
 
 def langevin_matrices(
     target: GaussianTarget, step: float, metric: np.ndarray, temperature: float = 1.0
 ) -> tuple[Matrix, Matrix]:
-    """Of w' = w - (h/2) G P w + sqrt(h T G) xi."""
+    """Matrices of w' = w - (h/2) G P w + sqrt(h T G) xi."""
     pull = 0.5 * step * metric[:, None] * precision(target)
     return np.eye(target.dimension) - pull, step * temperature * np.diag(metric)
 
@@ -109,7 +109,7 @@ def frozen_rms_chain(target: GaussianTarget, log_density: LogDensity) -> Chain:
 def momentum_matrices(
     target: GaussianTarget, rate: np.ndarray, friction: float, noise: np.ndarray
 ) -> tuple[Matrix, Matrix]:
-    """Of (w, v): v' = (1 - a) v - rate P w + noise^(1/2) xi, w' = w + v'."""
+    """Matrices of (w, v): v' = (1 - a) v - rate P w + noise^(1/2) xi, w' = w + v'."""
     identity, pull = np.eye(target.dimension), rate[:, None] * precision(target)
     damp = (1 - friction) * identity
     transition = np.block([[identity - pull, damp], [-pull, damp]])

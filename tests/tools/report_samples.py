@@ -131,7 +131,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def reliability(confidence: np.ndarray, is_correct: np.ndarray, bins: int = 10) -> Reliability:
-    """Equal-mass bins."""
+    """A reliability curve with bins of equal mass."""
     parts = np.array_split(np.argsort(confidence), bins)
     return Reliability(
         np.array([confidence[part].mean() if len(part) else np.nan for part in parts]),

@@ -12,7 +12,7 @@ class Stop(Exception):
 
 
 def stop() -> None:
-    """As a crash would."""
+    """Stop a run as a crash would."""
     raise Stop
 
 

@@ -56,7 +56,7 @@ class GaussianTarget(NamedTuple):
 
 
 def standard(dimension: int) -> GaussianTarget:
-    """N(0, I)."""
+    """The standard normal target N(0, I)."""
     return GaussianTarget(f"standard-{dimension}", np.zeros(dimension), np.eye(dimension))
 
 

@@ -65,21 +65,21 @@ def sums(num: int, matrix: Float[np.ndarray, "2 2"]) -> Float[np.ndarray, "befor
 def step_matrices(
     num: int, jump: str, share: float, *, composed: bool
 ) -> Float[np.ndarray, "before after"]:
-    """Of the number of ones among X, each with a coin of its own."""
+    """Transition of the number of ones among X, each with a coin of its own."""
     return sums(num, step_matrix(jump, share, composed=composed))
 
 
 def together(
     num: int, jump: str, share: float, *, composed: bool
 ) -> Float[np.ndarray, "before after"]:
-    """Of the number of ones among X, with one coin for all."""
+    """Transition of the number of ones among X, with one coin for all."""
     jumped = jump_matrix(jump, share)
     moved = sums(num, K @ jumped if composed else jumped)
     return (1 - JUMP_PROBABILITY) * sums(num, K) + JUMP_PROBABILITY * moved
 
 
 class Law(NamedTuple):
-    """Of the share of ones in a cloud."""
+    """Mean and variance of the share of ones in a cloud."""
 
     mean: float
     variance: float
@@ -88,7 +88,7 @@ class Law(NamedTuple):
 def stationary_law(
     num: int, jump: str, *, composed: bool = False, synchronous: bool = False
 ) -> Law:
-    """Of X, from the chain on (ones among X, ones among Y)."""
+    """Stationary law of X, from the chain on (ones among X, ones among Y)."""
     aux = sums(num, Q)
     step = together if synchronous else step_matrices
     given = [step(num, jump, c / num, composed=composed) for c in range(num + 1)]

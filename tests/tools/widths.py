@@ -44,7 +44,7 @@ def network_target(
     num_outputs: int = 1,
     activation: str = "tanh",
 ) -> VariableWidth:
-    """Networks of one to `largest` units, N(0, 1) weights unless said otherwise.
+    """Networks of one to `largest` neurons, N(0, 1) weights unless said otherwise.
 
     With a prior over the depth, of one to len(largest) hidden layers.
     """
@@ -86,7 +86,7 @@ def prior_points(key: PRNGKeyArray, target: VariableWidth, data: Data, num: int)
 
 
 class Legendre(NamedTuple):
-    """A network whose unit j is the Legendre polynomial of order j, whatever its hidden weights."""
+    """A network whose neuron j is the Legendre polynomial of order j for any hidden weights."""
 
     num_outputs: int
     largest: int
@@ -113,7 +113,7 @@ def legendre_features(x: Float[Array, "point 1"], count: int) -> Float[Array, "p
 
 @dataclass(frozen=True)
 class OrderedWidth(VariableWidth):
-    """Units are told apart: the last one is born and dies."""
+    """Neurons are told apart: the last one is born and dies."""
 
     @property
     def is_ordered(self) -> bool:
@@ -165,7 +165,7 @@ class Toy(NamedTuple):
         return probability / probability.sum()
 
     def mean_log_likelihood(self) -> float:
-        """Under the posterior."""
+        """Mean of the log likelihood under the posterior."""
         count = len(self.y)
         found = []
         for k in self.widths:
@@ -320,7 +320,7 @@ def balance_z(probabilities: Float[np.ndarray, "2"], rates: tuple[np.ndarray, np
 def check_flows(
     probabilities: Float[np.ndarray, "2"], rates: tuple[np.ndarray, np.ndarray], name: str
 ) -> None:
-    """In balance, and no rate above its ceiling; arguments as of `balance_z`."""
+    """Check that rates are in balance, none above its ceiling; arguments as of `balance_z`."""
     ratio = probabilities[1] / probabilities[0]
     for each, ceiling in zip(rates, (min(1, ratio), min(1, 1 / ratio)), strict=True):
         assert each.mean() < ceiling + 4.5 * each.std() / len(each) ** 0.5 + 1e-9
@@ -341,7 +341,7 @@ def chi_squared(counts: np.ndarray, probabilities: np.ndarray) -> tuple[float, f
 
 
 def count_widths(widths: Any, largest: int) -> np.ndarray:
-    """How many chains are at 1, ..., largest units."""
+    """How many chains are at 1, ..., largest neurons."""
     return np.bincount(np.asarray(widths).ravel(), minlength=largest + 1)[1:]
 
 

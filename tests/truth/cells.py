@@ -30,7 +30,7 @@ class Size(NamedTuple):
     """Started exactly and compared with the exact law; a quarter of them from 100 weights on."""
     num_long_chains: int
     share_of_draws: float
-    """Of `Row.num_draws`, for the effective sample size."""
+    """Share of `Row.num_draws` drawn for the effective sample size."""
 
     def chains(self, dimension: int) -> int:
         """Chains for a target of this dimension."""
@@ -69,7 +69,7 @@ class Bias(NamedTuple):
     excess: float
     """Mean square of the whitened weights, less 1."""
     error: float
-    """Standard error."""
+    """Standard error of the bias."""
 
 
 @partial(jax.jit, static_argnames=("build", "log_density", "num_steps", "repeat_keys"))

@@ -150,7 +150,7 @@ def markdown(header: list[str], rows: list[list[str]]) -> str:
 
 
 def footer(seconds: float, cores: int, date: str) -> str:
-    """When, with what, how long."""
+    """The page's last line: the date, versions, and how long it took."""
     names = ("jax", "blackjax", "arviz-stats", "numpy", "scipy")
     versions = ", ".join(f"{name} {version(name)}" for name in names)
     return (

@@ -46,7 +46,7 @@ SMALL_STEPS = Row(
     steps(300),
     0,
 )
-"""So small that the bias of mclmc, about h^2 / 4, is far below a standard error."""
+"""A row with steps so small that mclmc's bias, about h^2 / 4, is far below a standard error."""
 
 
 def planted_in_row(row: Row, target: Target, error: str, **errors: Any) -> Planted:
@@ -83,7 +83,7 @@ def wrong_proposal_variance(row: Row) -> Planted:
 def mala_with_wrong_variance(
     log_density: LogDensity, *, step_size: Any, inverse_mass: Float[Array, " weight"]
 ) -> Kernel:
-    """As `mala`, but q(w' | w) is taken for N(w + (h/2) G grad, 2 h G)."""
+    """A `mala` in which q(w' | w) is taken for N(w + (h/2) G grad, 2 h G)."""
     right = mala(log_density, step_size=step_size, inverse_mass=inverse_mass)
     std = jnp.sqrt(step_size * inverse_mass)
 
@@ -110,7 +110,7 @@ def reference_twice(row: Row) -> Planted:
 
 
 def pcn_with_reference_twice(log_density: LogDensity, **settings: Any) -> Kernel:
-    """As `pcn` for the target times the reference."""
+    """The kernel `pcn` for the target times the reference."""
     mean, std = settings["reference_mean"], settings["reference_std"]
 
     def with_reference(position: Position, data: Data) -> Float[Array, ""]:
@@ -128,7 +128,7 @@ def uncorrected_partners(row: Row) -> Planted:
 
 
 class WrongGamma(HierarchicalGamma):
-    """Its conditional law has n in place of n / 2 in the shape."""
+    """A prior whose conditional law has n in place of n / 2 in the shape."""
 
     def conditional(self, network: Any, params: Any) -> Any:
         """Twice as many weights as there are."""

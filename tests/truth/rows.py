@@ -36,9 +36,9 @@ class Row(NamedTuple):
     build: Callable[..., Kernel]
     settings: Callable[[Target], dict[str, Any]]
     num_steps: Callable[[Target], int]
-    """After which a chain has moved well away from its start."""
+    """Number of steps after which a chain has moved well away from its start."""
     num_draws: int
-    """Of each long chain."""
+    """Number of draws of each long chain."""
     only: str = ""
     """The one target it can move on, if there is only one."""
     counts_rows: bool = False
@@ -56,12 +56,12 @@ def leapfrog(target: Target) -> float:
 
 
 def ones(target: Target) -> Any:
-    """No preconditioning."""
+    """An inverse mass of ones: no preconditioning."""
     return jnp.ones(target.dimension)
 
 
 def hmc_settings(target: Target) -> dict[str, Any]:
-    """Of HMC and adjusted MCLMC."""
+    """Settings of HMC and adjusted MCLMC."""
     return {
         "step_size": leapfrog(target),
         "inverse_mass": ones(target),
@@ -70,18 +70,18 @@ def hmc_settings(target: Target) -> dict[str, Any]:
 
 
 def nuts_settings(target: Target) -> dict[str, Any]:
-    """Of NUTS."""
+    """Settings of NUTS."""
     return {"step_size": leapfrog(target), "inverse_mass": ones(target)}
 
 
 def mala_settings(target: Target) -> dict[str, Any]:
-    """Of MALA."""
+    """Settings of MALA."""
     variance = 0.8 * float(target.scale.stds[0]) ** 2 * shrink(target, 1 / 3)
     return {"step_size": variance, "inverse_mass": ones(target)}
 
 
 def pcn_settings(target: Target) -> dict[str, Any]:
-    """Of pCN: a reference a little off, and wider, so that the accept ratio has work to do."""
+    """Settings of pCN: a reference a little off, and wider, so that the accept ratio matters."""
     std = np.linalg.norm(target.scale.cholesky, axis=1)
     return {
         "step_size": 0.6 * shrink(target, 1 / 2),
@@ -91,7 +91,7 @@ def pcn_settings(target: Target) -> dict[str, Any]:
 
 
 def surrogate_settings(target: Target) -> dict[str, Any]:
-    """Of HMC along a surrogate: a Gaussian with another mean, wider, and without correlations."""
+    """Settings of HMC along a Gaussian surrogate: another mean, wider, without correlations."""
     std = np.linalg.norm(target.scale.cholesky, axis=1)
     return {
         "step_size": leapfrog(target),
@@ -126,7 +126,7 @@ def first_of_two(log_density: Any, **settings: Any) -> Kernel:
 
 
 def cloud_settings(target: Target) -> dict[str, Any]:
-    """Of MALA with jumps to draws of a Gaussian a little off, and wider."""
+    """Settings of MALA with jumps to draws of a Gaussian a little off, and wider."""
     std = np.linalg.norm(target.scale.cholesky, axis=1)
     return {
         "arrays": gaussian(target.scale.mean + 0.1 * std, 1.2 * std),
@@ -137,13 +137,13 @@ def cloud_settings(target: Target) -> dict[str, Any]:
 
 
 def gaussian_gradient(position: Any, surrogate: Any) -> Any:
-    """Of a Gaussian's log density, from its mean and precisions."""
+    """Gradient of a Gaussian's log density, from its mean and precisions."""
     mean, precision = surrogate
     return -precision * (position - mean)
 
 
 def mclmc_settings(target: Target) -> dict[str, Any]:
-    """Of MCLMC without a test."""
+    """Settings of MCLMC without a test."""
     return {
         "step_size": 0.3 * float(target.scale.stds[0]),
         "inverse_mass": ones(target),
@@ -152,24 +152,24 @@ def mclmc_settings(target: Target) -> dict[str, Any]:
 
 
 def ula_settings(target: Target) -> dict[str, Any]:
-    """Of unadjusted Langevin."""
+    """Settings of unadjusted Langevin."""
     return {"step_size": 0.2 * float(target.scale.stds[0]) ** 2, "inverse_mass": ones(target)}
 
 
 def rms_settings(target: Target) -> dict[str, Any]:
-    """Of RMS-SGLD: its metric is about number of rows times the smallest width."""
+    """Settings of RMS-SGLD: its metric is about number of rows times the smallest width."""
     num_rows = float(jnp.sum(target.data.weight))
     return {"step_size": 0.2 * float(target.scale.stds[0]) / num_rows, "damping": 0.1}
 
 
 def sghmc_settings(target: Target) -> dict[str, Any]:
-    """Of SGHMC."""
+    """Settings of SGHMC."""
     step = 0.3 * float(target.scale.stds[0])
     return {"step_size": step, "friction": 0.2, "inverse_mass": ones(target)}
 
 
 def adapting_settings(target: Target) -> dict[str, Any]:
-    """Of scale-adapted SGHMC while it adapts: G = 1 / sqrt(V) is about the smallest width."""
+    """Settings of SGHMC while its scale adapts: G = 1 / sqrt(V) is about the smallest width."""
     step = 0.3 * float(target.scale.stds[0]) ** 0.5
     return {"step_size": step, "friction": 0.2, "is_adapting": jnp.asarray(True)}
 

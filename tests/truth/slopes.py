@@ -56,7 +56,7 @@ def one_step(
     settings: dict[str, Any],
     size: Size,
 ) -> Slope:
-    """Of what Info says about one step, a trajectory of fixed length where there is one."""
+    """Slope of what Info says about one step, a trajectory of fixed length where there is one."""
     starts = TARGET.sample(5, size.num_chains)
 
     def error(step_size: float) -> PerChain:
@@ -76,7 +76,7 @@ def stationary(
     size: Size,
     label: str = "",
 ) -> Slope:
-    """Of the bias of the mean square, over chains of a fixed length; a third is for warm-up."""
+    """Slope of the mean square's bias, over chains of a fixed length; a third is for warm-up."""
     starts = TARGET.sample(5, size.num_chains // 8)
 
     def error(step_size: float, num_steps: int) -> PerChain:

@@ -54,7 +54,7 @@ class Table(NamedTuple):
 
 
 def is_as_in_theory(slope: Slope) -> bool:
-    """Within 4.5 standard errors and what a finite step may add."""
+    """Whether a slope is within 4.5 standard errors and what a finite step may add."""
     return abs(slope.measured - slope.theory) < FINITE_STEP + PASS * slope.error
 
 

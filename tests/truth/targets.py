@@ -39,7 +39,7 @@ class Target(NamedTuple):
     log_density: LogDensity
     data: Data
     scale: GaussianTarget
-    """Its mean, and about its smallest and largest width: kernels take their settings from it."""
+    """A Gaussian with its mean and about its smallest and largest width, for kernels' settings."""
     sample: Callable[[int, int], Draws]
     """(seed, number of draws) -> exact, independent draws."""
     whiten: Callable[[Draws], Draws]
@@ -244,7 +244,7 @@ def evaluate(functions: np.ndarray, nodes: np.ndarray, at: np.ndarray) -> np.nda
 
 
 def invert(functions: np.ndarray, nodes: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Where each increasing function (draw, node) takes its own value, linearly interpolated."""
+    """The points at which increasing functions (draw, node) take their values, interpolated."""
     row = np.arange(len(values))
     right = np.clip(np.sum(functions < values[:, None], axis=1), 1, len(nodes) - 1)
     low, high = functions[row, right - 1], functions[row, right]

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 @pytest.mark.parametrize("make", [banana, mixture, linear, logistic, hierarchical])
 def test_exact_draws_become_standard_normal(make):
-    """And draws a fifth too wide are told from them."""
+    """Exact draws pass, and draws a fifth too wide are told from them."""
     target: Target = make()
     draws = target.sample(7, 2000)
     found = scores(target, draws)

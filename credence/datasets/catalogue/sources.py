@@ -1,4 +1,4 @@
-"""Where data sets come from: the folder CREDENCE_DATA, scikit-learn's own data, OpenML."""
+"""Sources of data sets: the folder CREDENCE_DATA, scikit-learn's own data, and OpenML."""
 
 import hashlib
 import os

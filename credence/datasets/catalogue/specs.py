@@ -105,12 +105,15 @@ class Dataset:
 
     @property
     def name(self) -> str:
+        """The data set's name, as `datasets.load` takes it."""
         return self.spec.name
 
     @property
     def task(self) -> str:
+        """ "regression" or "classification"."""
         return self.spec.task
 
     @property
     def target(self) -> str | None:
+        """The name of the target's column."""
         return self.spec.target

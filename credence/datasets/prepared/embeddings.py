@@ -29,7 +29,7 @@ MINILM = "all-MiniLM-L6-v2"
 """A small sentence model: 384 dimensions."""
 
 NUM_COMPONENTS = 384
-"""Of the word frequencies: as many as the small sentence model has."""
+"""Number of components kept of the word frequencies: as many as the small sentence model has."""
 
 FILE = "imdb_embeddings.npz"
 

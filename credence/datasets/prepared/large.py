@@ -31,9 +31,9 @@ class OnDisk(NamedTuple):
     x: StoredRows
     """(point, feature), for `Posterior` as it is; x[:1000] reads rows."""
     y: Float[np.ndarray, " point"] | Int[np.ndarray, " point"]
-    """In memory."""
+    """The targets or labels, which are in memory."""
     about: dict[str, Any]
-    """Its recipe."""
+    """The recipe by which the data set was made."""
 
 
 @dataclass(frozen=True, kw_only=True)

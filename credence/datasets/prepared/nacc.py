@@ -16,9 +16,9 @@ from credence.datasets.files import read_table_file
 from credence.errors import InputError, quoted
 
 NEVER = (-4,)
-"""Not collected at this visit or in this form."""
+"""Codes for "not collected at this visit or in this form"."""
 SCALE_8 = (*NEVER, 8, 9)
-"""Not applicable, unknown."""
+"""Codes that stand for no value on scales where 8 is "not applicable" and 9 is "unknown"."""
 AGES = (*NEVER, 888, 999)
 YEARS = (*NEVER, 99)
 MRI = (*NEVER, 88.8888, 888.8888, 9999.9999)

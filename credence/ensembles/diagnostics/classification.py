@@ -14,7 +14,7 @@ from credence.ensembles.diagnostics._checks import labelled_probabilities, point
 
 
 class PrecisionRecall(NamedTuple):
-    """Of the predictions above a confidence; one entry per threshold."""
+    """Precision and recall of the predictions above a confidence; one entry per threshold."""
 
     precision: Float[np.ndarray, " threshold"]
     recall: Float[np.ndarray, " threshold"]

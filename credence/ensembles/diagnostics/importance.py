@@ -8,7 +8,7 @@ from jaxtyping import Float
 from credence.ensembles.diagnostics._checks import finite
 
 MOST_PARETO_K = 0.7
-"""Above it weighted means are off by far more than their standard errors say."""
+"""Pareto k above which weighted means are off by far more than their standard errors say."""
 
 
 class Smoothed(NamedTuple):

@@ -1,4 +1,4 @@
-"""What convergence cannot say: whether there are modes that no chain has visited.
+"""Look for modes that no chain has visited: convergence of the chains cannot show them.
 
 R-hat compares chains with one another. Where all of them found the same mode it is 1, however much
 probability lies elsewhere. So samplers let further starts settle and compare them with the chains.
@@ -31,7 +31,7 @@ class Starts:
     """Mean log posterior density of the highest of them over that of the chains, in nats."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The same for JSON."""
+        """The same numbers as a dictionary for JSON."""
         return asdict(self)
 
 
@@ -72,7 +72,7 @@ def compare_starts(
 
 
 def with_starts(judged: Convergence, found: Mapping[str, Any] | None) -> Convergence:
-    """The verdict on chains that have converged, with what it cannot say.
+    """Add to a verdict on chains that have converged what further starts found.
 
     Args:
         found: `Starts` as a dictionary; None where there were no further starts.

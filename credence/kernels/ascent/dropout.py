@@ -1,11 +1,11 @@
-"""Training with dropout: one step of Adam on a log density whose hidden units are masked at random.
+"""Training with dropout: a step of Adam on a log density, hidden neurons masked at random.
 
 Srivastava, Hinton, Krizhevsky, Sutskever & Salakhutdinov, "Dropout: a simple way to prevent neural
 networks from overfitting" (2014). After every hidden layer
 
-    z' = z mask / (1 - rate),    mask ~ Bernoulli(1 - rate), its own for every point and unit,
+    z' = z mask / (1 - rate),    mask ~ Bernoulli(1 - rate), its own for every point and neuron,
 
-so that z' has the mean z. Only for networks of class `MLP`, whose hidden units we can reach.
+so that z' has the mean z. Only for networks of class `MLP`, whose hidden neurons we can reach.
 """
 
 from functools import lru_cache
@@ -22,12 +22,12 @@ from credence.models.networks.dense import Layer
 from credence.models.networks.mlp import ACTIVATIONS
 
 Rate = float | Float[Array, ""]
-"""Probability that a hidden unit is dropped."""
+"""Probability that a hidden neuron is dropped."""
 
 
 @runtime_checkable
 class MaskedLogDensity(Protocol):
-    """A log density in nats; given a key, hidden units are masked."""
+    """A log density in nats; given a key, hidden neurons are masked."""
 
     def __call__(
         self, position: Position, data: Data, key: PRNGKeyArray | None = None, rate: Rate = 0.0
@@ -40,10 +40,10 @@ def dropout(
     """One step of Adam with fresh masks: Srivastava et al., "Dropout" (2014).
 
     Args:
-        log_density: (position, data, key, rate) -> log density with hidden units masked, in nats;
+        log_density: (position, data, key, rate) -> log density with hidden neurons masked, in nats;
             see `masked_log_density`.
         learning_rate: step in units of the weights.
-        rate: probability that a hidden unit is dropped, in [0, 1).
+        rate: probability that a hidden neuron is dropped, in [0, 1).
     A non-finite update is refused: the weights stay, is_finite is False.
     """
 
@@ -79,7 +79,7 @@ def masked_outputs(
     key: PRNGKeyArray | None,
     rate: Rate,
 ) -> Float[Array, "point output"]:
-    """Outputs of an MLP whose hidden units are masked, for every point anew."""
+    """Outputs of an MLP whose hidden neurons are masked, for every point anew."""
     if key is None:
         return network.apply(layers, x)
     *hidden, last = layers
@@ -94,7 +94,7 @@ def masked_outputs(
 def masked_layers(layers: tuple[Layer, ...], key: PRNGKeyArray, rate: Rate) -> tuple[Layer, ...]:
     """An MLP with masks that are the same at all points: a draw of the dropout ensemble.
 
-    To mask a hidden unit is to scale its row of the next layer's kernel, so the result is an
+    To mask a hidden neuron is to scale its row of the next layer's kernel, so the result is an
     ordinary network.
     """
     first, *others = layers

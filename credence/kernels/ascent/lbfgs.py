@@ -22,16 +22,16 @@ FLATTER = 0.9
 
 
 class LBFGSState(NamedTuple):
-    """Where the search is."""
+    """The present point of the search, and what the search remembers of earlier ones."""
 
     position: Position
     log_density: Float[Array, ""]
     gradient: Position
-    """Of the log density, in nats per unit of weight."""
+    """Gradient of the log density, in nats per unit of weight."""
     moved: Position
-    """In coordinates, since the memory was empty."""
+    """The way gone since the memory was empty, in coordinates."""
     direction: Position
-    """In coordinates, uphill."""
+    """The direction of the next step: uphill, in coordinates."""
     length: Float[Array, ""]
     """Multiple of the direction that is tried next."""
     memory: Any
@@ -40,7 +40,7 @@ class LBFGSState(NamedTuple):
 
 
 class LBFGSInfo(NamedTuple):
-    """Where the step ended."""
+    """What one step of the search did, and the height at which it ended."""
 
     log_density: Float[Array, ""]
     gap: Float[Array, ""]

@@ -62,7 +62,7 @@ class LowRankNormal(NamedTuple):
         return self.mean + jnp.exp(self.log_std) * (own + shared @ self.factor.T)
 
     def entropy(self) -> Float[Array, ""]:
-        """In nats; log det(I + L L') = log det(I + L' L)."""
+        """The entropy in nats; log det(I + L L') = log det(I + L' L)."""
         num_weights, rank = self.factor.shape
         inner = jnp.eye(rank, dtype=self.factor.dtype) + self.factor.T @ self.factor
         log_det = 2 * jnp.sum(self.log_std) + jnp.linalg.slogdet(inner)[1]

@@ -15,7 +15,7 @@ from credence.models.priors import HierarchicalGamma
 
 
 class GibbsState(NamedTuple):
-    """Where a chain is."""
+    """The position of a chain."""
 
     position: Position
 

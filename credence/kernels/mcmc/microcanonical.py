@@ -27,7 +27,7 @@ GOLDEN = 2654435769
 
 
 class MicrocanonicalState(NamedTuple):
-    """Where a chain is and where it is heading."""
+    """The position of a chain and the direction in which it is heading."""
 
     position: Position
     direction: Position
@@ -35,7 +35,7 @@ class MicrocanonicalState(NamedTuple):
     log_density: Float[Array, ""]
     gradient: Position
     num_steps: UInt32[Array, ""]
-    """Steps so far."""
+    """Number of steps so far."""
 
 
 class MicrocanonicalInfo(NamedTuple):
@@ -226,6 +226,6 @@ def _turn(key: PRNGKeyArray, direction: Position, memory: Float[Array, ""]) -> P
 
 
 def _num_leapfrogs(num_steps: UInt32[Array, ""], mean: Scalar) -> Int[Array, ""]:
-    """Between half and one and a half times the mean: a golden-ratio sequence, at least 1."""
+    """Number of leapfrogs, at least 1: a golden-ratio sequence from half to 1.5 times the mean."""
     fraction = (num_steps * jnp.uint32(GOLDEN)).astype(float) / 2.0**32
     return jnp.maximum(jnp.round(mean * (0.5 + fraction)), 1.0).astype(jnp.int32)

@@ -13,7 +13,7 @@ from credence.errors import InputError
 from credence.kernels.base import Kernel, Scalar, either, metropolis
 
 LARGEST_STEP = 0.99
-"""That a warm-up may find: at 1 a proposal forgets where it came from."""
+"""The largest step size that a warm-up may find: at 1 a proposal forgets where it came from."""
 
 
 class PCNState(NamedTuple):
@@ -21,7 +21,7 @@ class PCNState(NamedTuple):
 
     position: Position
     log_density: Any
-    """In nats, or the terms that make it up."""
+    """The log density in nats, or the terms that make it up."""
 
 
 class PCNInfo(NamedTuple):

@@ -18,7 +18,7 @@ class CyclicalState(NamedTuple):
 
     @property
     def position(self) -> Any:
-        """Where the inner kernel is, leaves (weight,) or with chains in front."""
+        """The inner kernel's position, leaves (weight,) or with chains in front."""
         return self.inner.position
 
 
@@ -27,7 +27,7 @@ class CyclicalInfo(NamedTuple):
 
     is_finite: Bool[Array, ""]
     is_exploring: Bool[Array, ""]
-    """Without noise, towards another mode: not a draw."""
+    """Whether the step went without noise, towards another mode: it is then not a draw."""
     num_gradients: Int[Array, ""]
 
 

@@ -12,7 +12,7 @@ from credence.kernels.sgmcmc.ula import LangevinInfo
 
 
 class RMSState(NamedTuple):
-    """Where a chain is, and what its gradients were like."""
+    """The position of a chain, and a running mean of its squared gradients."""
 
     position: Position
     mean_square: Position

@@ -11,7 +11,7 @@ from credence.kernels.base import Kernel, Scalar, check_step_size
 
 
 class LangevinState(NamedTuple):
-    """Where a chain is."""
+    """The position of a chain."""
 
     position: Position
 

@@ -31,7 +31,7 @@ from credence.methods.laplace.modes import climb, weight_scale, whitening
 MODE_STEPS = 10_000
 """Most steps of L-BFGS to the point that "laplace" is fitted at."""
 USUAL_WIDENING = 1.2
-"""Of standard deviations: tails heavier than those of a posterior that is nearly Gaussian."""
+"""Usual factor on standard deviations: tails heavier than those of a nearly Gaussian posterior."""
 
 
 class Chosen(NamedTuple):
@@ -56,7 +56,7 @@ def choose(
     Args:
         name: one of `AUXILIARIES`.
         members: trained networks.
-        temperature: of "tempered"; in "ladder" of the first level, and the ratio of the others.
+        temperature: of "tempered"; in "ladder" of the first rung, and the ratio of the others.
         widening: of the standard deviations of "laplace" and "ensemble".
     """
     at = _Fit(key, posterior, driver, members, temperature, widening)
@@ -130,7 +130,7 @@ AUXILIARIES: dict[str, Callable[[_Fit], Chosen]] = {
     "laplace": _laplace,
     "ensemble": _ensemble,
 }
-"""By name."""
+"""The functions that make auxiliary densities, by the densities' names."""
 
 
 @lru_cache(maxsize=256)
@@ -145,12 +145,15 @@ def prior(model: BayesianModel) -> Auxiliary:
 
 
 def _weight_stds(position: Position, posterior: Posterior) -> Float[np.ndarray, " active"]:
-    """Of every weight of the network alone, the others fixed."""
+    """Standard deviations of every weight of the network alone, the others fixed."""
     values = spectrum(position, posterior, "diagonal", "all").values
     return prior_stds(posterior, "all") / np.sqrt(values + 1)
 
 
 def _noise_stds(position: Position, posterior: Posterior) -> Float[np.ndarray, " parameter"]:
-    """Of the likelihood's parameters; 1 where the log posterior is not concave in them."""
+    """Standard deviations of the likelihood's parameters.
+
+    They are 1 where the log posterior is not concave in them.
+    """
     precision = np.diag(likelihood_gaussian(position, posterior).precision)
     return np.where(precision > 0, np.abs(precision) + 1e-12, 1.0) ** -0.5

@@ -41,7 +41,7 @@ class Mixture(NamedTuple):
     mean: Float[Array, "component weight"]
     std: Float[Array, "component weight"]
     log_weight: Float[Array, " component"]
-    """Up to a constant."""
+    """Log weight of every component, up to a constant."""
 
 
 def gaussian(mean: Float[Any, " weight"], std: Float[Any, " weight"]) -> Mixture:
@@ -68,7 +68,7 @@ class FullGaussian(NamedTuple):
 
     mean: Float[Array, " weight"]
     root: Float[Array, "weight weight"]
-    """Lower triangular."""
+    """A root of the covariance: lower triangular."""
 
 
 def _full_log_density(position: Position, data: Data, arrays: FullGaussian) -> LogValue:
@@ -89,9 +89,9 @@ def _ratio(log_density: Callable[[Position, Data, Any], LogValue]) -> Callable[.
 
 
 MIXTURE = Auxiliary(_mixture_log_density, _ratio(_mixture_log_density), _mixture_sample)
-"""Arrays: `Mixture`."""
+"""The mixture of Gaussians as an auxiliary density; its arrays are a `Mixture`."""
 FULL_GAUSSIAN = Auxiliary(_full_log_density, _ratio(_full_log_density), _full_sample)
-"""Arrays: `FullGaussian`."""
+"""The Gaussian with any covariance as an auxiliary density; its arrays are a `FullGaussian`."""
 
 
 def power(log_density: LogDensity) -> Auxiliary:

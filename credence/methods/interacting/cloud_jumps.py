@@ -12,7 +12,7 @@ from credence.kernels.base import either
 from credence.kernels.resampling import at_levels
 
 JUMPS = ("bg", "ar")
-"""Boltzmann-Gibbs, accept-reject."""
+"""The kinds of jump: Boltzmann-Gibbs, accept-reject."""
 SELECTIONS = ("multinomial", "stratified", "systematic")
 """How Boltzmann-Gibbs jumps choose."""
 
@@ -21,15 +21,15 @@ class Past(NamedTuple):
     """A particle's latest auxiliary states as the target sees them; leaves (slot, ...)."""
 
     state: Any
-    """Of the target's kernel, there."""
+    """State of the target's kernel at that past point."""
     log_potential: Float[Array, " slot"]
     """log G, up to a constant, in nats; -inf in slots not yet filled."""
 
 
 def boltzmann_gibbs(
-    level: Float[Array, ""], cloud: Past, origin: Any
+    height: Float[Array, ""], cloud: Past, origin: Any
 ) -> tuple[Any, Float[Array, ""], Bool[Array, ""]]:
-    """Eq. (5): the auxiliary state at a level in (0, 1) of the cumulated potentials.
+    """Eq. (5): the auxiliary state at a height in (0, 1) of the cumulated potentials.
 
     Args:
         cloud: of all particles, leaves (particle, slot, ...).
@@ -40,7 +40,7 @@ def boltzmann_gibbs(
     most = jnp.max(log_potential)
     is_possible = jnp.isfinite(most)
     weights = jnp.exp(log_potential - jnp.where(is_possible, most, 0.0))
-    jumped = _at(cloud.state, at_levels(weights, level))
+    jumped = _at(cloud.state, at_levels(weights, height))
     rate = is_possible.astype(log_potential.dtype)
     return either(is_possible, jumped, origin), rate, is_possible
 
@@ -83,7 +83,11 @@ def everyone(tree: Any, axes: tuple[str, ...]) -> Any:
 def level_in_cloud(
     uniform: Float[Array, "2"], selection: str, axes: tuple[str, ...]
 ) -> Float[Array, ""]:
-    """Where in [0, 1) a particle looks: uniform for each, in strata of their own for all."""
+    """The height in [0, 1) at which a particle reads the cloud's cumulative weights.
+
+    It is uniform for each particle; under "stratified" and "systematic" each has a stratum of its
+    own.
+    """
     within, lot = uniform
     if selection == "multinomial":
         return within

@@ -27,7 +27,7 @@ class Memory(NamedTuple):
     particles: Window
     """Step size and metric of K."""
     partners: Window | tuple[()]
-    """Of Q; the metric is that of the particles. Fresh partners have none."""
+    """What is remembered of Q; its metric is that of the particles. Fresh partners have none."""
     jump_acceptance: np.ndarray
     """Sum over the rounds with jumps."""
     rounds_with_jumps: np.ndarray
@@ -57,7 +57,7 @@ class JumpTuning:
 
     @property
     def adapter(self) -> Adapter:
-        """For the driver."""
+        """The adapter that the driver is given."""
         zero = np.zeros(())
         first = Memory(self.particles.memory, self.partners.memory, zero, zero)
         return Adapter(first, self._settings, self._update, tuned=self._tuned)
@@ -104,7 +104,8 @@ class JumpTuning:
         return int(memory.particles.round) >= metric_ends(self.num_rounds)[-1]
 
     def _probability(self, memory: Memory) -> float:
-        """Of a jump: as given, or so that accepted jumps have their target share of the steps."""
+        """The probability of a jump: as given, or so that the share of accepted jumps is its
+        target."""
         target, count = self.target_jump_rate, float(memory.rounds_with_jumps)
         if target is None or count == 0:
             return self.jump_probability

@@ -34,17 +34,17 @@ class InteractingState(NamedTuple):
     """A particle X of the target, its partner Y of the auxiliary density, and what Y has seen."""
 
     target: Any
-    """Of the kernel K."""
+    """State of the kernel K, which moves the particle X."""
     auxiliary: Any
-    """Of the kernel Q."""
+    """State of the kernel Q, which moves the partner Y."""
     past: Past
     num_steps: Int[Array, ""]
     jump_acceptance_rate: Float[Array, ""]
-    """Of the latest jump."""
+    """Acceptance rate of the latest jump."""
 
     @property
     def position(self) -> Float[Array, "*chain weight"]:
-        """Of X."""
+        """Position of the particle X."""
         return self.target.position
 
 
@@ -55,11 +55,11 @@ class InteractingInfo(NamedTuple):
     """
 
     acceptance_rate: Float[Array, ""]
-    """Of K, jump or no jump."""
+    """Acceptance rate of K, jump or no jump."""
     auxiliary_acceptance_rate: Float[Array, ""]
-    """Of Q."""
+    """Acceptance rate of Q."""
     jump_acceptance_rate: Float[Array, ""]
-    """Of a jump, made or not; 1 for Boltzmann-Gibbs."""
+    """Acceptance rate of a jump, made or not; 1 for Boltzmann-Gibbs."""
     is_jump: Bool[Array, ""]
     """Whether X tried one."""
     is_accepted_jump: Bool[Array, ""]
@@ -203,7 +203,7 @@ class _Jumped(NamedTuple):
     past: Past
     potential_ess: Float[Array, ""]
     there: Any
-    """Of the kernel K."""
+    """State of the kernel K at the place that the jump leads to."""
     acceptance_rate: Float[Array, ""]
     is_accepted: Bool[Array, ""]
 

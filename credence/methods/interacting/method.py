@@ -16,6 +16,7 @@ from credence.engine.blocks import init_states
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, fixed
 from credence.engine.plan import Plan
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_name, check_particles, check_share, require_positive
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.methods.base import Drawn, Method
@@ -31,6 +32,7 @@ from credence.methods.interacting.cloud_jumps import check_jumps, check_past
 from credence.methods.interacting.jump_tuning import PROBABILITIES, JumpTuning
 from credence.methods.interacting.kernel import interacting
 from credence.methods.interacting.partner_warnings import CHOOSE, warn_of_partners
+from credence.methods.interacting.partners import Partners
 from credence.methods.interacting.tempered_ladder import tempered_ladder
 from credence.methods.training import Training, train
 
@@ -54,14 +56,15 @@ class Interacting(Method):
         target_jump_rate: share of all steps that should be accepted jumps; the warm-up then tunes
             jump_probability, between .01 and .5. None keeps what is given.
         kernel: "hmc", "mala", "nuts", "pcn" with a Gaussian prior as its reference, or a `Tunable`
-            of one's own whose State follows from the position.
+            of your own whose State follows from the position.
         auxiliary: "tempered", posterior^(1/T); "ladder", interacting particles on several powers of
             the posterior, each jumping to the next hotter ones; "prior"; "laplace", a full Gaussian
             around one network; "ensemble", a mixture of Gaussians around trained networks.
         temperature: T > 1 of "tempered", or the hottest of "ladder", the others geometric; None
             makes neighbours differ by the factor 1 + sqrt(2 / weights), potentials that vary by
             about one nat.
-        num_levels: auxiliary levels of "ladder"; None is 4. Each costs as much as the particles.
+        num_levels: rungs of "ladder", each a temperature above 1; None is 4. A rung costs as
+            much as the particles.
         widening: of the standard deviations of "laplace" and "ensemble": above 1 for tails heavier
             than the posterior's; None is 1.2.
         auxiliary_kernel: "fresh", independent draws, where the auxiliary density has a sampler (all
@@ -89,6 +92,7 @@ class Interacting(Method):
     name: ClassVar[str] = "interacting"
     summary: ClassVar[str] = "nonlinear MCMC: particles that jump to partners elsewhere"
     aliases: ClassVar[dict[str, str]] = {"num_chains": "num_particles"}
+    findings: ClassVar[tuple[type[Finding], ...]] = (Partners,)
 
     round_draws: ClassVar[int] = 25
     """Draws in a round of the warm-up, and between checkpoints."""
@@ -146,12 +150,12 @@ class Interacting(Method):
         self._check_that_all_settings_matter()
         if self.auxiliary == "ladder" and self.auxiliary_kernel is not None:
             raise InputError(
-                f"All levels of auxiliary='ladder' move by kernel='{self.kernel}': leave out "
+                f"All rungs of auxiliary='ladder' move by kernel='{self.kernel}': leave out "
                 f"auxiliary_kernel='{self.auxiliary_kernel}'."
             )
         if self.num_levels is not None and self.num_levels < 2:
             raise InputError(
-                f"num_levels must be at least 2, got {self.num_levels}; one level is "
+                f"num_levels must be at least 2, got {self.num_levels}; one rung is "
                 "auxiliary='tempered'."
             )
         if self.auxiliary_kernel == "fresh" and self.auxiliary == "tempered":
@@ -225,7 +229,7 @@ class Interacting(Method):
         warmup = driver.phase("warmup", keys["warmup"], plan, states, data)
         plan = plan.sampling(warmup.memory, num_draws=self.num_draws)
         sample = driver.phase("sample", keys["sample"], plan, warmup.states, data)
-        warn_of_partners(
+        found = warn_of_partners(
             sample,
             auxiliary=self.auxiliary,
             compares=self.jump == "ar",
@@ -233,7 +237,7 @@ class Interacting(Method):
             is_fresh=self._mover == "fresh",
             synchronous=self.synchronous,
         )
-        return Drawn.by(sample)
+        return Drawn.by(sample)._replace(found=found)
 
     def _chosen(
         self,
@@ -265,23 +269,23 @@ class Interacting(Method):
         return [tunable_kernel(name).for_particles for name in names]
 
     @property
-    def _levels(self) -> int:
-        """Of partners."""
-        return (self.num_levels or USUAL_LEVELS) if self.auxiliary == "ladder" else 1
+    def _num_rungs(self) -> int:
+        """Number of temperatures at which partners live."""
+        return (self.num_levels or USUAL_RUNGS) if self.auxiliary == "ladder" else 1
 
     def _temperature(self, posterior: Posterior) -> float:
-        """Ratio of neighbouring levels' temperatures."""
+        """Ratio of neighbouring temperatures on the ladder."""
         if self.temperature is None:
             return usual_temperature(posterior.num_weights)
-        return self.temperature ** (1 / self._levels)
+        return self.temperature ** (1 / self._num_rungs)
 
     def _num_rounds(self) -> int:
         """Blocks of the warm-up."""
         return -(-self.num_warmup // (self.round_draws * self.thinning))
 
 
-USUAL_LEVELS = 4
-"""Of a ladder."""
+USUAL_RUNGS = 4
+"""Usual number of the partners' temperatures on a ladder."""
 
 
 def not_linear(tunable: Tunable) -> str | None:
@@ -309,7 +313,7 @@ class _System(NamedTuple):
 
     @property
     def recipe(self) -> Recipe:
-        """For the driver."""
+        """The recipe by which the driver builds the kernel."""
         method = self.method
         static = {
             "composed": method.order == "composition",
@@ -331,7 +335,7 @@ class _System(NamedTuple):
     def partners(
         self, key: PRNGKeyArray, members: Float[Array, "particle weight"]
     ) -> Float[Array, "particle weight"]:
-        """Where partners start: drawn afresh where that is possible."""
+        """The positions at which partners start: drawn afresh where that is possible."""
         sample = self.chosen.density.sample
         return members if sample is None else _drawn(key, self.chosen, len(members))
 
@@ -362,13 +366,13 @@ class _System(NamedTuple):
         ).adapter
 
     def settings(self, particles: Settings, partners: Settings, probability: float) -> Settings:
-        """Of the kernel `interacting` or `tempered_ladder`."""
+        """The settings of the kernel `interacting` or `tempered_ladder`."""
         dtype = particles["step_size"].dtype
         kernel, *mover = self.method._linear_kernels
         if self.method.auxiliary == "ladder":
             return {
                 "ratio": self.chosen.arrays,
-                "levels": self._ladder(particles, partners),
+                "rungs": self._ladder(particles, partners),
                 "jump_probability": np.asarray(probability, dtype),
             }
         return {
@@ -379,9 +383,12 @@ class _System(NamedTuple):
         }
 
     def _ladder(self, coldest: Settings, hottest: Settings) -> tuple[Settings, ...]:
-        """Of all levels: the step sizes of both ends are tuned, those between are geometric, as
-        they are for a Gaussian posterior."""
-        shares = np.linspace(0, 1, self.method._levels + 1)
+        """The settings at all temperatures of the ladder, coldest first.
+
+        The step sizes of both ends are tuned; those between are geometric, as they are for a
+        Gaussian posterior.
+        """
+        shares = np.linspace(0, 1, self.method._num_rungs + 1)
         ends = coldest["step_size"], hottest["step_size"]
         sizes = [ends[0] ** (1 - share) * ends[1] ** share for share in shares]
         kernel = self.method._linear_kernels[0]

@@ -12,6 +12,7 @@ from credence.density.posterior import Posterior, minibatch
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult, fixed
 from credence.engine.plan import Plan
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_particles, check_share, require_positive
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn
@@ -20,6 +21,7 @@ from credence.methods.interacting.auxiliary import Auxiliary, Rows, tempered, te
 from credence.methods.interacting.cloud_jumps import check_jumps
 from credence.methods.interacting.kernel import interacting
 from credence.methods.interacting.partner_warnings import warn_of_partners
+from credence.methods.interacting.partners import Partners
 from credence.methods.stochastic_gradient import Langevin, minibatch_rows
 
 
@@ -60,6 +62,7 @@ class NonlinearSGLD(Langevin):
 
     name: ClassVar[str] = "nonlinear_sgld"
     summary: ClassVar[str] = "SGLD particles that jump to tempered partners (biased by the steps)"
+    findings: ClassVar[tuple[type[Finding], ...]] = (Partners,)
 
     num_chains: int = 10
     jump: str = "ar"
@@ -120,13 +123,13 @@ class NonlinearSGLD(Langevin):
         recipe = Recipe(interacting, posterior.log_density, static, interacts=True)
         plan = replace(plan, recipe=recipe, adapter=jumping)
         sample = driver.phase("sample", key_sample, plan, warmup.positions, posterior.data)
-        warn_of_partners(
+        found = warn_of_partners(
             sample,
             auxiliary="tempered",
             compares=self.jump == "ar",
             synchronous=self.synchronous,
         )
-        return Drawn.by(sample)
+        return Drawn.by(sample)._replace(found=found)
 
     def _auxiliary(self, key: PRNGKeyArray, posterior: Posterior) -> tuple[Auxiliary, Any]:
         """The partners' density, and its arrays."""

@@ -1,7 +1,7 @@
-"""When jumps mislead: few partners have all the weight, or partners have not met."""
+"""Warnings where jumps mislead: few partners have all the weight, or partners have not met."""
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -9,6 +9,7 @@ from jaxtyping import Float
 from credence.engine.phases import PhaseResult
 from credence.ensembles.diagnostics.convergence import rhat
 from credence.ensembles.diagnostics.importance import pareto_smoothed
+from credence.storage import jsonable
 
 LEAST_ESS = 2.0
 """Effective auxiliary particles below which one has nearly all the weight."""
@@ -20,7 +21,7 @@ auxiliary are Gaussians with standard deviations 1 and s < 1."""
 FEWEST_FOR_K = 100
 """Auxiliary particles needed to tell a tail."""
 LARGEST_RHAT = 1.1
-"""Between partners, of their potential, above which they have not met."""
+"""R-hat of the potential between partners above which they have not met."""
 FEWEST_FOR_RHAT = 100
 """Draws per partner below which R-hat is mostly noise."""
 
@@ -49,7 +50,7 @@ CHOOSE = Advice(
     "'ensemble'.",
 )
 ENDURE = Advice("Use a temperature nearer to 1.", "Draw more, or compare runs with other keys.")
-"""Where there is no other auxiliary density."""
+"""The advice where there is no other auxiliary density to choose."""
 
 
 def warn_of_partners(
@@ -60,8 +61,8 @@ def warn_of_partners(
     advice: Advice = ENDURE,
     is_fresh: bool = False,
     synchronous: bool = False,
-) -> None:
-    """Both warnings, where they are due.
+) -> dict[str, Any]:
+    """Warn of either, where it is due, and return what partners were worth, ready for JSON.
 
     Args:
         sample: phase of the kernel `interacting`.
@@ -70,14 +71,24 @@ def warn_of_partners(
         advice: what the method's user can do.
         is_fresh: partners are drawn afresh, so that they have always met.
         synchronous: particles jump in the same steps, between which potentials are not renewed.
+    Returns:
+        As `Partners` reads it, by its name.
     """
     warn_where_degenerate(sample, auxiliary=auxiliary, compares=compares, advice=advice)
+    between = None
     if not is_fresh:
         log_potential = np.asarray(sample.info["log_potential"])
         if synchronous:
             is_new = np.any(log_potential[:, 1:] != log_potential[:, :-1], axis=0)
             log_potential = log_potential[:, 1:][:, is_new]
-        warn_where_stuck(log_potential, auxiliary=auxiliary, advice=advice)
+        between = warn_where_stuck(log_potential, auxiliary=auxiliary, advice=advice)
+    found = {
+        "auxiliary": auxiliary,
+        "num_particles": int(np.size(sample.states.past.log_potential)),
+        "potential_ess": float(np.mean(sample.info["potential_ess"])),
+        "rhat": between,
+    }
+    return {"partners": jsonable(found, spell_infinite=True)}
 
 
 def warn_where_degenerate(
@@ -108,18 +119,21 @@ def warn_where_degenerate(
 
 def warn_where_stuck(
     log_potential: Float[np.ndarray, "particle draw"], *, auxiliary: str, advice: Advice = CHOOSE
-) -> None:
+) -> float | None:
     """Say so where the potentials of partners that move by themselves disagree.
 
     R-hat of the particles cannot show it: they jump to all partners alike. Modes of one height
     stay unseen here too.
+
+    Returns:
+        R-hat of the potentials; None for too few draws.
     """
     if log_potential.shape[1] < FEWEST_FOR_RHAT:
-        return
+        return None
     finite = log_potential[:, np.isfinite(log_potential).all(axis=0)]
     between = float(rhat(finite)) if finite.shape[1] >= FEWEST_FOR_RHAT else np.inf
     if between < LARGEST_RHAT:
-        return
+        return between
     warnings.warn(
         f"The partners on the auxiliary density '{auxiliary}' have not met: R-hat of their "
         f"potentials is {between:.2f}. Each part of the posterior then counts as often as partners "
@@ -127,3 +141,4 @@ def warn_where_stuck(
         StuckPartnersWarning,
         stacklevel=2,
     )
+    return between

@@ -83,7 +83,7 @@ class Spectrum:
 
 
 def active_weights(posterior: Posterior, layers: str) -> slice:
-    """Where in a position the weights are that have a curvature.
+    """The slice of a position whose weights have a curvature.
 
     Raises:
         InputError: for the last layer of a network whose layers are unknown.
@@ -294,7 +294,7 @@ def _squares(rows: Float[Array, "row output weight"], weight: Float[Array, " row
 def _kronecker_row(
     model: BayesianModel, params: Params, layers: str, x: Array, root: Array
 ) -> list[tuple[Array, Array]]:
-    """Per layer of an MLP: its inputs with a one for the bias, and R^T d outputs / d affine."""
+    """Inputs of every layer of an MLP, with a one for the bias, and R^T d outputs / d affine."""
     network, activation = params.network, ACTIVATIONS[model.network.activation]  # type: ignore
 
     def forward(shifts: list[Array]) -> tuple[Outputs, list[Array]]:

@@ -34,8 +34,10 @@ from scipy.optimize import minimize_scalar
 
 from credence.density.posterior import BayesianModel, Data, Params, Position, Posterior
 from credence.engine.driver import Driver
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_share, require_positive
 from credence.methods.base import Drawn, Method
+from credence.methods.evidence import LogEvidence
 from credence.methods.laplace.curvature import (
     Spectrum,
     active_weights,
@@ -105,6 +107,7 @@ class Laplace(Method):
 
     name: ClassVar[str] = "laplace"
     summary: ClassVar[str] = "Gaussian around one trained network, linearised (approximate)"
+    findings: ClassVar[tuple[type[Finding], ...]] = (LogEvidence,)
     is_chain: ClassVar[bool] = False
 
     num_draws: int = 1000
@@ -195,7 +198,7 @@ class Laplace(Method):
         )
 
     def _training(self, posterior: Posterior) -> Training:
-        """With rows held out where a noise is to be estimated on them.
+        """The training to use: with rows held out where a noise is to be estimated on them.
 
         Raises:
             InputError: where there are none to hold out, or none left.
@@ -249,7 +252,7 @@ class LocalGaussian(NamedTuple):
     log_likelihood: float
     point: Float[np.ndarray, " weight"]
     gradient: Float[np.ndarray, " weight"]
-    """Of the log likelihood."""
+    """Gradient of the log likelihood, in nats per unit of weight."""
     curvature: Float[np.ndarray, " weight"]
     is_full: bool
     """Whether the curvature is all of it, so that its Newton steps lead to a mode."""

@@ -105,7 +105,7 @@ def climb(
     whitened: Callable[[Position], tuple[float, Float[np.ndarray, "weight weight"]]] | None = None,
     budget_share: float = 1.0,
 ) -> PhaseResult:
-    """Up to the mode by L-BFGS on all rows, as a phase of the driver with one chain.
+    """Climb to the mode by L-BFGS on all rows, as a phase of the driver with one chain.
 
     Ends where the Newton decrement, or the gradient's bound on it, is well below what is allowed,
     or where a round raises the log density by less than a thousandth of a nat.

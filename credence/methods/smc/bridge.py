@@ -66,11 +66,11 @@ class ParticleState(NamedTuple):
     log_start: Float[Array, ""]
     log_end: Float[Array, ""]
     origin: Position
-    """Where it came to the present temperature."""
+    """The position at which the particle came to the present temperature."""
 
 
 class Terms(NamedTuple):
-    """Of the log density on a bridge, at any temperature."""
+    """The terms of the log density on a bridge, at any temperature."""
 
     log_prior: Float[Array, ""]
     log_start: Float[Array, ""]
@@ -84,7 +84,8 @@ class MutationInfo(NamedTuple):
     """Mean over its steps."""
     is_finite: Bool[Array, ""]
     distance: Float[Array, ""]
-    """From the origin: squared, in squared units of the scale, averaged over the weights."""
+    """Squared distance from the origin, in squared units of the scale, averaged over the weights.
+    """
     temperature: Float[Array, ""]
     log_start: Float[Array, ""]
     log_end: Float[Array, ""]
@@ -219,7 +220,7 @@ class _Counts(NamedTuple):
     gradients: Int[Array, ""]
 
     def after(self, info: Any) -> "_Counts":
-        """With one more step."""
+        """These counts with one more step added."""
         values, gradients = step_work(info)
         return _Counts(
             self.acceptance + info.acceptance_rate,

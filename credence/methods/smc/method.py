@@ -20,8 +20,10 @@ from credence.density.posterior import (
     flat_log_prior,
 )
 from credence.engine.driver import Driver
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_particles, require_positive
 from credence.methods.base import Drawn, Method
+from credence.methods.evidence import LogEvidence
 from credence.methods.smc.bridge import Bridge
 from credence.methods.smc.mutation import Mutation, Tuning
 from credence.methods.smc.tempering import Memory, Tempering
@@ -52,6 +54,7 @@ class SMC(Method):
 
     name: ClassVar[str] = "smc"
     summary: ClassVar[str] = "tempered sequential Monte Carlo: exact, with evidence"
+    findings: ClassVar[tuple[type[Finding], ...]] = (LogEvidence,)
 
     aliases: ClassVar[Mapping[str, str]] = PARTICLES_AND_RUNS
 
@@ -123,7 +126,7 @@ def from_prior(
 
 
 def first_tuning(posterior: Posterior, mutation: Mutation) -> Tuning:
-    """Of the mutation; only pCN needs to know the prior, which must then be Gaussian."""
+    """Tuning of the mutation at the start; pCN alone needs the prior, which must be Gaussian."""
     if mutation.tunable.reference == "prior":
         return mutation.first(*prior_reference(posterior))
     zero = jnp.zeros(posterior.num_weights, posterior.data.x.dtype)

@@ -21,7 +21,7 @@ from credence.kernels.resampling import RESAMPLING
 from credence.methods.smc.bridge import Bridge, mutation
 
 STEPS_PER_LOOK = 5
-"""Of the kernel, between two looks at acceptance and at what the particles still remember."""
+"""Steps of the kernel between two looks at acceptance and at what the particles still remember."""
 
 PLATEAU = 0.05
 """Growth of the distance per look below which particles are as far away as they get."""
@@ -42,7 +42,7 @@ class Mutation:
     Args:
         kernel: "hmc", "mala", "nuts", "mclmc", "pcn" with the prior as its reference as in the
             paper, "pcn_cloud" with the moments of the particles as reference, or a `Tunable` of
-            one's own. All are exact.
+            your own. All are exact.
         num_steps: of the kernel at every temperature; None: until the particles have forgotten
             where they came from, or their distance from there grows no more (they fill their
             mode), the step size tuned on the way.
@@ -81,7 +81,7 @@ class Mutation:
         )
 
     def recipe(self, bridge: Bridge) -> Recipe:
-        """For the driver."""
+        """The recipe by which the driver builds the mutation on a bridge."""
         build = self.tunable.build
         static = (("build", build), ("carries_terms", build is pcn))
         return Recipe(mutation, bridge, static, self.tunable.fixed_cost)
@@ -94,7 +94,7 @@ class Mutation:
     def first(
         self, reference_mean: Float[Any, " weight"], reference_std: Float[Any, " weight"]
     ) -> "Tuning":
-        """Before any particle has moved; the reference is pCN's, a Gaussian prior."""
+        """The tuning before any particle has moved; the reference is pCN's, a Gaussian prior."""
         return Tuning(
             np.log(np.asarray(self.tunable.first_step)),
             np.zeros((), np.int32),
@@ -123,7 +123,7 @@ class Mutation:
         }
 
     def after(self, tuning: "Tuning", info: Mapping[str, Array]) -> "Tuning":
-        """Step size by acceptance, and what the particles now remember."""
+        """The tuning after a look: a step size by acceptance, and what particles still remember."""
         tunable = self.tunable
         acceptance = float(np.mean(np.asarray(info["acceptance_rate"])))
         moved = tuning.log_step_size + newton_step(acceptance, self._target, order=tunable.order)
@@ -170,12 +170,14 @@ class Tuning(NamedTuple):
 
     log_step_size: Any
     steps_taken: Any
-    """At the present temperature."""
+    """Number of steps taken at the present temperature."""
     distance: Any
-    """Of the particles from where they came to it: mean square, in their variances; twice one
-    minus the autocorrelation."""
+    """Mean squared distance of the particles from where they came to the present temperature.
+
+    It is in units of the particles' variances: twice one minus the autocorrelation.
+    """
     growth: Any
-    """Of the distance in the last look, as a share."""
+    """Growth of the distance in the last look, as a share."""
     mean: Float[Any, " weight"]
     """Moments of the cloud."""
     std: Float[Any, " weight"]
@@ -184,7 +186,7 @@ class Tuning(NamedTuple):
     reference_std: Float[Any, " weight"]
 
     def at_next(self, mean: Any, std: Any) -> "Tuning":
-        """At a new temperature, with the moments of the cloud weighed for it."""
+        """The tuning at a new temperature, with the moments of the cloud weighed for it."""
         none = 0 * self.distance
         return self._replace(
             steps_taken=0 * self.steps_taken, distance=none, growth=none, mean=mean, std=std
@@ -192,5 +194,5 @@ class Tuning(NamedTuple):
 
     @property
     def step_size(self) -> Any:
-        """In the precision of the weights."""
+        """The step size, in the precision of the weights."""
         return np.exp(self.log_step_size).astype(self.std.dtype)

@@ -46,7 +46,7 @@ class Moved(NamedTuple):
     tuning: Tuning
     acceptance_rate: Float[np.ndarray, "run particle"]
     family: Int[np.ndarray, "run particle"]
-    """As in the memory."""
+    """Number of each particle's ancestor at the start, as in `Memory.family`."""
 
 
 class Memory(NamedTuple):
@@ -60,7 +60,7 @@ class Memory(NamedTuple):
     cloud: Cloud
     weights: Float[Array, "run particle"]
     log_evidence: Float[Array, " run"]
-    """At the temperature, over that at the start, in nats."""
+    """Log of the evidence at the temperature over that at the start, in nats."""
     temperatures: Float[Array, " temperature"]
     """Those visited, from 0, then ones."""
     num_stuck: Array
@@ -227,7 +227,7 @@ class Tempering:
         return resampled(memory, scheme=self.mutation.resampling, num=num_chains)
 
     def _families(self, memory: Memory, num_particles: int) -> Int[Array, "run particle"]:
-        """Of so many particles that were resampled from the memory and then moved."""
+        """Families of `num_particles` particles, resampled from the memory and then moved."""
         num_chains = num_particles // self.chain_length
         chosen = ancestors(memory, scheme=self.mutation.resampling, num=num_chains)
         of_chains = jnp.take_along_axis(memory.family, chosen, axis=1)
@@ -307,8 +307,11 @@ class Tempering:
 
 
 def without_start(memory: Memory) -> Memory:
-    """At the end of a bridge the start does not count: the same particles on a bridge to there from
-    the prior."""
+    """Take the start's log likelihood out of a memory at the end of a bridge, where it does not
+    count.
+
+    What is left are the same particles on a bridge to there from the prior.
+    """
     zero = jnp.zeros_like(memory.cloud.log_start)
     return memory._replace(cloud=memory.cloud._replace(log_start=zero))
 

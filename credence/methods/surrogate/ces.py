@@ -13,6 +13,7 @@ from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
 from credence.engine.plan import Plan
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_name, require_positive
 from credence.methods.base import Drawn, Method, from_fields
 from credence.methods.chains import TrainedChains, shares_passes
@@ -27,6 +28,7 @@ from credence.methods.surrogate.chains import (
     steps_adaptation,
 )
 from credence.methods.surrogate.correction import CORRECTIONS, DELAYED, Correction
+from credence.methods.surrogate.emulation import Emulation
 from credence.methods.surrogate.emulators import (
     EMULATORS,
     Coreset,
@@ -57,7 +59,7 @@ STUCK = (
 )
 """What an infinite error means."""
 FEW_ROWS = 5000
-"""Below so many NUTS on all of them was sooner, for a network of 38 weights (docs/ces.md)."""
+"""Number of rows below which NUTS on all was sooner, for a network of 38 weights (docs/ces.md)."""
 MIN_CALIBRATION = 10
 """Draws per chain that leave some to fit and some to hold out."""
 
@@ -86,7 +88,7 @@ class CES(TrainedChains):
             as many more draws, and the emulator learns from them too; 0 as published.
         emulator: an emulator, or the name of one of `emulators.EMULATORS`.
         sampler: of the emulator's chain: "hmc", "nuts" or "mala" along its gradient, "pcn", a
-            `Tunable` of one's own, or, without correction, "sghmc".
+            `Tunable` of your own, or, without correction, "sghmc".
         correction: "delayed_acceptance" (see `kernels.delayed_acceptance`); "psis", importance
             weights of the draws, which the tail index k-hat may refute; or "none", as published.
         surrogate_steps: of the emulator's chain from one evaluation of the likelihood to the next;
@@ -103,6 +105,7 @@ class CES(TrainedChains):
     name: ClassVar[str] = "ces"
     reads_disk: ClassVar[bool] = True
     summary: ClassVar[str] = "calibrate, emulate, sample (FBNN): exact by delayed acceptance"
+    findings: ClassVar[tuple[type[Finding], ...]] = (Emulation,)
 
     thinning: int = 1
     calibration: str = "mode"
@@ -145,7 +148,7 @@ class CES(TrainedChains):
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Method:
-        """See `Method.from_settings`; the emulator may be given by its name."""
+        """Read settings as `Method.from_settings` does; the emulator may be given by its name."""
         settings = dict(settings)
         if isinstance(found := settings.pop("emulator", cls.emulator), dict):
             fields = dict(found)
@@ -277,7 +280,7 @@ class CES(TrainedChains):
         correction: Correction,
         **varied: Any,
     ) -> tuple[Plan, PhaseResult]:
-        """From the last points on, with what tunes the emulator's chain.
+        """Warm up from the last points on, with what tunes the emulator's chain.
 
         Args:
             varied: what differs from the usual plan of a warm-up.

@@ -22,13 +22,13 @@ from credence.methods.surrogate.emulators import Points
 SECOND_STAGE = 0.6
 """Acceptance rate of the target that the number of the surrogate's steps is tuned to."""
 MOST_STEPS = 1000
-"""Of a surrogate's chain per evaluation of the target."""
+"""Most steps of a surrogate's chain per evaluation of the target."""
 SGHMC = "sghmc"
 """The one chain that is no row of `credence.adaptation.tunable_kernels`: it has no exact law."""
 EVALUATIONS = 50
-"""Of the surrogate from draw to draw, where no target has a say."""
+"""Evaluations of the surrogate from draw to draw, where no target has a say."""
 FRICTION = 0.1
-"""Of SGHMC on a surrogate."""
+"""Friction of SGHMC on a surrogate."""
 SHORTER = 0.3
 """SGHMC's step over that of an accepted leapfrog: its error is not corrected."""
 
@@ -38,12 +38,12 @@ class Warmup(NamedTuple):
 
     key: PRNGKeyArray
     points: Points
-    """Of the calibration."""
+    """The points of the calibration."""
     posterior: Posterior
     surrogate: Any
     """Log density of (position, arrays)."""
     arrays: Any
-    """Of a member of the surrogate."""
+    """Arrays of a member of the surrogate."""
     num_rounds: int
     target_acceptance_rate: float
     reference: str
@@ -54,9 +54,9 @@ class Sampler(NamedTuple):
 
     build: Callable[..., Kernel]
     steps: int
-    """From draw to draw where no target has a say."""
+    """Steps from draw to draw where no target has a say."""
     evaluations: int
-    """Of the surrogate, about as many a step; a gradient counts three."""
+    """About how often a step evaluates the surrogate; a gradient counts three."""
     fixed_cost: bool
     warmup: Tunable
     """Moves in the warm-up."""

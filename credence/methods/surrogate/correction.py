@@ -37,7 +37,7 @@ class Correction(NamedTuple):
     def recipe(
         self, build: Callable[..., Kernel], emulated: Emulated, posterior: Posterior, cost: bool
     ) -> Recipe:
-        """For the driver: a chain that moves by an emulator.
+        """The driver's recipe for a chain that moves by an emulator.
 
         Args:
             build: of the chain's own kernel.
@@ -48,7 +48,7 @@ class Correction(NamedTuple):
         return Recipe(self.moves, posterior.log_density, static, cost)
 
     def states(self, emulated: Emulated, points: Points) -> Any:
-        """Where the calibration ended, each chain with its emulator."""
+        """The states at the end of the calibration, each chain with its emulator."""
         positions = jnp.asarray(points.positions[:, -1])
         log_densities = jnp.asarray(points.log_densities[:, -1], positions.dtype)
         return self.first(positions, log_densities, jnp.asarray(emulated.members(len(positions))))
@@ -80,4 +80,4 @@ CORRECTIONS = {
     "psis": Correction(uncorrected, _untested, reweighed, tests_moves=False),
     "none": Correction(uncorrected, _untested, checked, tests_moves=False, takes_sghmc=True),
 }
-"""By name."""
+"""The ways to correct for an emulator's error, by their names."""

@@ -20,25 +20,25 @@ class DelayedState(NamedTuple):
     position: Position
     log_density: Float[Array, ""]
     member: Int[Array, ""]
-    """Which surrogate the chain follows, for ever."""
+    """Number of the surrogate that the chain follows, for ever."""
 
 
 class DelayedInfo(NamedTuple):
     """What a step did."""
 
     acceptance_rate: Float[Array, ""]
-    """Of the true density, 1 where the surrogate's chain went nowhere."""
+    """Acceptance rate of the true density, 1 where the surrogate's chain went nowhere."""
     first_acceptance_rate: Float[Array, ""]
-    """Of the surrogate's chain, mean over its steps."""
+    """Acceptance rate of the surrogate's chain, mean over its steps."""
     is_finite: Bool[Array, ""]
     log_density: Float[Array, ""]
-    """Where the step ended, in nats."""
+    """Log density at the end of the step, in nats."""
     log_surrogate: Float[Array, ""]
     """The same by the surrogate."""
     num_evaluations: Int[Array, ""]
     """True log densities, without gradient."""
     num_surrogate_evaluations: Int[Array, ""]
-    """A gradient counts three."""
+    """Evaluations of the surrogate; a gradient counts three."""
 
 
 def delayed_acceptance(
@@ -102,7 +102,7 @@ def delayed_acceptance(
 
 
 class UncorrectedState(NamedTuple):
-    """A position."""
+    """A position, and the number of the surrogate that the chain follows."""
 
     position: Position
     member: Int[Array, ""]
@@ -153,13 +153,13 @@ def uncorrected(
 
 
 class _Moved(NamedTuple):
-    """Where a surrogate's chain led."""
+    """The start and the end of a surrogate's chain, and what it did on the way."""
 
     start: Any
     """State of its kernel."""
     end: Any
     log_density: LogDensity
-    """The surrogate's."""
+    """The surrogate's log density."""
     acceptance_rate: Float[Array, ""]
     num_evaluations: Int[Array, ""]
 
@@ -196,13 +196,13 @@ class _Chain(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """Over the steps of the surrogate's chain."""
+    """Sums over the steps of the surrogate's chain."""
 
     acceptance: Float[Array, ""]
     evaluations: Int[Array, ""]
 
     def after(self, info: Any) -> "_Sums":
-        """With one more step."""
+        """These sums with one more step added."""
         evaluations = self.evaluations + _evaluations(step_work(info))
         return _Sums(self.acceptance + getattr(info, "acceptance_rate", 1.0), evaluations)
 

@@ -1,20 +1,55 @@
 """Does an emulator of the likelihood tell the truth where its chain went?"""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 import numpy as np
 from jaxtyping import Float
 
 from credence.ensembles.diagnostics.importance import hellinger, pareto_smoothed
-from credence.storage import jsonable
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.findings import Finding
+from credence.html.markup import Html
+from credence.schema import build
+from credence.storage import jsonable, require_array
 
 MIN_DRAWS = 25
-"""Of a chain, with the true log density, from which a tail index is computed."""
+"""Draws of a chain, with the true log density, from which a tail index is computed."""
 
 
-class Emulation(NamedTuple):
+Number = float | Literal["inf", "-inf", "nan"] | None
+"""A number; where it is not finite, its name is written out."""
+
+
+class Candidate(TypedDict):
+    """An emulator that was tried."""
+
+    name: str
+    nats: Number
+    promise: Number
+
+
+class Document(TypedDict):
+    """What metrics.json holds of an emulator."""
+
+    is_exact: bool
+    error: Number
+    correlation: Number
+    hellinger: Number
+    pareto_k: Number
+    first_acceptance_rate: Number
+    acceptance_rate: Number
+    held_out_error: Number
+    held_out_share: Number
+    candidates: NotRequired[list[Candidate]]
+
+
+@dataclass(frozen=True)
+class Emulation(Finding):
     """True and emulated log densities along the chains, and what they say of each other."""
+
+    name: ClassVar[str] = "emulation"
 
     true: Float[np.ndarray, "chain checked"]
     """Log posterior density in nats, each chain's mean taken off."""
@@ -25,25 +60,92 @@ class Emulation(NamedTuple):
     error: float
     """Root mean square of their difference along the chains, in nats."""
     correlation: float | None
-    """Of true and emulated; None where either is constant."""
+    """Correlation of true and emulated densities; None where either is constant."""
     hellinger: float
     """Distance between posterior and emulator's law, 0 to 1, of the worst chain; see there."""
     pareto_k: float | None
     """Tail index of the importance weights, of the worst chain; None for draws of the posterior."""
     first_acceptance_rate: float
-    """Of the emulator's chain."""
+    """Acceptance rate of the emulator's chain."""
     acceptance_rate: float | None
-    """Of the true density; None where it had no say."""
+    """Acceptance rate of the true density; None where it had no say."""
     held_out_error: float | None
-    """Of the emulator at draws of the calibration that it had not seen, in nats."""
+    """Error of the emulator at draws of the calibration that it had not seen, in nats."""
     held_out_share: float | None
-    """Its square over the variance there."""
+    """The held-out error's square over the variance there."""
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    """The emulator that was chosen and those that were tried, as JSON data."""
 
     def numbers(self) -> dict[str, Any]:
         """All but the densities, ready for JSON: an infinite tail index is "inf", as None says
         that none is known."""
-        numbers = {k: v for k, v in self._asdict().items() if k not in ("true", "emulated")}
-        return jsonable(numbers, spell_infinite=True)
+        numbers = {name: getattr(self, name) for name in NUMBERS}
+        return jsonable(numbers, spell_infinite=True) | dict(self.chosen)
+
+    @classmethod
+    def of(cls, ensemble: Ensemble) -> "Emulation | None":
+        """Judge by the scalars of an ensemble: see `emulation`."""
+        found = emulation(ensemble.scalars)
+        return found and replace(found, chosen=ensemble.provenance.found)
+
+    @classmethod
+    def read(
+        cls, metrics: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> "Emulation | None":
+        """Undo `entries` and `arrays`; a run from before this version has left no arrays."""
+        if cls.name not in metrics:
+            return None
+        numbers = build(Document, metrics[cls.name], cls.name)
+        if TRUE not in arrays:
+            return None
+        for name in (TRUE, EMULATED):
+            require_array(arrays, name, "fiu", 2)
+        true, emulated = arrays[TRUE], arrays[EMULATED]
+        if true.shape != emulated.shape:
+            raise ValueError(f"{TRUE} {true.shape} differs from {emulated.shape} emulated")
+        known = {name: _from_json(numbers[name]) for name in NUMBERS}
+        chosen = {name: value for name, value in numbers.items() if name not in NUMBERS}
+        return cls(true, emulated, **known, chosen=chosen)
+
+    def entries(self) -> dict[str, Any]:
+        """Return one entry, `emulation`."""
+        return {self.name: self.numbers()}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Both log densities."""
+        return {TRUE: self.true, EMULATED: self.emulated}
+
+    def sentences(self) -> list[str]:
+        """Whose the draws are."""
+        from credence.methods.surrogate.section import read_emulation
+
+        return [f"Emulator: {read_emulation(self.numbers())}"]
+
+    def section(self, seconds: Mapping[str, float], *, is_converged: bool) -> Html:
+        """True against emulated log density."""
+        from credence.methods.surrogate.section import emulation_section
+
+        return emulation_section(
+            self.true, self.emulated, self.numbers(), seconds, is_converged=is_converged
+        )
+
+    def scores(self) -> dict[str, Any]:
+        """Error along the chain (nats), tail index ("inf" where weights have no mean), and the
+        share that the true likelihood accepted, where it decided."""
+        numbers = self.numbers()
+        names = {"error": "error", "pareto_k": "pareto_k", "acceptance_rate": "acceptance"}
+        return {f"emulator_{ours}": numbers[name] for name, ours in names.items()}
+
+
+TRUE, EMULATED = "emulation_true", "emulation_emulated"
+"""Names of the log densities in evaluation.npz."""
+NUMBERS = tuple(name for name in Document.__annotations__ if name != "candidates")
+"""Names of the numbers in metrics.json."""
+
+
+def _from_json(value: Any) -> Any:
+    """Undo the spelling of what is not finite."""
+    return float(value) if isinstance(value, str) else value
 
 
 def emulation(scalars: Mapping[str, np.ndarray]) -> Emulation | None:

@@ -52,7 +52,7 @@ class RandomNetwork(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Where a log density was evaluated, and what it was there, by chain."""
+    """Points at which a log density was evaluated, and what it was there, by chain."""
 
     positions: Float[np.ndarray, "chain draw weight"]
     log_densities: Float[np.ndarray, "chain draw"]
@@ -155,7 +155,7 @@ def whiten(
 
 
 def gradient_equations(network: RandomNetwork, points: Points) -> Equations:
-    """Of gradients of U at whitened points: basis i has sigmoid(a_i . x + b_i) a_i."""
+    """Equations from gradients of U at whitened points: basis i has sigmoid(a_i . x + b_i) a_i."""
     # In double precision: rounding in single made the Gram matrix of few weights indefinite.
     x, directions = _rows(points.positions), network.directions.astype(float)
     to_explain = -_rows(points.gradients) - network.precision * x
@@ -168,7 +168,7 @@ def gradient_equations(network: RandomNetwork, points: Points) -> Equations:
 
 
 def value_equations(network: RandomNetwork, points: Points) -> Equations:
-    """Of values of U, up to a constant: basis i has softplus(a_i . x + b_i)."""
+    """Equations from values of U, up to a constant: basis i has softplus(a_i . x + b_i)."""
     x = _rows(points.positions)
     to_explain = -points.log_densities.ravel() - 0.5 * network.precision * np.sum(x**2, axis=1)
     to_explain = to_explain - to_explain.mean()

@@ -15,12 +15,14 @@ from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult
 from credence.engine.plan import Plan
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_name, require_positive
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.kernels.mcmc.hmc import hmc
 from credence.methods.base import Drawn
 from credence.methods.chains import TrainedChains
+from credence.methods.surrogate.explained_gradients import ExplainedGradients
 from credence.methods.surrogate.random_network import (
     FITS,
     Points,
@@ -53,7 +55,7 @@ class RNSHMC(TrainedChains):
 
     Args beyond those of `TrainedChains`, whose num_warmup tunes the surrogate's step size:
         num_calibration: steps of HMC per chain that tune the metric and train the surrogate.
-        num_features: hidden units of the random network.
+        num_features: hidden neurons of the random network.
         fit: train it on "gradients" of the log density or, as in the paper, on its "values".
         gaussian_part: add the potential of a Gaussian with the mean and covariance of
             those draws (variances only where they are fewer than ten per weight).
@@ -65,6 +67,7 @@ class RNSHMC(TrainedChains):
     name: ClassVar[str] = "rns_hmc"
     reads_disk: ClassVar[bool] = True
     summary: ClassVar[str] = "HMC along a random network surrogate's gradients: exact"
+    findings: ClassVar[tuple[type[Finding], ...]] = (ExplainedGradients,)
 
     num_warmup: int = 500
     thinning: int = 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,39 +18,37 @@ MOST_DRAWS = 250  # drawn per chain
 PHASES = ("train", "calibrate", "emulate", "warmup", "sample", "reweigh")
 
 
-@dataclass(frozen=True)
-class Emulation:
-    """How well an emulator of the likelihood knew it where its chain went.
-
-    Args:
-        true, emulated: log densities in nats, each chain's mean taken off.
-        numbers: as in metrics.json under "emulation".
-    """
-
-    true: Float[np.ndarray, "chain checked"]
-    emulated: Float[np.ndarray, "chain checked"]
-    numbers: Mapping[str, object]
+Densities = Float[np.ndarray, "chain checked"]
+"""Log densities in nats along the chains, each chain's mean taken off."""
 
 
 def emulation_section(
-    found: Emulation, seconds: Mapping[str, float], *, is_converged: bool
+    true: Densities,
+    emulated: Densities,
+    numbers: Mapping[str, Any],
+    seconds: Mapping[str, float],
+    *,
+    is_converged: bool,
 ) -> Html:
-    """True against emulated log density along the chains, and the numbers that judge it."""
-    reading = read_emulation(found)
+    """True against emulated log density along the chains, and the numbers that judge it.
+
+    Args:
+        numbers: "emulation" of metrics.json.
+    """
+    reading = read_emulation(numbers)
     note = "One point per draw, one colour per chain, each chain's mean taken off; on the line the "
     chart = figure(
         "True and emulated log density",
         reading,
-        emulation_chart(found, "emulation", reading),
+        emulation_chart(true, emulated, "emulation", reading),
         note=f"{note}emulator is right.",
     )
-    facts = element("div", settings(_facts(found, seconds)))
+    facts = element("div", settings(_facts(numbers, seconds)))
     return section("Emulator", columns([chart], [facts]), is_converged=is_converged)
 
 
-def read_emulation(found: Emulation) -> str:
+def read_emulation(numbers: Mapping[str, Any]) -> str:
     """One sentence that says whether the draws are to be trusted, and why."""
-    numbers = found.numbers
     if numbers["is_exact"]:
         return (
             f"The true likelihood decided, and accepted {_percent(numbers['acceptance_rate'])} of "
@@ -69,11 +66,11 @@ def read_emulation(found: Emulation) -> str:
     return f"{start}; k-hat {_nats(pareto_k)} is below 0.7, weights can mend that."
 
 
-def emulation_chart(found: Emulation, name: str, reading: str) -> Html:
+def emulation_chart(true: Densities, emulated: Densities, name: str, reading: str) -> Html:
     """Emulated against true log density, figure 5 of the FBNN paper as a scatter plot."""
     figure_, (axes,) = new_figure()
-    every = max(1, found.true.shape[1] // MOST_DRAWS)
-    true, emulated = found.true[:MOST_CHAINS, ::every], found.emulated[:MOST_CHAINS, ::every]
+    every = max(1, true.shape[1] // MOST_DRAWS)
+    true, emulated = (each[:MOST_CHAINS, ::every] for each in (true, emulated))
     for colour, x, y in zip(CHAINS, true, emulated, strict=False):
         axes.plot(x, y, ".", color=colour, markersize=3.5, alpha=0.7)
     ends = [min(true.min(), emulated.min()), max(true.max(), emulated.max())]
@@ -83,9 +80,8 @@ def emulation_chart(found: Emulation, name: str, reading: str) -> Html:
     return to_svg(figure_, name, "Emulated against true log density", reading)
 
 
-def _facts(found: Emulation, seconds: Mapping[str, float]) -> list[tuple[str, str]]:
+def _facts(numbers: Mapping[str, Any], seconds: Mapping[str, float]) -> list[tuple[str, str]]:
     """Names and values under one another."""
-    numbers = found.numbers
     facts = [
         ("Chosen", str(numbers.get("emulator", "–"))),
         *_tried(numbers.get("candidates", ())),

@@ -1,4 +1,4 @@
-"""The metric of networks whose units come and go: from the weights of the active ones."""
+"""The metric of networks whose neurons come and go: from the weights of the active ones."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ from credence.methods.transdimensional.active_neurons import activity, count_act
 def add_active_draws(
     posterior: Posterior, memory: Memory, draws: Float[np.ndarray, "chain draw weight"]
 ) -> Memory:
-    """Squared deviations of a round's active weights, shared by all units of a layer.
+    """Squared deviations of a round's active weights, shared by all neurons of a layer.
 
-    Units change their places, and a slot that is seldom active says little: weights of one kind (of
-    one input, to one output) have one variance. Deviations are from a chain's mean of the round.
-    Weights of absent layers keep the metric they have: no draw is no draw of variance 0.
+    Neurons change their places, and a slot that is seldom active says little: weights of one kind
+    (of one input, to one output) have one variance. Deviations are from a chain's mean of the
+    round. Weights of absent layers keep the metric they have: no draw is no draw of variance 0.
     """
     params = posterior.unravel(jnp.asarray(draws))
     metric = posterior.unravel(jnp.asarray(memory.inverse_mass))

@@ -1,8 +1,8 @@
-"""Units of an MLP's hidden layers: which are active, and where their weights are.
+"""Neurons of an MLP's hidden layers: which are active, and where their weights are.
 
 Networks of several widths live in the arrays of the widest one. A network of widths (k_1, k_2, ...)
 has its weights in the leading slots; a weight is active where both its ends are, and all others are
-zero. Nothing leaves an inactive unit, so the widest network computes the same function.
+zero. Nothing leaves an inactive neuron, so the widest network computes the same function.
 
 So do networks of several depths in those of the deepest: with d hidden layers k_1, ..., k_d > 0 and
 all further widths are 0. The output layer then reads hidden layer d: see `VariableDepthMLP`.
@@ -16,13 +16,13 @@ from credence.models.networks.dense import Layer
 
 Layers = tuple[Layer, ...]
 Widths = Int[Array, " layer"]
-"""Active units of every hidden layer; 0 for those that are absent, which come last."""
+"""Active neurons of every hidden layer; 0 for those that are absent, which come last."""
 Readers = tuple[tuple[int, Bool[Array, ""] | bool], ...]
-"""Layers that may read a hidden layer's units, and whether they do: at most two, and one does."""
+"""Layers that may read a hidden layer's neurons, and whether they do: at most two, and one does."""
 
 
 def largest_widths(layers: Layers) -> tuple[int, ...]:
-    """Units there is room for in every hidden layer."""
+    """Neurons there is room for in every hidden layer."""
     return tuple(layer.bias.shape[-1] for layer in layers[:-1])
 
 
@@ -49,7 +49,7 @@ def activity(layers: Layers, widths: Widths) -> Layers:
 
     Args:
         layers: give the shapes only.
-        widths: active units of every hidden layer.
+        widths: active neurons of every hidden layer.
     """
 
     everything = jnp.iinfo(jnp.int32).max
@@ -79,7 +79,7 @@ def where(mask: Layers, layers: Layers, others: Layers) -> Layers:
 def swapped(
     layers: Layers, index: int, first: Int[Array, ""], second: Int[Array, ""], read_by: Readers
 ) -> Layers:
-    """Two units of hidden layer `index` in each other's places: the same function."""
+    """Two neurons of hidden layer `index` in each other's places: the same function."""
     unit = jnp.arange(layers[index].bias.shape[-1])
     order = unit.at[first].set(second).at[second].set(first)
     changed, into = list(layers), layers[index]
@@ -94,7 +94,7 @@ def swapped(
 def outgoing(
     layers: Layers, slot: Int[Array, ""], read_by: Readers
 ) -> Float[Array, " next"] | Bool[Array, " next"]:
-    """Weights out of a unit, to all layers that may read it; zero to those that do not."""
+    """Weights out of a neuron, to all layers that may read it; zero to those that do not."""
     rows = [
         jnp.where(reads, layers[reader].kernel[slot], jnp.zeros_like(layers[reader].kernel[slot]))
         for reader, reads in read_by
@@ -105,7 +105,7 @@ def outgoing(
 def with_outgoing(
     layers: Layers, slot: Int[Array, ""], read_by: Readers, weights: Float[Array, " next"]
 ) -> Layers:
-    """The weights, those out of a unit replaced in the layer that reads it."""
+    """The weights, those out of a neuron replaced in the layer that reads it."""
     changed, start = list(layers), 0
     for reader, reads in read_by:
         kernel = layers[reader].kernel
@@ -117,7 +117,7 @@ def with_outgoing(
 
 
 def count_active(layers: Layers) -> Int[Array, "*batch layer"]:
-    """Widths of networks whose inactive weights are zero: units with a weight that is not, and 0
+    """Widths of networks whose inactive weights are zero: neurons with a weight that is not, and 0
     for absent layers.
 
     Args:

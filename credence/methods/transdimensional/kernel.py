@@ -36,7 +36,7 @@ from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models.priors import HierarchicalGamma
 
 MOVES = ("plain", "collapsed", "informed", "annealed", "split_merge")
-"""Kinds of jump between widths; "plain_by_4" is four units at once."""
+"""Kinds of jump between widths; "plain_by_4" is four neurons at once."""
 LAYER_MOVES = ("layer", "identity_layer", "collapsed_layer", "collapsed_identity_layer")
 """Kinds of jump between depths."""
 
@@ -48,7 +48,7 @@ Branch = Callable[[PRNGKeyArray, Point], tuple[Point, JumpInfo]]
 
 
 class TransdimensionalState(NamedTuple):
-    """Weights in the slots of the widest network, zero at inactive units."""
+    """Weights in the slots of the widest network, zero at inactive neurons."""
 
     position: Position
     widths: Widths
@@ -58,7 +58,7 @@ class TransdimensionalInfo(NamedTuple):
     """What a sweep did."""
 
     acceptance_rate: Float[Array, ""]
-    """Of the step at fixed widths."""
+    """Acceptance rate of the step at fixed widths."""
     is_divergent: Bool[Array, ""]
     is_finite: Bool[Array, ""]
     jump_acceptance_rate: Float[Array, ""]
@@ -162,7 +162,7 @@ def transdimensional(
     def jumped(
         key: PRNGKeyArray, point: Point, data: Data, count: int
     ) -> tuple[Point, tuple[JumpInfo, Int[Array, " jump"]]]:
-        """So many jumps, what they did, and of which kind they were."""
+        """Try `count` jumps; return the new point, what each jump did, and its kind."""
         width_moves, depth_moves = proposals(point.params.network)
         one = partial(
             mixed_jump, data=data, target=target, width_moves=width_moves, depth_moves=depth_moves,
@@ -269,7 +269,7 @@ def mixed_jump(
 
 
 def equally_likely(groups: tuple[int, ...]) -> Float[Array, " kind"]:
-    """Of every group of kinds the probabilities 1 / size."""
+    """The probabilities 1 / size of the kinds of every group."""
     return jnp.concatenate([jnp.full(size, 1.0 / max(size, 1)) for size in groups])
 
 

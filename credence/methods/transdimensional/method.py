@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
 from credence.density.posterior import Data, Posterior
 from credence.engine.driver import Driver
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, require_positive
 from credence.kernels.base import Recipe, Settings
 from credence.methods.base import Drawn, Method
@@ -29,6 +30,7 @@ from credence.methods.transdimensional.active_neurons import (
     largest_widths,
     only_active,
 )
+from credence.methods.transdimensional.architecture.posterior import Architecture
 from credence.methods.transdimensional.kernel import (
     LAYER_MOVES,
     MOVES,
@@ -36,12 +38,12 @@ from credence.methods.transdimensional.kernel import (
     check_moves,
     transdimensional,
 )
+from credence.methods.transdimensional.largest_network import widened
 from credence.methods.transdimensional.move_mixture import Groups, with_mixture
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.methods.transdimensional.target import VariableWidth
 from credence.models import Gaussian, HierarchicalGamma, TraceClass
 from credence.models.likelihoods import Normal
-from credence.models.networks.variable_depth import widened
 from credence.models.priors import normal_sample
 
 
@@ -49,17 +51,17 @@ from credence.models.priors import normal_sample
 class Transdimensional(Chains):
     """Chains over the widths, depth and weights of a network, started from draws of the prior.
 
-    An iteration is `num_jumps` births or deaths of a unit or a hidden layer, then one step of all
-    weights. Members of the ensemble are networks of the largest architecture whose inactive units
-    are zero: their predictions average over architectures. `Ensemble.architecture` sums those up.
+    An iteration is `num_jumps` births or deaths of a neuron or a hidden layer, then one step of all
+    weights. Members of the ensemble are networks of the largest architecture whose inactive neurons
+    are zero: their predictions average over architectures. `methods.findings` sums those up.
 
     Args beyond those of `Chains`:
-        max_width: units there is room for in every hidden layer; by default the network's own.
-        width_prior: over the number of units of a hidden layer.
+        max_width: neurons there is room for in every hidden layer; by default the network's own.
+        width_prior: over the number of neurons of a hidden layer.
         max_depth: hidden layers there is room for; by default the number of them does not change.
         depth_prior: over the number of hidden layers, where it changes.
         moves: kinds of jump between widths, of `kernels.transdimensional.MOVES`; "plain_by_4" is
-            four units at once. By default "collapsed" for normal noise, otherwise "informed" and
+            four neurons at once. By default "collapsed" for normal noise, otherwise "informed" and
             "plain", which is refused more often and costs less.
         layer_moves: kinds of jump between depths, of `LAYER_MOVES` there. By default both kinds of
             layer, drawn from the prior and near the identity, collapsed for normal noise.
@@ -71,7 +73,7 @@ class Transdimensional(Chains):
             weights; the steps move them anyway.
         num_jumps: per iteration; where both can change, half of them between depths.
         within: the step at fixed widths: "nuts", "hmc", "mala", "mclmc" (from a fresh direction,
-            half a trajectory_length), or a `Tunable` of one's own that takes a metric.
+            half a trajectory_length), or a `Tunable` of your own that takes a metric.
         max_doublings: of NUTS; max_integration_steps, trajectory_length: of HMC.
         num_temperatures, num_integration_steps: of "annealed" jumps.
         split_std: of "split_merge" jumps.
@@ -81,15 +83,16 @@ class Transdimensional(Chains):
         num_starts: draws from the prior at a chain's initial architecture, of which the likeliest
             starts.
 
-    Scalars: width (units in all hidden layers), width_1, width_2, ... of every hidden layer, depth
-    (where it changes), has_moved (whether a draw differs from the one before),
+    Scalars: width (neurons in all hidden layers), width_1, width_2, ... of every hidden layer,
+    depth (where it changes), has_moved (whether a draw differs from the one before),
     jump_acceptance_rate, and num_jumps(_accepted), in all and by the kind of jump
     (num_jumps_informed, ...), of jumps inside the support; and those of the step at fixed widths.
-    `Ensemble.architecture` sums them up.
+    `methods.findings(ensemble)["architecture"]` sums them up.
     """
 
     name: ClassVar[str] = "transdimensional"
     summary: ClassVar[str] = "reversible jump over width and depth: exact, with p(size | data)"
+    findings: ClassVar[tuple[type[Finding], ...]] = (Architecture,)
     aliases: ClassVar[Mapping[str, str]] = {}
 
     max_width: int | None = None
@@ -151,7 +154,8 @@ class Transdimensional(Chains):
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Method:
-        """See `Method.from_settings`; files of version 0.1 name a training, which was not used."""
+        """Read settings as `Method.from_settings`; drop the training that version 0.1 wrote to
+        files."""
         used = {name: value for name, value in settings.items() if name != "training"}
         return super().from_settings(used)
 
@@ -190,7 +194,7 @@ class Transdimensional(Chains):
         return posterior
 
     def widest(self, posterior: Posterior) -> Posterior:
-        """The posterior of the network with as many units as there is room for."""
+        """The posterior of the network with as many neurons as there is room for."""
         model = posterior.model
         network = widened(model.network, self.max_width, self.max_depth)
         data = posterior.data
@@ -233,14 +237,14 @@ class Transdimensional(Chains):
         self._recipe(posterior, target)({"step_size": 1.0, "inverse_mass": jnp.ones(1)})
 
     def _check_sizes(self, posterior: Posterior) -> None:
-        """Refuse jumps of more units than any layer can gain."""
+        """Refuse jumps of more neurons than any layer can gain."""
         room = largest_widths(posterior.model.template(posterior.data).network)
         most = max(int(np.isfinite(self.width_prior.log_probs(each)).sum()) for each in room) - 1
         for name in self._moves(posterior):
             if 1 < base_and_size(name)[1] > most:
                 raise InputError(
                     f"{name!r} never stays in the support of the width prior, which has room for "
-                    f"{most} more units at most: take a smaller size."
+                    f"{most} more neurons at most: take a smaller size."
                 )
 
     def _initial_widths(self, posterior: Posterior) -> Int[Array, "chain layer"]:
@@ -324,7 +328,10 @@ class Transdimensional(Chains):
         posterior: Posterior,
         target: VariableWidth,
     ) -> Float[Array, "chain weight"]:
-        """Where a first step size is looked for: an absent layer would turn up with any step."""
+        """Positions of whole networks, at which a first step size is looked for.
+
+        An absent layer would turn up with any step.
+        """
         if target.depth_prior is None:
             return start
         room = largest_widths(posterior.unravel(start[0]).network)
@@ -370,7 +377,7 @@ def likeliest_draws(
     *,
     target: VariableWidth,
 ) -> Float[Array, "chain weight"]:
-    """Of some draws from the prior at a chain's widths the likeliest, as flat positions."""
+    """The likeliest of some draws from the prior at every chain's widths, as flat positions."""
 
     def draw(key: PRNGKeyArray, widths: Int[Array, " layer"]) -> tuple[Array, Array]:
         key_model, key_weights = jax.random.split(key)
@@ -390,7 +397,7 @@ def likeliest_draws(
 def architecture_scalars(
     widths: Float[np.ndarray, "chain draw layer"], positions: Float[np.ndarray, "chain draw weight"]
 ) -> dict[str, Float[np.ndarray, "chain draw"]]:
-    """Units in all, units of every hidden layer, and whether a draw differs from the one before."""
+    """Neurons in all and of every hidden layer, and whether a draw differs from the one before."""
     has_moved = np.ones(widths.shape[:2])
     has_moved[:, 1:] = (positions[:, 1:] != positions[:, :-1]).any(axis=-1)
     layers = {f"width_{i + 1}": widths[..., i] for i in range(widths.shape[-1])}

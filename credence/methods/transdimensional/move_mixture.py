@@ -12,9 +12,12 @@ from credence.kernels.base import Settings
 from credence.methods.transdimensional.kernel import base_and_size
 
 SHARED = 0.2
-"""Of the probability, equally among all kinds: what is refused now may be accepted elsewhere."""
+"""Share of the probability that all kinds divide equally.
+
+What is refused now may be accepted elsewhere.
+"""
 KEPT = 0.9
-"""Of what earlier rounds found, at every round."""
+"""Share of what earlier rounds found that every round keeps."""
 
 Groups = Sequence[Sequence[str]]
 """Kinds of jump between widths, and between depths."""
@@ -24,17 +27,17 @@ class MixtureMemory(NamedTuple):
     """What the warm-up remembers, of all kinds of jump."""
 
     others: Any
-    """Of the adapter of all else."""
+    """Memory of the adapter that tunes everything else."""
     gained: Float[np.ndarray, " kind"]
-    """Squared changes of the width or depth, in all."""
+    """Squared changes of the width or depth by each kind, in all."""
     spent: Float[np.ndarray, " kind"]
-    """Evaluations of the likelihood."""
+    """Likelihood evaluations spent on each kind, in all."""
 
 
 def with_mixture(adapter: Adapter, groups: Groups) -> Adapter:
-    """That adapter, and `kind_probs` learnt beside it.
+    """Return the adapter with `kind_probs` learnt beside its own settings.
 
-    A kind is tried in proportion to its squared changes of the number of units or layers per
+    A kind is tried in proportion to its squared changes of the number of neurons or layers per
     evaluation of the likelihood, the efficiency of Pasarica & Gelman, "Adaptively scaling the
     Metropolis algorithm using expected squared jumped distance" (2010); and never given up.
     """

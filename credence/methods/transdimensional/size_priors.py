@@ -1,8 +1,7 @@
-"""Priors over the number of units of a hidden layer, and over the number of hidden layers."""
+"""Priors over the number of neurons of a hidden layer, and over the number of hidden layers."""
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -14,7 +13,7 @@ SHAPES = ("uniform", "poisson", "geometric")
 
 
 @dataclass(frozen=True)
-class CountPrior(ABC):  # noqa: B024  (the words below are a subclass's)
+class CountPrior(ABC):
     """p(k) for k = smallest, ..., largest, normalised there.
 
         uniform:    p(k) constant
@@ -30,12 +29,19 @@ class CountPrior(ABC):  # noqa: B024  (the words below are a subclass's)
         InputError: for an unknown shape, a mean that is no mean of such a law, or smallest < 1.
     """
 
-    noun: ClassVar[str] = "count"
-    least: ClassVar[str] = "There is at least one"
-
     shape: str = "uniform"
     mean: float = 8.0
     smallest: int = 1
+
+    @property
+    @abstractmethod
+    def noun(self) -> str:
+        """The word for what is counted."""
+
+    @property
+    @abstractmethod
+    def least(self) -> str:
+        """The sentence that says what there is at least."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.mean, int | float | np.number):
@@ -81,17 +87,31 @@ class CountPrior(ABC):  # noqa: B024  (the words below are a subclass's)
 
 @dataclass(frozen=True)
 class WidthPrior(CountPrior):
-    """Over the number of units of a hidden layer; see `CountPrior`."""
+    """A prior over the number of neurons of a hidden layer; see `CountPrior`."""
 
-    noun: ClassVar[str] = "width"
-    least: ClassVar[str] = "A hidden layer has at least one whole unit"
+    @property
+    def noun(self) -> str:
+        """The word for what is counted."""
+        return "width"
+
+    @property
+    def least(self) -> str:
+        """The sentence that says what there is at least."""
+        return "A hidden layer has at least one whole neuron"
 
 
 @dataclass(frozen=True)
 class DepthPrior(CountPrior):
-    """Over the number of hidden layers; see `CountPrior`."""
+    """A prior over the number of hidden layers; see `CountPrior`."""
 
-    noun: ClassVar[str] = "depth"
-    least: ClassVar[str] = "A network has at least one whole hidden layer here"
+    @property
+    def noun(self) -> str:
+        """The word for what is counted."""
+        return "depth"
+
+    @property
+    def least(self) -> str:
+        """The sentence that says what there is at least."""
+        return "A network has at least one whole hidden layer here"
 
     mean: float = 2.0

@@ -40,14 +40,14 @@ from credence.models.priors import (
 )
 
 SMALLEST_BUCKET = 32
-"""Units below which narrower networks are hardly faster."""
+"""Neurons below which narrower networks are hardly faster."""
 
 
 class Point(NamedTuple):
-    """Where a chain is."""
+    """The state of a chain: parameters, the widths of the hidden layers, and the log likelihood."""
 
     params: Params
-    """Of the widest network, zero at inactive units."""
+    """Parameters of the widest network, zero at inactive neurons."""
     widths: Widths
     log_likelihood: Float[Array, ""]
 
@@ -62,7 +62,7 @@ class VariableWidth:
 
     Args:
         model: an MLP's layers as parameters; a Gaussian prior, or one that is Gaussian given its
-            hyperparameters. A "fan_in" prior scales with the units that are active.
+            hyperparameters. A "fan_in" prior scales with the neurons that are active.
         width_prior: of every hidden layer that there is, independently.
         depth_prior: of the number of hidden layers, for a `VariableDepthMLP`; None keeps them all.
     """
@@ -73,7 +73,7 @@ class VariableWidth:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the prior tells units apart: then the last one is born and dies."""
+        """Whether the prior tells neurons apart: then the last one is born and dies."""
         return isinstance(self.model.prior, TraceClass)
 
     def log_width_probs(self, layers: Layers, layer: int) -> Float[Array, " width"]:
@@ -99,12 +99,12 @@ class VariableWidth:
         return bool(np.isfinite(self.depth_prior.log_probs(len(layers) - 1)).sum() > 1)
 
     def readers(self, widths: Widths, layer: int) -> Readers:
-        """Which layers read hidden layer `layer`."""
+        """The layers that read hidden layer `layer`."""
         return readers(widths, layer, may_be_last=self.depth_prior is not None)
 
     @property
     def depends_on_width(self) -> bool:
-        """Whether the prior of the weights does."""
+        """Whether the prior of the weights depends on the width."""
         return getattr(self.model.prior, "scaling", "unit") == "fan_in"
 
     def stds(self, params: Params, widths: Widths) -> Layers:
@@ -132,7 +132,10 @@ class VariableWidth:
         return jax.tree.map(lambda w, s: norm.logpdf(w, scale=s), params.network, stds)
 
     def log_prior(self, params: Params, widths: Widths) -> Float[Array, ""]:
-        """Of the weights in all slots given the widths, hyperparameters and noise included."""
+        """Log prior of the weights in all slots given the widths, in nats.
+
+        Hyperparameters and noise are included.
+        """
         if not self.depends_on_width:
             return self.model.log_prior(params)
         room = jnp.asarray(largest_widths(params.network))
@@ -140,10 +143,10 @@ class VariableWidth:
         return self.model.log_prior(params) + total(jax.tree.map(jnp.subtract, narrow, wide))
 
     def log_likelihood(self, params: Params, data: Data) -> Float[Array, ""]:
-        """Of parameters that are zero at inactive units, in nats.
+        """Log likelihood of parameters that are zero at inactive neurons, in nats.
 
-        Computed by the narrowest of `buckets` that has all active units, so that it costs about as
-        much as these; chains that move abreast (accelerators) would compute all of them.
+        Computed by the narrowest of `buckets` that has all active neurons, so that it costs about
+        as much as these; chains that move abreast (accelerators) would compute all of them.
         """
         sizes = buckets(largest_widths(params.network))
         if len(sizes) == 1 or jax.default_backend() != "cpu":
@@ -161,18 +164,18 @@ class VariableWidth:
         return jax.lax.switch(index, [of_first(size) for size in sizes], params, data)
 
     def log_density(self, params: Params, widths: Widths, data: Data) -> Float[Array, ""]:
-        """Of the weights in all slots given the widths: inactive ones follow their prior."""
+        """Log density of all slots' weights given the widths: inactive ones follow their prior."""
         active = params._replace(network=only_active(params.network, widths))
         return self.log_prior(params, widths) + self.log_likelihood(active, data)
 
     def refreshed(self, key: PRNGKeyArray, params: Params, widths: Widths) -> Params:
-        """With inactive weights drawn from their prior."""
+        """Return parameters whose inactive weights are drawn from their prior."""
         draws = normal_sample(key, params.network, self.stds(params, widths))
         mask = activity(params.network, widths)
         return params._replace(network=where(mask, params.network, draws))
 
     def with_precisions(self, key: PRNGKeyArray, params: Params, widths: Widths) -> Params:
-        """With a hierarchical prior's precisions drawn from their law given the active weights."""
+        """Draw a hierarchical prior's precisions from their law given the active weights."""
         prior, mask = self.model.prior, activity(params.network, widths)
         assert isinstance(prior, HierarchicalGamma)
         unit = self.stds(params._replace(prior=jnp.zeros_like(params.prior)), widths)
@@ -182,13 +185,13 @@ class VariableWidth:
         return params._replace(prior=jax.random.loggamma(key, shape) - jnp.log(rate))
 
     def with_units(self, key: PRNGKeyArray, params: Params, lower: Widths, upper: Widths) -> Params:
-        """With the units between two widths drawn from their prior at the upper ones."""
+        """Draw the neurons between two widths from their prior at the upper widths."""
         draws = normal_sample(key, params.network, self.stds(params, upper))
         mask = activity(params.network, lower)
         return params._replace(network=only_active(where(mask, params.network, draws), upper))
 
     def without_units(self, params: Params, lower: Widths) -> Params:
-        """With units above the widths set to zero."""
+        """Set the neurons above the widths to zero."""
         return params._replace(network=only_active(params.network, lower))
 
     def metric(
@@ -240,7 +243,7 @@ def buckets(room: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def first_units(layers: Layers, size: int) -> Layers:
-    """Layers with the first units of every hidden layer alone."""
+    """Layers with the first neurons of every hidden layer alone."""
     *hidden, last = layers
     kept, width = [], layers[0].kernel.shape[0]
     for layer in hidden:

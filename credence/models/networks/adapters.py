@@ -11,8 +11,8 @@ the same object again and compiled programs are found again.
 Outputs must be a function of parameters and inputs. So random layers (dropout) run in inference
 mode, and layers with a state of their own (batch norm) are refused.
 
-`fan_in` counts the inputs that a unit sums: all axes of a kernel but that of its outputs, 1 for an
-embedding. Biases and the scales of normalisation layers have 0: for a prior they are biases.
+`fan_in` counts the inputs that a neuron sums: all axes of a kernel but that of its outputs, 1 for
+an embedding. Biases and the scales of normalisation layers have 0: for a prior they are biases.
 """
 
 import inspect
@@ -78,7 +78,7 @@ class FlaxLinen:
             ) from error
 
     def fan_in(self, params: Any) -> Any:
-        """Inputs per unit of every array."""
+        """Inputs per neuron of every array."""
         return _flax_fan_in(params)
 
     def _arguments(self) -> dict[str, bool]:
@@ -121,7 +121,7 @@ class FlaxNNX:
         return nnx.merge(graph, weights, rest)(x)
 
     def fan_in(self, params: Any) -> Any:
-        """Inputs per unit of every array."""
+        """Inputs per neuron of every array."""
         return _flax_fan_in(params)
 
 
@@ -187,7 +187,7 @@ class Equinox:
         return jax.vmap(model)(x)
 
     def fan_in(self, params: Any) -> Any:
-        """Inputs per unit of every array."""
+        """Inputs per neuron of every array."""
         equinox = _optional("equinox", extra="equinox")
         norms = (equinox.nn.LayerNorm, equinox.nn.RMSNorm, equinox.nn.GroupNorm)
         parts = jax.tree_util.tree_leaves_with_path(

@@ -1,6 +1,6 @@
 """The multilayer perceptron's arithmetic, arranged for speed under `vmap` over particles.
 
-Points run along the last, contiguous axis: a layer is `kernel.T @ z + bias` with z (unit, point).
+Points run along the last, contiguous axis: a layer is `kernel.T @ z + bias` with z (neuron, point).
 `vmap` over particles then makes the first layer one matrix product for all of them (they share
 the inputs), and activations run at full vector width. `benchmarks/throughput.py` measures it.
 """

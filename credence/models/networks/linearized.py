@@ -52,7 +52,7 @@ class Linearized:
         return value + change
 
     def fan_in(self, params: Expansion) -> Expansion:
-        """Inputs per unit, as the network says it."""
+        """Inputs per neuron, as the network says it."""
         return Expansion(self.network.fan_in(params.mode), self.network.fan_in(params.offset))
 
 

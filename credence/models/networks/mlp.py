@@ -4,7 +4,7 @@ A network is any frozen, hashable object with
 
     init(key, x) -> params                       x: (point, feature ...); params: any pytree
     apply(params, x) -> (point, output)
-    fan_in(params) -> pytree like params         inputs per unit of each array; 0 marks a bias
+    fan_in(params) -> pytree like params         inputs per neuron of each array; 0 marks a bias
 
 `MLP` is ours; `credence.models.networks.adapters` wraps Flax and Equinox models in the same three
 functions.
@@ -38,13 +38,17 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 class Network(Protocol):
     """What every network offers; see the module's docstring."""
 
-    def init(self, key: PRNGKeyArray, x: Float[Array, "point *feature"]) -> Any: ...
+    def init(self, key: PRNGKeyArray, x: Float[Array, "point *feature"]) -> Any:
+        """Parameters for inputs shaped as x, drawn at random."""
+        ...
 
-    def apply(
-        self, params: Any, x: Float[Array, "point *feature"]
-    ) -> Float[Array, "point output"]: ...
+    def apply(self, params: Any, x: Float[Array, "point *feature"]) -> Float[Array, "point output"]:
+        """The network's outputs, (point, output)."""
+        ...
 
-    def fan_in(self, params: Any) -> Any: ...
+    def fan_in(self, params: Any) -> Any:
+        """Number of inputs that each weight's neuron has, a pytree like params."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class FullyConnected(ABC):
     def __post_init__(self) -> None:
         if any(width < 1 for width in (*self.hidden, self.num_outputs)):
             raise InputError(
-                "Every layer needs at least one unit, got "
+                "Every layer needs at least one neuron, got "
                 f"hidden={self.hidden}, num_outputs={self.num_outputs}: use widths >= 1."
             )
         if self.activation not in ACTIVATIONS:
@@ -94,7 +98,7 @@ class FullyConnected(ABC):
         """Outputs at the rows of x."""
 
     def fan_in(self, params: tuple[Layer, ...]) -> tuple[Layer, ...]:
-        """Inputs per unit of every kernel, 0 for biases."""
+        """Inputs per neuron of every kernel, 0 for biases."""
         return tuple(Layer(layer.kernel.shape[-2], 0) for layer in params)  # type: ignore[arg-type]
 
 

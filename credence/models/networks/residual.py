@@ -20,7 +20,8 @@ Convolved = Float[Array, "point new_row new_column new_channel"]
 SMALLEST = 1e-6
 """Added to a mean square before it is divided by."""
 GROUPS = 8
-"""Of channels, in group normalisation; one group where they cannot be shared out evenly."""
+"""Number of groups of channels in group normalisation; 1 where the channels do not divide evenly.
+"""
 DTYPES = ("bfloat16", "float32")
 
 
@@ -41,7 +42,7 @@ class Block(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Of a `ResNet`."""
+    """The weights of a `ResNet`."""
 
     stem: Convolution
     stages: tuple[tuple[Block, ...], ...]
@@ -145,7 +146,7 @@ class ResNet:
         return z.mean(axis=(1, 2)) @ params.last.kernel + params.last.bias
 
     def fan_in(self, params: Weights) -> Weights:
-        """Inputs per unit of every kernel, 0 for scales and biases."""
+        """Inputs per neuron of every kernel, 0 for scales and biases."""
 
         def count(array: Array) -> int:
             return 0 if array.ndim == 1 else array.size // array.shape[-1]

@@ -48,7 +48,7 @@ class LeadingInputs:
         return self.network.apply(params, self._leading(x))
 
     def fan_in(self, params: Any) -> Any:
-        """Inputs per unit, as the network says it."""
+        """Inputs per neuron, as the network says it."""
         return self.network.fan_in(params)
 
 
@@ -89,5 +89,5 @@ class PerAction:
         return outputs.reshape(x.shape[:2])
 
     def fan_in(self, params: Any) -> Any:
-        """Inputs per unit, as the network says it."""
+        """Inputs per neuron, as the network says it."""
         return self.network.fan_in(params)

@@ -124,7 +124,7 @@ def resolved(points: Sequence[Point], noise: float) -> list[Point]:
 
 
 def slope(points: Sequence[Point], noise: float = 0.0, seed: int = 0) -> Fitted:
-    """Of log cost against log mean square error along the envelope; theory says -1 at best."""
+    """Slope of log cost against log mean square error along the envelope; at best -1 in theory."""
     points = resolved(points, noise)
 
     def fit(errors: np.ndarray) -> float:

@@ -148,7 +148,7 @@ def _reference(problem: dict[str, Any]) -> Html:
 
 
 def _ladders(problem: dict[str, Any]) -> list[Html]:
-    """Where the variance of the levels is, and what that makes of the best allocation."""
+    """A table of every level's variance and cost, and what they make of the best allocation."""
     rows = [
         [
             f"{each['family']}, width {width}",

@@ -92,7 +92,7 @@ def _reference(ensemble: Any, interest: np.ndarray) -> dict[str, Any]:
 
 
 def _pilot(ensemble: Any, job: Job) -> dict[str, Any]:
-    """Of every level: variance of its term and cost, for one particle; and the step in nats."""
+    """Variance and cost of every level's term, for one particle; and the step in nats."""
     from credence.methods.smc.multilevel.allocation import increments, nats_between
 
     assert job.contender is not None

@@ -137,7 +137,7 @@ def measured(job: Job, result: dict[str, Any], exact: np.ndarray, noise: float) 
 
 
 def points_of(rows: Sequence[dict[str, Any]], method: str, measure: str) -> list[Point]:
-    """Of one method, by one measure of cost."""
+    """The points of one method, by one measure of cost."""
     mine = (row for row in rows if row["method"] == method)
     return [Point(row["family"], row[measure], np.array(row["squares"])) for row in mine]
 

@@ -91,7 +91,7 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
         return f"{row['name']}: {sentence(row)}"
 
     def summary(self, effort: Effort, rows: list[Row]) -> dict[str, Any]:
-        """All rows."""
+        """All rows as JSON data, with the measures of cost and whether the references converged."""
         return {
             "replicates": effort.replicates,
             "measures": MEASURES,

@@ -61,11 +61,11 @@ class WidthProblem:
 
     @property
     def prior(self) -> TraceClass:
-        """Of the weights."""
+        """The trace-class prior of the weights."""
         return TraceClass(self.alpha, self.scale)
 
     def posterior(self, width: int) -> Posterior:
-        """Of networks with hidden layers of that width."""
+        """The posterior of networks with hidden layers of that width."""
         data = arrays(self)
         network, likelihood = SOURCES[self.source].model(self, width)
         return Posterior(network, self.prior, likelihood, (data.x, data.y))
@@ -163,7 +163,7 @@ SOURCES: dict[str, Source] = {
     "halfcheetah": Source(cheetah, _choices, "probabilities of the actions"),
     "mountain_car": Source(car, _choices, "probabilities of the actions"),
 }
-"""Where data come from, what models them, and of what the posterior mean is estimated."""
+"""Sources by name: data, what models them, and what the posterior mean is estimated of."""
 
 
 def _mlp(problem: WidthProblem, num_outputs: int, width: int) -> MLP:

@@ -40,7 +40,7 @@ def test_starts_from_the_posterior_itself_raise_no_alarm() -> None:
 
 
 def test_a_start_that_stands_still_raises_an_alarm_only_far_away() -> None:
-    """At worst a start is one draw: an alarm is a prediction beyond all 1000 by a deviation."""
+    """A start is one draw at worst: an alarm is a prediction beyond all 1000 by a deviation."""
     still = np.random.default_rng(2).normal(size=(2000, 1, 20)).repeat(25, axis=1)
     log_density = -0.5 * np.sum(still**2, axis=2)
     found = compare_starts(CHAINS, LOG_DENSITY, still, log_density)

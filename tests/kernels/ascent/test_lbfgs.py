@@ -45,7 +45,7 @@ def test_it_climbs_to_the_mode(scale):
 
 
 def test_the_gap_bounds_what_is_missing():
-    """With scales at which the curvature is at least one; planted: scales far too small."""
+    """The scales make the curvature at least one; planted: scales far too small."""
     _, info = climb(6, scale=(1.0, 1.0))
     missing = 7.0 - info.log_density
     assert np.all(info.gap >= missing * (1 - 1e-12))

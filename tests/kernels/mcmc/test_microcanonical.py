@@ -197,7 +197,7 @@ def test_planted_wrong_energy_change_is_caught(factor: float, monkeypatch):
 
 @pytest.mark.rotates(3)
 def test_planted_missing_test_is_caught(monkeypatch):
-    """With a step near the limit of stability the test is all that keeps the law."""
+    """The test is all that keeps the law where the step is near the limit of stability."""
     target = standard(10)
     starts = target.sample(1, NUM_CHAINS)
     settings = {"step_size": 1.4, "trajectory_length": 4.0, "decoherence_length": 4.0}
@@ -222,7 +222,7 @@ def test_leapfrogs_vary_evenly_around_the_mean():
 
 
 def test_decoherence_length_is_the_memory_of_the_direction():
-    """Without a gradient the direction only decays: the cosine after length s is exp(-s / L)."""
+    """The direction only decays without a gradient: the cosine after length s is exp(-s / L)."""
     dimension = 2000
     kernel = adjusted_mclmc(
         lambda position, data: 0.0 * jnp.sum(position),

@@ -37,13 +37,13 @@ AR = {2: 0.67517, 5: 0.68966, 20: 0.69737}
 
 
 def mean_z(built: Kernel, num: int, exact: float, num_clouds: int = NUM_CLOUDS) -> float:
-    """Of the share of ones, with the standard error over independent clouds."""
+    """z of the share of ones, with the standard error over independent clouds."""
     found = simulated(built, num, num_clouds)
     return float((found.mean() - exact) / (found.std(ddof=1) / len(found) ** 0.5))
 
 
 def variance_z(built: Kernel, num: int, exact: float) -> float:
-    """Of the variance of a cloud's share of ones."""
+    """z of the variance of a cloud's share of ones."""
     found = simulated(built, num, NUM_CLOUDS)
     squares = (found - found.mean()) ** 2
     error = squares.std(ddof=1) / len(found) ** 0.5
@@ -75,7 +75,7 @@ class TestTwoStates:
 
     @pytest.mark.parametrize("jump", ["bg", "ar"])
     def test_one_coin_for_all_keeps_the_law_of_a_particle(self, jump: str) -> None:
-        """And raises the variance of a cloud, which tells the two apart."""
+        """One coin raises the variance of a cloud, which tells the two apart."""
         for num in (2, 5, 20):
             one, each = (stationary_law(num, jump, synchronous=s) for s in (True, False))
             np.testing.assert_allclose(one.mean, each.mean, rtol=1e-6)
@@ -176,7 +176,7 @@ def test_bias_falls_as_one_over_the_number_of_particles(
 
 
 def particle_mean(num: int, jump: str) -> float:
-    """Of one particle: the chain on (x, ones among Y) is enough, and small."""
+    """Mean of one particle: the chain on (x, ones among Y) is enough, and small."""
     from tools.two_state import Q, _stationary, step_matrix, sums
 
     aux, size = sums(num, Q), num + 1
@@ -192,7 +192,7 @@ LINEAR = {"mala": mala, "hmc": leapfrogs, "pcn": pcn, "ula": ula}
 
 
 def linear_settings(name: str) -> dict[str, Any]:
-    """Of a linear kernel; in the precision of the test."""
+    """Settings of a linear kernel, in the precision of the test."""
     if name == "pcn":
         reference = {"reference_mean": jnp.asarray(TARGET.mean), "reference_std": jnp.asarray(STD)}
         return {"step_size": 0.7, **reference}
@@ -434,7 +434,7 @@ def test_work_is_counted(linear: str, jump: str, expected: tuple[int, int]) -> N
 
 @pytest.mark.parametrize(("linear", "own", "jumping"), [("mala", 1, 2), ("hmc", 3, 4)])
 def test_only_jumps_cost_a_potential(linear: str, own: int, jumping: int) -> None:
-    """With one coin for all: by the count, and in the compiled step, which branches."""
+    """One coin is thrown for all: seen by the count, and in the compiled step, which branches."""
     starts = TARGET.sample(4, 200).reshape(10, 20, 2)
     built = on_gaussian("ar", linear, synchronous=True)
     _, info = run_clouds(built, starts, starts, TARGET.data, num_steps=30)

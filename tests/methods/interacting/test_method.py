@@ -178,7 +178,7 @@ class TestDegenerateAuxiliary:
 
 
 def phase(log_potential: np.ndarray, *, ess: float) -> PhaseResult:
-    """As much of a phase as the warnings read."""
+    """The parts of a phase that the warnings read."""
     info = {
         "log_potential": log_potential,
         "potential_ess": np.full(log_potential.shape, ess),
@@ -195,7 +195,7 @@ class TestStuckPartners:
 
     @staticmethod
     def potentials(apart: float) -> np.ndarray:
-        """Of eight partners that live at two heights, so many nats apart."""
+        """Potentials of eight partners that live at two heights, `apart` nats apart."""
         noise = np.random.default_rng(0).normal(size=(8, 300))
         return noise + apart * (np.arange(8) % 2)[:, None]
 
@@ -214,7 +214,7 @@ class TestStuckPartners:
 
 
 def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
-    """On a Gaussian, the standard deviation of log G under the tempered law."""
+    """Measured on a Gaussian: the standard deviation of log G under the tempered law."""
     for d in (1, 10, 1000):
         temperature = usual_temperature(d)
         log_target = -0.5 * temperature * np.random.default_rng(0).chisquare(d, 20_000)
@@ -246,7 +246,7 @@ def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
         ({"selection": "stratified"}, "selection='stratified' is of jump='bg'"),
         ({"num_levels": 3}, "num_levels=3 is of auxiliary='ladder'"),
         ({"num_levels": 1, "auxiliary": "ladder"}, "num_levels must be at least 2, got 1"),
-        ({"auxiliary": "ladder", "auxiliary_kernel": "mala"}, "All levels of auxiliary='ladder'"),
+        ({"auxiliary": "ladder", "auxiliary_kernel": "mala"}, "All rungs of auxiliary='ladder'"),
         ({"widening": 1.2}, "widening=1.2 is of auxiliary='laplace' and auxiliary='ensemble'"),
         ({"widening": 2.0, "auxiliary": "prior"}, "widening=2.0 is of auxiliary='laplace'"),
         ({"trajectory_length": 2.0, "kernel": "mala"}, "trajectory_length=2.0 is of HMC"),
@@ -277,7 +277,7 @@ def test_settings_that_matter_are_taken(settings: dict[str, Any]) -> None:
     "ignore::credence.methods.interacting.partner_warnings.StuckPartnersWarning"
 )
 def test_pcn_is_tuned_to_its_acceptance_rate() -> None:
-    """Its step size has no metric to follow."""
+    """The step size of pCN has no metric to follow."""
     method = replace(SMALL, kernel="pcn", num_particles=16, num_warmup=500, num_draws=100)
     scalars = method.run(1, PROBLEM.posterior).scalars
     for name in ("acceptance_rate", "auxiliary_acceptance_rate"):
@@ -331,7 +331,7 @@ np.save(sys.argv[4], np.concatenate([layer.kernel[..., 0], layer.bias], axis=-1)
 @pytest.mark.slow
 @pytest.mark.parametrize(("selection", "jump"), [("systematic", "bg"), ("multinomial", "ar")])
 def test_particles_on_two_devices_draw_the_same(tmp_path: Any, selection: str, jump: str) -> None:
-    """Up to rounding: the gathered cloud is the same, whatever the layout."""
+    """The gathered cloud is the same up to rounding, whatever the layout."""
     draws = []
     for devices in ("1", "2"):
         out = tmp_path / f"{devices}.npy"

@@ -89,7 +89,7 @@ class TestWarnings:
     MANY = replace(QUICK, num_chains=8, num_draws=120, target_acceptance_rate=0.9)
 
     def test_potentials_that_degenerate(self) -> None:
-        """At a temperature of 50 nearly all partners are far from the posterior."""
+        """Nearly all partners are far from the posterior at a temperature of 50."""
         method = replace(self.MANY, temperature=50.0, num_draws=50, thinning=40)
         with pytest.warns(DegenerateAuxiliaryWarning, match=r"are worth 1\.\d of 8 particles"):
             method.run(1, PROBLEM.posterior)

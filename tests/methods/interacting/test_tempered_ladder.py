@@ -1,4 +1,4 @@
-"""A ladder of tempered particles: the law of the coldest level, and mistakes that change it."""
+"""A ladder of tempered particles: the law of the coldest rung, and mistakes that change it."""
 
 from typing import Any
 
@@ -17,19 +17,19 @@ from credence.methods.interacting.tempered_ladder import tempered_ladder
 pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
 TARGET = correlated(2)
-RATIO, NUM_LEVELS, JUMP_PROBABILITY = 2.0, 2, 0.3
+RATIO, NUM_RUNGS, JUMP_PROBABILITY = 2.0, 2, 0.3
 
 
 def ladder(jump: str = "ar", **settings: Any) -> Kernel:
-    """On a correlated Gaussian, temperatures 1, 2 and 4."""
+    """The ladder on a correlated Gaussian, temperatures 1, 2 and 4."""
     metric = jnp.asarray(np.diag(TARGET.cholesky @ TARGET.cholesky.T))
     return tempered_ladder(
         gaussian_log_density,
         ratio=RATIO,
         kernel=mala,
-        levels=[
-            {"step_size": 0.5 * RATIO**level, "inverse_mass": metric}
-            for level in range(NUM_LEVELS + 1)
+        rungs=[
+            {"step_size": 0.5 * RATIO**rung, "inverse_mass": metric}
+            for rung in range(NUM_RUNGS + 1)
         ],
         jump_probability=JUMP_PROBABILITY,
         jump=jump,
@@ -38,14 +38,14 @@ def ladder(jump: str = "ar", **settings: Any) -> Kernel:
     )
 
 
-def levels_z(built: Kernel, *, num_clouds: int = 300, num: int = 32) -> list[float]:
-    """Of the mean square of every level, whitened, against 2; coldest first; between clouds."""
+def rungs_z(built: Kernel, *, num_clouds: int = 300, num: int = 32) -> list[float]:
+    """z of every rung's mean square, whitened, against 2; coldest first; errors between clouds."""
     starts = TARGET.sample(1, num_clouds * num).reshape(num_clouds, num, 2)
     state, info = run_clouds(built, starts, starts, TARGET.data, num_steps=150)
     assert np.all(info.is_finite)
     found = []
-    for level in range(NUM_LEVELS + 1):
-        whitened = TARGET.whiten(np.asarray(state.position).reshape(-1, 2)) / RATIO ** (level / 2)
+    for rung in range(NUM_RUNGS + 1):
+        whitened = TARGET.whiten(np.asarray(state.position).reshape(-1, 2)) / RATIO ** (rung / 2)
         means = np.mean(np.sum(whitened**2, axis=-1).reshape(num_clouds, num), axis=1)
         found.append(float((means.mean() - 2) / (means.std(ddof=1) / num_clouds**0.5)))
         state = getattr(state, "auxiliary", None)
@@ -55,8 +55,8 @@ def levels_z(built: Kernel, *, num_clouds: int = 300, num: int = 32) -> list[flo
 @pytest.mark.slow
 @pytest.mark.parametrize("synchronous", [False, True])
 def test_every_level_has_its_power_of_the_target(synchronous: bool) -> None:
-    found = levels_z(ladder(synchronous=synchronous))
-    print("z by level:", *(f"{z:.1f}" for z in found))
+    found = rungs_z(ladder(synchronous=synchronous))
+    print("z by rung:", *(f"{z:.1f}" for z in found))
     assert max(map(abs, found)) < 4.5
 
 
@@ -66,8 +66,8 @@ def test_every_level_has_its_power_of_the_target(synchronous: bool) -> None:
     [
         ("upside down", lambda right: lambda *at: -right(*at)),
         ("uniform", lambda right: lambda *at: 0 * at[0]),
-        ("a level too hot", lambda right: lambda log_target, *at: right(log_target / RATIO, *at)),
-        ("a level too cold", lambda right: lambda log_target, *at: right(log_target * RATIO, *at)),
+        ("a rung too hot", lambda right: lambda log_target, *at: right(log_target / RATIO, *at)),
+        ("a rung too cold", lambda right: lambda log_target, *at: right(log_target * RATIO, *at)),
     ],
 )
 def test_potentials_of_the_wrong_level_are_caught(name: str, wrong: Any, monkeypatch: Any) -> None:
@@ -78,8 +78,8 @@ def test_potentials_of_the_wrong_level_are_caught(name: str, wrong: Any, monkeyp
         return right._replace(log_potential=wrong(right.log_potential))
 
     monkeypatch.setattr(module, "power", planted)
-    found = levels_z(ladder())
-    print(f"{name}, z by level:", *(f"{z:.1f}" for z in found))
+    found = rungs_z(ladder())
+    print(f"{name}, z by rung:", *(f"{z:.1f}" for z in found))
     assert abs(found[0]) > 8
 
 
@@ -87,7 +87,7 @@ def test_potentials_of_the_wrong_level_are_caught(name: str, wrong: Any, monkeyp
 def test_work_and_info_are_those_of_all_levels() -> None:
     starts = TARGET.sample(2, 120).reshape(3, 40, 2)
     state, info = run_clouds(ladder(), starts, starts, TARGET.data, num_steps=4)
-    assert np.all(info.num_gradients == 2 * NUM_LEVELS + 1)
+    assert np.all(info.num_gradients == 2 * NUM_RUNGS + 1)
     cold, middle, hot = state, state.auxiliary, state.auxiliary.auxiliary
     log_density = gaussian_log_density(hot.position[0, 0], TARGET.data)
     np.testing.assert_allclose(hot.log_density[0, 0], log_density / RATIO**2)
@@ -100,8 +100,8 @@ def test_work_and_info_are_those_of_all_levels() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("jump", ["bg", "ar"])
 def test_rings_far_from_the_start(jump: str) -> None:
-    """2/3 of the mass is on the outer ring; all levels start at (5, 5)."""
-    ratio, num_levels = 4.0, 3
+    """2/3 of the mass is on the outer ring; all rungs start at (5, 5)."""
+    ratio, num_rungs = 4.0, 3
     starts = 5 + np.random.default_rng(6).normal(size=(8, 400, 2))
 
     def outer(probability: float) -> tuple[float, float]:
@@ -109,9 +109,9 @@ def test_rings_far_from_the_start(jump: str) -> None:
             rings,
             ratio=ratio,
             kernel=mala,
-            levels=[
-                {"step_size": 0.006 * ratio**level, "inverse_mass": jnp.ones(2)}
-                for level in range(num_levels + 1)
+            rungs=[
+                {"step_size": 0.006 * ratio**rung, "inverse_mass": jnp.ones(2)}
+                for rung in range(num_rungs + 1)
             ],
             jump_probability=probability,
             jump=jump,

@@ -16,7 +16,7 @@ from tools.data_folder import needs_data
 from tools.exact import LinearRegression, linear_regression, with_ones, z_scores
 
 from credence.compare.problem import load
-from credence.compare.specs import Rows
+from credence.compare.specs import RowLimits
 from credence.density.posterior import Posterior
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
@@ -152,7 +152,7 @@ def test_rows_count_as_often_as_their_weight_says(structure):
 
 @pytest.mark.parametrize("multiple", [0.1, 1.0, 7.0])
 def test_evidence_and_mode_under_another_multiple_of_the_prior(multiple):
-    """From the mode under the prior, in closed form under any other."""
+    """Both follow from the mode under the prior, in closed form under any other."""
     position = jnp.asarray(PROBLEM.solve()[0], float)
     found = spectrum(position, PROBLEM.posterior, "full", "all")
     local = local_gaussian(position, PROBLEM.posterior, found, "all", is_full=True)
@@ -365,7 +365,7 @@ def test_learnt_noise_gets_a_gaussian_of_its_own():
     ensemble = Laplace(num_draws=50_000, noise="mode").run(0, posterior)
 
     def log_density(log_std: float) -> float:
-        """At the mode of the weights given the noise; the noise's prior is HalfNormal(1)."""
+        """Log density at the mode of the weights given the noise, whose prior is HalfNormal(1)."""
         part = problem._replace(noise_std=np.exp(log_std))
         w = part.solve()[0]
         residuals = problem.y - with_ones(problem.x) @ w
@@ -462,7 +462,7 @@ def test_a_point_that_is_no_mode_is_refused():
 
 
 def test_coordinates_of_the_curvature_lead_to_the_mode(tmp_path):
-    """Where the coordinates of the prior did not; resumed like any phase."""
+    """The coordinates of the prior did not lead there; a run is resumed like any phase."""
     method = Laplace(num_draws=50_000, **BRIEF)
     ensemble = method.run(0, PROBLEM.posterior, folder=tmp_path)
     assert "polish" in ensemble.cost.seconds
@@ -479,7 +479,7 @@ def learnt(problem: LinearRegression, likelihood: Any = None) -> Posterior:
 
 
 def test_weights_given_the_noise_of_held_out_rows():
-    """With the noise fixed at any estimate the posterior of the weights is known."""
+    """The posterior of the weights is known where the noise is fixed at any estimate."""
     problem = linear_regression(num_points=40)
     ensemble = Laplace(num_draws=50_000).run(0, learnt(problem))
     (noise_std,) = np.unique(np.exp(np.asarray(ensemble.params.likelihood, float)))
@@ -556,7 +556,7 @@ def test_networks_that_could_explain_every_row(name):
     """No joint mode of noise and weights, but one of the weights given the noise."""
     problems = (*FBNN.problems, *FBNN_FIRST_VERSION.problems)
     problem = next(problem for problem in problems if problem.name == name)
-    arrays = load(problem.source, Rows())
+    arrays = load(problem.source, RowLimits())
     network = MLP(1, hidden=problem.model.hidden, activation="tanh")
     data = (arrays.x_train, arrays.y_train)
     posterior = Posterior(network, Gaussian("unit"), Normal(), data)
@@ -588,7 +588,7 @@ def test_bad_settings_are_refused(settings, message):
 
 
 def test_no_rows_for_the_noise_are_refused_before_training(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("credence.methods.laplace.method.train", None)  # a call would be a TypeError
+    monkeypatch.setattr("credence.methods.laplace.method.train", None)  # so a call would fail
     with pytest.raises(InputError, match="none to estimate the noise"):
         Laplace(held_out_fraction=0.01).run(0, learnt(PROBLEM))
 

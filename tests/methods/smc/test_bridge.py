@@ -41,7 +41,7 @@ class Gaussian(NamedTuple):
 
 
 def gaussian(seed: int, strength: float, offset: float = 0.0) -> Gaussian:
-    """With correlations and a mean that is not zero."""
+    """A Gaussian with correlations and a mean that is not zero."""
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(DIMENSION, DIMENSION))
     precision = strength * (root @ root.T / DIMENSION + 0.3 * np.eye(DIMENSION))
@@ -113,7 +113,7 @@ def evaluated(positions: Any) -> ParticleState:
 
 
 def worst_z(states: ParticleState, temperature: float) -> float:
-    """Of moments after a mutation, should the density at this temperature be left invariant."""
+    """The worst z of moments after a mutation that should leave this density invariant."""
     return max(z_scores(tempered(temperature).whiten(np.asarray(states.position))).values())
 
 
@@ -168,7 +168,7 @@ def test_a_mutation_says_what_it_cost_and_how_far_it_went() -> None:
 
 @temperatures
 def test_a_kernel_that_carries_terms_saves_one_evaluation(temperature: float) -> None:
-    """And does the same."""
+    """The kernel that carries terms also does the same as the plain one."""
     starts = exact_starts(temperature)
     plain, told = moved(starts, temperature, 5, "pcn")
     states, info = moved(starts, temperature, 5, "pcn_terms")

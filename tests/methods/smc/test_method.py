@@ -46,7 +46,7 @@ SLOW = ("mala", "mclmc", "nuts", "waste_free_tuned")
 
 
 def evidence_z(ensemble: Ensemble, exact: float) -> float:
-    """Of the evidence itself, which is unbiased where its logarithm is not."""
+    """z of the evidence itself, which is unbiased where its logarithm is not."""
     ratio = np.exp(ensemble.scalars["log_evidence"] - exact)
     return float(chain_z(ratio, np.ones(())))
 
@@ -100,7 +100,7 @@ def test_evidence_and_posterior_of_linear_regression(name: str) -> None:
 
 
 def planted_z(name: str, **settings: Any) -> float:
-    """With few steps, so that mutation does not mend what is wrong."""
+    """The worst z of a run with few steps, so that mutation does not mend what is wrong."""
     mutation = Mutation(num_steps=1, **settings)
     ensemble = SMC(**SIZES, mutation=mutation).run(1, PROBLEM.posterior)
     z = worst_z(ensemble)
@@ -226,7 +226,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(chain_length: int, tmp_path: Any) -> 
 
 
 def test_a_run_stopped_after_every_block_goes_on_bit_for_bit(tmp_path: Any) -> None:
-    """In single precision, and with steps that are tuned at every look."""
+    """The run is in single precision, and its steps are tuned at every look."""
     mutation = Mutation(kernel="mala", autocorrelation=0.05, max_steps=20)
     method = SMC(num_particles=20, num_runs=2, mutation=mutation)
     with warnings.catch_warnings():
@@ -255,7 +255,7 @@ def test_a_run_out_of_time_says_how_far_it_came() -> None:
 
 @pytest.mark.rotates(3)
 def test_every_scheme_of_resampling_runs_in_single_precision() -> None:
-    """And on a prior that is not Gaussian."""
+    """The prior here is one that is not Gaussian."""
     posterior = Posterior(
         MLP(1, hidden=(3,)), HierarchicalGamma(), Normal(), (PROBLEM.x, PROBLEM.y)
     )
@@ -267,7 +267,7 @@ def test_every_scheme_of_resampling_runs_in_single_precision() -> None:
 
 
 def test_a_mutation_that_moved_nothing_goes_on_with_smaller_steps() -> None:
-    """Until its steps are used up: no distance is no plateau of distances."""
+    """It goes on until its steps are used up: no distance is no plateau of distances."""
     mutation = Mutation(kernel="pcn", max_steps=20)
     tuning = mutation.first(np.zeros(3), np.ones(3))
     refused = {"acceptance_rate": jnp.zeros(4), "distance": jnp.zeros(4)}
@@ -350,7 +350,7 @@ def test_bad_settings_are_a_sentence(make: Any, sentence: str) -> None:
 
 @pytest.mark.rotates(3)
 def test_weights_that_only_one_particle_has_are_a_sentence() -> None:
-    """At noise 1e-6 the weights of every affordable temperature have an ESS of 1."""
+    """The weights of every affordable temperature have an ESS of 1 at noise 1e-6."""
     posterior = Posterior(MLP(1, hidden=()), PROBLEM.prior, Normal(1e-6), (PROBLEM.x, PROBLEM.y))
     method = SMC(num_particles=4, num_runs=2, mutation=Mutation(num_steps=1))
     with pytest.raises(InputError, match="The particles cannot follow: 501 temperatures"):

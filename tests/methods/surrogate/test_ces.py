@@ -78,7 +78,7 @@ class Shifted:
 
 @dataclass(frozen=True, kw_only=True)
 class Wrong(Emulator):
-    """Deliberately."""
+    """An emulator that is deliberately wrong."""
 
     name: str = field(default="wrong", init=False)
     shift: float = 0.3
@@ -175,7 +175,7 @@ class TestExactness:
 
     @pytest.mark.rotates(3)
     def test_a_quadratic_series_is_all_of_a_linear_network(self) -> None:
-        """Its Hessian is exact, so that the likelihood accepts every step."""
+        """The Hessian is exact, so that the likelihood accepts every step."""
         ensemble = exact(Taylor(num_rows=0))
         assert np.mean(ensemble.scalars["acceptance_rate"]) > 0.999
         assert np.max(ensemble.scalars["emulator_error"]) < 1e-3
@@ -194,7 +194,7 @@ class TestExactness:
 
 
 def test_an_emulator_of_few_projections_leaves_the_others_to_the_prior() -> None:
-    """Its first layer sees r directions: the emulated posterior equals the prior in the others."""
+    """The first layer sees r directions: the emulated posterior equals the prior in the others."""
 
     def seen(position: Any, direction: Any) -> Any:
         return -0.5 * (direction @ position - 2.0) ** 2 / 0.01 - 0.5 * jnp.sum(position**2)
@@ -265,7 +265,7 @@ KINDS = "regression", "two_targets", "bernoulli", "categorical"
 
 
 def problem(kind: str) -> Posterior:
-    """Of one of `KINDS`."""
+    """The posterior of one of `KINDS`."""
     prior = Gaussian(scaling="fan_in")
     if kind == "regression":
         return regression()
@@ -354,7 +354,7 @@ class TestEmulators:
 
     @pytest.mark.parametrize("target", ["outputs", "log_likelihood"])
     def test_a_network_learns_what_few_draws_can_teach(self, target: str) -> None:
-        """Its training error is small; of draws that it has not seen it knows some."""
+        """The training error is small; of draws that it has not seen it knows some."""
         posterior = regression()
         points, data = near(posterior, num_draws=200)
         to_fit, held_out = split(points)
@@ -370,7 +370,7 @@ class TestEmulators:
     def test_a_process_in_all_directions_of_a_linear_network_is_its_likelihood(
         self, subspace: str
     ) -> None:
-        """Which is quadratic; the emulated posterior is then exact, in every direction."""
+        """The likelihood is quadratic; the emulated posterior is then exact, in every direction."""
         posterior = PROBLEM.posterior
         points, data = near(posterior, num_draws=100)
         to_fit, held_out = split(points)
@@ -382,7 +382,7 @@ class TestEmulators:
 
     @pytest.mark.rotates(3)
     def test_a_process_knows_nothing_outside_its_subspace(self) -> None:
-        """And the active subspace finds the direction that the data see."""
+        """The active subspace finds the direction that the data see."""
         rng = np.random.default_rng(0)
         x = np.column_stack([rng.normal(size=200), 1e-3 * rng.normal(size=(200, 2))])
         y = 2 * x[:, 0] + 0.3 * rng.normal(size=200)
@@ -441,7 +441,7 @@ class TestEmulators:
 
     @pytest.mark.slow
     def test_perfect_outputs_make_the_likelihood(self) -> None:
-        """With the true outputs in place of the network's, the arithmetic is exact."""
+        """The arithmetic is exact with the true outputs in place of the network's."""
         posterior = regression()
         points, data = near(posterior, num_draws=20)
         position = jnp.asarray(points.positions[0, 3])

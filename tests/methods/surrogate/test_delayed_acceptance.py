@@ -44,7 +44,7 @@ def potential(position: Float[Array, " weight"], forward: Any) -> Float[Array, "
 
 
 def log_density(position: Float[Array, " weight"], data: Any) -> Float[Array, ""]:
-    """Of the posterior; prior N(0, I)."""
+    """Log density of the posterior; the prior is N(0, I)."""
     return -potential(position, FORWARD) - 0.5 * jnp.sum(position**2)
 
 
@@ -78,7 +78,7 @@ def _ends(built: Kernel, num_steps: int, starts: Any, seed: int) -> Any:
 
 
 def worst_z(built: Kernel) -> tuple[float, Any]:
-    """Of the moments of 20,000 chains after 60 steps from exact draws."""
+    """The worst z of the moments of 20,000 chains after 60 steps from exact draws."""
     noise = np.random.default_rng(1).normal(size=(NUM_CHAINS, 3))
     ends, info = _ends(built, NUM_STEPS, MEAN + noise @ CHOLESKY.T, 0)
     whitened = np.linalg.solve(CHOLESKY, (np.asarray(ends) - MEAN).T).T
@@ -168,7 +168,7 @@ class Steps(NamedTuple):
 
 
 def chain(built: Kernel, num_steps: int) -> Steps:
-    """From the mean, with the keys 0, 1, ..."""
+    """A chain from the mean, with the keys 0, 1, ..."""
     step = jax.jit(lambda key, state: built.step(key, state, NOTHING))
     state, found = built.init(jnp.asarray(MEAN), NOTHING), []
     for index in range(num_steps):
@@ -178,7 +178,7 @@ def chain(built: Kernel, num_steps: int) -> Steps:
 
 
 def test_a_constant_likelihood_makes_it_pcn() -> None:
-    """With the same random numbers: one draw of noise for the proposal, one number to accept."""
+    """Both use the same random numbers: noise for the proposal, one number to accept."""
     plain = pcn(log_density, **PRIOR)
 
     def step(key: Any, state: Any, data: Any) -> Any:
@@ -239,7 +239,7 @@ HAMILTONIAN = {"step_size": 0.3, "inverse_mass": jnp.ones(3)}
     ids=["pcn", "hmc", "sghmc"],
 )
 def test_evaluations_of_the_surrogate_are_counted(inner: Any, settings: Any, expected: int) -> None:
-    """Where the chain starts, in its steps, and, where nothing corrects it, where it ends."""
+    """Counted are the chain's start, its steps, and, where nothing corrects it, its end."""
 
     def counted(build: Any) -> int:
         built = kernel(5, build=build, inner=inner, settings=settings)

@@ -42,7 +42,7 @@ NUM_CHAINS = 4000
 
 
 def gaussian_gradient(position: Array, surrogate: tuple[Array, Array]) -> Array:
-    """Of N(mean, precision^-1)."""
+    """Gradient of the log density of N(mean, precision^-1)."""
     mean, precision = surrogate
     return precision @ (mean - position)
 
@@ -111,8 +111,10 @@ def test_planted_acceptance_by_the_surrogates_energy_is_caught():
 
 @pytest.mark.usefixtures("float64")
 def test_perfect_surrogate_has_the_acceptance_of_hmc():
-    """On N(0, I) with L leapfrogs of step h the energy error is known: with c = cos(L t), where
-    cos t = 1 - h^2 / 2, and r = sqrt(1 - h^2 / 4), position and momentum turn by L t on an ellipse,
+    """The energy error is known on N(0, I) with L leapfrogs of step h.
+
+    With c = cos(L t), where cos t = 1 - h^2 / 2, and r = sqrt(1 - h^2 / 4), position and momentum
+    turn by L t on an ellipse,
 
         H - H' = (w^2 - w'^2 + p^2 - p'^2) / 2,  w' = c w + s / r p,  p' = c p - s r w.
     """

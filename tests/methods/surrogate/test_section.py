@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from tools.report_samples import regression
 
+from credence.methods.surrogate.emulation import Emulation
 from credence.methods.surrogate.section import read_emulation
-from credence.report import Emulation, render
+from credence.report import render
 
 NUMBERS = {
     "is_exact": True,
@@ -26,13 +27,19 @@ def sample(**numbers: object) -> Emulation:
     rng = np.random.default_rng(0)
     true = -rng.gamma(6, 1.5, size=(3, 200))
     emulated = true + 0.6 * rng.normal(size=true.shape)
-    return Emulation(true - true.mean(), emulated - emulated.mean(), NUMBERS | numbers)
+    arrays = {
+        "emulation_true": true - true.mean(),
+        "emulation_emulated": emulated - emulated.mean(),
+    }
+    found = Emulation.read({"emulation": NUMBERS | numbers}, arrays)
+    assert found is not None
+    return found
 
 
 def test_section_shows_plot_rates_and_phases() -> None:
     report = regression()
     run = replace(report.run, seconds={"calibrate": 3.0, "emulate": 2.0, "sample": 9.0})
-    page = render(replace(report, emulation=sample(), run=run))
+    page = render(replace(report, findings=(sample(),), run=run))
     for part in (
         "True and emulated log density",
         "accepted 63 % of the emulator",
@@ -59,7 +66,7 @@ def test_other_methods_have_no_such_section() -> None:
     ],
 )
 def test_reading_says_whose_the_draws_are(numbers: dict[str, object], sentence: str) -> None:
-    assert sentence in read_emulation(sample(**numbers))
+    assert sentence in read_emulation(sample(**numbers).numbers())
 
 
 def test_choice_of_the_emulator_is_shown() -> None:
@@ -67,6 +74,6 @@ def test_choice_of_the_emulator_is_shown() -> None:
         {"name": "coreset", "nats": 0.4, "share": 0.1, "flops": 1e6, "promise": 0.61},
         {"name": "taylor", "nats": 3.0, "share": 0.9, "flops": 2e6, "promise": 0.02},
     ]
-    page = render(replace(regression(), emulation=sample(emulator="coreset", candidates=tried)))
+    page = render(replace(regression(), findings=(sample(emulator="coreset", candidates=tried),)))
     assert "Tried: taylor" in page
     assert "3 nats, promise 0.02" in page

@@ -126,7 +126,7 @@ def scores(target: VariableWidth, ends: Point) -> tuple[float, float, float]:
 
 
 def is_noisy(points: Point) -> np.ndarray:
-    """Where a learnt noise is not so small that the test's one step size is too long."""
+    """Whether a learnt noise is large enough for the test's one step size."""
     if not isinstance(points.params.likelihood, jax.Array):
         return np.ones(len(points.widths), bool)
     return np.exp(np.asarray(points.params.likelihood))[:, 0] > 0.5

@@ -16,13 +16,14 @@ from credence.density.posterior import Posterior
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.methods import METHODS, Training, Transdimensional
+from credence.methods.evidence import LogEvidence
 from credence.methods.transdimensional.active_metric import add_active_draws
 from credence.methods.transdimensional.active_neurons import count_active
-from credence.methods.transdimensional.architecture import (
+from credence.methods.transdimensional.architecture.posterior import (
     architecture_posterior,
-    given,
     width_posterior,
 )
+from credence.methods.transdimensional.architecture.selection import given
 from credence.methods.transdimensional.kernel import MOVES
 from credence.methods.transdimensional.move_mixture import MixtureMemory, kind_probs
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
@@ -94,7 +95,7 @@ def ensemble() -> Ensemble:
 
 
 def test_members_are_networks_of_their_width(ensemble: Ensemble) -> None:
-    """What a member predicts, its active units alone predict."""
+    """What a member predicts, its active neurons alone predict."""
     widths = np.asarray(ensemble.scalars["width"]).astype(int)
     np.testing.assert_array_equal(count_active(ensemble.params.network)[..., 0], widths)
     assert len(np.unique(widths)) > 1
@@ -332,13 +333,13 @@ def test_two_hidden_layers(moves: tuple[str, ...]) -> None:
         ({"max_depth": 2, "initial_depths": (1, 1, 2, 3)}, {}, "initial depth 3 is outside"),
         ({"layer_moves": ("layers",)}, {}, "Unknown kind of jump 'layers'"),
         ({"moves": ("plain", "plain")}, {}, "named twice"),
-        ({"moves": ("plain_by_6",)}, {}, "room for 5 more units"),
+        ({"moves": ("plain_by_6",)}, {}, "room for 5 more neurons"),
         ({"layer_moves": ("layer_by_2",)}, {}, "Unknown kind of jump 'layer_by_2'"),
         ({"moves": ("plain_by_0",)}, {}, "Unknown kind of jump 'plain_by_0'"),
         ({"gibbs": True, "sandwich": True}, {}, "do not go together"),
         ({"gibbs": True}, {}, "gibbs needs prior='hierarchical'"),
         ({"identity_std": 0.0}, {}, "identity_std must be > 0"),
-        ({}, {"network": MLP(1, ())}, "no hidden units"),
+        ({}, {"network": MLP(1, ())}, "no hidden neurons"),
         (
             {"moves": ("collapsed",)},
             {
@@ -393,7 +394,7 @@ def test_widths_agree_with_the_evidence_of_each() -> None:
 
     of = posterior()
     smc = SMC(num_particles=2000, num_runs=16)
-    evidences = [smc.run(k, posterior(network=MLP(1, (k,)))).log_evidence() for k in range(1, 7)]
+    evidences = [LogEvidence.of(smc.run(k, posterior(network=MLP(1, (k,))))) for k in range(1, 7)]
     log_z = np.array([each.nats for each in evidences if each is not None])
     errors = np.array([each.standard_error for each in evidences if each is not None])
     exact = np.exp(log_z - np.logaddexp.reduce(log_z))
@@ -429,7 +430,7 @@ def test_a_summary_leaves_no_width_out() -> None:
     ],
 )
 def test_settings_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:
-    """As users see it, whose annotations nobody checks before."""
+    """Annotations are not checked before, as for users."""
     with pytest.raises(InputError, match=words):
         unchecked(Transdimensional, **settings)
 
@@ -439,7 +440,7 @@ def test_settings_of_a_wrong_type_are_refused(settings: dict[str, Any], words: s
     [
         ({"shape": ["uniform"]}, "Unknown prior"),
         ({"mean": "five"}, "must be a number, got mean='five'"),
-        ({"smallest": 1.5}, "at least one whole unit"),
+        ({"smallest": 1.5}, "at least one whole neuron"),
     ],
 )
 def test_priors_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:

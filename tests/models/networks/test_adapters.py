@@ -19,7 +19,8 @@ from credence.engine.driver import Driver
 from credence.engine.phases import fixed
 from credence.engine.plan import Plan
 from credence.ensembles.diagnostics.cost import Cost
-from credence.ensembles.ensemble import Ensemble, Provenance
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.provenance import Provenance
 from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.mcmc.hmc import nuts
@@ -185,7 +186,7 @@ def test_small_image_networks(library: str) -> None:
 
 
 def is_kernel(target: Posterior, position: jax.Array) -> jax.Array:
-    """Which entries of a position are weights of kernels."""
+    """Whether each entry of a position is a weight of a kernel."""
     params = target.unravel(position)
     fan_ins = target.model.network.fan_in(params.network)
     marks = jax.tree.map(lambda leaf, n: jnp.full(leaf.shape, n > 0), params.network, fan_ins)
@@ -235,7 +236,7 @@ def test_layers_share_a_precision(library: str) -> None:
 
 
 def test_the_same_object_is_the_same_network() -> None:
-    """So that compiled programs are found again, also for modules with lists (no hash)."""
+    """Compiled programs are found again, also for modules with lists (no hash)."""
     make = lambda: nn.Sequential([nn.Dense(4), nn.tanh, nn.Dense(1)])  # noqa: E731
     for first, same, other in (
         (FlaxLinen(make()), FlaxLinen(make()), FlaxLinen(nn.Dense(1))),

@@ -80,7 +80,7 @@ def test_equal_settings_make_equal_networks() -> None:
 
 
 def test_bad_settings_are_refused() -> None:
-    with pytest.raises(InputError, match=r"at least one unit, got hidden=\(0,\)"):
+    with pytest.raises(InputError, match=r"at least one neuron, got hidden=\(0,\)"):
         MLP(1, hidden=(0,))
     with pytest.raises(InputError, match="num_outputs=0"):
         MLP(0)

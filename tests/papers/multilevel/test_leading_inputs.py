@@ -1,4 +1,4 @@
-"""From coarse to fine inputs: linear regression in closed form, tiny tables, published numbers."""
+"""Coarse to fine inputs: linear regression in closed form, tiny tables, published numbers."""
 
 from dataclasses import replace
 

@@ -2,19 +2,19 @@
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 from tools.data_folder import needs_data
+from tools.ensembles import make_ensemble
 
 from credence.compare import find
 from credence.compare.problem import Arrays
 from credence.density.posterior import Posterior
 from credence.errors import InputError
-from credence.methods.transdimensional.architecture import architecture_posterior
+from credence.methods.transdimensional.architecture.posterior import architecture_posterior
 from credence.methods.transdimensional.size_priors import DepthPrior
 from credence.models import MLP, Gaussian, Normal
 from credence.preprocessing import TargetScaler
@@ -99,13 +99,13 @@ def no_data(seed: int) -> None:
 
 def test_page_and_results_and_going_on(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "measured", measured)
-    problem = replace(BOSTON.problems[0], data=no_data, description="layers <of> two units")
+    problem = replace(BOSTON.problems[0], data=no_data, description="layers <of> two neurons")
     study = replace(BOSTON, problems=(problem,))
     summary = study.run(tmp_path, size="smoke", problems=("boston_2a",))
     assert summary["converged"] is True
     page = (tmp_path / "report.html").read_text()
     assert page.count("<svg") == 2
-    assert "layers &lt;of&gt; two units" in page
+    assert "layers &lt;of&gt; two neurons" in page
     assert "Published mode: 2" in page
     assert "Most probable size" in page
     monkeypatch.setattr(runs, "measured", None)
@@ -173,14 +173,13 @@ def test_cross_validation_leaves_the_row_out() -> None:
 
 
 def test_sizes_that_no_draw_has_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a bound in place of an error, so that results can be written."""
+    """A bound stands in place of an error, so that results can be written."""
     x, y = np.ones((6, 1)), np.ones(6)
     posterior = Posterior(MLP(1, (4,)), Gaussian(scaling="unit"), Normal(), (x, y))
     problem = replace(XOR.problems[0], max_width=4)
     width = np.random.default_rng(0).integers(3, 5, size=(4, 100)).astype(float)
     found = architecture_posterior({"width": width, "width_1": width, "has_moved": width})
-    evidence = SimpleNamespace(nats=-1.0, standard_error=0.1)
-    run = SimpleNamespace(log_evidence=lambda: evidence)
+    run = replace(make_ensemble(), scalars={"log_evidence": np.array([[-1.1], [-0.9]])})
     monkeypatch.setattr(architecture_ways.SMC, "run", lambda *_: run)
     monkeypatch.setattr(architecture_ways, "cross_validated", lambda *_: np.arange(6.0))
     compared: Any = runs._ways
@@ -189,7 +188,7 @@ def test_sizes_that_no_draw_has_are_compared_too(monkeypatch: pytest.MonkeyPatch
     assert ways["jumps"][:2] == [0, 0]
     assert 0 < ways["jumps_error"][0] < 0.1
     np.testing.assert_allclose(ways["evidence"], 0.25)
-    assert "differ from them by at most" in str(three_ways(ways, "Hidden units", "ways"))
+    assert "differ from them by at most" in str(three_ways(ways, "Hidden neurons", "ways"))
 
 
 def test_a_chart_shows_three_answers() -> None:
@@ -202,7 +201,7 @@ def test_a_chart_shows_three_answers() -> None:
         "nll": [0.5, 0.4, 0.41],
         "nll_error": [0.05, 0.04, 0.04],
     }
-    page = str(three_ways(ways, "Hidden units", "ways"))
+    page = str(three_ways(ways, "Hidden neurons", "ways"))
     assert page.count("<svg") == 1
     assert "the jumps prefer 4" in page
     assert "Cross-validation prefers 2; 4 is worse by 0.010 nats" in page

@@ -1,4 +1,4 @@
-"""Which levels a multilevel estimator needs, and how many particles each gets.
+"""Choose the levels that a multilevel estimator needs, and the number of particles of each.
 
 Giles, "Multilevel Monte Carlo path simulation" (2008): eq. (12) is the cheapest way to a variance,
 section 4 tells when the finest level is fine enough.
@@ -18,7 +18,7 @@ from credence.errors import InputError
 from credence.methods.smc.multilevel.increments import prior_increments
 
 LEAST_PARTICLES = 50
-"""At a level: fewer know too little of their own weights."""
+"""Fewest particles of a level: fewer know too little of their own weights."""
 
 MOST_NATS = 0.4
 """Change of the log likelihood that particles bear without tempering."""
@@ -58,7 +58,7 @@ class Increments(NamedTuple):
     variances: Float[np.ndarray, " level"]
     """V_l: of a run's term, times its particles."""
     mean_squares: Float[np.ndarray, " level"]
-    """Of the mean terms; the pilot's Monte Carlo error adds to them."""
+    """Squares of the mean terms; the pilot's Monte Carlo error adds to them."""
     costs: Float[np.ndarray, " level"]
     """C_l in FLOPs: of one particle, with its share of all temperatures and mutation steps."""
 

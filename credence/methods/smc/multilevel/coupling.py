@@ -27,19 +27,19 @@ class Members(NamedTuple):
     level: int
 
 
-class Rung(NamedTuple):
+class AtLevel(NamedTuple):
     """What is known at a level."""
 
     memory: Memory
     """The weights lead to this level's posterior."""
     log_evidence: Float[Any, " run"]
-    """Of this level's network, in nats, from the anchor of the data."""
+    """Log evidence of this level's network, in nats, from the anchor of the data."""
     members: list[Members]
     """The level's term of the sum."""
 
 
 @dataclass(frozen=True)
-class Ladder:
+class CoupledLevels:
     """Levels, and what moves particles up them."""
 
     driver: Driver
@@ -48,9 +48,11 @@ class Ladder:
     levels: Sequence[Posterior]
     counts: Sequence[int]
 
-    def first(self, key: PRNGKeyArray, memory: Memory) -> Rung:
-        """From prior to posterior of the coarsest network, and once more moved there, since the
-        base carries the variance of the sum."""
+    def first(self, key: PRNGKeyArray, memory: Memory) -> AtLevel:
+        """Temper particles from the prior to the coarsest network's posterior, and move them there.
+
+        They are moved once more because the coarsest level carries most of the sum's variance.
+        """
         key_temper, key_move, key_resample = jax.random.split(key, 3)
         bridge, driver, data = self._posterior(0), self.driver, self.data
         _, memory = self.tempering.temper("temper", key_temper, driver, bridge, memory, data)
@@ -65,10 +67,10 @@ class Ladder:
             family=jnp.asarray(moved.family),
         )
         members = Members(moved.cloud.position, memory.weights, 0)
-        return Rung(memory, memory.log_evidence, [members])
+        return AtLevel(memory, memory.log_evidence, [members])
 
-    def sequential(self, level: int, key: PRNGKeyArray, below: Rung) -> Rung:
-        """From the level below to this one, with the particles that know the level below."""
+    def sequential(self, level: int, key: PRNGKeyArray, below: AtLevel) -> AtLevel:
+        """Take particles from the level below to this one; they know the level below."""
         coarse, fine = self.levels[level - 1].model, self.levels[level].model
         driver, data, tempering = self.driver, self.data, self.tempering
         key_move, key_new, key_weigh, key_resample, key_temper = jax.random.split(key, 5)
@@ -96,7 +98,7 @@ class Ladder:
         _, *steps = np.diff(memory.temperatures[: int(memory.stage) + 1])  # the first is `first`'s
         for step, cloud in zip(steps, later, strict=True):
             members.append(Members(cloud.position, step_weights(cloud, step) - equal, level))
-        return Rung(memory, below.log_evidence + memory.log_evidence, members)
+        return AtLevel(memory, below.log_evidence + memory.log_evidence, members)
 
     def compile_sequential(self, level: int) -> None:
         """Mutation below the level, and tempering to it."""
@@ -107,8 +109,8 @@ class Ladder:
         """Tempering from the prior."""
         self._compile(self._between(to_either, level), level, self.counts[level])
 
-    def independent(self, level: int, key: PRNGKeyArray, below: Rung) -> Rung:
-        """From the prior to prior(w) max(L_coarse(w), L_fine(w)), and from there to both levels."""
+    def independent(self, level: int, key: PRNGKeyArray, below: AtLevel) -> AtLevel:
+        """Temper from the prior to prior(w) max(L_coarse(w), L_fine(w)), and from there to both."""
         coarse, fine = self.levels[level - 1].model, self.levels[level].model
         driver, data, tempering = self.driver, self.data, self.tempering
         key_new, key_weigh, key_resample, key_temper, key_pair = jax.random.split(key, 5)
@@ -136,16 +138,18 @@ class Ladder:
             Members(pair.position, jax.nn.softmax(to_fine, axis=-1), level),
             Members(small, -jax.nn.softmax(to_coarse, axis=-1), level - 1),
         ]
-        return Rung(memory, memory.log_evidence + logsumexp(to_fine, axis=-1), members)
+        return AtLevel(memory, memory.log_evidence + logsumexp(to_fine, axis=-1), members)
 
-    def telescoped(self, rungs: Sequence[Rung], log_anchor: float, flops: Sequence[float]) -> Drawn:
+    def telescoped(
+        self, reached: Sequence[AtLevel], log_anchor: float, flops: Sequence[float]
+    ) -> Drawn:
         """The sum over levels as one ensemble of embedded networks with signed weights.
 
         Args:
             flops: of the phases of every level.
         """
         finest = self.levels[-1].model
-        parts = [(number, part) for number, rung in enumerate(rungs) for part in rung.members]
+        parts = [(number, part) for number, each in enumerate(reached) for part in each.members]
         sizes = [part.weights.shape[1] for _, part in parts]
         num_runs = self.tempering.num_runs
         costs = [cost / (num_runs * n) for cost, n in zip(flops, self.counts, strict=True)]
@@ -159,7 +163,7 @@ class Ladder:
             embedded(part.position, self.data, coarse=self.levels[part.level].model, fine=finest)
             for _, part in parts
         ]
-        log_evidence = log_anchor + np.asarray(rungs[-1].log_evidence)
+        log_evidence = log_anchor + np.asarray(reached[-1].log_evidence)
         scalars = {"log_evidence": log_evidence[:, None]} | {
             name: np.repeat(np.asarray(values, float), sizes) for name, values in numbers.items()
         }
@@ -185,12 +189,12 @@ class Ladder:
 class Coupling(NamedTuple):
     """How a level's increment comes about."""
 
-    climb: Callable[[Ladder, int, PRNGKeyArray, Rung], Rung]
-    compile: Callable[[Ladder, int], None]
+    climb: Callable[[CoupledLevels, int, PRNGKeyArray, AtLevel], AtLevel]
+    compile: Callable[[CoupledLevels, int], None]
     """The programs that take long to compile, for a thread to do ahead of time."""
 
 
 COUPLINGS = {
-    "sequential": Coupling(Ladder.sequential, Ladder.compile_sequential),
-    "independent": Coupling(Ladder.independent, Ladder.compile_independent),
+    "sequential": Coupling(CoupledLevels.sequential, CoupledLevels.compile_sequential),
+    "independent": Coupling(CoupledLevels.independent, CoupledLevels.compile_independent),
 }

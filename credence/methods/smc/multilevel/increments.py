@@ -84,12 +84,12 @@ def exact_second_moment(
 ) -> Float[np.ndarray, "point output"]:
     """E (f_fine(x) - f_coarse(x))^2 under a trace-class prior.
 
-    Hidden unit k of the first layer is N(0, c k^-alpha S(x)), with c the prior's scale and
+    Hidden neuron k of the first layer is N(0, c k^-alpha S(x)), with c the prior's scale and
 
         S(x) = 1 + sum_j j^-alpha x_j^2   (without j^-alpha unless inputs decay).
 
     One hidden layer: sum over the new k of c k^-alpha E activation(sqrt(c k^-alpha S) Z)^2. Linear
-    networks of any depth: unit k of layer d has variance c k^-alpha M_d and differs between the
+    networks of any depth: neuron k of layer d has variance c k^-alpha M_d and differs between the
     networks by c k^-alpha D_d, where with A(a, b) = sum of k^-2alpha over a < k <= b
 
         M_1 = S,    M_{d+1} = 1 + c A(0, n_fine) M_d,

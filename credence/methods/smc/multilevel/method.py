@@ -13,11 +13,13 @@ from jaxtyping import PRNGKeyArray
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver, compile_ahead
 from credence.ensembles.ensemble import Ensemble, Inputs
+from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_name, check_particles, require_positive
 from credence.methods.base import Drawn, Method
+from credence.methods.evidence import LogEvidence
 from credence.methods.smc.method import PARTICLES_AND_RUNS, from_prior
 from credence.methods.smc.multilevel import allocation, nested
-from credence.methods.smc.multilevel.coupling import COUPLINGS, Ladder
+from credence.methods.smc.multilevel.coupling import COUPLINGS, CoupledLevels
 from credence.methods.smc.multilevel.levels import with_networks
 from credence.methods.smc.mutation import Mutation
 from credence.methods.smc.tempering import Tempering
@@ -65,6 +67,7 @@ class MLSMC(Method):
 
     name: ClassVar[str] = "mlsmc"
     summary: ClassVar[str] = "multilevel SMC over widths: exact in the limit, with evidence"
+    findings: ClassVar[tuple[type[Finding], ...]] = (LogEvidence,)
     is_chain: ClassVar[bool] = False
     prior: ClassVar[str] = "trace_class"
     aliases: ClassVar[Mapping[str, str]] = PARTICLES_AND_RUNS
@@ -195,21 +198,21 @@ class MLSMC(Method):
         tempering = Tempering(self.mutation, self.num_runs)
         key_prior, key_temper, *keys = jax.random.split(key, 1 + len(levels))
         memory, data, log_anchor = from_prior(key_prior, levels[0], driver, tempering, counts[0])
-        ladder = Ladder(driver, tempering, data, levels, counts)
+        coupled = CoupledLevels(driver, tempering, data, levels, counts)
         shown = zip(levels, counts, strict=True)
         words = (f"{count} on {level.num_weights:,} weights" for level, count in shown)
         driver.progress.say(f"Particles of a run, level by level: {', '.join(words)}.")
         coupling = COUPLINGS[self.coupling]
         above = range(1, len(levels))
-        with compile_ahead(partial(coupling.compile, ladder, level) for level in above) as ready:
-            rungs = [ladder.first(key_temper, memory)]
+        with compile_ahead(partial(coupling.compile, coupled, level) for level in above) as ready:
+            reached = [coupled.first(key_temper, memory)]
             spent = [0.0, total_flops(driver.results.values())]
             for level, key, wait in zip(above, keys, ready, strict=True):
                 wait()
                 with driver.part(f"level {level}"):
-                    rungs.append(coupling.climb(ladder, level, key, rungs[-1]))
+                    reached.append(coupling.climb(coupled, level, key, reached[-1]))
                 spent.append(total_flops(driver.results.values()))
-        return ladder.telescoped(rungs, log_anchor, np.diff(spent).tolist())
+        return coupled.telescoped(reached, log_anchor, np.diff(spent).tolist())
 
 
 def _hidden(network: Any) -> tuple[int, ...]:
@@ -218,7 +221,7 @@ def _hidden(network: Any) -> tuple[int, ...]:
 
 
 def _decay(posterior: Posterior, levels: Sequence[Posterior]) -> list[float]:
-    """By how much the bias falls from each level to the next: ratio of widths^(2 alpha - 1)."""
+    """Factors by which the bias falls from level to level: ratio of widths^(2 alpha - 1)."""
     prior = posterior.model.prior
     if not isinstance(prior, TraceClass):
         raise InputError(f"Only a TraceClass prior says how fast levels converge, got {prior}.")

@@ -31,7 +31,7 @@ def leading(fine_params: Any, coarse_template: Any) -> Any:
 def embedded(coarse_params: Any, fine_template: Any) -> Any:
     """The coarse parameters with zeros around them (the paper's Corollary 4.4).
 
-    For an MLP the same function, whatever its activation: nothing leaves the new units.
+    For an MLP the same function, whatever its activation: nothing leaves the new neurons.
     """
     require_nested(coarse_params, fine_template)
     return jax.tree.map(_padded, coarse_params, fine_template)
@@ -183,7 +183,7 @@ def narrowed(network: Any, hidden: tuple[int, ...]) -> Any:
 
 
 def _block(coarse: Any) -> tuple[slice, ...]:
-    """Where an array lies in a finer one."""
+    """The slices at which an array lies inside a finer one."""
     return tuple(slice(size) for size in coarse.shape)
 
 

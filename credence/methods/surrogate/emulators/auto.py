@@ -1,4 +1,4 @@
-"""Which emulator? The one whose error at unseen draws promises most acceptance per work."""
+"""Choose an emulator: the one whose error at unseen draws promises most acceptance per work."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from credence.methods.surrogate.emulators.taylor import Taylor
 from credence.methods.surrogate.fitting import split
 
 EVALUATIONS = 100
-"""Of an emulator between two of the likelihood, about those of a tuned NUTS."""
+"""Evaluations of an emulator between two of the likelihood, about those of a tuned NUTS."""
 FEWEST = 5
 """Draws of a chain of which a part can be held out."""
 
@@ -31,7 +31,7 @@ class Candidate(NamedTuple):
     """`Error` at draws that it has not seen; None where infinite, which JSON does not know."""
     share: float | None
     flops: float
-    """Of `EVALUATIONS` of it and one likelihood."""
+    """Floating point operations of `EVALUATIONS` of it and one likelihood."""
     promise: float
     """Acceptance that the error lets expect, per work of a likelihood."""
 
@@ -63,6 +63,7 @@ class Auto(Emulator):
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
+        """Fit every candidate, and take the one that promises most acceptance per work."""
         usable = self._usable(posterior, points)
         if points.positions.shape[1] < FEWEST or len(usable) == 1:
             return usable[0].fit(key, points, posterior, data, driver)
@@ -111,7 +112,7 @@ _KINDS: tuple[type[Emulator], ...] = (Coreset, Taylor, GaussianProcess)
 
 
 def expected_acceptance(nats: float) -> float:
-    """Of proposals whose two ends are each off by so many nats, root mean square."""
+    """Expected acceptance of proposals whose two ends are each off by `nats`, root mean square."""
     return float(2 * norm.cdf(-(2**0.5) * nats / 2)) if np.isfinite(nats) else 0.0
 
 

@@ -25,13 +25,13 @@ from credence.methods.surrogate.delayed_acceptance import Surrogate
 
 
 class Points(NamedTuple):
-    """Where a log likelihood was evaluated, and what it was there, by chain."""
+    """Points at which a log likelihood was evaluated, and its values there, by chain."""
 
     positions: Float[np.ndarray, "chain draw weight"]
     log_likelihoods: Float[np.ndarray, "chain draw"]
-    """In nats, from the anchor of the data."""
+    """Log likelihoods in nats, from the anchor of the data."""
     log_densities: Float[np.ndarray, "chain draw"]
-    """With the prior."""
+    """Log likelihoods plus log prior, in nats."""
 
 
 class Emulated(NamedTuple):
@@ -43,7 +43,7 @@ class Emulated(NamedTuple):
     arrays: Any
     """Leaves (member, ...): as many as chains, or one; see `members`."""
     flops: float
-    """Of one evaluation."""
+    """Floating point operations of one evaluation."""
     about: Mapping[str, Any] = MappingProxyType({})
     """What was chosen, ready for JSON."""
     is_likelihood: bool = False
@@ -55,7 +55,7 @@ class Emulated(NamedTuple):
         return len(jax.tree.leaves(self.arrays)[0])
 
     def members(self, num_chains: int) -> Int[np.ndarray, " chain"]:
-        """Which member each chain follows: its own, or the only one."""
+        """Number of the member that each chain follows: its own, or the only one."""
         return np.broadcast_to(np.arange(self.num_members, dtype=np.int32), num_chains)
 
 
@@ -89,7 +89,7 @@ class Emulator(ABC):
 
 
 class Arrays(NamedTuple):
-    """Of a surrogate log density."""
+    """Arrays that a surrogate log density takes in place of data."""
 
     rows: Data
     """One row, for the shapes of the parameters."""
@@ -109,7 +109,7 @@ class SurrogateDensity:
 
 
 def arrays_of(emulated: Emulated, data: Data) -> Arrays:
-    """Of the surrogate log density, leaves (member, ...)."""
+    """The arrays of the surrogate log density, leaves (member, ...)."""
     row = rows_at(data, slice(1))
     first = jax.tree.map(lambda leaf: jnp.stack([leaf] * emulated.num_members), row)
     return Arrays(first, jax.tree.map(jnp.asarray, emulated.arrays))
@@ -139,7 +139,8 @@ class Error(NamedTuple):
     nats: float
     """Root mean square of emulated minus true log likelihood, each chain's mean taken off."""
     share: float
-    """Its square, over the variance of the true ones: 1 for an emulator that says nothing."""
+    """The error's square over the variance of the true values: 1 for an emulator that says nothing.
+    """
 
 
 def error_of(emulated: Emulated, held_out: Points) -> Error:

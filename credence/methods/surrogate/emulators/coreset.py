@@ -19,9 +19,8 @@ from credence.density.posterior import (
     Position,
     Posterior,
     flat_log_prior,
-    some_rows,
+    in_memory,
 )
-from credence.density.stored_rows import StoredRows
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter
@@ -38,7 +37,7 @@ PENALTIES = 10.0 ** np.arange(-6.0, 0.0)
 CANDIDATES = 50
 """Rows per input among which the inputs are chosen."""
 NUM_INPUTS = 600
-"""By default."""
+"""Default number of the coreset's inputs."""
 MOST_WHOLE = 2000
 """Rows that are taken as they are: one costs as much as an input, and nothing is to be learnt."""
 MOST_DESCENT = 1000
@@ -89,9 +88,9 @@ class Coreset(Emulator):
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
+        """Choose pseudo-observations, and fit their weights to the likelihoods at the points."""
         key_inputs, key_order, key_phase = jax.random.split(key, 3)
-        in_memory = not isinstance(data.x, StoredRows)
-        is_all = in_memory and len(data.x) <= (self.num_inputs or MOST_WHOLE)
+        is_all = data.rows.in_memory and len(data.x) <= (self.num_inputs or MOST_WHOLE)
         if is_all:
             rows = themselves(data)
         else:
@@ -111,7 +110,7 @@ class Coreset(Emulator):
         likeliest = jnp.asarray(flat[np.argmax(points.log_densities)])
         num_inputs = self.num_inputs or NUM_INPUTS
         key_part, key_spread = jax.random.split(key)
-        part = some_rows(key_part, data) if isinstance(data.x, StoredRows) else data
+        part = in_memory(key_part, data)
         x, weight = np.asarray(part.x), np.asarray(part.weight)
         chosen, counts = spread_out(key_spread, x, weight, num_inputs)
         x = jnp.asarray(x[chosen])
@@ -321,7 +320,7 @@ def row_products(
     means: Float[Array, " term"],
     model: BayesianModel,
 ) -> tuple[Float[Array, "term term"], Float[Array, " term"], Float[Array, ""]]:
-    """Of `Equations`: sums over draws, one draw's gradients in memory at a time."""
+    """Sums over draws that make `Equations`, with one draw's gradients in memory at a time."""
 
     def add(sums: Any, draw: Any) -> tuple[Any, None]:
         position, target = draw

@@ -27,9 +27,9 @@ from credence.models.priors import GaussianPrior
 
 SUBSPACES = ("active", "pca")
 MOST_COMPONENTS = 10
-"""As many directions as some two hundred draws can teach."""
+"""Most directions of the subspace: as many as some two hundred draws can teach."""
 MOST_POINTS = 500
-"""Per chain, of the process: fitting costs their number cubed."""
+"""Most points of the process per chain: fitting costs their number cubed."""
 DRAWS_PER_COMPONENT = 8
 PENALTIES = 10.0 ** np.arange(-6.0, 3.0)
 """Ridge penalties of the quadratic part, in units where its features have variance one."""
@@ -72,6 +72,7 @@ class GaussianProcess(Emulator):
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
+        """Fit a quadratic and a Gaussian process to every chain's points."""
         _, num_draws, num_weights = points.positions.shape
         newest = jax.tree.map(lambda leaf: leaf[:, -MOST_POINTS:], points)
         usual = min(MOST_COMPONENTS, max(1, num_draws // DRAWS_PER_COMPONENT))
@@ -97,7 +98,7 @@ class GaussianProcess(Emulator):
     def _gradients(
         key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Float[np.ndarray, "chain draw weight"]:
-        """Of the log likelihood at the points."""
+        """Gradients of the log likelihood at the points."""
         flat = jnp.asarray(points.positions.reshape(-1, posterior.num_weights))
         recipe = Recipe(evaluation, flat_log_likelihood(posterior.model))
         plan = Plan(recipe, "emulate", num_steps=1, keep_draws=False)
@@ -106,22 +107,22 @@ class GaussianProcess(Emulator):
 
 
 class Process(NamedTuple):
-    """Of a fitted emulator; leaves (member, ...)."""
+    """Arrays of a fitted emulator; leaves (member, ...)."""
 
     centre: Any
-    """(weight,)"""
+    """m, the mean of a chain's draws, (weight,)."""
     basis: Any
     """V' / s, (component, weight)."""
     slope: Any
-    """(component,)"""
+    """Slope of the quadratic q at the centre, (component,)."""
     curvature: Any
-    """Negative semidefinite, (component, component)."""
+    """Curvature of the quadratic q, negative semidefinite, (component, component)."""
     known: Any
-    """Z, over the length scales, (point, component)."""
+    """Z, the known points over the length scales, (point, component)."""
     inverse_length: Any
-    """(component,)"""
+    """One over the length scales, (component,)."""
     alpha: Any
-    """In nats, (point,)."""
+    """Weights of the kernels at the known points, in nats, (point,)."""
 
 
 def process_likelihood(position: Position, process: Process) -> Float[Array, ""]:

@@ -40,7 +40,7 @@ class Network(Emulator):
     Moslemi, Meng, Lan & Shahbaba, "Scaling up Bayesian neural networks with neural networks"
     (2024), section 3.3. Outputs are emulated by their principal components over the calibration
     draws: a last layer fitted by least squares could say no more, since it lies in the span of the
-    draws' outputs. With r units in the first layer the emulated posterior equals the prior in all
+    draws' outputs. With r neurons in the first layer the emulated posterior equals the prior in all
     but r directions: expect little where weights are many.
 
     Args:
@@ -66,7 +66,7 @@ class Network(Emulator):
         require_positive(num_components=self.num_components)
 
     def check(self, posterior: Posterior, num_draws: int) -> None:
-        """See `Emulator.check`."""
+        """Refuse more outputs than can be emulated; see `Emulator.check`."""
         num_outputs = int(np.prod(shapes(posterior.model, like(posterior.data))[1].shape))
         if self.target == "outputs" and num_outputs * num_draws > MOST_OUTPUTS:
             raise InputError(
@@ -77,6 +77,7 @@ class Network(Emulator):
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
+        """Train a network on the points."""
         model = posterior.model
         flat = points.positions.reshape(-1, posterior.num_weights)
         mean, std = flat.mean(axis=0), np.maximum(flat.std(axis=0), 1e-6)
@@ -128,7 +129,7 @@ class Basis(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Of a fitted emulator; leaves (member, ...)."""
+    """Arrays of a fitted emulator; leaves (member, ...)."""
 
     weights: Any
     centre: Any

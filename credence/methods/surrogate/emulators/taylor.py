@@ -16,7 +16,6 @@ from credence.density.posterior import (
     flat_log_likelihood,
     minibatch,
 )
-from credence.density.stored_rows import StoredRows
 from credence.engine.driver import Driver
 from credence.engine.plan import Plan
 from credence.errors import InputError, check_numbers, require_positive
@@ -64,8 +63,8 @@ class Taylor(Emulator):
             raise InputError("Without rows the series needs order=2, or it has no maximum.")
 
     def check(self, posterior: Posterior, num_draws: int) -> None:
-        """See `Emulator.check`."""
-        if self._order(posterior) == 2 and isinstance(posterior.data.x, StoredRows):
+        """Refuse a second-order series of inputs on disk; see `Emulator.check`."""
+        if self._order(posterior) == 2 and not posterior.data.rows.in_memory:
             raise InputError(
                 "Inputs on disk are read once for a value and its gradient, not for a Hessian: use "
                 "Taylor(order=1) or Coreset()."
@@ -74,6 +73,7 @@ class Taylor(Emulator):
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
+        """Expand the log likelihood around a centre."""
         num_rows, order = self._num_rows(posterior), self._order(posterior)
         key_rows, key_gradient, key_hessian = jax.random.split(key, 3)
         chosen = some_rows(key_rows, data, num_rows)
@@ -118,13 +118,13 @@ class Taylor(Emulator):
     def _order(self, posterior: Posterior) -> int:
         if self.order is not None:
             return self.order
-        if isinstance(posterior.data.x, StoredRows) and self.num_rows != 0:
+        if self.num_rows != 0 and not posterior.data.rows.in_memory:
             return 1
         return 2 if posterior.num_weights <= MOST_QUADRATIC or self.num_rows == 0 else 1
 
 
 class Series(NamedTuple):
-    """Of the log likelihood around a centre; leaves (member, ...)."""
+    """Taylor series of the log likelihood around a centre; leaves (member, ...)."""
 
     rows: Data
     centre: Position

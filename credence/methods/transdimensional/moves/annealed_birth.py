@@ -32,7 +32,7 @@ def annealed_birth(
     """Annealed importance sampling between two widths, on the larger space.
 
     Karagiannis & Andrieu, "Annealed importance sampling reversible jump MCMC algorithms" (2013).
-    With z all slots of the widest network, and the new unit's outgoing weights scaled by g,
+    With z all slots of the widest network, and the new neuron's outgoing weights scaled by g,
 
         log rho_g(z) = (1 - g) log p(z | k) + g log p(z | k + 1) + log L(z, unit scaled by g)
 

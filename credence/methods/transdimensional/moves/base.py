@@ -1,17 +1,17 @@
 """Reversible jumps between widths and depths: what all kinds of move share.
 
 Green, "Reversible jump Markov chain Monte Carlo computation and Bayesian model determination"
-(1995). A move knows how a unit is born in the last slot and how the unit there dies; here are the
-choice between the two, the place of the unit, and the test.
+(1995). A move knows how a neuron is born in the last slot and how the neuron there dies; here are
+the choice between the two, the place of the neuron, and the test.
 
-A jump from k to k' = k +- m units, one after the other, is accepted with probability min(1, R),
+A jump from k to k' = k +- m neurons, one after the other, is accepted with probability min(1, R),
 
     R = r  p(k') q(k', k) / [p(k) q(k, k')],
 
 with q the probability of the direction and r the move's own ratio: densities, proposals, Jacobian;
-of m units the product of their ratios, for the way back passes the same networks.
-At a birth the new unit goes to a uniformly chosen slot, at a death a uniformly chosen unit goes:
-1 / (k + 1) in both directions, which cancels.
+of m neurons the product of their ratios, for the way back passes the same networks.
+At a birth the new neuron goes to a uniformly chosen slot, at a death a uniformly chosen neuron
+goes: 1 / (k + 1) in both directions, which cancels.
 
 Of d hidden layers a new one comes after a uniformly chosen one; of d + 1 a uniformly chosen one
 goes, but never the first: 1 / d in both directions, which cancels too.
@@ -31,7 +31,7 @@ from credence.methods.transdimensional.target import Point, VariableWidth
 
 
 class Proposal(NamedTuple):
-    """Where a jump may lead."""
+    """The network that a jump would lead to, its log likelihood, and what it took to propose it."""
 
     params: Params
     log_likelihood: Float[Array, ""]
@@ -45,21 +45,21 @@ class Move(NamedTuple):
     """A pair of proposals, each the other's reverse, for one hidden layer."""
 
     birth: Callable[[PRNGKeyArray, Point, Data], Proposal]
-    """Of a unit in the slot after the last active one."""
+    """Propose a neuron in the slot after the last active one."""
     death: Callable[[PRNGKeyArray, Point, Data], Proposal]
-    """Of the last active unit."""
+    """Propose to remove the last active neuron."""
     layer: int
     num_units: int = 1
-    """That are born or die in a jump."""
+    """Number of neurons that are born or die in a jump."""
 
 
 class LayerMove(NamedTuple):
     """A pair of proposals, each the other's reverse, with the widths that they lead to."""
 
     birth: Callable[[PRNGKeyArray, Point, Int[Array, ""], Data], tuple[Proposal, Widths]]
-    """Of a hidden layer after the one of this index."""
+    """Propose a hidden layer after the one of this index."""
     death: Callable[[PRNGKeyArray, Point, Int[Array, ""], Data], tuple[Proposal, Widths]]
-    """Of the hidden layer after the one of this index."""
+    """Propose to remove the hidden layer after the one of this index."""
 
 
 class JumpInfo(NamedTuple):
@@ -83,11 +83,11 @@ def jump(
     move: Move,
     forced_borders: bool = False,
 ) -> tuple[Point, JumpInfo]:
-    """One birth or death, of as many units as the move says.
+    """One birth or death, of as many neurons as the move says.
 
     Args:
         target: joint law of widths and weights, left invariant.
-        move: how units are born and die, and how many at once.
+        move: how neurons are born and die, and how many at once.
         forced_borders: whether the narrowest network always tries a birth and the widest a death;
             otherwise both directions are equally likely everywhere, and a step out of the support
             is a step refused.
@@ -196,7 +196,7 @@ def directed(
     forced: bool,
     size: int = 1,
 ) -> Choice:
-    """A direction, by `size`, from `count` units or layers whose log prior is `log_prior`."""
+    """A direction, by `size`, from `count` neurons or layers whose log prior is `log_prior`."""
     log_birth, log_death = log_directions(log_prior, forced=forced, size=size)
     is_birth = jnp.log(jax.random.uniform(key)) < log_birth[count]
     new = jnp.clip(jnp.where(is_birth, count + size, count - size), 0, len(log_prior) - 1)

@@ -1,4 +1,4 @@
-"""Plain birth and death of a unit: its weights are drawn from the prior."""
+"""Plain birth and death of a neuron: its weights are drawn from the prior."""
 
 from jaxtyping import PRNGKeyArray
 
@@ -8,10 +8,10 @@ from credence.methods.transdimensional.target import Point, VariableWidth, total
 
 
 def birth_death(target: VariableWidth, layer: int) -> Move:
-    """A unit's incoming and outgoing weights u are born from their prior at the larger width.
+    """A neuron's incoming and outgoing weights u are born from their prior at the larger width.
 
-    The proposal cancels the unit's own prior; of the others' prior only a change with the width is
-    left:
+    The proposal cancels the neuron's own prior; of the others' prior only a change with the width
+    is left:
 
         r = L(w, u) / L(w)  p(w | k + 1) / p(w | k)
 

@@ -19,7 +19,7 @@ from credence.models.networks.mlp import Layer
 
 
 def collapsed_birth(target: VariableWidth, layer: int) -> Move:
-    """A unit with incoming weights from the prior; all output weights from their conditional law.
+    """A neuron with incoming weights from the prior; all output weights from their conditional law.
 
     Given the hidden layers W and the noise, a Gaussian likelihood leaves the output weights V
     Gaussian, and
@@ -128,7 +128,7 @@ class Regression(NamedTuple):
 
 
 def regression(target: VariableWidth, params: Params, widths: Widths, data: Data) -> Regression:
-    """Of the data on the features of a network of these widths."""
+    """The linear regression of the data on the features of a network of these widths."""
     features, scale = _features(target, params, data)
     last = params.network[-1]
     is_active = activity(params.network, widths)[-1]
@@ -150,7 +150,7 @@ def regression(target: VariableWidth, params: Params, widths: Widths, data: Data
 
 
 def _features(target: VariableWidth, params: Params, data: Data) -> tuple[Array, Array]:
-    """The last hidden layer's outputs and a one (point, unit + 1); the noise (point, target)."""
+    """The last hidden layer's outputs and a one (point, neuron + 1); the noise (point, target)."""
     last = params.network[-1]
     units = last.kernel.shape[-2]
     reads = Layer(jnp.eye(units, dtype=last.kernel.dtype), jnp.zeros(units, last.bias.dtype))

@@ -1,4 +1,4 @@
-"""Informed birth and death: the outgoing weights of a new unit know the data."""
+"""Informed birth and death: the outgoing weights of a new neuron know the data."""
 
 from typing import NamedTuple
 
@@ -19,13 +19,13 @@ from credence.methods.transdimensional.moves.base import Move, Proposal, counts
 from credence.methods.transdimensional.target import Point, VariableWidth, total
 
 Outgoing = Float[Array, " next"]
-"""A unit's outgoing weights."""
+"""A neuron's outgoing weights."""
 
 
 def informed_birth(target: VariableWidth, layer: int) -> Move:
     """Incoming weights from their prior; outgoing ones v from one Newton step at v = 0.
 
-    There the unit does not count and the network is the smaller one, in both directions:
+    There the neuron does not count and the network is the smaller one, in both directions:
 
         Sigma^-1 = P + H,  mu = Sigma g,   v ~ N(mu, Sigma),
         r = L(w, u, v) / L(w)  p(w | k + 1) / p(w | k)  p(v) / N(v; mu, Sigma)
@@ -36,7 +36,7 @@ def informed_birth(target: VariableWidth, layer: int) -> Move:
     Args:
         target: joint law of widths and weights.
         layer: which hidden layer; the last one has few outgoing weights, the others' Hessians
-            cost as many products as the next layer has units.
+            cost as many products as the next layer has neurons.
     """
 
     def proposal_of(params: Params, slot: Int[Array, ""], widths: Widths, data: Data) -> "Normal":
@@ -88,7 +88,7 @@ def informed_birth(target: VariableWidth, layer: int) -> Move:
 class Normal(NamedTuple):
     """N(mean, (root root')^-1), and the prior's standard deviations.
 
-    Outgoing weights to inactive units of the next layer have no curvature: there it is the prior,
+    Outgoing weights to inactive neurons of the next layer have no curvature: there it is the prior,
     at whose mean the inactive zeros count alike in both densities.
     """
 
@@ -97,7 +97,7 @@ class Normal(NamedTuple):
     prior_std: Outgoing
 
     def sample(self, key: PRNGKeyArray) -> Outgoing:
-        """One draw."""
+        """Draw outgoing weights once."""
         noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
         return self.mean + solve_triangular(self.root, noise, lower=True, trans=1)
 
@@ -113,7 +113,7 @@ def _replaced(params: Params, slot: Int[Array, ""], read_by: Readers, weights: O
 
 
 def _silenced(params: Params, slot: Int[Array, ""], read_by: Readers) -> Params:
-    """A unit that nothing hears."""
+    """Parameters in which nothing hears the neuron: its outgoing weights are zero."""
     zeros = jnp.zeros_like(outgoing(params.network, slot, read_by))
     return _replaced(params, slot, read_by, zeros)
 
@@ -125,7 +125,10 @@ def _outgoing_std(
     widths: Widths,
     read_by: Readers,
 ) -> Outgoing:
-    """Of the prior; one for weights to a layer that does not read the unit, where any will do."""
+    """The prior standard deviations of outgoing weights.
+
+    They are one for weights to a layer that does not read the neuron, where any number will do.
+    """
     layers = jax.tree.map(
         lambda w, std: jnp.broadcast_to(jnp.asarray(std, w.dtype), w.shape),
         params.network,

@@ -31,7 +31,7 @@ from credence.models.networks.mlp import ACTIVATIONS, FullyConnected, Layer
 from credence.models.priors import normal_sample
 
 REACH = 1.0
-"""Units by which the width of a near-identity layer differs from that before it, on average."""
+"""Neurons by which the width of a near-identity layer differs from that before it, on average."""
 
 
 def layer_birth(
@@ -41,7 +41,7 @@ def layer_birth(
     is_collapsed: bool = False,
     identity_std: float = 0.5,
 ) -> LayerMove:
-    """A layer of k units comes after one of j units; the layer that read those reads it instead.
+    """A layer of k neurons comes after one of j; the layer that read those reads it instead.
 
     Its k is drawn from q(k | j), its weights and biases u from q(u). Rows min(j, k), ... of the
     kernel of the layer that reads it, v at the birth and v' at the death, are drawn from their
@@ -51,8 +51,8 @@ def layer_birth(
 
     "plain":    q(k | j) and q(u) are the prior.
     near the identity:  q(k | j) is proportional to p(k) exp(-|k - j|), and a weight of u is
-                normal around g if it leads from a unit to the one in its place, else around 0, with
-                `identity_std` times its prior standard deviation. g is the gain that makes the
+                normal around g if it leads from a neuron to the one in its place, else around 0,
+                with `identity_std` times its prior standard deviation. g is the gain that makes the
                 activation most like the identity on its own outputs (1 for relu, where it is one).
     collapsed:  the output layer is integrated out of both networks and drawn from its exact
                 conditional law, as in `collapsed_birth`: marginal likelihoods in place of L, and no
@@ -129,7 +129,7 @@ def layer_birth(
     def proposal(
         key: PRNGKeyArray, point: Point, pair: "Pair", after: Int[Array, ""], data: Data, sign: int
     ) -> Proposal:
-        """To the larger network (sign 1) or to the smaller one (-1)."""
+        """The proposal of the larger network (sign 1) or of the smaller one (-1)."""
         network, widths = (pair.above, pair.upper) if sign > 0 else (pair.below, pair.lower)
         params, ratio = point.params._replace(network=network), log_ratio(point.params, pair, after)
         if not is_collapsed:
@@ -202,7 +202,7 @@ def removed(widths: Widths, after: Int[Array, ""]) -> Widths:
 
 
 def shifted(layers: Layers, after: Int[Array, ""]) -> Layers:
-    """Room for a layer after that one: zeros there, those behind it one place further.
+    """Make room for a layer after that one: zeros there, those behind it one place further.
 
     The last of them has no place to go and must be absent.
     """
@@ -212,7 +212,7 @@ def shifted(layers: Layers, after: Int[Array, ""]) -> Layers:
 
 
 def closed(layers: Layers, after: Int[Array, ""]) -> Layers:
-    """Without the layer after that one: those behind it one place nearer, the last absent."""
+    """Take out the layer after that one: those behind it move up, and the last is absent."""
     num_hidden = len(layers) - 1
     place = jnp.arange(1, num_hidden)
     source = jnp.where(place <= after, place, jnp.minimum(place + 1, num_hidden - 1))
@@ -220,7 +220,7 @@ def closed(layers: Layers, after: Int[Array, ""]) -> Layers:
 
 
 def activation_of(network: Any) -> str:
-    """Of an MLP, or of one of the leading inputs."""
+    """The name of the activation of an MLP, also where it sees the leading inputs only."""
     return (
         network.activation
         if isinstance(network, FullyConnected)
@@ -259,7 +259,7 @@ def _is_new_layer(layers: Layers, after: Int[Array, ""]) -> Layers:
 
 
 def _all_but_output(layers: Layers) -> Layers:
-    """Whether weights lead to a hidden unit."""
+    """Whether weights lead to a hidden neuron."""
     return tuple(
         jax.tree.map(lambda leaf, i=i: jnp.full(leaf.shape, i < len(layers) - 1), layer)
         for i, layer in enumerate(layers)
@@ -267,7 +267,7 @@ def _all_but_output(layers: Layers) -> Layers:
 
 
 def _identity(kernel: Float[Array, "fan_in fan_out"]) -> Float[Array, "fan_in fan_out"]:
-    """One from every unit to the one in its place."""
+    """A kernel that is one from every neuron to the one in its place, and zero elsewhere."""
     return jnp.eye(*kernel.shape, dtype=kernel.dtype)
 
 

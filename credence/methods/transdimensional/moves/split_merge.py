@@ -1,4 +1,4 @@
-"""Split and merge: one unit becomes two that sum to about the same, and back."""
+"""Split and merge: one neuron becomes two that sum to about the same, and back."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from credence.models.networks.mlp import Layer
 
 
 def split_merge(target: VariableWidth, layer: int, *, split_std: float = 0.5) -> Move:
-    """A uniformly chosen unit splits in two, or an ordered pair merges.
+    """A uniformly chosen neuron splits in two, or an ordered pair merges.
 
     After Richardson & Green, "On Bayesian analysis of mixtures with an unknown number of
     components" (1997). With incoming weights and bias w and outgoing weights v,
@@ -34,13 +34,13 @@ def split_merge(target: VariableWidth, layer: int, *, split_std: float = 0.5) ->
 
         r = L' p(weights' | k + 1) / (L p(weights | k))  2^(inputs + 1) / (N(d) N(e)).
 
-    The unit is one of k, its partner of a merge one of k: these cancel.
+    The neuron is one of k, its partner of a merge one of k: these cancel.
 
     Args:
         target: joint law of widths and weights.
         layer: which hidden layer.
         split_std: of the differences, in prior standard deviations: small ones leave the function
-            as it is, but two units of the prior are rarely so alike.
+            as it is, but two neurons of the prior are rarely so alike.
     Raises:
         InputError: if split_std is not > 0.
     """
@@ -109,27 +109,27 @@ def split_merge(target: VariableWidth, layer: int, *, split_std: float = 0.5) ->
 
 
 class Unit(NamedTuple):
-    """Weights of one unit, or anything in their shape."""
+    """Weights of one neuron, or anything in their shape."""
 
     kernel: Float[Array, " fan_in"] | Bool[Array, " fan_in"]
     bias: Float[Array, ""] | Bool[Array, ""]
     outgoing: Float[Array, " next"] | Bool[Array, " next"]
 
     def split(self, differences: "Unit") -> tuple["Unit", "Unit"]:
-        """Two units of about the same function together."""
+        """Two neurons of about the same function together."""
         kernel, bias, half = self.kernel, self.bias, 0.5 * self.outgoing
         d, d_bias, e = differences
         return Unit(kernel + d, bias + d_bias, half + e), Unit(kernel - d, bias - d_bias, half - e)
 
     def merge(self, other: "Unit") -> tuple["Unit", "Unit"]:
-        """The unit that splits into the two, and the differences."""
+        """The neuron that splits into the two, and the differences."""
         differences = jax.tree.map(lambda a, b: 0.5 * (a - b), self, other)
         middle = jax.tree.map(lambda a, b: 0.5 * (a + b), self, other)
         return middle._replace(outgoing=2 * middle.outgoing), differences
 
 
 def unit_of(layers: Layers, layer: int, slot: Int[Array, ""], read_by: Readers) -> Unit:
-    """A unit's weights."""
+    """A neuron's weights."""
     into = layers[layer]
     return Unit(into.kernel[:, slot], into.bias[slot], outgoing(layers, slot, read_by))
 
@@ -137,7 +137,7 @@ def unit_of(layers: Layers, layer: int, slot: Int[Array, ""], read_by: Readers) 
 def with_unit(
     layers: Layers, layer: int, slot: Int[Array, ""], read_by: Readers, unit: Unit
 ) -> Layers:
-    """The weights, a unit's replaced."""
+    """The weights, a neuron's replaced."""
     into = layers[layer]
     into = Layer(into.kernel.at[:, slot].set(unit.kernel), into.bias.at[slot].set(unit.bias))
     changed = (*layers[:layer], into, *layers[layer + 1 :])
@@ -145,7 +145,7 @@ def with_unit(
 
 
 def _normals(key: PRNGKeyArray, like: Unit) -> Unit:
-    """Independent standard normals in the shapes of a unit's weights."""
+    """Independent standard normals in the shapes of a neuron's weights."""
     keys = jax.random.split(key, 3)
     return Unit(
         *(jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, like, strict=True))

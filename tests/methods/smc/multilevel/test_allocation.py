@@ -132,7 +132,7 @@ def test_levels_of_which_no_bias_can_be_told_are_refused() -> None:
 
 
 def test_nats_of_heavy_tails_are_not_negative() -> None:
-    """Where targets lie in a Student-t's tail, its log density is not concave."""
+    """The log density of a Student-t is not concave where targets lie in its tail."""
     x = np.random.default_rng(1).normal(size=(50, 2))
     heavy = Posterior(MLP(1, (16,)), TraceClass(2.0), StudentT(scale=0.5), (x, 30 + x[:, 0]))
     found = allocation.nats_between(MLSMC(base=4).levels(heavy))

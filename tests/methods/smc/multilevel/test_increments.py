@@ -16,6 +16,8 @@ from credence.methods.smc.multilevel.increments import (
 )
 from credence.models import MLP, Gaussian, TraceClass
 
+pytestmark = pytest.mark.optimized  # many draws, few programs
+
 X = np.linspace(2.5, 1.5, 10)[None]
 LEVELS = range(1, 8)
 

@@ -27,7 +27,7 @@ from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.methods import METHODS
 from credence.methods.smc import tempering as particles_module
-from credence.methods.smc.multilevel import coupling as ladder
+from credence.methods.smc.multilevel import coupling as coupling_module
 from credence.methods.smc.multilevel import nested
 from credence.methods.smc.multilevel.levels import to_level
 from credence.methods.smc.multilevel.method import MLSMC
@@ -179,7 +179,7 @@ def test_every_level_and_the_evidence(method: MLSMC) -> None:
 
 
 class Parts:
-    """Where in the ensemble an increment's members are."""
+    """The places of an increment's members in the ensemble."""
 
     def __init__(self, ensemble: Ensemble, increment: int, count: int) -> None:
         level, term = (np.asarray(ensemble.scalars[name])[0] for name in ("level", "increment"))
@@ -263,7 +263,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 def weigh_by_the_fine_likelihood(monkeypatch: pytest.MonkeyPatch) -> None:
     """G = L_l in place of the ratio."""
-    weighed, step_weights = particles_module.weighed, ladder.step_weights
+    weighed, step_weights = particles_module.weighed, coupling_module.step_weights
 
     def without_start(cloud: Any) -> Any:
         return cloud._replace(log_start=0 * cloud.log_start)
@@ -274,21 +274,23 @@ def weigh_by_the_fine_likelihood(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(particles_module, "weighed", wrong)
     monkeypatch.setattr(
-        ladder, "step_weights", lambda c, step: step_weights(without_start(c), step)
+        coupling_module, "step_weights", lambda c, step: step_weights(without_start(c), step)
     )
 
 
 def widen_the_new_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the standard deviation of the entries that a level adds."""
-    prior_draws = ladder.prior_draws
+    prior_draws = coupling_module.prior_draws
     monkeypatch.setattr(
-        ladder, "prior_draws", lambda *args, **named: 2 * prior_draws(*args, **named)
+        coupling_module, "prior_draws", lambda *args, **named: 2 * prior_draws(*args, **named)
     )
 
 
 def mutate_at_the_level_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not at the level that the particles know, but at the one below it; below the first is the
-    prior."""
+    """Mutate not at the level that the particles know, but at the one below it.
+
+    Below the first is the prior.
+    """
     move = Tempering.move
 
     def wrong(self: Any, name: str, key: Any, driver: Any, bridge: Any, memory: Any, *rest: Any):
@@ -298,9 +300,9 @@ def mutate_at_the_level_before(monkeypatch: pytest.MonkeyPatch) -> None:
     def at_level(self: Any, level: int) -> Any:
         return self._between(to_level, level) if level else posterior_of(self, level)
 
-    posterior_of = ladder.Ladder._posterior
-    monkeypatch.setattr(ladder.Ladder, "_posterior", at_level)
-    monkeypatch.setattr(ladder, "without_start", lambda memory: memory)
+    posterior_of = coupling_module.CoupledLevels._posterior
+    monkeypatch.setattr(coupling_module.CoupledLevels, "_posterior", at_level)
+    monkeypatch.setattr(coupling_module, "without_start", lambda memory: memory)
     monkeypatch.setattr(Tempering, "move", wrong)
 
 
@@ -339,7 +341,7 @@ def without_mutation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def log_likelihood(outputs: np.ndarray) -> np.ndarray:
-    """Of outputs (..., point)."""
+    """Log likelihood of outputs (..., point)."""
     return stats.norm.logpdf(Y, outputs, NOISE_STD).sum(axis=-1)
 
 
@@ -448,7 +450,7 @@ SHORT: dict[str, Any] = {
 
 
 def curve() -> Posterior:
-    """Noise unknown."""
+    """A posterior of a curve whose noise is unknown."""
     y = np.tanh(2 * CURVE) + 0.2 * np.random.default_rng(0).normal(size=CURVE.shape)
     return Posterior(MLP(1, hidden=(16,)), TraceClass(2.0), Normal(), (CURVE, y))
 
@@ -572,7 +574,7 @@ def test_predictions_of_a_signed_classification() -> None:
 
 
 def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Any) -> None:
-    """At the first level, between levels, at a later one."""
+    """The run is stopped at the first level, between levels, and at a later one."""
     whole, again = short(curve), MLSMC(**SHORT)
     for num_blocks in (2, 4, 3):
         with pytest.raises(Stop):

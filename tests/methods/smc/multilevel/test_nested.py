@@ -53,7 +53,7 @@ def assert_equal(left: Any, right: Any) -> None:
 def test_embedding_is_the_same_function(
     activation: str, hidden: tuple[tuple[int, ...], tuple[int, ...]]
 ) -> None:
-    """Also for activations with f(0) != 0, such as the sigmoid."""
+    """This holds also for activations with f(0) != 0, such as the sigmoid."""
     coarse, fine = (MLP(2, hidden=h, activation=activation) for h in hidden)
     params = weights(coarse)
     large = embedded(params, template(fine))

@@ -99,7 +99,7 @@ SEVERAL = ("plain_by_2", "collapsed_by_3", "informed_by_2", "split_merge_by_2")
 
 @pytest.mark.parametrize("name", [*MOVES, *SEVERAL])
 def test_posterior_is_invariant(name: str) -> None:
-    """And no rate is above its ceiling."""
+    """The jumps keep the posterior, and no rate is above its ceiling."""
     points, info = run(move_of(name, TOY.target, TOY.data))
     statistic, p, z = scores(points, TOY)
     rate = np.asarray(info.acceptance_rate)[np.asarray(info.is_in_range)].mean()
@@ -109,7 +109,7 @@ def test_posterior_is_invariant(name: str) -> None:
 
 
 def test_planted_ratio_of_the_first_unit_alone_is_caught(monkeypatch: Any) -> None:
-    """As if two units were judged by the first."""
+    """Planted: two neurons are judged by the first."""
     one_by_one = jumps.one_by_one
 
     def forgetful(keys: Any, point: Point, propose: Any, layer: int, change: int) -> Any:
@@ -119,7 +119,7 @@ def test_planted_ratio_of_the_first_unit_alone_is_caught(monkeypatch: Any) -> No
     monkeypatch.setattr(jumps, "one_by_one", forgetful)
     points, _ = run(move_of("plain_by_2", TOY.target, TOY.data))
     statistic, p, z = scores(points, TOY)
-    print(f"planted ratio of one unit: chi2_5 {statistic:.0f}, log L z {z:.0f}")
+    print(f"planted ratio of one neuron: chi2_5 {statistic:.0f}, log L z {z:.0f}")
     assert p < 1e-8
 
 
@@ -173,7 +173,7 @@ def test_planted_factor_breaks_detailed_balance(name: str, error: float) -> None
 
 
 def birth_rate(how: Any, width: int, num_chains: int = 40_000) -> tuple[float, float]:
-    """Of births from a width at the first sweep from exact draws, and its standard error."""
+    """Rate of births from a width at the first sweep from exact draws, and its standard error."""
     points, move = TOY.points(6, num_chains, width), move_of("plain", TOY.target, TOY.data)
     ends, _ = _run(jax.random.key(7), points, TOY.data, move=move, how=how, num_sweeps=1)
     share = np.mean(np.asarray(ends.widths) > width)  # one half of all tries are births

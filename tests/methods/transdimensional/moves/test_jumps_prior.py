@@ -58,7 +58,7 @@ def _run(
 def ends(
     move: Move, target: VariableWidth = TARGET, forced: bool = False, num_jumps: int = NUM_JUMPS
 ) -> tuple[Point, JumpInfo]:
-    """Where chains are, exact draws of the prior at the start."""
+    """The ends of chains that start from exact draws of the prior."""
     points = prior_points(jax.random.key(0), target, no_data(), NUM_CHAINS)
     return _run(
         jax.random.key(1), points, no_data(), target=target, move=move, num_jumps=num_jumps,

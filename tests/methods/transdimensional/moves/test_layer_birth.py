@@ -59,7 +59,7 @@ NUM_CHAINS, NUM_JUMPS, DEEPEST, WIDEST = 4000, 12, 3, 3
 
 
 def deep_target(**changed: Any) -> VariableWidth:
-    """Of 1 to 3 hidden layers of 1 to 3 units."""
+    """A target of 1 to 3 hidden layers of 1 to 3 neurons."""
     return network_target(largest=(WIDEST,) * DEEPEST, depth_prior=DepthPrior(), **changed)
 
 
@@ -95,7 +95,7 @@ def _run(key: Any, points: Point, data: Data, *, one: Any, num_jumps: int) -> An
 
 
 def ends(one: Any, target: VariableWidth = TARGET, num_jumps: int = NUM_JUMPS) -> tuple[Point, Any]:
-    """Where chains are that start from exact draws of the prior."""
+    """The ends of chains that start from exact draws of the prior."""
     points = prior_points(jax.random.key(0), target, no_data(), NUM_CHAINS)
     return _run(jax.random.key(1), points, no_data(), one=one, num_jumps=num_jumps)
 
@@ -229,7 +229,7 @@ def test_planted_position_factor_of_births_alone_is_caught() -> None:
 
 @pytest.mark.slow
 def test_planted_ratio_of_the_two_ends_is_caught() -> None:
-    """As in the thesis."""
+    """Planted: the ratio of the two ends, as in the thesis."""
     size = sum(leaf.size for leaf in jax.tree.leaves(TARGET.model.template(no_data())))
     step = partial(hamiltonian, TARGET, inverse_mass=jnp.ones(size))
     leap = only(with_error(layer_move("layer"), lambda d: 1e6, lambda d: 1e6))
@@ -241,7 +241,7 @@ def test_planted_ratio_of_the_two_ends_is_caught() -> None:
 
 
 class DeepLine(NamedTuple):
-    """y = w_1 w_2 ... w_(d + 1) x + noise: one linear unit in each of d = 1, ..., 4 layers.
+    """y = w_1 w_2 ... w_(d + 1) x + noise: one linear neuron in each of d = 1, ..., 4 layers.
 
     With P the product of the d hidden weights y is N(0, s^2 I + P^2 x x'), and log |P| a sum of d
     independent logarithms of |N(0, 1)|, whose density is a convolution.

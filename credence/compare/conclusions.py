@@ -1,0 +1,111 @@
+"""What a table of results says, in sentences: who is best at what, and whom not to believe."""
+
+from typing import Any, NamedTuple
+
+from credence.html.wording import duration, number, percent
+from credence.report.verdict import Level
+
+Problem = dict[str, Any]
+Summary = dict[str, Any]
+
+
+class Conclusion(NamedTuple):
+    """One problem's sentence and how far to rely on it."""
+
+    level: Level
+    subject: str
+    sentence: str
+
+
+def conclusions(summary: Summary) -> list[Conclusion]:
+    """Draw one conclusion per problem."""
+    return [
+        Conclusion(_level(p["rows"]), p["name"], " ".join(_sentences(p, summary["baseline"])))
+        for p in summary["problems"]
+    ]
+
+
+def overall(summary: Summary) -> tuple[Level, str, str]:
+    """The level, a word and a headline for the whole experiment."""
+    rows = [row for problem in summary["problems"] for row in problem["rows"]]
+    chains = [row for row in rows if row["converged"] is not None]
+    good = sum(row["converged"] for row in chains)
+    failed = sum(row["status"] == "failed" for row in rows)
+    parts = [f"{good} of {len(chains)} chain runs converged"] if chains else []
+    parts += [f"{failed} of {len(rows)} cells failed"] if failed else []
+    headline = "; ".join(parts) + "." if parts else "No method here is a Markov chain."
+    if chains and not good:
+        return Level.DO_NOT_TRUST, "None converged", headline
+    if failed or good < len(chains):
+        return Level.CARE, "Compare with care", headline
+    return Level.TRUST, "Comparable", headline
+
+
+def _level(rows: list[dict[str, Any]]) -> Level:
+    chains = [row["converged"] for row in rows if row["converged"] is not None]
+    if all(row["status"] == "failed" for row in rows) or (chains and not any(chains)):
+        return Level.DO_NOT_TRUST
+    is_sound = all(chains) and all(row["status"] == "done" for row in rows)
+    return Level.TRUST if is_sound else Level.CARE
+
+
+def _sentences(problem: Problem, baseline: str) -> list[str]:
+    """Sentences on error, likelihood, calibration, speed, and which rows are not to be believed."""
+    rows = {row["label"]: row for row in problem["rows"] if row["status"] == "done"}
+    found = []
+    if rows:
+        is_regression = problem["task"] == "regression"
+        score, title = ("rmse", "Smallest RMSE") if is_regression else ("accuracy", "Best accuracy")
+        found += [
+            _best(rows, problem["best"]["error"], score, title),
+            _best(rows, problem["best"]["nll"], "nll", "Best NLL"),
+            _calibrated(rows, is_regression),
+            *_fastest(rows, baseline),
+        ]
+    missed = [row["label"] for row in rows.values() if row["converged"] is False]
+    failed = [row["label"] for row in problem["rows"] if row["status"] == "failed"]
+    found += [f"Not converged: {', '.join(missed)}."] if missed else []
+    found += [f"Failed: {', '.join(failed)}."] if failed else []
+    return [sentence for sentence in found if sentence]
+
+
+def _best(rows: dict[str, Any], winner: dict[str, Any], score: str, title: str) -> str:
+    label = winner["label"]
+    if label not in rows:
+        return ""
+    shown = percent(rows[label][score], 1) if score == "accuracy" else number(rows[label][score])
+    draws = [other for other in winner["draws"] if other in rows]
+    equal = f" (within two standard errors: {', '.join(draws)})" if draws else ""
+    return f"{title}: {label}, {shown}{equal}."
+
+
+def _calibrated(rows: dict[str, Any], is_regression: bool) -> str:
+    """Whose intervals come nearest to 95 %, or whose ECE is smallest."""
+    name = "coverage_95" if is_regression else "ece"
+    target = 0.95 if is_regression else 0.0
+    known = {label: row[name] for label, row in rows.items() if row[name] is not None}
+    if not known:
+        return ""
+    label = min(known, key=lambda each: abs(known[each] - target))
+    if is_regression:
+        return f"95 % intervals nearest to their claim: {label}, {percent(known[label], 1)}."
+    return f"Smallest ECE: {label}, {number(known[label])}."
+
+
+def _fastest(rows: dict[str, Any], baseline: str) -> list[str]:
+    """The converged chain with most effective draws per second."""
+    chains = {
+        label: row["ess_per_second"]
+        for label, row in rows.items()
+        if row["converged"] and row["ess_per_second"]
+    }
+    if not chains:
+        return []
+    label = max(chains, key=lambda each: chains[each])
+    row = rows[label]
+    is_relative = row["speed_up"] is not None and label != baseline
+    relative = f", {row['speed_up_text']} {baseline}" if is_relative else ""
+    return [
+        f"Most effective draws per second: {label}, {number(chains[label])}{relative}, "
+        f"in {duration(row['total_seconds'])} altogether."
+    ]

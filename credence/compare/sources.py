@@ -1,0 +1,129 @@
+"""Sources of the data of a problem, as plain data: nothing here loads anything."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSource:
+    """A table file or a named data set that is a table.
+
+    Args:
+        encoding: "one_hot" is the library's own preprocessing; "ordinal" numbers the names of a
+            column, so that the network has as many inputs as the table has columns.
+        test_fraction, split_seed: of the random split; a data set's own split comes first.
+        sha256: of the file, so that a changed file is another problem; None for a data set.
+    """
+
+    kind: ClassVar[str] = "table"
+
+    table: str
+    target: str
+    task: str = "auto"
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    encoding: Literal["one_hot", "ordinal"] = "one_hot"
+    test_fraction: float = 0.2
+    split_seed: int = 0
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageSource:
+    """A named data set of images, with its own split.
+
+    Args:
+        as_vectors: of grey levels, for fully connected networks; else (row, column, channel).
+    """
+
+    kind: ClassVar[str] = "images"
+
+    name: str
+    as_vectors: bool = True
+    split_seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedSource:
+    """scikit-learn's `make_regression` or `make_classification`.
+
+    Args:
+        task: which of the two.
+        settings: passed on to it.
+    """
+
+    kind: ClassVar[str] = "simulated"
+
+    task: Literal["regression", "classification"]
+    settings: Settings
+    test_fraction: float = 0.2
+    split_seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DigitsSource:
+    """MNIST digits as principal components; see `credence.datasets.principal_digits`.
+
+    Args:
+        digits: those to tell apart.
+        others: those that no label stands for: strangers, to be met with doubt.
+    """
+
+    kind: ClassVar[str] = "digits"
+
+    digits: tuple[int, ...]
+    others: tuple[int, ...] = ()
+    num_components: int = 100
+    split_seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewsSource:
+    """IMDb reviews as vectors; see `credence.datasets.imdb_embeddings`.
+
+    Args:
+        embedder: "tfidf", "file" or the name of a sentence model.
+    """
+
+    kind: ClassVar[str] = "reviews"
+
+    embedder: str
+    split_seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class UCISource:
+    """A named table with its published splits; see `credence.datasets.uci_splits`.
+
+    Args:
+        split_seed: the number of the split, from 0 to 19.
+    """
+
+    kind: ClassVar[str] = "uci"
+
+    name: str
+    split_seed: int = 0
+
+
+Source = TableSource | ImageSource | SimulatedSource | DigitsSource | ReviewsSource | UCISource
+SOURCES: dict[str, type[Any]] = {
+    cls.kind: cls
+    for cls in (TableSource, ImageSource, SimulatedSource, DigitsSource, ReviewsSource, UCISource)
+}
+
+
+def moved(source: Source, seed: int) -> Source:
+    """The source as a repetition with that seed has it: another split, other simulated data."""
+    if isinstance(source, SimulatedSource) and "random_state" in source.settings:
+        state = source.settings["random_state"] + seed
+        source = replace(source, settings={**source.settings, "random_state": state})
+    return replace(source, split_seed=source.split_seed + seed)
+
+
+def source_from_json(content: Mapping[str, Any]) -> Source:
+    """Build the source that `specs.to_json` described."""
+    fields = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
+    return SOURCES[content["kind"]](**{k: v for k, v in fields.items() if k != "kind"})

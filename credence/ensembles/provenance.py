@@ -1,0 +1,28 @@
+"""The origin of an ensemble: method, settings, seed, data and versions."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The origin of an ensemble: enough to make it again."""
+
+    method: str
+    settings: dict[str, Any]
+    seed: int | None
+    data_fingerprint: str
+    stopped: str = "finished"
+    """"finished", or why there are fewer draws than asked for: "time" or "interrupt"."""
+    versions: dict[str, str] = field(default_factory=lambda: package_versions())
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    found: dict[str, Any] = field(default_factory=dict)
+    """What the run chose or noted for itself; ready for JSON."""
+
+
+def package_versions() -> dict[str, str]:
+    """Look up the versions of what the draws depend on."""
+    names = ("credence", "jax", "jaxlib", "blackjax", "optax", "numpy", "scikit-learn")
+    return {name: version(name) for name in names}

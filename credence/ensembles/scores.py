@@ -1,0 +1,225 @@
+"""Scores on held-out rows: one pass through the members gives every number that is shown.
+
+`credence fit`, `credence compare` and the papers take their numbers from here:
+
+    mse, rmse               of the predictive mean, in the target's unit
+    nll                     minus log predictive density (probability) of the truth, nats per row
+    nll_floor               the same of labels, none of which counts as less probable than
+                            NLL_FLOOR: signed weights may leave a true label without probability
+    crps                    continuous ranked probability score, in the target's unit
+    coverage_95             share of truths in the 95 % predictive interval, noise included
+    coverage_95_credible    share in the 95 % interval of the noise-free prediction; papers that
+                            report coverages far below 95 % often mean this one
+    accuracy, brier, auroc  of the class probabilities
+    ece                     expected calibration error of the top label, 15 bins of equal width
+    ece_equal_mass          the same with bins of equal mass
+    ece_all_classes         over all point x class probabilities: much smaller with many classes
+    epistemic_id            mean epistemic entropy, nats, of the test rows: what the members of the
+                            ensemble disagree by; 0 for one network
+    epistemic_correct, epistemic_wrong    the same over rows that are labelled rightly or not
+    epistemic_others        the same over strangers: inputs of classes that no label stands for
+    ood_auroc               how well the total entropy tells strangers from test rows
+    ood_auroc_epistemic     how well the epistemic entropy does
+"""
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from credence.ensembles.diagnostics import calibration, classification, regression
+from credence.ensembles.ensemble import Ensemble, Inputs
+from credence.ensembles.predictive import Predictions
+
+INTERVALS = {95: (0.025, 0.975), 50: (0.25, 0.75)}
+"""Quantiles between which intervals lie, by their coverage in percent."""
+NLL_FLOOR = 1e-3
+"""Probability below which `nll_floor` does not look."""
+SMALLEST_ENTROPY = 1e-5
+"""Smallest entropy above rounding, in nats; what is below counts as none."""
+
+Rows = dict[str, np.ndarray]
+
+
+class Scores(NamedTuple):
+    """What an ensemble is worth on held-out rows."""
+
+    numbers: dict[str, Any]
+    """Scores over all rows, by name; None where a number does not apply."""
+    rows: Rows
+    """Row by row: the truth "y" and what was predicted, with names as in evaluation.npz."""
+
+
+@runtime_checkable
+class Units(Protocol):
+    """The way from a target to what a network sees, and back: a `TargetScaler`, say."""
+
+    @property
+    def scale(self) -> tuple[float, ...]:
+        """One unit of what the network sees, in the target's."""
+        ...
+
+    def transform(self, y: Any) -> Any:
+        """Targets as the network sees them."""
+        ...
+
+    def inverse(self, z: Any) -> Any:
+        """Targets in their own unit."""
+        ...
+
+    def inverse_scale(self, std: Any) -> Any:
+        """Distances in the target's unit."""
+        ...
+
+
+def regression_scores(
+    ensemble: Ensemble, x: Inputs, y: Float[np.ndarray, " point"], units: Units
+) -> Scores:
+    """Score predictions of one numeric target, everything in its unit.
+
+    Args:
+        x: held-out inputs, any number of rows.
+        y: truths, in the target's own unit.
+    """
+    found = _regression_pass(ensemble, x, units.transform(y))
+    log_scale = float(np.log(units.scale).sum())
+    places = [f"{end}_{coverage}" for coverage in INTERVALS for end in ("lower", "upper")]
+    places += [name for name in CREDIBLE if name in found]
+    rows = {"y": y, "mean": units.inverse(found["mean"])}
+    rows |= {name: units.inverse(found[name]) for name in places}
+    for name in ("std", "crps", "aleatoric_std", "epistemic_std"):
+        rows[name] = units.inverse_scale(found[name])
+    rows["pit"] = np.clip(found["pit"].astype(float), 0, 1)
+    rows["log_prob"] = found["log_prob"].astype(float) - log_scale
+    rmse = regression.rmse(rows["mean"], y)
+    numbers = {
+        "mse": rmse**2,
+        "rmse": rmse,
+        "nll": -float(rows["log_prob"].mean()),
+        "crps": float(rows["crps"].mean()),
+        "coverage_95": regression.interval_coverage(rows["lower_95"], rows["upper_95"], y),
+        "coverage_95_credible": None,
+    }
+    if CREDIBLE[0] in rows:
+        lower, upper = (rows[name] for name in CREDIBLE)
+        numbers["coverage_95_credible"] = regression.interval_coverage(lower, upper, y)
+    return Scores(numbers, rows)
+
+
+CREDIBLE = ("lower_95_credible", "upper_95_credible")
+"""Rows that an ensemble of several equal members has beside the others."""
+
+
+def _regression_pass(ensemble: Ensemble, x: Inputs, z: Float[np.ndarray, " point"]) -> Rows:
+    """Everything at every row, as the network sees targets."""
+    is_mixture = ensemble.num_members > 1 and ensemble.weights is None
+    levels = {
+        f"{end}_{coverage}": level
+        for coverage, ends in INTERVALS.items()
+        for end, level in zip(("lower", "upper"), ends, strict=True)
+    }
+    key = jax.random.key(0)  # of the draws behind the CRPS: the same for all ensembles
+
+    def summarise(predictive: Predictions, rows: slice) -> dict[str, Any]:
+        size = predictive.num_points
+        truth = jnp.asarray(np.resize(z[rows], (size, 1)), jnp.float32)
+        quantiles = predictive.quantiles(tuple(levels.values()))
+        found = {
+            "mean": predictive.mean(),
+            "std": predictive.std(),
+            **dict(zip(levels, quantiles, strict=True)),
+            "aleatoric_std": jnp.sqrt(predictive.aleatoric_variance()),
+            "epistemic_std": jnp.sqrt(predictive.epistemic_variance()),
+            "pit": predictive.cdf(truth),
+            "crps": predictive.crps(truth, jax.random.fold_in(key, rows.start)),
+        }
+        if is_mixture:
+            members = np.asarray(predictive.member_means())
+            found |= dict(zip(CREDIBLE, np.quantile(members, INTERVALS[95], axis=0), strict=True))
+        one_target = {name: value[:, 0] for name, value in found.items()}
+        return one_target | {"log_prob": predictive.log_prob(truth)}
+
+    return ensemble.over_batches(x, summarise)
+
+
+def classification_scores(
+    ensemble: Ensemble,
+    x: Inputs,
+    y: Int[np.ndarray, " point"],
+    x_others: Float[np.ndarray, "stranger *feature"] | None = None,
+) -> Scores:
+    """Score class probabilities.
+
+    Args:
+        x: held-out inputs, any number of rows.
+        y: their labels, counted from 0.
+        x_others: strangers, inputs of classes that no label stands for.
+    """
+    rows = {"y": y, **_classification_pass(ensemble, x)}
+    p, doubt = rows["probabilities"], _doubt(rows)
+    rows["predicted"] = np.argmax(p, axis=1)
+    is_wrong = rows["predicted"] != y
+    with np.errstate(divide="ignore"):
+        rows["log_prob"] = np.log(p[np.arange(len(p)), y])
+    numbers: dict[str, Any] = {
+        "accuracy": classification.accuracy(p, y),
+        "nll": classification.log_loss(p, y),
+        "nll_floor": classification.log_loss(p, y, clip=NLL_FLOOR),
+        "brier": classification.brier(p, y),
+        "auroc": classification.auroc(p, y),
+        "ece": calibration.ece(p, y),
+        "ece_equal_mass": calibration.ece(p, y, bins="equal_mass"),
+        "ece_all_classes": calibration.ece(p, y, over="all_classes"),
+        "epistemic_id": float(doubt.mean()),
+        "epistemic_correct": _mean_or_none(doubt[~is_wrong]),
+        "epistemic_wrong": _mean_or_none(doubt[is_wrong]),
+    }
+    if x_others is not None:
+        others = _classification_pass(ensemble, x_others)
+        numbers["epistemic_others"] = float(_doubt(others).mean())
+        numbers["ood_auroc"] = separation(rows["entropy_total"], others["entropy_total"])
+        numbers["ood_auroc_epistemic"] = separation(doubt, _doubt(others))
+    return Scores(numbers, rows)
+
+
+def _classification_pass(ensemble: Ensemble, x: Inputs) -> Rows:
+    """Class probabilities and entropies at every row."""
+
+    def summarise(predictive: Predictions, rows: slice) -> dict[str, Any]:
+        return {
+            "probabilities": predictive.mean(),
+            "entropy_total": predictive.entropy_total(),
+            "entropy_aleatoric": predictive.entropy_aleatoric(),
+            "entropy_epistemic": predictive.entropy_epistemic(),
+        }
+
+    found = ensemble.over_batches(x, summarise)
+    found = {name: value.astype(float) for name, value in found.items()}
+    return found | {"probabilities": valid(found["probabilities"])}
+
+
+def valid(probabilities: Float[np.ndarray, "point class"]) -> Float[np.ndarray, "point class"]:
+    """Probabilities that sum to one in double precision; signed weights may leave negative ones,
+    which become zero."""
+    positive = np.maximum(probabilities.astype(float), 0.0)
+    return positive / positive.sum(axis=1, keepdims=True)
+
+
+def _doubt(rows: Rows) -> Float[np.ndarray, " point"]:
+    """Epistemic entropy; below SMALLEST_ENTROPY there is only rounding."""
+    epistemic = rows["entropy_epistemic"]
+    return np.where(epistemic < SMALLEST_ENTROPY, 0.0, epistemic)
+
+
+def separation(lower: Float[np.ndarray, " lower"], higher: Float[np.ndarray, " higher"]) -> float:
+    """Chance that one of `higher` is above one of `lower`, ties half: the area under the ROC."""
+    from sklearn.metrics import roc_auc_score
+
+    is_higher = np.repeat([0, 1], [len(lower), len(higher)])
+    return float(roc_auc_score(is_higher, np.concatenate([lower, higher])))
+
+
+def _mean_or_none(values: Float[np.ndarray, " point"]) -> float | None:
+    return float(values.mean()) if len(values) else None

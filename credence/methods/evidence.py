@@ -1,0 +1,79 @@
+"""The evidence of the data, which several methods estimate on their way."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypedDict
+
+import numpy as np
+
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.findings import Finding
+from credence.html.wording import number
+from credence.schema import build
+from credence.storage import jsonable
+
+
+class EvidenceEntries(TypedDict):
+    """What metrics.json holds of it; None is NaN."""
+
+    log_evidence: float | None
+    log_evidence_error: float | None
+
+
+@dataclass(frozen=True)
+class LogEvidence(Finding):
+    """Log of the marginal likelihood, in nats, from methods with the scalar "log_evidence"."""
+
+    name: ClassVar[str] = "log_evidence"
+
+    nats: float
+    standard_error: float
+    """Standard error, from the spread of the runs; NaN for a single one."""
+
+    @classmethod
+    def of(cls, ensemble: Ensemble) -> "LogEvidence | None":
+        """Average the evidences of the runs, of the data as the posterior has them.
+
+        The mean is over the runs' evidences, which are unbiased (up to the adaptation of their
+        temperatures), not over their logarithms. The standard error is that of this mean or of the
+        mean logarithm, whichever is larger: where one run dominates, the first says nothing.
+        """
+        if "log_evidence" not in ensemble.scalars:
+            return None
+        runs = np.asarray(ensemble.scalars["log_evidence"], float)[:, 0]
+        ratios = np.exp(runs - runs.max())
+        mean, count = ratios.mean(), len(runs)
+        if count == 1:
+            return cls(float(runs[0]), float("nan"))
+        error = max(ratios.std(ddof=1) / mean, runs.std(ddof=1)) / count**0.5
+        return cls(float(runs.max() + np.log(mean)), float(error))
+
+    @classmethod
+    def read(
+        cls, metrics: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> "LogEvidence | None":
+        """Read nats and error, which come together."""
+        if not EvidenceEntries.__annotations__.keys() & metrics.keys():
+            return None
+        entries = build(EvidenceEntries, dict(metrics))
+        values = (entries[name] for name in EvidenceEntries.__annotations__)
+        return cls(*(float("nan") if value is None else value for value in values))
+
+    def entries(self) -> dict[str, Any]:
+        """Two numbers, of the training targets in their own units."""
+        return jsonable({"log_evidence": self.nats, "log_evidence_error": self.standard_error})
+
+    def rescaled(self, nats: float) -> "LogEvidence":
+        """The evidence is a density of the targets."""
+        return replace(self, nats=self.nats + nats)
+
+    def sentences(self) -> list[str]:
+        """Say the log evidence in a sentence."""
+        spread = "" if np.isnan(self.standard_error) else f" +- {self.standard_error:.2g}"
+        return [f"Log evidence {self.nats:.2f}{spread} nats."]
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Show the log evidence as one row."""
+        error = self.standard_error
+        spread = "" if np.isnan(error) else f", standard error {number(error)}"
+        return [("Log evidence", f"{number(self.nats)} nats{spread}")]

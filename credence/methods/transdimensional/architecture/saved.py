@@ -1,0 +1,66 @@
+"""What metrics.json holds of a posterior over architectures, and what must fit together in it."""
+
+from typing import Any, TypedDict
+
+from credence.schema import build
+
+
+class Count(TypedDict):
+    """p(width), or p(depth)."""
+
+    widths: list[int]
+    probabilities: list[float]
+    standard_errors: list[float | None]
+    mode: int
+    mean: float
+    rhat: float | None
+    ess: float | None
+
+
+class Listed(TypedDict):
+    """An architecture and its share."""
+
+    widths: list[int]
+    probability: float
+    standard_error: float | None
+
+
+class Jumps(TypedDict):
+    """Jumps of one kind, tried and accepted."""
+
+    tried: int
+    accepted: int
+    rate: float | None
+
+
+class Document(TypedDict):
+    """The posterior over architectures."""
+
+    likeliest: list[Listed]
+    width: Count
+    layers: list[Count]
+    depth: Count | None
+    jumps: dict[str, Jumps]
+    num_architectures: int
+    num_states: int
+    num_draws: int
+    converged: bool
+    reason: str
+    max_rhat: float | None
+    min_ess: float | None
+
+
+def checked(document: Any) -> Document:
+    """Refuse counts without probabilities, and no architecture at all.
+
+    Raises:
+        ValueError: for these, and for entries of other types.
+    """
+    found: Document = build(Document, document, "architecture")
+    if not found["likeliest"]:
+        raise ValueError("architecture.likeliest is empty")
+    for count in [found["width"], *found["layers"], *filter(None, [found["depth"]])]:
+        columns = (count["widths"], count["probabilities"], count["standard_errors"])
+        if len(set(map(len, columns))) > 1 or not any(p > 0 for p in count["probabilities"]):
+            raise ValueError("architecture: every count needs its probability and error")
+    return found

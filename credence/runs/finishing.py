@@ -1,0 +1,161 @@
+"""Takes checked rows to a RUN folder with a result: fit, judge, write.
+
+What computes is imported by the functions that need it, so that bad input is refused at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from credence.datasets.checks import CheckedTable
+from credence.runs.folder import FitSettings, Manifest, read_manifest
+from credence.runs.stopwatch import Stopwatch
+from credence.storage import jsonable, write_arrays, write_json
+
+if TYPE_CHECKING:
+    from credence.ensembles.findings import Finding
+    from credence.estimators import BNNClassifier, BNNRegressor
+    from credence.methods import Method
+    from credence.runs.documents import Evaluation
+    from credence.runs.page import Record
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A run with a result."""
+
+    folder: Path
+    metrics: dict[str, Any]
+    notes: list[str]
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A checked table, divided."""
+
+    table: CheckedTable
+    train: pd.DataFrame
+    test: pd.DataFrame
+
+
+def build_model(
+    settings: FitSettings, method: str | Method, task: str, folder: Path, progress: bool
+) -> BNNRegressor | BNNClassifier:
+    """The estimator that the settings describe."""
+    from credence.estimators import BNNClassifier, BNNRegressor
+
+    estimator = BNNRegressor if task == "regression" else BNNClassifier
+    return estimator(
+        hidden=settings.hidden,
+        activation=settings.activation,
+        prior=None if settings.prior == "auto" else settings.prior,
+        likelihood=None if settings.likelihood == "auto" else settings.likelihood,
+        method=method,
+        num_draws=settings.num_draws if method == settings.method else None,
+        num_chains=settings.num_chains if method == settings.method else None,
+        max_seconds=settings.max_seconds,
+        checkpoint_folder=folder / "checkpoint",
+        progress=progress,
+        random_state=settings.seed,
+    )
+
+
+def finish(
+    folder: Path,
+    settings: FitSettings,
+    method: str | Method,
+    rows: Rows,
+    progress: bool,
+    watch: Stopwatch,
+) -> Fitted:
+    """Fit (or go on fitting), judge from memory, write everything once, mark the run done.
+
+    After Ctrl-C there may be a result from the draws so far; the run then stays resumable.
+    """
+    from credence.report import write_report
+    from credence.runs.page import report_of, verdict_of
+
+    target = rows.table.target
+    watch.lap("read")
+    model = build_model(settings, method, rows.table.task, folder, progress)
+    model.fit(rows.train.drop(columns=target), rows.train[target])
+    watch.lap("fit")
+    manifest = read_manifest(folder).started()
+    record = judged(model, manifest, rows)
+    numbers: Any = record.metrics
+    numbers |= verdict_of(record)
+    watch.lap("judge")
+    manifest.write(folder)
+    model.save(folder / "ensemble")
+    write_arrays(folder / "evaluation.npz", record.arrays)
+    write_json(folder / "evaluation.json", record.evaluation)
+    watch.lap("write")
+    phases = numbers["seconds"]
+    numbers["seconds"] = watch.seconds(phases)  # until the page is written, which tells it
+    write_report(report_of(record), folder / "report.html")
+    watch.lap("write")
+    numbers["seconds"] = watch.seconds(phases)
+    write_json(folder / "metrics.json", numbers)
+    was_interrupted = numbers["stopped"] == "interrupt"
+    manifest.ended(folder, "interrupted" if was_interrupted else "done").write(folder)
+    if not was_interrupted:
+        shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+    return Fitted(folder, numbers, rows.table.notes, record.findings)
+
+
+def judged(model: BNNRegressor | BNNClassifier, manifest: Manifest, rows: Rows) -> Record:
+    """Collect what the folder is to hold, but for the verdict, from one pass over the test rows."""
+    from credence.runs.evaluation import arrays_of, metrics
+    from credence.runs.page import Record
+
+    target = rows.table.target
+    x, y = rows.test.drop(columns=target), rows.test[target]
+    model.judge(x)
+    found = model.scores(x, y)
+    arrays = arrays_of(model, found, x)
+    provenance = model.ensemble_.provenance
+    numbers: Any = metrics(model, found, len(rows.train))
+    return Record(
+        manifest,
+        numbers,
+        evaluation_document(rows.table, x, arrays),
+        arrays,
+        tuple(model.findings_.values()),
+        dataclasses.replace(provenance, settings=jsonable(provenance.settings)),
+        tuple(map(str, getattr(model, "classes_", np.empty(0)).tolist())),
+    )
+
+
+def evaluation_document(
+    table: CheckedTable, x: pd.DataFrame, arrays: dict[str, np.ndarray]
+) -> Evaluation:
+    """Choose the rows worth showing: the report can be written again without the table."""
+    spread = arrays["std"] if "std" in arrays else arrays["entropy_total"]
+    least_sure = np.argsort(-spread, kind="stable")[:8]
+    rows = x.iloc[least_sure]
+    return {
+        "target": table.target,
+        "notes": table.notes,
+        "columns": [str(name) for name in x.columns],
+        "least_sure": least_sure.tolist(),
+        "rows": [[_cell(value) for value in row] for row in rows.itertuples(index=False)],
+        "row_names": [f"row {label + 1}" for label in rows.index],
+        "trace_names": [f"row {x.index[i] + 1}" for i in arrays.get("trace_rows", ())],
+    }
+
+
+def _cell(value: Any) -> Any:
+    """A table's value as JSON data."""
+    if pd.isna(value):
+        return None
+    if isinstance(value, bool | int | float | str):
+        return value
+    return value.item() if isinstance(value, np.generic) else str(value)

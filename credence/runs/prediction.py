@@ -1,0 +1,98 @@
+"""Predictions for new rows by a finished run, as a table.
+
+What computes is imported by the functions that need it, so that bad input is refused at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from credence.datasets.checks import require_column
+from credence.datasets.names import with_text_names
+from credence.datasets.tables import read_table
+from credence.errors import InputError
+from credence.runs.folder import read_manifest
+
+if TYPE_CHECKING:
+    from credence.estimators import BNNClassifier, BNNRegressor
+
+
+def predict(
+    folder: Path, table: str, *, coverage: float = 0.95, id_column: str = ""
+) -> tuple[pd.DataFrame, list[str]]:
+    """The prediction table for new rows, and notes on them.
+
+    Columns mean, std, lower, upper, or label, probability_LABEL, entropy_total,
+    entropy_aleatoric, entropy_epistemic. Before them stands the column that says which row it is.
+
+    Args:
+        id_column: of the table, copied as it stands there; without it the column is called `row`
+            and counts the table's rows from 0.
+    Raises:
+        InputError: where the folder is not a finished run, or the table lacks columns.
+        StorageError: where its files are damaged, or have changed.
+    """
+    manifest = read_manifest(folder)
+    if manifest.status == "running":
+        raise InputError(f"{folder} is not finished: `credence resume {folder}` finishes it.")
+    if not 0 < coverage < 1:
+        raise InputError(f"--coverage must be between 0 and 1, got {coverage}; 0.95 is usual.")
+    from credence.estimators.storage import read_document, restored
+    from credence.preprocessing import TablePreprocessor
+
+    manifest.require_files(folder, "ensemble/ensemble.json", "ensemble/estimator.json")
+    saved = read_document(folder / "ensemble")
+    text_columns = TablePreprocessor.from_json(saved["preprocessor"]).text_columns
+    frame = with_text_names(read_table(table, text_columns))
+    if frame.empty:
+        raise InputError(f"{table} has no rows: there is nothing to predict.")
+    ids = _row_ids(table, frame, id_column)
+    model = restored(folder / "ensemble", saved)
+    if ids.name in prediction_columns(model):
+        raise InputError(
+            f"The predictions have a column '{ids.name}' of their own: rename that of the table."
+        )
+    features = model.preprocessor_.feature_names_in_
+    aside = {manifest.settings.target, id_column} - set(features)
+    inputs = frame.drop(columns=list(aside), errors="ignore")
+    notes = model.preprocessor_.check_columns(inputs)
+    predictions = prediction_table(model, inputs[features], coverage)
+    predictions.insert(0, str(ids.name), ids)
+    return predictions, notes
+
+
+def _row_ids(table: str, frame: pd.DataFrame, id_column: str) -> pd.Series:
+    """What tells the rows apart: a column of the table, or their numbers."""
+    if not id_column:
+        return pd.Series(np.arange(len(frame)), frame.index, name="row")
+    require_column(frame, id_column)
+    return read_table(table, text_columns=(id_column,)).rename(columns=str)[id_column]
+
+
+def prediction_columns(model: BNNRegressor | BNNClassifier) -> list[str]:
+    """The names that scripts rely on, in their order."""
+    from credence.estimators import BNNClassifier
+
+    if not isinstance(model, BNNClassifier):
+        return ["mean", "std", "lower", "upper"]
+    entropies = ("entropy_total", "entropy_aleatoric", "entropy_epistemic")
+    return ["label", *(f"probability_{label}" for label in model.classes_), *entropies]
+
+
+def prediction_table(
+    model: BNNRegressor | BNNClassifier, x: pd.DataFrame, coverage: float
+) -> pd.DataFrame:
+    """One row per row of x; columns as `prediction_columns` names them."""
+    from credence.estimators import BNNClassifier
+
+    if isinstance(model, BNNClassifier):
+        probabilities = model.predict_proba(x)
+        labels = model.classes_[np.argmax(probabilities, axis=1)]
+        values = [labels, *probabilities.T, *model.decompose_uncertainty(x).values()]
+    else:
+        values = [*model.predict(x, return_std=True), *model.predict_interval(x, coverage)]
+    return pd.DataFrame(dict(zip(prediction_columns(model), values, strict=True)), x.index)

@@ -1,0 +1,105 @@
+"""What a fit writes: every file once, and the same page from memory as from the folder."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from credence import storage
+from credence.ensembles.ensemble import Ensemble
+from credence.runs import finishing, prediction, workflow
+from credence.runs.folder import FitSettings, read_manifest
+from credence.runs.page import write_page
+from credence.storage import read_json, write_json
+
+QUICK = ("num_members=2", "training.max_epochs=20")
+TIME = re.compile(r"<dt>Time</dt>\s*<dd>.*?</dd>", re.DOTALL)
+
+
+def table(folder: Path) -> Path:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    path = folder / "table.csv"
+    columns = {"x": x, "y": 2 * x + rng.normal(size=60), "name": np.where(x > 0, "b", "a")}
+    pd.DataFrame(columns).to_csv(path, index=False)
+    return path
+
+
+def settings(folder: Path, target: str) -> FitSettings:
+    return FitSettings(
+        table=str(table(folder)),
+        target=target,
+        hidden=(2,),
+        method="deep_ensemble",
+        method_settings=QUICK,
+    )
+
+
+@pytest.mark.parametrize("target", ["y", "name"])
+def test_everything_is_written_once_and_read_back_the_same(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: Counter[str] = Counter()
+    atomic_path = storage.atomic_path
+
+    def counted(path: Path) -> Any:
+        written[path.name] += 1
+        return atomic_path(path)
+
+    monkeypatch.setattr(storage, "atomic_path", counted)
+    fitted = workflow.fit(settings(tmp_path, target), tmp_path / "run")
+    for name in ("metrics.json", "evaluation.json", "evaluation.npz", "report.html"):
+        assert written[name] == 1, name
+    page = tmp_path / "run" / "report.html"
+    from_memory = page.read_text(encoding="utf-8")
+    write_page(tmp_path / "run")
+    from_folder = page.read_text(encoding="utf-8")
+    assert TIME.search(from_memory)
+    assert TIME.sub("", from_memory) == TIME.sub("", from_folder)
+    again = workflow.resume(tmp_path / "run")
+    assert (again.metrics, again.notes) == (fitted.metrics, fitted.notes)
+
+
+def test_held_out_rows_go_through_the_members_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No chains, whose convergence is judged at a few of the rows."""
+    passes = []
+    over_batches = Ensemble.over_batches
+
+    def counted(self: Ensemble, x: Any, *rest: Any) -> Any:
+        passes.append(len(x))
+        return over_batches(self, x, *rest)
+
+    monkeypatch.setattr(Ensemble, "over_batches", counted)
+    workflow.fit(settings(tmp_path, "y"), tmp_path / "run")
+    assert passes == [12]
+
+
+def test_predict_reads_the_estimator_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workflow.fit(settings(tmp_path, "y"), tmp_path / "run")
+    read: list[str] = []
+    monkeypatch.setattr(
+        "credence.estimators.storage.read_json",
+        lambda path, kind: read.append(path.name) or read_json(path, kind),
+    )
+    prediction.predict(tmp_path / "run", str(table(tmp_path)))
+    assert read == ["estimator.json"]
+
+
+def test_the_depth_of_an_earlier_manifest_is_a_setting_of_its_method(tmp_path: Path) -> None:
+    manifest = finishing.Manifest(settings(tmp_path, "y"), "abc", {})
+    manifest.write(tmp_path)
+    assert read_manifest(tmp_path) == manifest
+    document = read_json(tmp_path / "manifest.json", dict)
+    write_json(
+        tmp_path / "manifest.json",
+        {**document, "settings": {**document["settings"], "max_depth": 2}},
+    )
+    found = read_manifest(tmp_path).settings
+    assert found.method_settings == (*QUICK, "max_depth=2")
+    assert "--set max_depth=2" in found.command

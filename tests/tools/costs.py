@@ -1,0 +1,80 @@
+"""Measures what tests cost, and says whose turn it is among those that cost much.
+
+    PYTHONPATH=tests python -m pytest -p tools.costs -m "not slow" -n auto
+
+writes `tests/costs.json`: the processor seconds of one variant of each test beyond LEAST. Such a
+test runs on every third day; `make test-slow` runs the others. Its module may be exempt: what
+people meet first is tested every day.
+"""
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Generator
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+TABLE = Path(__file__).parents[1] / "costs.json"
+LEAST = 4.0
+"""Processor seconds beyond which a test takes turns."""
+DAYS = 3
+EXEMPT = ("tests/cli/", "tests/estimators/", "tests/runs/", "tests/test_")
+"""Tests of the faces, and files that stand for the whole house."""
+OUT = Path(os.environ.get("CREDENCE_COSTS", ".test-costs"))
+"""Each process appends what it measures here."""
+
+
+def costly() -> dict[str, float]:
+    """Tests that take turns, and the processor seconds of a variant."""
+    return json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
+
+
+def has_turn(function: str, day: int) -> bool:
+    """Whether a costly test runs today.
+
+    Variants change with the day (see conftest), so turns change every third day: in nine days each
+    variant has run.
+    """
+    return (crc32(function.encode()) + day // DAYS) % DAYS == 0
+
+
+def function_of(nodeid: str) -> str:
+    """The test without its variant."""
+    return nodeid.split("[")[0]
+
+
+def _seconds() -> float:
+    """Processor seconds of this process and of those it has waited for."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure each test with its fixtures."""
+    before = _seconds()
+    result = yield
+    with OUT.open("a", encoding="utf-8") as lines:
+        lines.write(f"{_seconds() - before:.2f} {item.nodeid}\n")
+    return result
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Add what was measured to the table, once, from the process that others report to."""
+    if os.environ.get("PYTEST_XDIST_WORKER") or not OUT.exists():
+        return
+    found = defaultdict(list)
+    for line in OUT.read_text(encoding="utf-8").splitlines():
+        seconds, nodeid = line.split(" ", 1)
+        found[function_of(nodeid)].append(float(seconds))
+    means = {name: sum(values) / len(values) for name, values in found.items()}
+    known = {name: value for name, value in costly().items() if name not in means}
+    table = known | {
+        name: round(value, 1)
+        for name, value in means.items()
+        if value > LEAST and not name.startswith(EXEMPT)
+    }
+    TABLE.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
+    OUT.unlink()
