@@ -1,7 +1,7 @@
 """Several ensembles that predict together, weighted by what they say of rows they have not seen.
 
-Yao, Vehtari, Simpson & Gelman, "Using stacking to average Bayesian predictive distributions" (2018),
-with weights that give unseen rows the highest probability. Models that are all wrong may do well
+Yao, Vehtari, Simpson & Gelman, "Using stacking to average Bayesian predictive distributions"
+(2018): the weights give unseen rows the highest probability. Models that are all wrong may do well
 together, and one that is nearly right gets nearly all the weight.
 
 Yao, Vehtari & Gelman, "Stacking for non-mixing Bayesian computations: the curse and blessing of
