@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from credence.ensembles import diagnostics
     from credence.ensembles.ensemble import Ensemble
     from credence.ensembles.predictive import Predictive
+    from credence.ensembles.stack import Stack, stack
     from credence.environment import configure
     from credence.errors import CredenceError, InputError, Interrupted, StorageError
     from credence.estimators import BNNClassifier, BNNRegressor, load
@@ -33,9 +34,11 @@ _HOME = {
     "Interrupted": "errors",
     "Posterior": "density.posterior",
     "Predictive": "ensembles.predictive",
+    "Stack": "ensembles.stack",
     "StorageError": "errors",
     "configure": "environment",
     "load": "estimators",
+    "stack": "ensembles.stack",
 }
 _ROOMS = {
     "datasets": "credence.datasets",
@@ -54,6 +57,7 @@ __all__ = [
     "Interrupted",
     "Posterior",
     "Predictive",
+    "Stack",
     "StorageError",
     "configure",
     "datasets",
@@ -62,6 +66,7 @@ __all__ = [
     "load",
     "methods",
     "models",
+    "stack",
 ]
 
 

@@ -5,5 +5,9 @@ provenance    method, settings, seed and versions that made an ensemble
 saved         an ensemble as files, and back
 arviz         an ensemble as ArviZ has it
 predictive    mean, spread, quantiles and probabilities at new points
+quantiles     where a distribution function reaches a level
+predictor     what an ensemble and a stack share: predictions in batches
+mixture       the same of several ensembles with different likelihoods
+stack         several ensembles, weighted by what they say of unseen rows
 diagnostics   convergence, calibration, errors, cost: pure functions of NumPy arrays
 """

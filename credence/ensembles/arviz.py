@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from credence.density.posterior import BayesianModel, Params
-from credence.ensembles.predictive import Predictive
+from credence.ensembles.predictive import Predictions
 from credence.ensembles.saved import named_leaves
 from credence.errors import InputError, plural
 
@@ -47,7 +47,7 @@ class Draws(Protocol):
         ...
 
     def over_batches(
-        self, x: Any, summarise: Callable[[Predictive, slice], dict[str, Any]]
+        self, x: Any, summarise: Callable[[Predictions, slice], dict[str, Any]]
     ) -> dict[str, np.ndarray]:
         """Summarise the predictive at every row; see `Ensemble.over_batches`."""
         ...
@@ -92,7 +92,7 @@ def _predictive_draws(
     """A draw of the targets from every member."""
     key = jax.random.key(seed)
 
-    def sampled(predictive: Predictive, rows: slice) -> dict[str, Any]:
+    def sampled(predictive: Predictions, rows: slice) -> dict[str, Any]:
         members = predictive.member_samples(jax.random.fold_in(key, rows.start))
         return {"y": np.moveaxis(np.asarray(members), 0, 1)}
 
@@ -102,8 +102,8 @@ def _predictive_draws(
 def _log_likelihood(draws: Draws, x: Any, y: np.ndarray) -> Float[np.ndarray, "chain draw point"]:
     """Log likelihoods of the rows by every member, in nats."""
 
-    def log_probs(predictive: Predictive, rows: slice) -> dict[str, Any]:
-        size = predictive.outputs.shape[1]
+    def log_probs(predictive: Predictions, rows: slice) -> dict[str, Any]:
+        size = predictive.num_points
         truth = jnp.asarray(np.resize(y[rows], (size, *y.shape[1:])))
         return {"log_prob": predictive.member_log_probs(truth).T}
 

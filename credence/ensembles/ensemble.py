@@ -1,6 +1,6 @@
 """What every method returns: a weighted ensemble of networks, with its cost and provenance."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,21 +11,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from credence.density.posterior import MOST_IMAGES, BayesianModel, Params
+from credence.density.posterior import BayesianModel, Params
 from credence.ensembles.arviz import arviz_groups, as_arviz
 from credence.ensembles.diagnostics.cost import Cost
-from credence.ensembles.predictive import Predictive, concatenate
+from credence.ensembles.predictive import Predictive
+from credence.ensembles.predictor import Inputs, Predictor
 from credence.ensembles.provenance import Provenance
 from credence.ensembles.saved import Parts, num_predicted, read_ensemble, write_ensemble
 from credence.environment import require_own_process
 from credence.errors import InputError
 from credence.models.networks.mlp import Network
 
-Inputs = Float[Array | np.ndarray, "point *feature"]
-
 
 @dataclass(frozen=True)
-class Ensemble:
+class Ensemble(Predictor):
     """Networks and how much each counts.
 
     Args:
@@ -69,6 +68,11 @@ class Ensemble:
         return self.num_chains * self.num_draws
 
     @property
+    def is_equally_weighted(self) -> bool:
+        """Whether all members count the same."""
+        return self.weights is None
+
+    @property
     def num_predicted(self) -> int:
         """Targets, or classes, that are predicted for every row; known from shapes alone."""
         return num_predicted(self.model, self.num_features, self.num_targets)
@@ -102,41 +106,6 @@ class Ensemble:
             jax.tree.map(_flatten, self.params.likelihood),
             jnp.asarray(weights, outputs.dtype),
         )
-
-    def over_batches(
-        self,
-        x: Inputs,
-        summarise: Callable[[Predictive, slice], dict[str, Any]],
-        batch_size: int | None = None,
-    ) -> dict[str, np.ndarray]:
-        """Summaries of the predictive at every row, in bounded memory at any number of rows.
-
-        Args:
-            x: inputs, any number of rows.
-            summarise: (predictive of a batch, its rows) -> arrays (point, ...), by name.
-            batch_size: rows at a time; see `batch_rows` for the default. The last batch is filled
-                up with copies, so one shape is compiled.
-        Raises:
-            InputError: for no rows at all, or a batch_size below 1.
-        """
-        x = np.asarray(x)
-        if len(x) == 0 or (batch_size is not None and batch_size < 1):
-            raise InputError(
-                f"Needs at least one row at a time, got {len(x)} rows and batch_size={batch_size}."
-            )
-        size = batch_size or batch_rows(len(x), self.num_members)
-        if batch_size is None and x.ndim > 2:
-            size = min(size, MOST_IMAGES)
-        parts = []
-        for start in range(0, len(x), size):
-            rows = slice(start, min(start + size, len(x)))
-            missing = size - (rows.stop - rows.start)
-            batch = np.pad(x[rows], [(0, missing)] + [(0, 0)] * (x.ndim - 1), mode="edge")
-            summary = summarise(self.predictive(batch), rows)
-            parts.append(
-                {name: np.asarray(value)[: size - missing] for name, value in summary.items()}
-            )
-        return concatenate(parts)
 
     def functions(self, x: Inputs) -> Float[np.ndarray, "chain draw point target"]:
         """Noise-free predictions of every draw: locations, or class probabilities."""
@@ -222,16 +191,6 @@ def _outputs(
 ) -> Float[Array, "member point output"]:
     abreast = 16 if x.ndim == 2 else 1  # convolutions keep much more than their outputs
     return jax.lax.map(lambda params: network.apply(params, x), members, batch_size=abreast)
-
-
-def batch_rows(num_points: int, num_members: int) -> int:
-    """Rows at a time so that members x rows stays near 2^20, in powers of two from 64 on.
-
-    Few shapes, so that tables of similar length share compiled programs; and whole vectors, so that
-    a row's prediction does not depend on where in the batch it stands.
-    """
-    most = max(64, 2 ** int(np.log2(2**20 / num_members)))
-    return min(most, max(64, 2 ** int(np.ceil(np.log2(num_points)))))
 
 
 def _flatten(leaf: Array | np.ndarray) -> Array | np.ndarray:

@@ -7,85 +7,72 @@ signed sums; draws, log densities and entropies first project to a valid distrib
 there.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp, ndtri, xlogy
-from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
+from credence.ensembles.quantiles import cantelli, check_levels, search_quantile
 from credence.errors import InputError
 from credence.models.likelihoods import Likelihood, LocationScale
 
 PointTarget = Float[Array, "point target"]
 
 
-@dataclass(frozen=True)
-class Predictive:
-    """Predictions of every member at one batch of inputs.
+class Predictions(ABC):
+    """What an ensemble predicts at one batch of inputs, whatever it is made of.
 
-    Args:
-        likelihood: turns outputs into distributions of targets.
-        outputs: (member, point, output).
-        likelihood_params: leaves (member, ...).
-        weights: (member,), sum one.
+    A subclass gives the members, `weights` and `member_...`, and what depends on the form of their
+    noise. All else follows from these.
     """
 
-    likelihood: Likelihood
-    outputs: Float[Array, "member point output"]
-    likelihood_params: Any
     weights: Float[Array, " member"]
+    """How much each member counts, sum one; possibly signed."""
 
     @property
+    @abstractmethod
     def is_regression(self) -> bool:
         """Whether targets are numbers rather than labels."""
-        return isinstance(self.likelihood, LocationScale)
 
+    @property
+    @abstractmethod
+    def num_points(self) -> int:
+        """Number of inputs."""
+
+    @abstractmethod
     def member_means(self) -> Float[Array, "member point target"]:
         """Noise-free predictions: E(y | x, member), or its class probabilities."""
-        return _member_means(self.likelihood, self.likelihood_params, self.outputs)
 
-    def monitored(self) -> Float[Array, "member point quantity"]:
-        """Noise-free predictions, and for regression the log of the noise's scale beside them."""
-        means = self.member_means()
-        if not self.is_regression:
-            return means
-        return jnp.concatenate([means, jnp.log(self._scale_family()[1])], axis=-1)
+    @abstractmethod
+    def member_log_scales(self) -> Float[Array, "member point target"]:
+        """Logarithm of the noise's scale under every member (regression)."""
 
-    def __repr__(self) -> str:
-        members, points, _ = self.outputs.shape
-        return f"Predictive({members} members, {points} points, {self.likelihood})"
+    @abstractmethod
+    def member_log_probs(
+        self, y: PointTarget | Int[Array, " point"]
+    ) -> Float[Array, "member point"]:
+        """Log likelihood of each point's targets under every member, in nats."""
 
-    def mean(self) -> PointTarget:
-        """Predictive mean; for classification the class probabilities (point, class)."""
-        return _weighted(self.weights, self.member_means())
+    @abstractmethod
+    def member_samples(self, key: PRNGKeyArray) -> Array:
+        """One draw of every point's targets from every member: (member, point[, target])."""
 
+    @abstractmethod
     def aleatoric_variance(self) -> PointTarget:
         """Expected variance of the noise, in squared units of y (regression)."""
-        variances = _variances(self._regression(), self.likelihood_params, self.outputs)
-        return _weighted(self.weights, variances)
 
-    def epistemic_variance(self) -> PointTarget:
-        """Variance of the noise-free prediction between members (regression)."""
-        means = self.member_means()
-        centre = _weighted(self.weights, means)
-        return jnp.maximum(_weighted(self.weights, (means - centre) ** 2), 0.0)
-
-    def std(self) -> PointTarget:
-        """Predictive standard deviation: aleatoric and epistemic variance together (regression).
-
-        0 where signed weights leave a negative variance.
-        """
-        return jnp.sqrt(jnp.maximum(self.aleatoric_variance() + self.epistemic_variance(), 0.0))
-
+    @abstractmethod
     def cdf(self, y: PointTarget) -> PointTarget:
         """P(target <= y), target by target (regression)."""
-        return _mixture_cdf(self._regression(), self.weights, *self._scale_family(), y)
 
+    @abstractmethod
     def quantiles(self, levels: Sequence[float]) -> Float[Array, "level point target"]:
         """Values below which the target falls with the given probabilities (regression).
 
@@ -95,50 +82,55 @@ class Predictive:
         Raises:
             InputError: for a level outside [1e-6, 1 - 1e-6], beyond single precision.
         """
-        for level in levels:
-            if not 1e-6 <= level <= 1 - 1e-6:
-                raise InputError(f"Quantile levels must be in [1e-6, 1 - 1e-6], got {level}.")
-        location, scale = self._scale_family()
-        centre, spread = self.mean(), self.std()
-        return jnp.stack(
-            [
-                _mixture_quantile(
-                    self._regression(), self.weights, location, scale, centre, spread, float(level)
-                )
-                for level in levels
-            ]
-        )
+
+    @abstractmethod
+    def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
+        """Targets drawn from the mixture: (sample, point[, target]).
+
+        Members are drawn in proportion to their weights (negative ones set to zero).
+        """
+
+    def monitored(self) -> Float[Array, "member point quantity"]:
+        """Noise-free predictions, and for regression the log of the noise's scale beside them."""
+        means = self.member_means()
+        if not self.is_regression:
+            return means
+        return jnp.concatenate([means, self.member_log_scales()], axis=-1)
+
+    def mean(self) -> PointTarget:
+        """Predictive mean; for classification the class probabilities (point, class)."""
+        return weighted(self.weights, self.member_means())
+
+    def epistemic_variance(self) -> PointTarget:
+        """Variance of the noise-free prediction between members (regression)."""
+        means = self.member_means()
+        centre = weighted(self.weights, means)
+        return jnp.maximum(weighted(self.weights, (means - centre) ** 2), 0.0)
+
+    def std(self) -> PointTarget:
+        """Predictive standard deviation: aleatoric and epistemic variance together (regression).
+
+        0 where signed weights leave a negative variance.
+        """
+        return jnp.sqrt(jnp.maximum(self.aleatoric_variance() + self.epistemic_variance(), 0.0))
 
     def log_prob(self, y: PointTarget | Int[Array, " point"]) -> Float[Array, " point"]:
         """Log of the predictive density (probability) of each point's targets, in nats.
 
         With signed weights, of the mixture that `sample` draws from, which is valid everywhere.
         """
-        return _log_prob(
-            self.likelihood, _positive(self.weights), self.likelihood_params, self.outputs, y
-        )
-
-    def member_log_probs(
-        self, y: PointTarget | Int[Array, " point"]
-    ) -> Float[Array, "member point"]:
-        """Log likelihood of each point's targets under every member, in nats."""
-        return _member_log_probs(self.likelihood, self.likelihood_params, self.outputs, y)
-
-    def member_samples(self, key: PRNGKeyArray) -> Array:
-        """One draw of every point's targets from every member: (member, point[, target])."""
-        keys = jax.random.split(key, len(self.weights))
-        return _sample(keys, self.likelihood, self.likelihood_params, self.outputs)
+        return _log_mixture(_positive(self.weights), self.member_log_probs(y))
 
     def crps(self, y: PointTarget, key: PRNGKeyArray, num_samples: int = 1000) -> PointTarget:
         """Continuous ranked probability score from draws, in units of y (regression)."""
-        self._regression()
+        self._require_regression()
         if num_samples < 2:
             raise InputError(f"num_samples must be >= 2, got {num_samples}; 1000 is usual.")
         return _sample_crps(self.sample(key, num_samples), y)
 
     def entropy_total(self) -> Float[Array, " point"]:
         """Entropy of the class probabilities, in nats (classification)."""
-        self._classification()
+        self._require_classification()
         return _entropy(_simplex(self.mean()))
 
     def entropy_aleatoric(self) -> Float[Array, " point"]:
@@ -153,11 +145,76 @@ class Predictive:
         """Mutual information between label and member: total minus aleatoric, in nats."""
         return self.entropy_total() - self.entropy_aleatoric()
 
-    def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
-        """Targets drawn from the mixture: (sample, point[, target]).
+    def _require_regression(self) -> None:
+        if not self.is_regression:
+            raise InputError(f"{self} predicts labels: this is for regression; use mean().")
 
-        Members are drawn in proportion to their weights (negative ones set to zero).
-        """
+    def _require_classification(self) -> None:
+        if self.is_regression:
+            raise InputError(f"{self} predicts numbers: use std() or quantiles().")
+
+
+@dataclass(frozen=True)
+class Predictive(Predictions):
+    """Predictions of networks that share a likelihood, at one batch of inputs.
+
+    Args:
+        likelihood: turns outputs into distributions of targets.
+        outputs: (member, point, output).
+        likelihood_params: leaves (member, ...).
+        weights: (member,), sum one.
+    """
+
+    likelihood: Likelihood
+    outputs: Float[Array, "member point output"]
+    likelihood_params: Any
+    weights: Float[Array, " member"]
+
+    def __repr__(self) -> str:
+        members, points, _ = self.outputs.shape
+        return f"Predictive({members} members, {points} points, {self.likelihood})"
+
+    @property
+    def is_regression(self) -> bool:
+        return isinstance(self.likelihood, LocationScale)
+
+    @property
+    def num_points(self) -> int:
+        return self.outputs.shape[1]
+
+    def member_means(self) -> Float[Array, "member point target"]:
+        return _member_means(self.likelihood, self.likelihood_params, self.outputs)
+
+    def member_log_scales(self) -> Float[Array, "member point target"]:
+        return jnp.log(self.location_scale()[1])
+
+    def member_log_probs(
+        self, y: PointTarget | Int[Array, " point"]
+    ) -> Float[Array, "member point"]:
+        return _member_log_probs(self.likelihood, self.likelihood_params, self.outputs, y)
+
+    def member_samples(self, key: PRNGKeyArray) -> Array:
+        keys = jax.random.split(key, len(self.weights))
+        return _sample(keys, self.likelihood, self.likelihood_params, self.outputs)
+
+    def aleatoric_variance(self) -> PointTarget:
+        variances = _variances(self.location_scale_family(), self.likelihood_params, self.outputs)
+        return weighted(self.weights, variances)
+
+    def cdf(self, y: PointTarget) -> PointTarget:
+        return _mixture_cdf(self.location_scale_family(), self.weights, *self.location_scale(), y)
+
+    def quantiles(self, levels: Sequence[float]) -> Float[Array, "level point target"]:
+        check_levels(levels)
+        family, scales = self.location_scale_family(), self.location_scale()
+        centre, spread = self.mean(), self.std()
+        found = [
+            _mixture_quantile(family, self.weights, *scales, centre, spread, float(level))
+            for level in levels
+        ]
+        return jnp.stack(found)
+
+    def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
         key_member, key_noise = jax.random.split(key)
         chosen = jax.random.choice(
             key_member,
@@ -172,18 +229,16 @@ class Predictive:
             self.outputs[chosen],
         )
 
-    def _scale_family(self) -> tuple[Array, Array]:
-        """Location and scale of every member (member, point, target)."""
-        return _location_scale(self._regression(), self.likelihood_params, self.outputs)
+    def location_scale(self) -> tuple[Array, Array]:
+        """Location and scale of every member (member, point, target) (regression)."""
+        family = self.location_scale_family()
+        return _location_scale(family, self.likelihood_params, self.outputs)
 
-    def _regression(self) -> LocationScale:
+    def location_scale_family(self) -> LocationScale:
+        """The likelihood, which must be one of regression."""
         if isinstance(self.likelihood, LocationScale):
             return self.likelihood
         raise InputError(f"{self.likelihood} predicts labels: this is for regression; use mean().")
-
-    def _classification(self) -> None:
-        if self.is_regression:
-            raise InputError(f"{self.likelihood} predicts numbers: use std() or quantiles().")
 
 
 @partial(jax.jit, static_argnames="likelihood")
@@ -202,7 +257,7 @@ def _variances(likelihood: LocationScale, params: Any, outputs: Array) -> Array:
 
 
 @jax.jit
-def _weighted(
+def weighted(
     weights: Float[Array, " member"], values: Float[Array, "member point target"]
 ) -> PointTarget:
     return jnp.einsum("m,mpt->pt", weights, values, precision="highest")
@@ -212,7 +267,7 @@ def _weighted(
 def _mixture_cdf(
     likelihood: LocationScale, weights: Array, location: Array, scale: Array, y: PointTarget
 ) -> PointTarget:
-    return _weighted(weights, likelihood.noise_cdf((y - location) / scale))
+    return weighted(weights, likelihood.noise_cdf((y - location) / scale))
 
 
 @partial(jax.jit, static_argnames="likelihood")
@@ -225,58 +280,34 @@ def _mixture_quantile(
     spread: PointTarget,
     level: float | Float[Array, ""],
 ) -> PointTarget:
-    """Newton's method on the distribution function, kept inside a shrinking bracket.
+    """The quantile of one group of members, by `search_quantile` from brackets known beforehand.
 
     Cantelli's inequality gives the first bracket: the quantile of level q lies between
     mean - std sqrt((1 - q) / q) and mean + std sqrt(q / (1 - q)). With signed weights, Chebyshev's:
     where every member's tail is below min(q, 1 - q) / sum |weight|, so is the mixture's.
-
-    A Newton step that leaves the bracket, or is more than half the step before, gives way to
-    bisection. A target is done where the level is reached to a few roundings, or where no number
-    is left between the ends of the bracket.
     """
-    low = centre - spread * jnp.sqrt((1 - level) / level)
-    high = centre + spread * jnp.sqrt(level / (1 - level))
+    low, high = cantelli(centre, spread, level)
     tail = jnp.minimum(level, 1 - level) / jnp.sum(jnp.abs(weights))
     reach = scale * jnp.sqrt(likelihood.noise_variance / tail)
     is_signed = jnp.any(weights < 0)
     low = jnp.where(is_signed, jnp.min(location - reach, axis=0), low)
     high = jnp.where(is_signed, jnp.max(location + reach, axis=0), high)
-
-    tolerance = 8 * jnp.finfo(location.dtype).eps * level
-
-    def refine(state: _Search) -> _Search:
-        z = (state.y - location) / scale
-        excess = _weighted(weights, likelihood.noise_cdf(z)) - level
-        density = _weighted(weights, jnp.exp(likelihood.noise_log_density(z)) / scale)
-        low = jnp.where(excess < 0, state.y, state.low)
-        high = jnp.where(excess < 0, state.high, state.y)
-        middle = 0.5 * (low + high)
-        newton = state.y - excess / density
-        is_good = (newton > low) & (newton < high)
-        is_good &= jnp.abs(newton - state.y) <= 0.5 * jnp.abs(state.step)
-        done = (jnp.abs(excess) <= tolerance) | (middle <= low) | (middle >= high)
-        y = jnp.where(done, state.y, jnp.where(is_good, newton, middle))
-        return _Search(low, high, y, y - state.y, done, state.trials + 1)
-
-    start = jnp.clip(centre + spread * ndtri(level), low, high)
-    never = jnp.zeros(start.shape, bool)
-    first = _Search(low, high, start, jnp.full_like(start, jnp.inf), never, jnp.zeros((), int))
-    return jax.lax.while_loop(
-        lambda state: jnp.any(~state.done) & (state.trials < 100), refine, first
-    ).y
+    return search_quantile(
+        lambda y: cdf_and_density(likelihood, weights, location, scale, y),
+        jnp.clip(centre + spread * ndtri(level), low, high),
+        low,
+        high,
+        level,
+    )
 
 
-class _Search(NamedTuple):
-    """The state of the search for a quantile."""
-
-    low: PointTarget
-    high: PointTarget
-    y: PointTarget
-    step: PointTarget
-    """The latest step of Newton's method or of the bisection."""
-    done: Bool[Array, "point target"]
-    trials: Int[Array, ""]
+def cdf_and_density(
+    likelihood: LocationScale, weights: Array, location: Array, scale: Array, y: PointTarget
+) -> tuple[PointTarget, PointTarget]:
+    """The mixture's distribution function and density at y, of one group of members."""
+    z = (y - location) / scale
+    density = jnp.exp(likelihood.noise_log_density(z)) / scale
+    return weighted(weights, likelihood.noise_cdf(z)), weighted(weights, density)
 
 
 @partial(jax.jit, static_argnames="likelihood")
@@ -286,11 +317,10 @@ def _member_log_probs(
     return jax.vmap(likelihood.log_prob, (0, 0, None))(params, outputs, y)
 
 
-@partial(jax.jit, static_argnames="likelihood")
-def _log_prob(
-    likelihood: Likelihood, weights: Array, params: Any, outputs: Array, y: Array
+@jax.jit
+def _log_mixture(
+    weights: Float[Array, " member"], log_probs: Float[Array, "member point"]
 ) -> Float[Array, " point"]:
-    log_probs = _member_log_probs(likelihood, params, outputs, y)
     return logsumexp(log_probs, axis=0, b=weights[:, None])
 
 

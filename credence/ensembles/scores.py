@@ -30,8 +30,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from credence.ensembles.diagnostics import calibration, classification, regression
-from credence.ensembles.ensemble import Ensemble, Inputs
-from credence.ensembles.predictive import Predictive
+from credence.ensembles.predictive import Predictions
+from credence.ensembles.predictor import Inputs, Predictor
 
 INTERVALS = {95: (0.025, 0.975), 50: (0.25, 0.75)}
 """Quantiles between which intervals lie, by their coverage in percent."""
@@ -75,7 +75,7 @@ class Units(Protocol):
 
 
 def regression_scores(
-    ensemble: Ensemble, x: Inputs, y: Float[np.ndarray, " point"], units: Units
+    ensemble: Predictor, x: Inputs, y: Float[np.ndarray, " point"], units: Units
 ) -> Scores:
     """Score predictions of one numeric target, everything in its unit.
 
@@ -112,9 +112,9 @@ CREDIBLE = ("lower_95_credible", "upper_95_credible")
 """Rows that an ensemble of several equal members has beside the others."""
 
 
-def _regression_pass(ensemble: Ensemble, x: Inputs, z: Float[np.ndarray, " point"]) -> Rows:
+def _regression_pass(ensemble: Predictor, x: Inputs, z: Float[np.ndarray, " point"]) -> Rows:
     """Everything at every row, as the network sees targets."""
-    is_mixture = ensemble.num_members > 1 and ensemble.weights is None
+    is_mixture = ensemble.is_equally_weighted and ensemble.num_members > 1
     levels = {
         f"{end}_{coverage}": level
         for coverage, ends in INTERVALS.items()
@@ -122,8 +122,8 @@ def _regression_pass(ensemble: Ensemble, x: Inputs, z: Float[np.ndarray, " point
     }
     key = jax.random.key(0)  # of the draws behind the CRPS: the same for all ensembles
 
-    def summarise(predictive: Predictive, rows: slice) -> dict[str, Any]:
-        size = predictive.outputs.shape[1]
+    def summarise(predictive: Predictions, rows: slice) -> dict[str, Any]:
+        size = predictive.num_points
         truth = jnp.asarray(np.resize(z[rows], (size, 1)), jnp.float32)
         quantiles = predictive.quantiles(tuple(levels.values()))
         found = {
@@ -145,7 +145,7 @@ def _regression_pass(ensemble: Ensemble, x: Inputs, z: Float[np.ndarray, " point
 
 
 def classification_scores(
-    ensemble: Ensemble,
+    ensemble: Predictor,
     x: Inputs,
     y: Int[np.ndarray, " point"],
     x_others: Float[np.ndarray, "stranger *feature"] | None = None,
@@ -184,10 +184,10 @@ def classification_scores(
     return Scores(numbers, rows)
 
 
-def _classification_pass(ensemble: Ensemble, x: Inputs) -> Rows:
+def _classification_pass(ensemble: Predictor, x: Inputs) -> Rows:
     """Class probabilities and entropies at every row."""
 
-    def summarise(predictive: Predictive, rows: slice) -> dict[str, Any]:
+    def summarise(predictive: Predictions, rows: slice) -> dict[str, Any]:
         return {
             "probabilities": predictive.mean(),
             "entropy_total": predictive.entropy_total(),

@@ -26,7 +26,7 @@ from credence.preprocessing import make_preprocessor
 if TYPE_CHECKING:
     from credence.ensembles.diagnostics.convergence import Convergence
     from credence.ensembles.findings import Findings
-    from credence.ensembles.predictive import Predictive
+    from credence.ensembles.predictive import Predictions
     from credence.ensembles.scores import Scores
     from credence.methods.base import Method
     from credence.models.likelihoods import Likelihood
@@ -167,7 +167,7 @@ class BNN(BaseEstimator, ABC):
         """The likelihood that was asked for by name or as an object."""
 
     def _over_rows(
-        self, X: Any, summarise: Callable[[Predictive], Mapping[str, Any]]
+        self, X: Any, summarise: Callable[[Predictions], Mapping[str, Any]]
     ) -> dict[str, np.ndarray]:
         """Summaries of the predictive at every row of X, in bounded memory."""
         check_is_fitted(self, "ensemble_")

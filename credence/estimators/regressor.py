@@ -17,7 +17,7 @@ from credence.estimators.checks import batch_keys, checked_weights, named
 from credence.preprocessing import TargetScaler
 
 if TYPE_CHECKING:
-    from credence.ensembles.predictive import Predictive
+    from credence.ensembles.predictive import Predictions
     from credence.ensembles.scores import Scores
     from credence.methods.base import Method
     from credence.models.likelihoods import Likelihood
@@ -180,8 +180,8 @@ class BNNRegressor(RegressorMixin, BNN):
         keys = batch_keys(seed)
         scaled = self._coded(y)
 
-        def scores(predictive: Predictive, rows: slice) -> dict[str, Any]:
-            size = predictive.outputs.shape[1]
+        def scores(predictive: Predictions, rows: slice) -> dict[str, Any]:
+            size = predictive.num_points
             truth = jnp.asarray(np.resize(scaled[rows], (size, scaled.shape[1])), jnp.float32)
             return {
                 "log_prob": predictive.log_prob(truth),

@@ -9,6 +9,7 @@ from tools.ensembles import X, make_ensemble
 
 from credence import BNNClassifier, BNNRegressor
 from credence.ensembles import ensemble as ensembles
+from credence.ensembles import predictor
 from credence.ensembles.diagnostics import calibration, classification, regression
 from credence.ensembles.scores import (
     classification_scores,
@@ -84,7 +85,7 @@ def test_rows_go_through_the_members_once_and_in_batches(
     )
     found = []
     for size in (256, 64):
-        monkeypatch.setattr(ensembles, "batch_rows", lambda *_, size=size: size)
+        monkeypatch.setattr(predictor, "batch_rows", lambda *_, size=size: size)
         if classes:
             found.append(classification_scores(ensemble, x, np.arange(210) % classes))
         else:

@@ -11,6 +11,7 @@ Pure functions of numpy arrays that know nothing of networks; shapes are in the 
     crps            of a Normal, of a sample, of a mixture of Normals
     entropy         predictive entropy and variance, split into aleatoric and epistemic
     importance      Pareto-smoothed weights and their tail index, Hellinger distance
+    stacking        leave-one-out scores, and weights of models that predict together
     discrepancy     unbiased MMD² between two samples
     cost            evaluations, FLOPs and seconds by phase; ESS per second and speed-up
 
@@ -68,12 +69,18 @@ from credence.ensembles.diagnostics.regression import (
     pit_summary,
     rmse,
 )
+from credence.ensembles.diagnostics.stacking import (
+    LeaveOneOut,
+    leave_one_out,
+    stacking_weights,
+)
 from credence.ensembles.diagnostics.starts import Starts, compare_starts, with_starts
 
 __all__ = [
     "Convergence",
     "Cost",
     "Decomposition",
+    "LeaveOneOut",
     "PITSummary",
     "PrecisionRecall",
     "ReliabilityDiagram",
@@ -97,6 +104,7 @@ __all__ = [
     "hellinger",
     "interval_coverage",
     "inverse_multiquadric_kernel",
+    "leave_one_out",
     "log_loss",
     "mae",
     "mce",
@@ -111,6 +119,7 @@ __all__ = [
     "rhat",
     "rmse",
     "speed_up",
+    "stacking_weights",
     "top_k_accuracy",
     "with_starts",
 ]

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.density.posterior import Posterior, num_targets
-from credence.ensembles.ensemble import Ensemble, Inputs
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.predictor import Inputs
 from credence.errors import InputError
 from credence.methods.smc.multilevel.increments import prior_increments
 

@@ -12,8 +12,9 @@ from jaxtyping import PRNGKeyArray
 
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver, compile_ahead
-from credence.ensembles.ensemble import Ensemble, Inputs
+from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
+from credence.ensembles.predictor import Inputs
 from credence.errors import InputError, check_name, check_particles, require_positive
 from credence.methods.base import Drawn, Method
 from credence.methods.evidence import LogEvidence

@@ -1,0 +1,112 @@
+"""Leave-one-out scores of a model, and the weights that combine several models best."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from credence.ensembles.diagnostics._checks import finite
+from credence.ensembles.diagnostics.importance import MOST_PARETO_K
+
+MIN_DRAWS = 25
+"""Pareto smoothing needs so many draws."""
+
+
+class LeaveOneOut(NamedTuple):
+    """What a model says of each row, had it been fitted to the others."""
+
+    log_probs: Float[np.ndarray, " point"]
+    """log p(y_i | all other rows), nats."""
+    pareto_k: Float[np.ndarray, " point"]
+    """Tail index of each row's importance weights; above 0.7 its log probability is not to be
+    trusted."""
+
+    @property
+    def share_unreliable(self) -> float:
+        """Share of the rows whose tail index is above 0.7."""
+        return float(np.mean(~(self.pareto_k <= MOST_PARETO_K)))
+
+    def mean(self) -> tuple[float, float]:
+        """Mean log probability of a row and its standard error over rows, nats."""
+        return mean_with_error(self.log_probs)
+
+
+def mean_with_error(values: Float[np.ndarray, " point"]) -> tuple[float, float]:
+    """The mean of independent values and its standard error; NaN for a single one."""
+    values = np.asarray(values, float)
+    error = values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else np.nan
+    return float(values.mean()), float(error)
+
+
+def leave_one_out(log_likelihood: Float[np.ndarray, "draw point"]) -> LeaveOneOut:
+    """Estimate p(y_i | all other rows) from draws of the posterior given all rows.
+
+    Vehtari, Gelman & Gabry, "Practical Bayesian model evaluation using leave-one-out
+    cross-validation and WAIC" (2017), eq. (10): importance weights 1 / p(y_i | draw), smoothed by
+    a generalised Pareto law (PSIS, by ArviZ).
+
+    Args:
+        log_likelihood: log p(y_i | draw), nats; rows must be independent given the draw.
+    Raises:
+        ValueError: for fewer than 25 draws, or values that are not finite.
+    """
+    from arviz_stats.base.array import array_stats
+
+    finite("log_likelihood", log_likelihood)
+    if len(log_likelihood) < MIN_DRAWS:
+        raise ValueError(f"Leave-one-out needs at least 25 draws, got {len(log_likelihood)}.")
+    by_point = np.ascontiguousarray(np.asarray(log_likelihood, float).T)
+    with np.errstate(all="ignore"):
+        log_weights, pareto_k = array_stats.psislw(by_point)
+    log_probs = _log_sum_exp(log_weights + by_point) - _log_sum_exp(log_weights)
+    broken = ~np.isfinite(log_probs)
+    log_probs[broken] = by_point[broken].min(axis=1)  # all the weight on the worst draw
+    return LeaveOneOut(log_probs, np.where(broken, np.inf, pareto_k))
+
+
+def stacking_weights(
+    log_probs: Float[np.ndarray, "point model"], *, prior_rows: float = 0.0, gap: float = 1e-6
+) -> Float[np.ndarray, " model"]:
+    """Weights of models whose mixture gives rows they have not seen the highest probability.
+
+    Yao, Vehtari, Simpson & Gelman, "Using stacking to average Bayesian predictive distributions"
+    (2018), eq. (4), for the log score:
+
+        maximise  sum_i log sum_k w_k p_k(y_i | other rows),    w >= 0, sum_k w_k = 1.
+
+    The problem is concave. Each round multiplies a weight by its model's mean share of the
+    mixture's density, which never lowers the sum; the search ends where the largest possible gain
+    (nats per row) is below `gap`.
+
+    Args:
+        log_probs: log p_k(y_i | other rows), nats.
+        prior_rows: as many rows more, of which all models are equally probable; a few keep weights
+            that rest on few rows from 0 and 1.
+        gap: largest gain per row left on the table, nats.
+    Raises:
+        ValueError: for no rows or no models, values that are not finite, or a negative prior_rows.
+    """
+    finite("log_probs", log_probs)
+    num_points, num_models = np.shape(log_probs)
+    if not prior_rows >= 0:
+        raise ValueError(f"prior_rows must be >= 0, got {prior_rows}; 1 is usual.")
+    densities = np.exp(log_probs - np.max(log_probs, axis=1, keepdims=True))
+    weights = np.full(num_models, 1 / num_models)
+    rows = num_points + prior_rows
+    for _ in range(MOST_ROUNDS):
+        share = weights * (densities / (densities @ weights)[:, None])
+        new = (share.sum(axis=0) + prior_rows / num_models) / rows
+        gain = np.max(new / np.maximum(weights, np.finfo(float).tiny)) - 1
+        weights = new
+        if gain <= gap:
+            break
+    return weights / weights.sum()
+
+
+MOST_ROUNDS = 100_000
+
+
+def _log_sum_exp(values: Float[np.ndarray, "point draw"]) -> Float[np.ndarray, " point"]:
+    from scipy.special import logsumexp
+
+    return logsumexp(values, axis=1)

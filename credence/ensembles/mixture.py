@@ -1,0 +1,131 @@
+"""What several ensembles predict together: a mixture of mixtures, each with its own likelihood."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtri
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from credence.ensembles.predictive import (
+    PointTarget,
+    Predictions,
+    Predictive,
+    cdf_and_density,
+)
+from credence.ensembles.quantiles import cantelli, check_levels, search_quantile
+from credence.models.likelihoods import LocationScale
+
+
+@dataclass(frozen=True, repr=False)
+class Mixture(Predictions):
+    """Predictions of several ensembles at the same inputs, mixed.
+
+        p(y | x) = sum_k part_weight_k p_k(y | x)
+
+    Args:
+        parts: of one task, at the same inputs.
+        part_weights: how much each part counts, >= 0, sum one.
+    """
+
+    parts: tuple[Predictive, ...]
+    part_weights: Float[np.ndarray, " part"]
+
+    def __repr__(self) -> str:
+        return f"Mixture({', '.join(map(repr, self.parts))})"
+
+    @property
+    def weights(self) -> Float[Array, " member"]:  # type: ignore[override]
+        """How much each member of each part counts, part after part."""
+        pairs = zip(self.part_weights, self.parts, strict=True)
+        return jnp.concatenate([weight * part.weights for weight, part in pairs])
+
+    @property
+    def is_regression(self) -> bool:
+        return self.parts[0].is_regression
+
+    @property
+    def num_points(self) -> int:
+        return self.parts[0].num_points
+
+    def member_means(self) -> Float[Array, "member point target"]:
+        return jnp.concatenate([part.member_means() for part in self.parts])
+
+    def member_log_scales(self) -> Float[Array, "member point target"]:
+        return jnp.concatenate([part.member_log_scales() for part in self.parts])
+
+    def member_log_probs(
+        self, y: PointTarget | Int[Array, " point"]
+    ) -> Float[Array, "member point"]:
+        return jnp.concatenate([part.member_log_probs(y) for part in self.parts])
+
+    def member_samples(self, key: PRNGKeyArray) -> Array:
+        keys = jax.random.split(key, len(self.parts))
+        return jnp.concatenate(
+            [part.member_samples(key) for key, part in zip(keys, self.parts, strict=True)]
+        )
+
+    def aleatoric_variance(self) -> PointTarget:
+        return self._mixed([part.aleatoric_variance() for part in self.parts])
+
+    def cdf(self, y: PointTarget) -> PointTarget:
+        return self._mixed([part.cdf(y) for part in self.parts])
+
+    def quantiles(self, levels: Sequence[float]) -> Float[Array, "level point target"]:
+        check_levels(levels)
+        families = tuple(part.location_scale_family() for part in self.parts)
+        scales = tuple(part.location_scale() for part in self.parts)
+        weights = tuple(
+            weight * part.weights
+            for weight, part in zip(self.part_weights, self.parts, strict=True)
+        )
+        centre, spread = self.mean(), self.std()
+        found = [
+            _quantile(families, weights, scales, centre, spread, float(level)) for level in levels
+        ]
+        return jnp.stack(found)
+
+    def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
+        """Draws of every part in proportion to its weight, by systematic sampling, shuffled."""
+        key_count, key_order, *keys = jax.random.split(key, 2 + len(self.parts))
+        edges = np.concatenate([[0.0], np.cumsum(self.part_weights)])
+        edges[-1] = 1.0
+        places = np.floor(edges * num_samples + float(jax.random.uniform(key_count)))
+        counts = np.diff(places).astype(int)
+        drawn = [
+            part.sample(key, int(count))
+            for part, key, count in zip(self.parts, keys, counts, strict=True)
+            if count
+        ]
+        return jax.random.permutation(key_order, jnp.concatenate(drawn))
+
+    def _mixed(self, values: Sequence[PointTarget]) -> PointTarget:
+        pairs = zip(self.part_weights, values, strict=True)
+        return sum((weight * value for weight, value in pairs), start=jnp.zeros_like(values[0]))
+
+
+@partial(jax.jit, static_argnames="families")
+def _quantile(
+    families: tuple[LocationScale, ...],
+    weights: tuple[Array, ...],
+    scales: tuple[tuple[Array, Array], ...],
+    centre: PointTarget,
+    spread: PointTarget,
+    level: float | Float[Array, ""],
+) -> PointTarget:
+    """The quantile of all groups together, between Cantelli's bounds."""
+
+    def both(y: PointTarget) -> Any:
+        found = [
+            cdf_and_density(family, weight, location, scale, y)
+            for family, weight, (location, scale) in zip(families, weights, scales, strict=True)
+        ]
+        return jax.tree.map(lambda *values: sum(values), *found)
+
+    low, high = cantelli(centre, spread, level)
+    start = jnp.clip(centre + spread * ndtri(level), low, high)
+    return search_quantile(both, start, low, high, level)

@@ -1,0 +1,230 @@
+"""Several ensembles that predict together, weighted by what they say of rows they have not seen.
+
+Yao, Vehtari, Simpson & Gelman, "Using stacking to average Bayesian predictive distributions"
+(2018): the weights give unseen rows the highest probability. Models that are all wrong may do well
+together, and one that is nearly right gets nearly all the weight.
+
+Yao, Vehtari & Gelman, "Stacking for non-mixing Bayesian computations: the curse and blessing of
+multimodal posteriors" (2022): chains that stay in modes of their own are models of their own. So
+each chain gets a weight, by default.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any, NamedTuple, TypedDict
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from credence.ensembles.diagnostics.cost import Cost
+from credence.ensembles.diagnostics.stacking import (
+    MIN_DRAWS,
+    LeaveOneOut,
+    leave_one_out,
+    mean_with_error,
+    stacking_weights,
+)
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.mixture import Mixture
+from credence.ensembles.predictive import Predictions
+from credence.ensembles.predictor import Inputs, Predictor
+from credence.errors import InputError, check_share
+from credence.storage import read_json, reading, write_json
+
+FEW_ROWS = 30
+"""Rows below which weights say little; they are then drawn towards equal ones."""
+
+
+class Candidate(NamedTuple):
+    """What was found of a chain or an ensemble that might be in a stack."""
+
+    ensemble: int
+    """Its place among the ensembles that were given."""
+    chain: int | None
+    """Which chain of it; None for all together."""
+    log_score: float
+    """Mean log probability of an unseen row, nats."""
+    log_score_error: float
+    """Standard error over rows."""
+    share_unreliable: float | None
+    """Share of the rows whose leave-one-out score is not to be trusted; None for held-out rows."""
+    weight: float
+    """Its weight in the stack."""
+
+
+class StackDocument(TypedDict):
+    """What stack.json holds."""
+
+    weights: list[float]
+    cost: Cost
+    candidates: list[Candidate]
+    num_rows: int
+
+
+@dataclass(frozen=True)
+class Stack(Predictor):
+    """Ensembles of one task, perhaps of different networks, priors and likelihoods.
+
+    Args:
+        parts: the ensembles with a weight.
+        part_weights: how much each counts, >= 0, sum one.
+        cost: what all ensembles took, those without weight included.
+        candidates: all that were weighed, those without weight included.
+        num_rows: how many rows the weights rest on.
+    """
+
+    parts: tuple[Ensemble, ...]
+    part_weights: Float[np.ndarray, " part"]
+    cost: Cost
+    candidates: tuple[Candidate, ...] = ()
+    num_rows: int = 0
+
+    def __repr__(self) -> str:
+        listed = ", ".join(
+            f"{weight:.2f} of {part!r}"
+            for weight, part in zip(self.part_weights, self.parts, strict=True)
+        )
+        return f"Stack({listed})"
+
+    @property
+    def num_members(self) -> int:
+        """Networks in all."""
+        return sum(part.num_members for part in self.parts)
+
+    @property
+    def is_equally_weighted(self) -> bool:
+        """Whether all members count the same; the weights of parts differ."""
+        return False
+
+    def predictive(self, x: Inputs) -> Mixture:
+        """Predictions at the rows of x: the mixture of what the parts predict."""
+        return Mixture(tuple(part.predictive(x) for part in self.parts), self.part_weights)
+
+    def save(self, folder: str | Path) -> None:
+        """Write folder/stack.json, and each part into a folder of its own beside it.
+
+        Raises:
+            StorageError: where the folder cannot be written or the disk is full.
+        """
+        folder = Path(folder)
+        for index, part in enumerate(self.parts):
+            part.save(folder / f"part_{index}")
+        document = {
+            "weights": np.asarray(self.part_weights, float).tolist(),
+            "cost": self.cost.to_dict(),
+            "candidates": [candidate._asdict() for candidate in self.candidates],
+            "num_rows": self.num_rows,
+        }
+        write_json(folder / "stack.json", document)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Stack":
+        """Read what `save` wrote; nothing in the files is executed.
+
+        Raises:
+            StorageError: where files are missing, broken or of another version.
+        """
+        folder = Path(folder)
+        document = read_json(folder / "stack.json", StackDocument)
+        weights = np.asarray(document["weights"], float)
+        with reading(folder / "stack.json"):
+            if not len(weights) or not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-6:
+                raise ValueError(f"weights {weights} are not >= 0 with sum one")
+        parts = tuple(Ensemble.load(folder / f"part_{index}") for index in range(len(weights)))
+        candidates = tuple(document["candidates"])
+        return cls(parts, weights, document["cost"], candidates, document["num_rows"])
+
+
+def stack(
+    ensembles: Sequence[Ensemble],
+    x: Inputs,
+    y: Any,
+    *,
+    held_out: bool = False,
+    by_chain: bool = True,
+    least_weight: float = 0.01,
+) -> Stack:
+    """Combine ensembles so that their mixture predicts unseen rows best.
+
+    Args:
+        ensembles: of one task, fitted to the same rows.
+        x, y: rows, as the ensembles saw them: standardised inputs, targets in their units. Rows
+            that the ensembles were fitted to are scored by leave-one-out.
+        held_out: whether no ensemble has seen these rows; they are then scored as they are.
+        by_chain: weigh each Markov chain of an ensemble by itself.
+        least_weight: what has less is left out, and the other weights are scaled up.
+    Raises:
+        InputError: for no ensembles, targets that do not fit, signed weights, or anything but
+            chains of at least 25 draws where rows are to be left out one by one.
+    """
+    check_share("0.01 is usual", least_weight=least_weight)
+    if not ensembles:
+        raise InputError("stack got no ensembles: pass at least one.")
+    parts = [
+        (index, chain, part)
+        for index, ensemble in enumerate(ensembles)
+        for chain, part in _parts(ensemble, by_chain)
+    ]
+    found = [_scores(part, x, y, held_out) for _, _, part in parts]
+    log_probs = np.stack([each.log_probs for each in found], axis=1)
+    prior_rows = 1.0 if len(log_probs) >= FEW_ROWS else float(FEW_ROWS)
+    weights = stacking_weights(log_probs, prior_rows=prior_rows)
+    weights = np.where(weights >= min(least_weight, weights.max()), weights, 0.0)
+    weights /= weights.sum()
+    candidates = tuple(
+        Candidate(
+            index,
+            chain,
+            *mean_with_error(each.log_probs),
+            None if held_out else each.share_unreliable,
+            float(weight),
+        )
+        for (index, chain, _), each, weight in zip(parts, found, weights, strict=True)
+    )
+    kept = np.flatnonzero(weights)
+    cost = reduce(add, (ensemble.cost for ensemble in ensembles))
+    return Stack(tuple(parts[i][2] for i in kept), weights[kept], cost, candidates, len(log_probs))
+
+
+def _parts(ensemble: Ensemble, by_chain: bool) -> list[tuple[int | None, Ensemble]]:
+    """The chains of an ensemble, or the whole of it."""
+    if ensemble.weights is not None and np.any(np.asarray(ensemble.weights) < 0):
+        raise InputError(
+            f"{ensemble} has signed weights, and a stack is a mixture: leave it out of the stack."
+        )
+    if not (by_chain and ensemble.is_chain):
+        return [(None, ensemble)]
+    shape = (ensemble.num_chains, ensemble.num_draws)
+    chains = range(ensemble.num_chains)
+    masks = [np.broadcast_to(np.arange(len(chains))[:, None] == chain, shape) for chain in chains]
+    return [
+        (chain, ensemble.subset(mask, is_chain=True))
+        for chain, mask in zip(chains, masks, strict=True)
+    ]
+
+
+def _scores(ensemble: Ensemble, x: Inputs, y: Any, held_out: bool) -> LeaveOneOut:
+    """Log probabilities of rows that the ensemble has not seen, or as if it had not."""
+    y = np.asarray(ensemble.model.likelihood.checked_targets(y))
+    if len(y) != len(x):
+        raise InputError(f"x has {len(x)} rows and y has {len(y)}: they must match row by row.")
+    if not held_out and not (ensemble.is_chain and ensemble.num_members >= MIN_DRAWS):
+        raise InputError(
+            f"Rows can only be left out of Markov chains of at least {MIN_DRAWS} draws, got "
+            f"{ensemble}: draw more, or pass rows that no ensemble has seen, with held_out=True."
+        )
+
+    def log_probs(predictive: Predictions, rows: slice) -> dict[str, Any]:
+        truth = jnp.asarray(np.resize(y[rows], (predictive.num_points, *y.shape[1:])))
+        if held_out:
+            return {"log_prob": predictive.log_prob(truth)}
+        return {"log_prob": predictive.member_log_probs(truth).T}
+
+    found = ensemble.over_batches(x, log_probs)["log_prob"].astype(float)
+    if held_out:
+        return LeaveOneOut(found, np.full(len(found), -np.inf))
+    return leave_one_out(found.T)

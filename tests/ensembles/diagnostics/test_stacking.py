@@ -1,0 +1,111 @@
+"""Leave-one-out against its closed form, and stacking against problems with known answers."""
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from credence.ensembles.diagnostics.stacking import (
+    leave_one_out,
+    mean_with_error,
+    stacking_weights,
+)
+
+NUM_DRAWS = 20_000
+
+
+def gaussian_mean(num_points: int = 30, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """log p(y_i | mu) at draws of mu given y, y ~ N(mu, 1), mu ~ N(0, 1); and the exact answer."""
+    rng = np.random.default_rng(seed)
+    y = rng.normal(0.5, 1.0, num_points)
+    precision = 1 + num_points
+    mu = rng.normal(y.sum() / precision, precision**-0.5, NUM_DRAWS)
+    others = y.sum() - y
+    exact = stats.norm(others / num_points, (1 + 1 / num_points) ** 0.5).logpdf(y)
+    return stats.norm(mu[:, None], 1.0).logpdf(y), exact, y
+
+
+def test_leave_one_out_is_the_density_given_the_other_rows():
+    log_likelihood, exact, _ = gaussian_mean()
+    found = leave_one_out(log_likelihood)
+    ratios = np.exp(-log_likelihood)
+    error = ratios.std(axis=0) / ratios.mean(axis=0) / NUM_DRAWS**0.5
+    z = (found.log_probs - exact) / error
+    assert np.abs(z).max() < 4.5
+    plain = np.log(np.exp(log_likelihood).mean(axis=0))  # given all rows: too good
+    assert np.abs((plain - exact) / error).max() > 10
+    assert found.share_unreliable == 0
+
+
+def test_rows_that_one_draw_decides_are_called_unreliable():
+    rng = np.random.default_rng(0)
+    log_likelihood = rng.normal(size=(1000, 3))
+    log_likelihood[:, 1] *= 20
+    found = leave_one_out(log_likelihood)
+    assert found.pareto_k[1] > 0.7
+    assert found.share_unreliable == pytest.approx(1 / 3)
+
+
+def test_mean_and_error():
+    mean, error = mean_with_error(np.array([1.0, 2.0, 3.0, 4.0]))
+    assert mean == 2.5
+    assert error == pytest.approx(np.sqrt(5 / 3) / 2)
+    assert np.isnan(mean_with_error(np.array([1.0]))[1])
+
+
+def test_stacking_meets_another_optimiser():
+    log_probs = np.random.default_rng(1).normal(-1, 1.5, (60, 4))
+
+    def loss(free: np.ndarray) -> float:
+        weights = np.exp(free - np.logaddexp.reduce(free))
+        return -np.logaddexp.reduce(log_probs + np.log(weights + 1e-300), axis=1).mean()
+
+    best = min(
+        (
+            optimize.minimize(loss, start, method="Nelder-Mead", options={"maxiter": 20_000})
+            for start in np.eye(4)
+        ),
+        key=lambda found: found.fun,
+    )
+    weights = stacking_weights(log_probs)
+    assert weights.sum() == pytest.approx(1)
+    assert (weights >= 0).all()
+    assert -np.log(np.exp(log_probs) @ weights).mean() <= best.fun + 2e-6
+
+
+def test_the_mixture_that_made_the_rows_is_found():
+    """70 % of the rows come from one model, 30 % from another, none from the third."""
+    rng = np.random.default_rng(2)
+    laws = [stats.norm(0, 1), stats.norm(4, 1), stats.norm(-9, 1)]
+    is_first = rng.random(20_000) < 0.7
+    y = np.where(is_first, laws[0].rvs(20_000, rng), laws[1].rvs(20_000, rng))
+    weights = stacking_weights(np.stack([law.logpdf(y) for law in laws], axis=1))
+    assert abs(weights[0] - is_first.mean()) < 0.005
+    assert weights[2] < 1e-4
+
+
+def test_equal_models_share_and_the_better_of_two_takes_all():
+    same = np.random.default_rng(3).normal(size=(50, 1))
+    np.testing.assert_allclose(stacking_weights(np.tile(same, 3)), 1 / 3)
+    better = np.hstack([same, same - 0.5])
+    assert stacking_weights(better)[0] > 0.99999
+
+
+def test_rows_of_the_prior_keep_few_rows_from_deciding():
+    few = np.array([[0.0, -3.0]] * 5)
+    assert stacking_weights(few)[0] > 0.999
+    assert stacking_weights(few, prior_rows=5.0)[1] > 0.2
+
+
+def test_nothing_to_stack_is_refused():
+    for log_probs in (np.zeros((0, 2)), np.zeros((3, 0))):
+        with pytest.raises(ValueError, match="log_probs is empty"):
+            stacking_weights(log_probs)
+    with pytest.raises(ValueError, match="prior_rows must be"):
+        stacking_weights(np.zeros((3, 2)), prior_rows=-1.0)
+
+
+def test_what_is_not_finite_is_refused():
+    with pytest.raises(ValueError, match="log_probs"):
+        stacking_weights(np.array([[0.0, np.nan]]))
+    with pytest.raises(ValueError, match="at least 25"):
+        leave_one_out(np.zeros((24, 2)))
