@@ -13,7 +13,7 @@ import jax
 import jaxtyping
 import pytest
 import tools.checked_types  # noqa: F401  (the hook below finds it by name)
-from tools.costs import costly, function_of, has_turn
+from tools.costs import has_turn
 from tools.entry_points import declared
 
 from credence import extensions
@@ -48,11 +48,16 @@ extensions.installed = declared  # the installed list may be older
 jax.config.update("jax_num_cpu_devices", 1)  # or the first fit of a worker would choose
 
 
+NO_TURN = pytest.mark.slow(reason="no turn today")
+"""Marks a test that runs on other days, and in `make test-slow`."""
+
+
 @pytest.fixture(autouse=True)
 def optimized(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Compile as users do where a test is marked `optimized`, and in all slow ones."""
+    """Compile as users do where a test is marked `optimized`, or `slow` by its author."""
     is_marked = request.node.get_closest_marker("optimized") is not None
-    if not is_marked and request.node.get_closest_marker("slow") is None:
+    slow = request.node.get_closest_marker("slow")
+    if not is_marked and (slow is None or slow == NO_TURN.mark):
         yield
         return
     if is_marked:
@@ -144,8 +149,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for index, item in enumerate(found):
             days = min(item.get_closest_marker("rotates").args[0], len(found))
             if index % days != day % days:
-                item.add_marker("slow")
+                item.add_marker(NO_TURN)
     for item in items:
-        function = function_of(item.nodeid)
-        if function in costly() and not has_turn(function, day):
-            item.add_marker("slow")
+        if not has_turn(item.nodeid, day):
+            item.add_marker(NO_TURN)

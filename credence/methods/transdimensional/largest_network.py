@@ -10,8 +10,9 @@ from credence.models.networks.wrappers import LeadingInputs
 
 
 def widened(network: Any, max_width: int | None, max_depth: int | None = None) -> Any:
-    """The network with `max_width` neurons in every hidden layer, and `max_depth` of those, which may
-    be absent; None leaves it as it is.
+    """The network with `max_width` neurons in every hidden layer; None leaves it as it is.
+
+    With `max_depth` it has so many hidden layers, which may be absent.
 
     Raises:
         InputError: for a network that has no neurons to add or take away.
