@@ -52,16 +52,22 @@ NO_TURN = pytest.mark.slow(reason="no turn today")
 """Marks a test that runs on other days, and in `make test-slow`."""
 
 
+_has_quick_programs = False
+
+
 @pytest.fixture(autouse=True)
 def optimized(request: pytest.FixtureRequest) -> Iterator[None]:
     """Compile as users do where a test is marked `optimized`, or `slow` by its author."""
+    global _has_quick_programs
     is_marked = request.node.get_closest_marker("optimized") is not None
     slow = request.node.get_closest_marker("slow")
     if not is_marked and (slow is None or slow == NO_TURN.mark):
+        _has_quick_programs = True
         yield
         return
-    if is_marked:
-        jax.clear_caches()  # of what was compiled quickly
+    if is_marked and _has_quick_programs:
+        jax.clear_caches()
+        _has_quick_programs = False
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", False)
     yield
