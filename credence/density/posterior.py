@@ -266,6 +266,10 @@ class Posterior:
         data: (x, y) or (x, y, weight): x (point, feature); y (point,) or (point, target) for
             regression, integer labels (point,) from 0 for classification; weight (point,) >= 0.
             x may stay on disk: see `credence.density.stored_rows.open_rows`.
+    Attributes:
+        model: the network, prior and likelihood (`BayesianModel`).
+        data: the rows (`Data`).
+        num_weights: length of a position: weights, hyperparameters and those of the noise.
     Raises:
         InputError: where shapes disagree, values are not finite, or labels exceed the outputs.
     """

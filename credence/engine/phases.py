@@ -30,7 +30,16 @@ Draws = Float[np.ndarray, "chain draw weight"]
 class Adapter:
     """Changes a kernel's settings between blocks, from the draws of all chains.
 
-    `memory` is a pytree of fixed shapes, saved with every checkpoint; the functions are pure.
+    The functions are pure. Where nothing is to be tuned, take `fixed(step_size=0.1)`.
+
+    Args:
+        memory: what is remembered between blocks, a pytree of fixed shapes, saved with every
+            checkpoint.
+        settings: (memory) -> the kernel's settings in the next block, keywords of its builder.
+        update: (memory, block) -> memory after a block; see `credence.engine.blocks.Block`.
+        finished: (memory) -> whether the phase may end.
+        rearrange: (updated memory, block) -> states where the next block starts: resampling.
+        tuned: (memory) -> the settings to sample with; by default those of the next block.
     """
 
     memory: Any
@@ -38,9 +47,7 @@ class Adapter:
     update: Callable[[Any, Block], Any] = lambda memory, block: memory
     finished: Callable[[Any], bool] = lambda memory: False
     rearrange: Callable[[Any, Block], Any] = lambda memory, block: block.states
-    """(updated memory, block) -> states where the next block starts: resampling."""
     tuned: Callable[[Any], Settings] = None  # type: ignore[assignment]  # see __post_init__
-    """(memory) -> the settings to sample with; by default those of the next block."""
 
     def __post_init__(self) -> None:
         """Let `tuned` be `settings`, the latest ones, where nothing else is given."""
@@ -54,7 +61,7 @@ def fixed(**settings: Any) -> Adapter:
 
 @dataclass(frozen=True)
 class PhaseResult:
-    """What a phase leaves behind."""
+    """What a phase leaves behind; `Drawn.by(phase)` makes an ensemble's draws and scalars of it."""
 
     states: Any
     """The kernel's last states: where a later phase of the same kernel may go on."""

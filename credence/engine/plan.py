@@ -1,7 +1,8 @@
 """The plan of a phase: which kernel moves the chains, what tunes it, for how long, and what it
 costs.
 
-A method builds a plan once and varies it by `dataclasses.replace`:
+A method builds a plan once and varies it by `dataclasses.replace` (not its thinning: that and the
+number of draws are given to `sampling` together):
 
     plan = Plan(recipe, "warmup", adapter, num_steps=500, keep_draws=False, budget_share=0.5)
     warmup = driver.phase("warmup", key_warmup, plan, positions, data)
@@ -13,6 +14,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from credence.engine.phases import Adapter, fixed
+from credence.errors import require_positive
 from credence.kernels.base import Recipe, Settings
 
 
@@ -53,6 +55,15 @@ class Plan:
     num_weights: int | None = None
     surrogate_flops: float = 0.0
 
+    def __post_init__(self) -> None:
+        """Refuse a phase without a step."""
+        require_positive(
+            num_steps=self.num_steps,
+            thinning=self.thinning,
+            block_steps=self.block_steps,
+            batch_size=self.batch_size,
+        )
+
     @property
     def settings(self) -> Settings:
         """The kernel's settings in the first block."""
@@ -76,17 +87,21 @@ class Plan:
             return self.room
         return -(-self.num_draws // -(-self.num_draws // self.room))
 
-    def sampling(self, memory: Any, *, num_draws: int) -> "Plan":
+    def sampling(self, memory: Any, *, num_draws: int, thinning: int | None = None) -> "Plan":
         """The plan of the draws after this warm-up: the same kernel, its settings frozen.
 
         Args:
             memory: what the warm-up's adapter remembers at its end.
+            num_draws: of every chain, each after `thinning` steps.
+            thinning: steps per draw; by default as many as in the warm-up.
         """
+        thinning = self.thinning if thinning is None else thinning
         return replace(
             self,
             cost_class="sample",
             adapter=fixed(**self.adapter.tuned(memory)),
-            num_steps=num_draws * self.thinning,
+            num_steps=num_draws * thinning,
+            thinning=thinning,
             keep_draws=True,
             budget_share=1.0,
             may_stop_early=True,

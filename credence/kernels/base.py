@@ -6,7 +6,9 @@
 Every Info has `is_finite`; where they mean something also `acceptance_rate`, `is_divergent` and
 `num_gradients` (gradients of the log density that the step cost) or `num_evaluations` (of the log
 density alone). The driver maps a kernel over
-chains and devices; a kernel never knows of them. Data are an argument, so that a minibatch or
+chains and devices; a kernel never knows of them. Over the steps of a draw (`Plan.thinning`) it sums
+what is an integer in an Info, and averages everything else, booleans too; `kernels.sample` hands
+`keep` the last step's Info. Data are an argument, so that a minibatch or
 another data set of the same shape needs no new program.
 """
 

@@ -52,9 +52,14 @@ def sample(
         The final state, its leaves with a leading axis (chain,) if there are several; and what was
         kept, leaves (draw, ...) or (chain, draw, ...).
     Raises:
-        InputError: for a number of draws or steps that is not whole and positive, or a start of
-            another shape.
+        InputError: for what is no Kernel, a number of draws or steps that is not whole and
+            positive, or a start of another shape.
     """
+    if not isinstance(kernel, Kernel):
+        raise InputError(
+            f"sample needs a Kernel, got {kernel!r}: call its builder first, "
+            "kernels.mala(log_density, step_size=0.1, inverse_mass=...)."
+        )
     for name, number in (("num_draws", num_draws), ("thinning", thinning)):
         if not isinstance(number, Integral) or number < 1:
             raise InputError(f"{name} must be a whole number of at least 1, got {number!r}.")

@@ -11,6 +11,7 @@ checkpoint/       only while it runs
 
 import dataclasses
 import hashlib
+import shutil
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -169,6 +170,12 @@ def claim(folder: Path, manifest: Manifest) -> None:
         )
         raise InputError(f"{folder} already holds a run ({earlier.status}): {hint}.")
     manifest.write(folder)
+
+
+def release(folder: Path) -> None:
+    """Undo `claim`, where a method refuses what it was given: the next try finds a free folder."""
+    (folder / "manifest.json").unlink(missing_ok=True)
+    shutil.rmtree(folder / "checkpoint", ignore_errors=True)
 
 
 def require_usable(folder: Path, ours: str) -> None:

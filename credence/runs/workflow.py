@@ -23,6 +23,7 @@ from credence.runs.folder import (
     Manifest,
     claim,
     read_manifest,
+    release,
     require_same_table,
     require_usable,
     table_fingerprint,
@@ -56,7 +57,11 @@ def fit(
     require_usable(folder, "manifest.json")
     with locked(folder):
         claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
-        return finish(folder, settings, method_of(settings), rows, progress, watch)
+        try:
+            return finish(folder, settings, method_of(settings), rows, progress, watch)
+        except InputError:
+            release(folder)
+            raise
 
 
 def resume(

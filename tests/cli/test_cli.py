@@ -519,6 +519,16 @@ def test_a_label_only_in_the_test_is_refused(run, tmp_path: Path) -> None:
     assert 2 in statuses
 
 
+def test_what_a_method_refuses_leaves_the_folder_free(run, tmp_path: Path) -> None:
+    pd.DataFrame({"x": np.arange(30.0), "y": np.arange(30.0) % 7}).to_csv(tmp_path / "t.csv")
+    words = ("fit", tmp_path / "t.csv", "--target", "y", "--hidden", "2", "--out", tmp_path / "run")
+    status, _, err = run(*words, "--method", "laplace", "--prior", "hierarchical")
+    assert (status, "needs a Gaussian prior" in err) == (2, True)
+    assert not (tmp_path / "run" / "manifest.json").exists()
+    status, _, err = run(*words, "--method", "map")
+    assert status == 0, err
+
+
 def test_an_interrupted_run_keeps_its_draws_and_can_go_on(
     run, fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,3 +151,9 @@ def test_names_are_imported_when_first_used() -> None:
 def test_there_is_no_other_name() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'gibs'"):
         kernels.gibs  # noqa: B018
+
+
+def test_a_builder_is_no_kernel() -> None:
+    with pytest.raises(InputError, match="call its builder first"):
+        unchecked = inspect.unwrap(kernels.sample)
+        unchecked(jax.random.key(0), kernels.mala, np.zeros(2), num_draws=1)

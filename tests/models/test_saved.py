@@ -52,7 +52,8 @@ def test_parts_survive_json(part: object) -> None:
 def test_every_part_of_ours_is_known() -> None:
     from credence.models.saved import _KNOWN
 
-    assert {type(part) for part in PARTS} == set(_KNOWN.values())
+    tried = {type(part) for part in PARTS}
+    assert tried == set(_KNOWN.values()), "add one of each new kind to PARTS, above"
 
 
 def test_parts_from_outside_are_named_and_asked_for() -> None:

@@ -1,6 +1,6 @@
 """What is known of a named data set, and what loading it gives.
 
-The catalogue_* modules are tables of `DatasetSpec`; `registry.load` reads a `Dataset`. This file
+`arrays`, `bundled` and `tables` list them; `registry.load` reads a `Dataset`. This file
 imports nothing heavy.
 """
 
