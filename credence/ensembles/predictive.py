@@ -260,6 +260,7 @@ def _variances(likelihood: LocationScale, params: Any, outputs: Array) -> Array:
 def weighted(
     weights: Float[Array, " member"], values: Float[Array, "member point target"]
 ) -> PointTarget:
+    """Sum of the members' values, each times its weight."""
     return jnp.einsum("m,mpt->pt", weights, values, precision="highest")
 
 

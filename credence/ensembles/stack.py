@@ -43,9 +43,9 @@ class Candidate(NamedTuple):
     """What was found of a chain or an ensemble that might be in a stack."""
 
     ensemble: int
-    """Its place among the ensembles that were given."""
+    """The place of its ensemble among those that were given."""
     chain: int | None
-    """Which chain of it; None for all together."""
+    """The chain of that ensemble; None for all together."""
     log_score: float
     """Mean log probability of an unseen row, nats."""
     log_score_error: float
@@ -53,7 +53,7 @@ class Candidate(NamedTuple):
     share_unreliable: float | None
     """Share of the rows whose leave-one-out score is not to be trusted; None for held-out rows."""
     weight: float
-    """Its weight in the stack."""
+    """Weight of the candidate in the stack."""
 
 
 class StackDocument(TypedDict):

@@ -154,6 +154,6 @@ def test_there_is_no_other_name() -> None:
 
 
 def test_a_builder_is_no_kernel() -> None:
+    unchecked = inspect.unwrap(kernels.sample)
     with pytest.raises(InputError, match="call its builder first"):
-        unchecked = inspect.unwrap(kernels.sample)
         unchecked(jax.random.key(0), kernels.mala, np.zeros(2), num_draws=1)
