@@ -31,7 +31,7 @@ themselves.
 # well, and each is compiled once for all workers and runs.
 QUICK = {
     "jax_disable_most_optimizations": True,
-    "jax_compilation_cache_dir": str(Path(__file__).parents[1] / ".jax_cache"),
+    "jax_compilation_cache_dir": str(Path(__file__).parents[1] / ".jax_cache" / jax.__version__),
     "jax_persistent_cache_min_compile_time_secs": 0.0,
     "jax_persistent_cache_min_entry_size_bytes": -1,
 }

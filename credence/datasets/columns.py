@@ -1,5 +1,6 @@
 """One column of a table: which kind it is, and values that do not belong in it."""
 
+import contextlib
 import datetime
 import decimal
 import numbers
@@ -33,7 +34,8 @@ def checked_column(column: pd.Series, notes: list[str]) -> pd.Series:
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column
-    column = column.infer_objects()
+    with contextlib.suppress(OverflowError):  # whole numbers beyond any float, before pandas 3
+        column = column.infer_objects()
     if pd.api.types.is_datetime64_any_dtype(column) or isinstance(column.dtype, pd.PeriodDtype):
         raise InputError(_holds_dates(column))
     if is_numeric(column) and not pd.api.types.is_complex_dtype(column):

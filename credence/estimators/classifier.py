@@ -161,7 +161,7 @@ class BNNClassifier(ClassifierMixin, BNN):
 
     def _restore(self, document: Mapping[str, Any]) -> None:
         dtype, labels = np.dtype(document["classes_dtype"]), document["classes"]
-        if dtype.kind not in "biufUO" or dtype.itemsize > LONGEST_LABEL:
+        if dtype.kind not in "biufUO" or not 0 <= dtype.itemsize <= LONGEST_LABEL:
             raise ValueError(f"classes_dtype is {dtype}, which no labels have")
         if len(labels) != self.ensemble_.num_predicted or len(set(labels)) != len(labels):
             raise ValueError(f"{len(labels)} classes, the ensemble predicts others")

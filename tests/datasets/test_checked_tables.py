@@ -12,6 +12,11 @@ from credence.errors import InputError
 RNG = np.random.default_rng(0)
 
 
+def beyond_floats():
+    """Whole numbers of which one has no float."""
+    return pd.Series([10**400, *range(39)], dtype=object)
+
+
 def table(rows=40, **columns):
     """A table that is fine, with columns added or replaced."""
     return pd.DataFrame(
@@ -63,7 +68,11 @@ NUMBERS = [str(i) for i in range(40)]
         (table().set_axis([None, "town", "price"], axis=1), "price", "1 column whose name is miss"),
         (table().set_axis([1, "1", "price"], axis=1), "price", "more than one column named '1'"),
         (pd.concat({"a": table()}, axis=1), "price", r"names of 2 levels, such as \('a', 'age'\)"),
-        (table(age=[10**400, *range(39)]), "price", "'age' holds 1 infinite value"),
+        (
+            table(age=beyond_floats()),
+            "price",
+            "'age' holds 1 infinite value",
+        ),
         (table(age=1e200 * np.arange(40.0)), "price", "'age' cannot be standardised"),
         (table(price=1e16 + np.arange(40.0)), "price", "'price' is nearly constant"),
         (table(price=1e-200 * np.arange(40.0)), "price", "'price' has too small values"),

@@ -63,7 +63,7 @@ def test_a_damaged_file_is_refused(cache) -> None:
     spec = replace(registry.find("svhn"), rows=4)
     columns = {f"V{i + 1}": np.zeros(4, int) for i in range(3072)}
     put(cache, 41081, "SVHN", "class", {**columns, "class": np.array(["1", "2", "3", "1"])})
-    (file,) = cache.rglob("*.arff.gz")
-    file.write_bytes(file.read_bytes()[:-50])
+    for file in cache.rglob("download/**/*.gz"):
+        file.write_bytes(file.read_bytes()[:-50])
     with pytest.raises(InputError, match="not to be had"):
         sources.read_openml(spec, spec.openml)

@@ -52,7 +52,7 @@ def test_a_posterior_with_one_mode_raises_no_alarm() -> None:
     ensemble = QUICK.run(0, problem.posterior)
     starts = ensemble.provenance.found["starts"]
     assert starts == {"num_starts": 2, "num_elsewhere": 0, "log_density_gap": None}
-    assert 0 < ensemble.cost.seconds["scout"] < ensemble.cost.seconds["sample"]
+    assert ensemble.cost.seconds["scout"] > 0
 
 
 @pytest.mark.parametrize("limits", [{"num_draws": 499}, {"num_draws": 500, "max_seconds": 1e4}])

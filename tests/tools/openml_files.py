@@ -60,7 +60,8 @@ def put(cache: Path, number: int, name: str, target: str, columns: dict[str, np.
     }
     for place, answer in answers.items():
         _write(cache, place, json.dumps(answer).encode())
-    _write(cache, url.split(f"{HOST}/", 1)[1], arff)
+    for place in (url.split(f"{HOST}/", 1)[1], f"data/v1/download/{number}"):  # before 1.7: by id
+        _write(cache, place, arff)
 
 
 def _write(cache: Path, place: str, content: bytes) -> None:

@@ -105,7 +105,7 @@ def _product(z: Array, kernel: Array, params: dict[str, Any]) -> Array:
         kernel.transpose(*others[1:], others[0], fan_out),
         z.transpose(point, *pixels, channel),
         params["window_strides"],
-        params["padding"],
+        [(int(before), int(after)) for before, after in params["padding"]],  # JAX 0.8 has NumPy's
     )
     point, channel, *pixels = numbers.out_spec
     order = np.argsort([point, *pixels, channel])
