@@ -16,7 +16,7 @@ import tools.checked_types  # noqa: F401  (the hook below finds it by name)
 from tools.costs import has_turn
 from tools.entry_points import declared
 
-from credence import extensions
+from credence import environment, extensions
 
 CHECKED = (
     "storage schema netcdf models density ensembles kernels adaptation engine methods datasets "
@@ -44,6 +44,7 @@ jaxtyping.install_import_hook(
 )
 
 
+environment._max_programs = None  # tests count programs; `few_programs` below bounds them
 extensions.installed = declared  # the installed list may be older
 jax.config.update("jax_num_cpu_devices", 1)  # or the first fit of a worker would choose
 
