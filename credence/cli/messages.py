@@ -24,6 +24,7 @@ INTERRUPTED = 130
 VERDICTS: dict[str, LiteralString] = {
     "trust": "[bold green]Trust:[/bold green] the uncertainty held up on rows it never saw.",
     "care": "[bold yellow]Use with care.[/bold yellow]",
+    "cannot_tell": "[bold magenta]Cannot tell:[/bold magenta] not enough rows to tell.",
     "do_not_trust": "[bold red]Do not trust.[/bold red]",
 }
 

@@ -19,6 +19,7 @@ MAX_CHAPTERS = 6  # targets with sections of their own
 WORDS = {
     Level.TRUST: ("Trust", "trust", "✓"),
     Level.CARE: ("Use with care", "care", "!"),
+    Level.CANNOT_TELL: ("Cannot tell", "cannot-tell", "?"),
     Level.DO_NOT_TRUST: ("Do not trust", "do-not-trust", "✕"),
 }
 BAR = "This run did not converge. Do not rely on any number below."

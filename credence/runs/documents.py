@@ -47,7 +47,7 @@ class Metrics(TypedDict):
     seconds: dict[str, float]
     likelihood_evaluations: int
     gradient_evaluations: int
-    verdict: NotRequired[Literal["trust", "care", "do_not_trust"]]
+    verdict: NotRequired[Literal["trust", "care", "cannot_tell", "do_not_trust"]]
     verdict_reasons: NotRequired[list[str]]
 
 
