@@ -1,9 +1,9 @@
 """Is every class found as often as the stated probabilities promise, or only the common ones?
 
-Two counts a class. Of the rows that are *called* it, how many are? Of the rows that are *not* called
-it, how many are it all the same (the missed ones)? The probabilities promise both, with a scatter
-that follows from them exactly: the number of successes of independent trials. There are two ranges
-by chance a class, so each is at alpha / (2 classes).
+Two counts a class. Of the rows *called* it, how many are? Of the rows *not* called it, how many are
+it all the same (the missed ones)? The probabilities promise both, with a scatter that follows from
+them exactly: the number of successes of independent trials. There are two ranges by chance a class,
+so each is at alpha / (2 classes).
 
 A gross fault is 20 points: of the rows called it, that many fewer are; of its own rows, that many
 more are missed. It must be ruled out for every class that makes up a tenth of the rows; a rarer one
@@ -110,9 +110,7 @@ def _count(target: ClassificationTarget, i: int, alpha: float) -> ClassCount:
         )
         for rows in (is_called, ~is_called)
     ]
-    return ClassCount(
-        target.labels[i], num_true(is_class), len(p), groups[0], groups[1], rival
-    )
+    return ClassCount(target.labels[i], num_true(is_class), len(p), groups[0], groups[1], rival)
 
 
 def _called(each: ClassCount) -> Look:

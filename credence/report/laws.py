@@ -32,7 +32,7 @@ def smallest_gross_gap(n: int, gap: float) -> float:
     """
     if n == 0:
         return -1.0
-    true = SHARES[SHARES > gap]
+    true = SHARES[gap < SHARES]
     return float(np.min(stats.binom.ppf(BETA, n, true) / n - (true - gap))) - 1e-12
 
 

@@ -169,7 +169,7 @@ def _target_checks(item: Evidence, alpha: float) -> tuple[Check, ...]:
     """All checks of one target; more of them for a run that kept what they need."""
     parts: list[Check] = []
     if item.num_covered is not None:
-        parts = [check_coverage(item, alpha), check_quarters(item.quarters, alpha)]
+        parts = [check_coverage(item, alpha), check_quarters(item.quarters, item.n_test, alpha)]
     elif item.classes:
         parts = [check_classes(item.classes)]
     scores = () if item.scores is None else (check_simple_models(item.scores),)
