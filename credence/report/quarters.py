@@ -47,7 +47,8 @@ class Claim(NamedTuple):
 
 
 CLAIMS = {95: Claim(0.95, 0.85, 0.80, 0.02), 50: Claim(0.50, 0.30, 0.20, 0.05)}
-"""At 85 %, 95 % intervals miss three times as often as they claim; at 80 %, four times."""
+"""Claims by coverage: 95 % intervals that hold 85 % miss three times as often as they claim, those
+that hold 80 % four times."""
 
 
 class Quarter(NamedTuple):

@@ -19,9 +19,9 @@ class LogScores(NamedTuple):
 
     network: Float[np.ndarray, " point"]
     marginal: Float[np.ndarray, " point"]
-    """By the distribution of the target in the training rows, whatever the inputs."""
+    """Scores by the distribution of the target in the training rows, whatever the inputs."""
     linear: Float[np.ndarray, " point"]
-    """By a linear model with normal errors, or a logistic one, of the training rows."""
+    """Scores by a linear model with normal errors, or a logistic one, of the training rows."""
 
 
 def check_simple_models(scores: LogScores) -> Check:

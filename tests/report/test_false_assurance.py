@@ -1,5 +1,6 @@
 """How often a faulty model is called trust, and a sound one do not trust, at several sizes."""
 
+import importlib
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -8,8 +9,7 @@ import pytest
 from tools.report_faults import bad_quarter, wrong_class
 from tools.report_samples import classification_target, regression_target
 
-from credence.report import Check, Level, verdict
-from credence.report import verdict as _  # noqa: F401  (the module of that name is patched below)
+from credence.report import Check, Level, quarters, verdict
 from credence.report.evidence import collect_evidence
 
 FAULTS: dict[str, Callable[[int, int], Any]] = {
@@ -25,6 +25,7 @@ SOUND: dict[str, Callable[[int, int], Any]] = {
     "two classes": lambda n, seed: classification_target(("a", "b"), n=n, seed=seed),
     "three classes": lambda n, seed: classification_target(n=n, seed=seed),
 }
+RULE: Any = importlib.import_module("credence.report.verdict")  # a function has its name too
 SIZES = (5, 60, 120, 300, 1000)
 
 
@@ -66,19 +67,17 @@ def test_the_simulation_finds_a_verdict_that_looks_at_no_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Planted: averages alone."""
-    monkeypatch.setattr(
-        "credence.report.verdict.check_quarters",
-        lambda *_: Check(Level.TRUST, "Intervals by quarter", ""),
-    )
+    trusted = Check(Level.TRUST, "Intervals by quarter", "")
+    monkeypatch.setattr(RULE, "check_quarters", lambda *_: trusted)
     assert answers(bad_quarter, 120, 40)[Level.TRUST] >= 5
 
 
 def test_the_simulation_finds_a_verdict_without_power(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what chance could explain is trusted, as before there was a fourth answer."""
-    for module in ("verdict", "quarters"):
+    for module in (RULE, quarters):
         monkeypatch.setattr(
-            f"credence.report.{module}.answer",
+            module,
+            "answer",
             lambda is_chance, **_: Level.TRUST if is_chance else Level.DO_NOT_TRUST,
         )
-    monkeypatch.setattr("credence.report.verdict.MIN_TEST", 0)
     assert answers(bad_quarter, 60, 40)[Level.TRUST] >= 5
