@@ -7,6 +7,7 @@ so that one constant, `ALPHA`, says how often a sound model is blamed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -125,7 +126,13 @@ def pit_gap(pit: Float[np.ndarray, " point"], alpha: float = ALPHA) -> tuple[flo
     if n == 0:
         return 0.0, 1.0
     gap = max(stats.kstest(u, "uniform").statistic for u in (pit, np.abs(2 * pit - 1)))
-    return float(gap), float(stats.kstwo.ppf(1 - alpha / 2, n))
+    return float(gap), _distance_limit(n, alpha / 2)
+
+
+@lru_cache(maxsize=256)
+def _distance_limit(n: int, alpha: float) -> float:
+    """Kolmogorov-Smirnov distance that 1 - alpha of uniform samples stay below."""
+    return float(stats.kstwo.ppf(1 - alpha, n))
 
 
 def pit_counts(pit: Float[np.ndarray, " point"]) -> Int[np.ndarray, " bin"]:
