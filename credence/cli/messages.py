@@ -24,8 +24,12 @@ INTERRUPTED = 130
 VERDICTS: dict[str, LiteralString] = {
     "trust": "[bold green]Trust:[/bold green] the uncertainty held up on rows it never saw.",
     "care": "[bold yellow]Use with care.[/bold yellow]",
+    "cannot_tell": "[bold magenta]Cannot tell:[/bold magenta] not enough rows to tell.",
     "do_not_trust": "[bold red]Do not trust.[/bold red]",
 }
+
+MODELS = {"": "this model", "_linear": "linear model", "_marginal": "no inputs"}
+"""Models in the table of scores, by the ending of their names in metrics.json."""
 
 STANDARD_STREAMS = {
     "-": "stdout",
@@ -124,7 +128,7 @@ def summary(metrics: dict[str, Any], sentences: Iterable[str] = ()) -> None:
     Args:
         sentences: on what the method learnt beside predictions.
     """
-    from credence.html.wording import cut_short, steps
+    from credence.html.wording import cut_short, score, steps
 
     say(VERDICTS[metrics["verdict"]])
     for reason in metrics["verdict_reasons"]:
@@ -142,13 +146,13 @@ def summary(metrics: dict[str, Any], sentences: Iterable[str] = ()) -> None:
         if metrics["task"] == "regression"
         else ("accuracy", "nll", "ece", "brier", "auroc")
     )
-    listing = Table(*shown, title=f"On {metrics['n_test']} held-out rows")
-    listing.add_row(*(_number(metrics[name]) for name in shown))
+    listing = Table("", *shown, title=f"On {metrics['n_test']} held-out rows")
+    for ending, model in MODELS.items():
+        values = [metrics.get(name + ending) for name in shown]
+        if ending == "" or any(value is not None for value in values):
+            cells = (score(name, value) for name, value in zip(shown, values, strict=True))
+            listing.add_row(model, *cells)
     console.print(listing)
     total, parts = steps(metrics["seconds"], shortest=0.05)
     listed = ", ".join(f"{name} {value:.1f}" for name, value in parts.items())
     say("It took {:.1f} s: {}.", total, listed)
-
-
-def _number(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.4g}"

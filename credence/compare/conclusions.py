@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from credence.html.wording import duration, number, percent
-from credence.report.verdict import Level
+from credence.report.judging.verdict import Level
 
 Problem = dict[str, Any]
 Summary = dict[str, Any]

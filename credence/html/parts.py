@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from credence.html.markup import Html, element, escape
-from credence.html.wording import count, with_unit
+from credence.html.wording import count, score
 
 MIN_DRAWN = 5  # test rows; with fewer, a chart says nothing
 
@@ -92,10 +92,21 @@ def named_scores(
 ) -> list[KeyNumber]:
     """Those of metrics.json that are there; a score has a title, a note and a unit."""
     return [
-        KeyNumber(with_unit(metrics[name], unit), title, note)
+        KeyNumber(score(name, metrics[name], unit), title, note + _beside(metrics, name))
         for name, (title, note, unit) in scores.items()
         if name in metrics
     ]
+
+
+def _beside(metrics: Mapping[str, object], name: str) -> str:
+    """What simple models of the same rows have, where a run knows it."""
+    names = {"linear": "a linear model", "marginal": "guessing without inputs"}
+    known = [
+        f"{words} has {score(name, metrics[key])}"
+        for kind, words in names.items()
+        if (key := f"{name}_{kind}") in metrics
+    ]
+    return f"; {', '.join(known)}" if known else ""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], class_: str | None = None) -> Html:

@@ -75,6 +75,25 @@ def points(difference: float) -> str:
     return f"{value}\u00a0{'point' if value == '1.0' else 'points'}".replace("-", "−")
 
 
+SHARES = ("accuracy", "coverage_95", "coverage_95_credible")
+"""Scores that are shares of rows."""
+SHARE_DIFFERENCES = ("ece", "ece_equal_mass", "ece_all_classes")
+"""Scores that are differences of two shares."""
+
+
+def score(name: str, value: object, unit: str = "") -> str:
+    """A score of metrics.json as it is written everywhere: shares as percentages.
+
+    >>> score("coverage_95", 0.946), score("ece", 0.0974), score("rmse", 48.21)
+    ('94.6\xa0%', '9.7\xa0points', '48.2')
+    """
+    if not isinstance(value, Real) or not math.isfinite(value):
+        return with_unit(value, unit if isinstance(value, Real) else "")
+    if name in SHARES:
+        return percent(float(value), 1)
+    return points(float(value)) if name in SHARE_DIFFERENCES else with_unit(value, unit)
+
+
 def times(larger: float, smaller: float) -> str:
     """A ratio: `2.1 times`."""
     return f"{number(larger / smaller, 2)} times" if smaller > 0 else "many times"

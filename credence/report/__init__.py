@@ -10,8 +10,10 @@ from credence.report.data import (
     RunRecord,
     least_sure_index,
 )
+from credence.report.judging.levels import Check, Level
+from credence.report.judging.simple_models import LogScores
+from credence.report.judging.verdict import Verdict, verdict
 from credence.report.page import judge, render
-from credence.report.verdict import Check, Level, Verdict, verdict
 from credence.report.writing import write_report
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "ClassificationTarget",
     "Convergence",
     "Level",
+    "LogScores",
     "RegressionTarget",
     "Reliability",
     "ReportData",

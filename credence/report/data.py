@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from credence.ensembles.findings import Finding
+from credence.report.judging.simple_models import LogScores
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class RegressionTarget:
     epistemic_std: Float[np.ndarray, " point"]
     unit: str = ""
     least_sure: RowTable | None = None
+    scores: LogScores | None = None
 
     def __post_init__(self) -> None:
         _require_same_length(f"target {self.name!r}", **_arrays(self))
@@ -89,6 +91,7 @@ class ClassificationTarget:
     entropy_epistemic: Float[np.ndarray, " point"]
     reliability: Reliability
     least_sure: RowTable | None = None
+    scores: LogScores | None = None
 
     def __post_init__(self) -> None:
         _require_same_length(f"target {self.name!r}", **_arrays(self))

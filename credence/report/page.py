@@ -10,15 +10,16 @@ from credence.html.parts import masthead
 from credence.html.wording import count
 from credence.report import sections_classification, sections_regression
 from credence.report.data import ClassificationTarget, RegressionTarget, ReportData
-from credence.report.evidence import collect_evidence
+from credence.report.judging.evidence import collect_evidence
+from credence.report.judging.verdict import Level, Verdict, verdict
 from credence.report.sections_run import convergence_section, run_section
-from credence.report.verdict import Level, Verdict, verdict
 
 MAX_CHAPTERS = 6  # targets with sections of their own
 
 WORDS = {
     Level.TRUST: ("Trust", "trust", "✓"),
     Level.CARE: ("Use with care", "care", "!"),
+    Level.CANNOT_TELL: ("Cannot tell", "cannot-tell", "?"),
     Level.DO_NOT_TRUST: ("Do not trust", "do-not-trust", "✕"),
 }
 BAR = "This run did not converge. Do not rely on any number below."

@@ -14,7 +14,7 @@ from credence.report.charts.classification import selective_accuracy
 from credence.report.charts.convergence import ESS_LIMIT, RHAT_LIMIT
 from credence.report.charts.regression import LEVELS, epistemic_share, error_by_std
 from credence.report.data import ClassificationTarget, Convergence, RegressionTarget
-from credence.report.evidence import (
+from credence.report.judging.evidence import (
     ALPHA,
     binomial_band,
     central_coverage,

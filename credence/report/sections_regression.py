@@ -22,7 +22,7 @@ from credence.report import readings
 from credence.report.chapters import Column, row_table, target_chapters
 from credence.report.charts import regression as charts
 from credence.report.data import RegressionTarget, finite_rows
-from credence.report.evidence import is_inside, skill_regression
+from credence.report.judging.evidence import is_inside, skill_regression
 
 
 def numbers_section(

@@ -38,6 +38,10 @@ class Metrics(TypedDict):
     brier: NotRequired[float | None]
     auroc: NotRequired[float | None]
     nll: float | None
+    nll_marginal: NotRequired[float | None]
+    nll_linear: NotRequired[float | None]
+    crps_marginal: NotRequired[float | None]
+    crps_linear: NotRequired[float | None]
     converged: bool | None
     convergence_reason: str
     max_rhat_function: float | None
@@ -47,7 +51,7 @@ class Metrics(TypedDict):
     seconds: dict[str, float]
     likelihood_evaluations: int
     gradient_evaluations: int
-    verdict: NotRequired[Literal["trust", "care", "do_not_trust"]]
+    verdict: NotRequired[Literal["trust", "care", "cannot_tell", "do_not_trust"]]
     verdict_reasons: NotRequired[list[str]]
 
 
@@ -95,6 +99,11 @@ def read_evaluation_arrays(path: Path, metrics: Metrics) -> dict[str, np.ndarray
         for name, dimension in OPTIONAL.items():
             if name in arrays:
                 require_array(arrays, name, "fiu", dimension)
+        for name in REFERENCES:
+            if name in arrays:
+                require_array(arrays, name, "f", 1)
+                if len(arrays[name]) != num_rows:
+                    raise ValueError(f"{name} has {len(arrays[name])} rows, not {num_rows}")
         if metrics["task"] == "classification":
             num_labels = arrays["probabilities"].shape[1]
             for name in ("y", "predicted"):
@@ -102,6 +111,9 @@ def read_evaluation_arrays(path: Path, metrics: Metrics) -> dict[str, np.ndarray
                     raise ValueError(f"{name} holds labels beyond the {num_labels} there are")
     return arrays
 
+
+REFERENCES = ("log_prob", "log_prob_marginal", "log_prob_linear")
+"""Log scores with an entry per test row, which runs of earlier versions do not have."""
 
 OPTIONAL: dict[str, int] = {
     "rhat": 1,

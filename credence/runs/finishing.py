@@ -115,6 +115,7 @@ def judged(model: BNNRegressor | BNNClassifier, manifest: Manifest, rows: Rows) 
     """Collect what the folder is to hold, but for the verdict, from one pass over the test rows."""
     from credence.runs.evaluation import arrays_of, metrics
     from credence.runs.page import Record
+    from credence.runs.references import references_of
 
     target = rows.table.target
     x, y = rows.test.drop(columns=target), rows.test[target]
@@ -122,7 +123,9 @@ def judged(model: BNNRegressor | BNNClassifier, manifest: Manifest, rows: Rows) 
     found = model.scores(x, y)
     arrays = arrays_of(model, found, x)
     provenance = model.ensemble_.provenance
-    numbers: Any = metrics(model, found, len(rows.train))
+    beside = references_of(model, rows.train, rows.test, target)
+    arrays |= beside.rows
+    numbers: Any = metrics(model, found, len(rows.train)) | jsonable(beside.numbers)
     return Record(
         manifest,
         numbers,

@@ -15,6 +15,7 @@ from credence.report import (
     ClassificationTarget,
     Convergence,
     Level,
+    LogScores,
     RegressionTarget,
     Reliability,
     ReportData,
@@ -157,6 +158,20 @@ def _convergence(record: Record) -> Convergence:
     )
 
 
+def _scores(arrays: dict[str, np.ndarray]) -> LogScores | None:
+    """Log scores beside those of simple models, of runs that kept them."""
+    if "log_prob_marginal" not in arrays or "log_prob_linear" not in arrays:
+        return None
+    network = arrays.get("log_prob")
+    if network is None:
+        if "probabilities" not in arrays:
+            return None
+        rows = np.arange(len(arrays["y"]))
+        with np.errstate(divide="ignore"):
+            network = np.log(arrays["probabilities"][rows, arrays["y"]])
+    return LogScores(network, arrays["log_prob_marginal"], arrays["log_prob_linear"])
+
+
 def _targets(record: Record) -> tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]:
     metrics, evaluation, arrays = record.metrics, record.evaluation, record.arrays
     least_sure = RowTable(
@@ -168,6 +183,7 @@ def _targets(record: Record) -> tuple[RegressionTarget, ...] | tuple[Classificat
     if any(not 0 <= row < metrics["n_test"] for row in least_sure.index):
         raise ValueError(f"least_sure names rows beyond the {metrics['n_test']} there are")
     shared: dict[str, Any] = {"name": evaluation["target"], "least_sure": least_sure}
+    shared["scores"] = _scores(arrays)
     shared |= {name: arrays[name] for name in ARRAYS[metrics["task"]]}
     if metrics["task"] == "regression":
         return (RegressionTarget(**shared),)

@@ -10,7 +10,7 @@ from credence.compare.conclusions import conclusions, overall
 from credence.compare.results import best, summarise
 from credence.compare.seeds import merged
 from credence.compare.specs import Outcome
-from credence.report.verdict import Level
+from credence.report.judging.verdict import Level
 
 
 def table(*outcomes, baseline: str | None = None) -> dict:

@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from credence.html.markup import Html, shorten
 from credence.html.svg import ACCENT, ALARM, BAND, MUTED, SECOND, label, new_figure, to_svg
 from credence.html.wording import number
-from credence.report.evidence import binomial_interval
+from credence.report.judging.evidence import binomial_interval
 
 Rows = list[dict[str, Any]]
 

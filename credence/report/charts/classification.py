@@ -9,7 +9,7 @@ from credence.html.markup import Html
 from credence.html.svg import ACCENT, ALARM, BAND, MUTED, SECOND, label, new_figure, to_svg
 from credence.report.charts.regression import thin
 from credence.report.data import ClassificationTarget
-from credence.report.evidence import binomial_interval
+from credence.report.judging.evidence import binomial_interval
 
 MAX_STEPS = 300  # points of a curve over rows
 

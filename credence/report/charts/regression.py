@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from credence.html.markup import Html, shorten
 from credence.html.svg import ACCENT, ALARM, BAND, MUTED, SECOND, label, new_figure, to_svg
 from credence.report.data import RegressionTarget
-from credence.report.evidence import (
+from credence.report.judging.evidence import (
     binomial_band,
     binomial_interval,
     central_coverage,

@@ -1,41 +1,31 @@
-"""The verdict: trust, use with care, or do not trust. One rule, a pure function.
+"""The verdict: trust, use with care, cannot tell, or do not trust. One rule, a pure function.
 
 The worst check decides. A difference counts only if chance does not explain it (the 99 % limits of
-`evidence`) and if it is large enough to matter (the constants below).
+`evidence`) and if it is large enough to matter (the constants below); and nothing is trusted unless
+the rows rule out a gross fault. `levels` has the rule and the reason for its order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
 from credence.html.wording import count, number, percent, points
-from credence.report.evidence import ALPHA, Evidence, binomial_interval
+from credence.report.judging.classes import check_classes
+from credence.report.judging.evidence import Evidence
+from credence.report.judging.laws import binomial_interval, could_hold_only
+from credence.report.judging.levels import ALPHA, TOO_FEW, Check, Level, answer
+from credence.report.judging.quarters import check_quarters
+from credence.report.judging.simple_models import check_simple_models
 
 MIN_TEST = 50  # with 50 rows, intervals that cover 80 % instead of 95 % are found out 4 times in 5
 MIN_COVERAGE = 0.90  # below it, 95 % intervals miss more than twice as often as they claim
+GROSS_COVERAGE = 0.85  # three times as often: intervals so bad must be found out
 SMALL_COVERAGE_GAP = 0.01  # one row in a hundred: beyond chance in big tables, yet harmless
 PIT_GAPS = (0.05, 0.15)  # shares of rows on the wrong side: worth a warning, disqualifying
 ECE_GAPS = (0.02, 0.10)  # differences of probability: the same
-
-
-class Level(IntEnum):
-    """Ordered: a larger level is a worse one."""
-
-    TRUST = 0
-    CARE = 1
-    DO_NOT_TRUST = 2
-
-
-class Check(NamedTuple):
-    """A judgement of one thing that may go wrong: its level, what it is of, and a sentence."""
-
-    level: Level
-    subject: str
-    sentence: str
 
 
 class Verdict(NamedTuple):
@@ -49,6 +39,7 @@ class Verdict(NamedTuple):
 HEADLINES = {
     Level.TRUST: "The uncertainty that it states held up on rows it never saw.",
     Level.CARE: "Usable, with the reservations marked below.",
+    Level.CANNOT_TELL: "Not enough rows to tell: it may be sound, or too faulty to be used.",
     Level.DO_NOT_TRUST: "It failed the checks marked below.",
 }
 UNSETTLED = "The run did not converge: run again, it may predict something else."
@@ -96,10 +87,10 @@ def check_sample_size(item: Evidence) -> Check:
     rows = count(item.n_test, "row")
     if item.n_test < MIN_TEST:
         return Check(
-            Level.CARE,
+            Level.CANNOT_TELL,
             subject,
-            f"Only {rows} held back for testing. At least {MIN_TEST} are needed to see "
-            "whether the uncertainty holds.",
+            f"Only {rows} held back for testing: {TOO_FEW} whether the uncertainty holds. "
+            f"At least {MIN_TEST} are needed.",
         )
     return Check(Level.TRUST, subject, f"Checked on {rows} that the model never saw.")
 
@@ -109,37 +100,53 @@ def check_coverage(item: Evidence, alpha: float = ALPHA) -> Check:
     subject = "95 % intervals"
     covered, n = item.num_covered, item.n_test
     if not n or covered is None:
-        return Check(Level.CARE, subject, "No test rows to check them on.")
+        return Check(Level.CANNOT_TELL, subject, "No test rows to check them on.")
     share = covered / n
     lower, upper = binomial_interval(n, 0.95, alpha)
     found = f"They hold {percent(share, 1)} of the test rows"
     chance = f"chance allows {percent(lower, 1)} to {percent(upper, 1)}"
-    if lower <= share <= upper or abs(share - 0.95) <= SMALL_COVERAGE_GAP:
-        if n < MIN_TEST:
-            return Check(Level.CARE, subject, f"{found}, which proves little ({chance}).")
-        return Check(Level.TRUST, subject, f"{found}, as they should ({chance}).")
+    level = answer(
+        is_chance=lower <= share <= upper,
+        is_disqualifying=share < MIN_COVERAGE,
+        could_be_gross=could_hold_only(covered, n, GROSS_COVERAGE),
+        is_harmless=abs(share - 0.95) <= SMALL_COVERAGE_GAP,
+    )
+    if level == Level.CANNOT_TELL:
+        bad = f"intervals that hold {percent(GROSS_COVERAGE)} would often look so too"
+        if share < MIN_COVERAGE:
+            bad = f"below {percent(MIN_COVERAGE)} would be disqualifying"
+        return Check(level, subject, f"{found} ({chance}; {bad}): {TOO_FEW}.")
+    if level == Level.TRUST:
+        return Check(level, subject, f"{found}, as they should ({chance}).")
     if share > upper:
-        return Check(Level.CARE, subject, f"{found}, wider than they need to be ({chance}).")
-    level = Level.CARE if share >= MIN_COVERAGE else Level.DO_NOT_TRUST
+        return Check(level, subject, f"{found}, wider than they need to be ({chance}).")
     return Check(level, subject, f"{found}, too few: they are too narrow ({chance}).")
 
 
 def check_calibration(item: Evidence) -> Check:
-    """Distance from calibration against what chance makes of a calibrated model."""
+    """Distance from calibration against what chance makes of a sound model, and of a gross one."""
     subject, chance = "Calibration", f"chance allows {points(item.gap_limit)}"
     if not item.n_test:
-        return Check(Level.CARE, subject, "No test rows to check it on.")
+        return Check(Level.CANNOT_TELL, subject, "No test rows to check it on.")
     if item.num_covered is None:
         (care, fail), apart = ECE_GAPS, "Stated probabilities and observed frequencies are"
         found = f"{apart} {points(item.gap)} apart on average"
     else:
         (care, fail), apart = PIT_GAPS, "Stated and observed frequencies are"
         found = f"{apart} {points(item.gap)} apart at worst, over all levels"
-    if item.gap <= max(item.gap_limit, care):
-        if item.n_test < MIN_TEST:
-            return Check(Level.CARE, subject, f"{found}, which proves little ({chance}).")
-        return Check(Level.TRUST, subject, f"{found} ({chance}).")
-    level = Level.CARE if item.gap <= fail else Level.DO_NOT_TRUST
+    level = answer(
+        is_chance=item.gap <= item.gap_limit,
+        is_disqualifying=item.gap > fail,
+        could_be_gross=item.gap >= item.gross_limit,
+        is_harmless=item.gap <= care,
+    )
+    if level == Level.TRUST:
+        return Check(level, subject, f"{found} ({chance}).")
+    if level == Level.CANNOT_TELL:
+        bad = f"above {points(fail)} would be disqualifying"
+        if item.gap <= fail:
+            bad = "a grossly faulty model would often look so too"
+        return Check(level, subject, f"{found} ({chance}; {bad}): {TOO_FEW}.")
     return Check(level, subject, f"{found}, more than chance explains ({chance}).")
 
 
@@ -147,7 +154,7 @@ def check_skill(item: Evidence) -> Check:
     """A calibrated model that knows nothing is honest but of no use."""
     subject = "Usefulness"
     if not item.n_test:
-        return Check(Level.CARE, subject, "No test rows to check it on.")
+        return Check(Level.CANNOT_TELL, subject, "No test rows to check it on.")
     if np.isnan(item.skill):
         return Check(Level.CARE, subject, "All test rows have the same truth: nothing to explain.")
     is_label = item.num_covered is None
@@ -159,8 +166,14 @@ def check_skill(item: Evidence) -> Check:
 
 
 def _target_checks(item: Evidence, alpha: float) -> tuple[Check, ...]:
-    coverage = () if item.num_covered is None else (check_coverage(item, alpha),)
-    return (check_sample_size(item), *coverage, check_calibration(item), check_skill(item))
+    """All checks of one target; more of them for a run that kept what they need."""
+    parts: list[Check] = []
+    if item.num_covered is not None:
+        parts = [check_coverage(item, alpha), check_quarters(item.quarters, item.n_test, alpha)]
+    elif item.classes:
+        parts = [check_classes(item.classes)]
+    scores = () if item.scores is None else (check_simple_models(item.scores),)
+    return (check_sample_size(item), *parts, check_calibration(item), check_skill(item), *scores)
 
 
 def _worst(evidence: Sequence[Evidence], checks: Sequence[Check]) -> Check:

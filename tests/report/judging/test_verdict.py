@@ -6,18 +6,20 @@ from scipy import stats
 from tools.report_samples import classification_target, regression_target, reliability
 
 from credence.report import Level, verdict
-from credence.report.evidence import (
+from credence.report.judging.evidence import (
     ALPHA,
     Evidence,
-    binomial_interval,
     central_coverage,
     collect_evidence,
     expected_calibration_error,
     pit_gap,
 )
-from credence.report.verdict import MIN_TEST
+from credence.report.judging.laws import binomial_interval
+from credence.report.judging.quarters import Quarter
+from credence.report.judging.verdict import MIN_TEST
 
-TRUST, CARE, DO_NOT_TRUST = Level
+TRUST, CARE, CANNOT_TELL, DO_NOT_TRUST = Level
+SOUND = tuple(Quarter(by, i, 50, 48, 25) for by in ("prediction", "spread") for i in range(4))
 
 
 def regression_evidence(covered: int = 190, n: int = 200, **changes: object) -> Evidence:
@@ -29,14 +31,18 @@ def regression_evidence(covered: int = 190, n: int = 200, **changes: object) -> 
             "skill": 0.5,
             "gap": 0.04,
             "gap_limit": 0.12,
+            "gross_limit": 0.18,
             "num_covered": covered,
+            "quarters": SOUND,
             **changes,
         }
     )
 
 
 def label_evidence(**changes: object) -> Evidence:
-    return regression_evidence(**{"num_covered": None, "gap": 0.01, "gap_limit": 0.02, **changes})
+    return regression_evidence(
+        **{"num_covered": None, "gap": 0.01, "gap_limit": 0.02, "quarters": (), **changes}
+    )
 
 
 RULE = [
@@ -50,13 +56,18 @@ RULE = [
     (True, regression_evidence(covered=200), CARE),  # too wide is never disastrous
     (True, regression_evidence(covered=94_100, n=100_000), TRUST),  # beyond chance, harmless
     (True, regression_evidence(covered=93_900, n=100_000), CARE),
-    (True, regression_evidence(covered=47, n=49), CARE),
+    (True, regression_evidence(covered=47, n=49), CANNOT_TELL),
     (True, regression_evidence(covered=48, n=50), TRUST),
-    (True, regression_evidence(covered=0, n=0, gap=0.0, gap_limit=1.0, skill=np.nan), CARE),
+    (True, regression_evidence(covered=0, n=0, gap=0.0, gap_limit=1.0, skill=np.nan), CANNOT_TELL),
     (True, regression_evidence(num_not_finite=1), DO_NOT_TRUST),
     (True, regression_evidence(gap=0.119), TRUST),  # within chance
     (True, regression_evidence(gap=0.13), CARE),
     (True, regression_evidence(gap=0.16), DO_NOT_TRUST),
+    (True, regression_evidence(gap=0.179, gap_limit=0.22), CANNOT_TELL),  # bad, or chance
+    (True, regression_evidence(gap=0.13, gap_limit=0.22, gross_limit=0.12), CANNOT_TELL),
+    (True, regression_evidence(gap=0.16, gross_limit=0.15), DO_NOT_TRUST),
+    (True, regression_evidence(covered=46, n=50), CANNOT_TELL),  # 85 % would often look so
+    (True, regression_evidence(covered=49, n=55), CANNOT_TELL),  # 89 %: bad, or chance
     (True, regression_evidence(gap=0.04, gap_limit=0.01), TRUST),  # beyond chance, harmless
     (True, regression_evidence(skill=0.0), CARE),
     (True, regression_evidence(skill=np.nan), CARE),
@@ -64,6 +75,8 @@ RULE = [
     (True, label_evidence(gap=0.05), CARE),
     (True, label_evidence(gap=0.11), DO_NOT_TRUST),
     (True, label_evidence(gap=0.05, gap_limit=0.06), TRUST),
+    (True, label_evidence(gap=0.11, gap_limit=0.12), CANNOT_TELL),
+    (True, label_evidence(gap=0.05, gap_limit=0.06, gross_limit=0.04), CANNOT_TELL),
     (True, label_evidence(skill=-0.1), CARE),
     (False, label_evidence(), DO_NOT_TRUST),
 ]

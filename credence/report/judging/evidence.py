@@ -7,6 +7,7 @@ so that one constant, `ALPHA`, says how often a sound model is blamed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -19,8 +20,13 @@ from credence.report.data import (
     Target,
     finite_rows,
 )
+from credence.report.judging.classes import ClassCount, count_classes
+from credence.report.judging.laws import binomial_interval, shifted, smallest_gross_gap
+from credence.report.judging.levels import ALPHA, BETA
+from credence.report.judging.quarters import Quarter, count_quarters
+from credence.report.judging.simple_models import LogScores
 
-ALPHA = 0.01
+GROSS_GAPS = (0.20, 0.15)  # of the PIT and the ECE: a model so far off must be found out
 NUM_REPLICATES = 4000  # of a calibrated model: the 99 % quantile rests on 40 of them
 
 
@@ -38,6 +44,10 @@ class Evidence:
         gap: regression: Kolmogorov-Smirnov distance of the PIT; classification: ECE.
         gap_limit: what 99 % of calibrated models stay below.
         num_covered: rows inside their 95 % interval (regression only).
+        gross_limit: what 95 % of grossly faulty models stay above.
+        quarters: what intervals hold in parts of the predictions (regression only).
+        classes: how every class fares (classification only).
+        scores: log scores beside those of simple models; None in runs that did not keep them.
     """
 
     name: str
@@ -47,6 +57,10 @@ class Evidence:
     gap: float
     gap_limit: float
     num_covered: int | None = None
+    gross_limit: float = np.inf
+    quarters: tuple[Quarter, ...] = ()
+    classes: tuple[ClassCount, ...] = ()
+    scores: LogScores | None = None
 
 
 def collect_evidence(target: Target, alpha: float = ALPHA) -> Evidence:
@@ -55,27 +69,36 @@ def collect_evidence(target: Target, alpha: float = ALPHA) -> Evidence:
     num_not_finite = len(target.y) - len(finite.y)
     if isinstance(finite, RegressionTarget):
         gap, limit = pit_gap(finite.pit, alpha)
-        covered = int(np.sum(is_inside(finite)))
-        skill = skill_regression(finite)
-    else:
-        gap, limit = expected_calibration_error(finite.reliability, alpha)
-        covered = None
-        skill = skill_classification(finite)
-    return Evidence(target.name, len(finite.y), num_not_finite, skill, gap, limit, covered)
+        return Evidence(
+            name=target.name,
+            n_test=len(finite.y),
+            num_not_finite=num_not_finite,
+            skill=skill_regression(finite),
+            gap=gap,
+            gap_limit=limit,
+            num_covered=int(np.sum(is_inside(finite))),
+            gross_limit=smallest_gross_gap(len(finite.y), GROSS_GAPS[0]),
+            quarters=count_quarters(finite),
+            scores=target.scores,
+        )
+    gap, limit = expected_calibration_error(finite.reliability, alpha)
+    return Evidence(
+        name=target.name,
+        n_test=len(finite.y),
+        num_not_finite=num_not_finite,
+        skill=skill_classification(finite),
+        gap=gap,
+        gap_limit=limit,
+        gross_limit=smallest_gross_ece(finite.reliability, GROSS_GAPS[1]),
+        classes=count_classes(finite, alpha),
+        scores=target.scores,
+    )
 
 
 def is_inside(target: RegressionTarget, coverage: int = 95) -> Bool[np.ndarray, " point"]:
     """Whether the truth lies in its 50 % or 95 % interval, per row."""
     lower, upper = getattr(target, f"lower_{coverage}"), getattr(target, f"upper_{coverage}")
     return (target.y >= lower) & (target.y <= upper)
-
-
-def binomial_interval(n: int, share: float, alpha: float = ALPHA) -> tuple[float, float]:
-    """Central interval of k/n for k ~ Binomial(n, share), at most alpha/2 beyond each end."""
-    if n == 0:
-        return 0.0, 1.0
-    lower, upper = stats.binom.ppf([alpha / 2, 1 - alpha / 2], n, share) / n
-    return float(lower), float(upper)
 
 
 def binomial_band(
@@ -103,7 +126,13 @@ def pit_gap(pit: Float[np.ndarray, " point"], alpha: float = ALPHA) -> tuple[flo
     if n == 0:
         return 0.0, 1.0
     gap = max(stats.kstest(u, "uniform").statistic for u in (pit, np.abs(2 * pit - 1)))
-    return float(gap), float(stats.kstwo.ppf(1 - alpha / 2, n))
+    return float(gap), _distance_limit(n, alpha / 2)
+
+
+@lru_cache(maxsize=256)
+def _distance_limit(n: int, alpha: float) -> float:
+    """Kolmogorov-Smirnov distance that 1 - alpha of uniform samples stay below."""
+    return float(stats.kstwo.ppf(1 - alpha, n))
 
 
 def pit_counts(pit: Float[np.ndarray, " point"]) -> Int[np.ndarray, " bin"]:
@@ -124,9 +153,32 @@ def expected_calibration_error(table: Reliability, alpha: float = ALPHA) -> tupl
     if n == 0:
         return 0.0, 1.0
     ece = np.sum(count * np.abs(table.accuracy[used] - confidence)) / n
-    right = np.random.default_rng(0).binomial(count, confidence, size=(NUM_REPLICATES, len(count)))
-    chance = np.abs(right - count * confidence).sum(axis=1) / n
+    chance = _simulated_ece(count, confidence, confidence)
     return float(ece), float(np.quantile(chance, 1 - alpha))
+
+
+def smallest_gross_ece(table: Reliability, gap: float) -> float:
+    """ECE that 95 % of models stay above whose every probability is `gap` too sure, or too modest.
+
+    Of the two the one that is harder to find out counts. Drawn with a fixed seed.
+    """
+    used = table.count > 0
+    count, confidence = table.count[used], np.clip(table.confidence[used], 0, 1)
+    if not count.sum():
+        return -1.0
+    faulty = [np.clip(confidence - gap, 0, 1), shifted(confidence, count / count.sum(), gap)]
+    found = [_simulated_ece(count, confidence, true) for true in faulty if true is not None]
+    return min(float(np.quantile(each, BETA)) for each in found)
+
+
+def _simulated_ece(
+    count: Int[np.ndarray, " bin"],
+    stated: Float[np.ndarray, " bin"],
+    true: Float[np.ndarray, " bin"],
+) -> Float[np.ndarray, " replicate"]:
+    """ECE of test sets like this one, if labels are right with the true probabilities."""
+    right = np.random.default_rng(0).binomial(count, true, size=(NUM_REPLICATES, len(count)))
+    return np.abs(right - count * stated).sum(axis=1) / count.sum()
 
 
 def skill_regression(target: RegressionTarget) -> float:

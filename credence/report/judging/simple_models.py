@@ -1,0 +1,67 @@
+"""Is the network better than what costs nothing: guessing, and a straight line?"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from credence.html.wording import number
+from credence.report.judging.levels import TOO_FEW, Check, Level
+
+SUBJECT = "Against simple models"
+STANDARD_ERRORS = 2.0
+
+
+class LogScores(NamedTuple):
+    """Log predictive density (or probability) of every held-out truth, by three models."""
+
+    network: Float[np.ndarray, " point"]
+    marginal: Float[np.ndarray, " point"]
+    """Scores by the distribution of the target in the training rows, whatever the inputs."""
+    linear: Float[np.ndarray, " point"]
+    """Scores by a linear model with normal errors, or a logistic one, of the training rows."""
+
+
+def check_simple_models(scores: LogScores) -> Check:
+    """The mean difference, row by row, against its standard error.
+
+    Worse than the marginal distribution is never trusted: by more than two standard errors, do not
+    trust; by less, there are not enough rows to tell. Worse than linear by more than two: care.
+    """
+    if not len(scores.network):
+        return Check(Level.CANNOT_TELL, SUBJECT, "No test rows to compare on.")
+    found = (
+        f"Its log loss is {_loss(scores.network)} nats a row; a linear model's is "
+        f"{_loss(scores.linear)}, that of guessing from the training rows' distribution "
+        f"{_loss(scores.marginal)}"
+    )
+    gain, error = difference(scores.network, scores.marginal)
+    if gain < 0:
+        if gain < -STANDARD_ERRORS * error:
+            return Check(Level.DO_NOT_TRUST, SUBJECT, f"{found}: worse than guessing.")
+        return Check(
+            Level.CANNOT_TELL, SUBJECT, f"{found}: worse than guessing, but {TOO_FEW} for sure."
+        )
+    gain, error = difference(scores.network, scores.linear)
+    if gain < -STANDARD_ERRORS * error:
+        by = f"{number(-gain, 2)} ± {number(error, 2)}"
+        return Check(Level.CARE, SUBJECT, f"{found}: worse than the linear model by {by}.")
+    return Check(Level.TRUST, SUBJECT, f"{found}.")
+
+
+def difference(
+    network: Float[np.ndarray, " point"], other: Float[np.ndarray, " point"]
+) -> tuple[float, float]:
+    """Mean of network less other, and its standard error; 0 where one row is infinitely worse."""
+    if np.isneginf(network).any():
+        return -np.inf, 0.0
+    apart = np.nan_to_num(network, nan=-1e300) - other
+    error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.inf
+    return float(apart.mean()), float(error)
+
+
+def _loss(scores: Float[np.ndarray, " point"]) -> str:
+    mean = float(scores.mean())
+    return number(-mean) if np.isfinite(mean) else "infinite"

@@ -1,0 +1,186 @@
+"""Checks of parts: intervals by quarter, every class, simple models; and the laws behind them."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+from tools.report_faults import credit, with_truth
+from tools.report_samples import classification_target, regression_target
+
+from credence.report import Level, LogScores, verdict
+from credence.report.judging.classes import check_classes, count_classes
+from credence.report.judging.evidence import collect_evidence, smallest_gross_ece
+from credence.report.judging.laws import (
+    could_hold_only,
+    count_interval,
+    count_law,
+    smallest_gross_gap,
+)
+from credence.report.judging.levels import ALPHA, BETA, answer
+from credence.report.judging.quarters import Quarter, check_quarters, count_quarters
+from credence.report.judging.simple_models import check_simple_models
+
+
+def quarters(n: int, *num_95: int) -> list[Quarter]:
+    """Quarters by prediction of n rows each, those by spread sound."""
+    by_prediction = [Quarter("prediction", i, n, k, n // 2) for i, k in enumerate(num_95)]
+    sound = [Quarter("spread", i, n, round(0.95 * n), n // 2) for i in range(4)]
+    return [*by_prediction, *sound]
+
+
+def test_intervals_that_hold_100_100_83_and_80_percent_are_not_trusted() -> None:
+    """The run of the tracker: enough rows prove the fault, and the sentence says where it is."""
+    judged = check_quarters(quarters(50, 50, 50, 42, 40), 200, ALPHA)
+    assert judged.level == Level.DO_NOT_TRUST
+    assert "quarter of the rows with the highest predictions" in judged.sentence
+    assert "80.0\u00a0% (40 of 50)" in judged.sentence
+    assert "too narrow" in judged.sentence
+
+
+def test_the_same_shares_of_few_rows_cannot_be_told() -> None:
+    judged = check_quarters(quarters(20, 20, 20, 17, 16), 80, ALPHA)
+    assert judged.level == Level.CANNOT_TELL
+    assert "not enough rows to tell" in judged.sentence
+
+
+def test_a_quarter_that_is_too_wide_is_no_fault_but_50_percent_intervals_may_be() -> None:
+    assert check_quarters(quarters(200, 200, 200, 200, 200), 800, ALPHA).level == Level.TRUST
+    wide = [each._replace(num_50=150) for each in quarters(200, 190, 190, 190, 190)]
+    judged = check_quarters(wide, 800, ALPHA)
+    assert judged.level == Level.CARE
+    assert "too wide" in judged.sentence
+
+
+def test_quarters_are_counted_by_hand() -> None:
+    target = regression_target(8)
+    order = np.argsort(target.mean)
+    y = target.mean.copy()
+    y[order[-1]] = target.upper_95[order[-1]] + 1
+    found = count_quarters(replace(target, y=y))
+    assert [(each.num_95, each.num_50) for each in found[:4]] == [(2, 2)] * 3 + [(1, 1)]
+    assert sum(each.num_95 for each in found[4:]) == 7
+
+
+def test_predictions_all_alike_have_no_parts() -> None:
+    target = replace(regression_target(80), mean=np.zeros(80), std=np.ones(80))
+    assert count_quarters(target) == ()
+    assert check_quarters((), 80, ALPHA).level == Level.TRUST
+    assert check_quarters((), 3, ALPHA).level == Level.CANNOT_TELL
+
+
+@pytest.mark.parametrize("stated", [0.7, 0.95])
+def test_a_credit_model_that_calls_bad_customers_good_is_not_trusted(stated: float) -> None:
+    target = credit(stated=stated)
+    judged = verdict(True, "Fine.", [collect_evidence(target)])
+    check = next(each for each in judged.checks if each.subject == "Every class")
+    assert judged.level > Level.TRUST
+    assert "75 rows that are “bad”, 58 are missed" in check.sentence
+    assert "23\u00a0% of a class that is 30\u00a0% of the rows, fewer than drawing lots" in (
+        check.sentence
+    )
+    assert check.level == (Level.DO_NOT_TRUST if stated == 0.95 else Level.CARE)
+
+
+def test_counts_of_classes_by_hand() -> None:
+    bad, good = count_classes(credit(stated=0.75), ALPHA)
+    assert (bad.n, bad.called.n, bad.called.found, bad.missed.n, bad.missed.found) == (
+        75, 25, 17, 225, 58,
+    )  # fmt: skip
+    assert bad.missed.promised == pytest.approx(225 * 0.25)
+    assert (good.called.found, good.missed.found) == (167, 8)
+    assert bad.rival == "good"
+
+
+def test_a_class_that_is_never_called_or_never_true_has_a_sentence() -> None:
+    target = classification_target(n=120)
+    never = replace(target, predicted=np.where(target.predicted == 2, 1, target.predicted))
+    assert check_classes(count_classes(never, ALPHA)).sentence
+    absent = with_truth(target, np.where(target.y == 2, 1, target.y))
+    assert check_classes(count_classes(absent, ALPHA)).level == Level.DO_NOT_TRUST
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5])
+def test_tiny_test_sets_cannot_be_told(n: int) -> None:
+    for target in (regression_target(n), classification_target(n=n) if n else credit(0, 0, 0)):
+        if n or target.name == "progression":
+            judged = verdict(True, "Fine.", [collect_evidence(target)])
+            assert judged.level == Level.CANNOT_TELL
+            assert all(check.sentence for check in judged.checks)
+
+
+def scores(network: float, marginal: float, linear: float, noise: float = 0.1, n: int = 100):
+    rng = np.random.default_rng(0)
+    each = (mean + noise * rng.normal(size=n) for mean in (network, marginal, linear))
+    return LogScores(*each)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "words"),
+    [
+        (scores(-1.0, -2.0, -1.5), Level.TRUST, "a linear model's is 1.5"),
+        (scores(-1.5, -2.0, -1.0), Level.CARE, "worse than the linear model by"),
+        (scores(-1.5, -2.0, -1.48, noise=1), Level.TRUST, "linear"),
+        (scores(-2.5, -2.0, -1.0), Level.DO_NOT_TRUST, "worse than guessing"),
+        (scores(-2.3, -2.0, -1.0, noise=3, n=50), Level.CANNOT_TELL, "not enough rows"),
+        (scores(-np.inf, -2.0, -1.0), Level.DO_NOT_TRUST, "infinite"),
+        (scores(-2.5, -2.0, -1.0, n=1), Level.CANNOT_TELL, "not enough rows"),
+        (scores(0, 0, 0, n=0), Level.CANNOT_TELL, "No test rows"),
+    ],
+)
+def test_simple_models(found: LogScores, expected: Level, words: str) -> None:
+    judged = check_simple_models(found)
+    assert (judged.level, words in judged.sentence) == (expected, True), judged.sentence
+
+
+def test_answers_only_get_worse() -> None:
+    """A larger estimate, or one that sound models have not, never lowers the answer."""
+    for flags in itertools.product((False, True), repeat=3):
+        base = dict(zip(("is_disqualifying", "could_be_gross"), flags[:2], strict=True))
+        worse = answer(is_chance=False, **base)
+        assert worse >= answer(is_chance=True, **base)
+        assert answer(is_chance=flags[2], is_disqualifying=True, could_be_gross=flags[1]) >= (
+            answer(is_chance=flags[2], is_disqualifying=False, could_be_gross=flags[1])
+        )
+
+
+def test_the_law_of_a_count() -> None:
+    np.testing.assert_allclose(count_law(np.full(7, 0.3)), stats.binom.pmf(range(8), 7, 0.3))
+    np.testing.assert_allclose(count_law(np.array([0.5, 1.0, 0.2])), [0, 0.4, 0.5, 0.1], atol=1e-12)
+    assert count_law(np.empty(0)).tolist() == [1.0]
+    p = np.random.default_rng(0).random(3000)
+    law = count_law(p)
+    assert law.sum() == pytest.approx(1)
+    assert law @ np.arange(3001) == pytest.approx(p.sum())
+    lower, upper = count_interval(p, ALPHA)
+    assert law[:lower].sum() < ALPHA / 2 <= law[: lower + 1].sum() + 1e-12
+    assert law[upper + 1 :].sum() <= ALPHA / 2 + 1e-12
+
+
+@pytest.mark.parametrize("n", [10, 60, 300])
+def test_grossly_faulty_gaps_seldom_look_smaller(n: int) -> None:
+    """Shares of uniforms of which a fifth has moved from above the middle to below it."""
+    limit, rng = smallest_gross_gap(n, 0.2), np.random.default_rng(0)
+    u = rng.random((600, n))
+    moved = (u > 0.5) & (rng.random((600, n)) < 0.4)
+    u = np.where(moved, u - 0.5, u)
+    gaps = [_distance(row) for row in u]
+    assert np.mean(np.array(gaps) < limit) < BETA + 3 * np.sqrt(BETA / 600)
+
+
+def _distance(u: np.ndarray) -> float:
+    """Kolmogorov-Smirnov distance from uniform."""
+    u, steps = np.sort(u), np.arange(len(u) + 1) / len(u)
+    return float(max(np.max(steps[1:] - u), np.max(u - steps[:-1])))
+
+
+def test_gross_limits_by_hand() -> None:
+    assert could_hold_only(50, 50, 0.95)
+    assert not could_hold_only(50, 50, 0.90)
+    assert could_hold_only(5, 5, 0.85)
+    assert smallest_gross_gap(0, 0.2) < 0
+    table = classification_target(n=400).reliability
+    assert 0.08 < smallest_gross_ece(table, 0.15) < 0.15
+    one = replace(table, confidence=np.ones(10))  # none can be more modest than they are
+    assert smallest_gross_ece(one, 0.15) > 0.1
