@@ -14,12 +14,11 @@ from collections import defaultdict
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 
 TABLE = Path(__file__).parents[1] / "costs.json"
-LEAST = 3.0
+LEAST = 2.0
 """Processor seconds beyond which a test takes turns."""
 DAYS = 3
 EXEMPT = ("tests/cli/", "tests/estimators/", "tests/runs/", "tests/test_")
@@ -34,6 +33,16 @@ def costly() -> dict[str, float]:
     return json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
 
 
+@cache
+def turns() -> dict[str, int]:
+    """The turn of every costly test: dearest first, each to the turn that is cheapest so far."""
+    totals, found = [0.0] * DAYS, {}
+    for name, seconds in sorted(costly().items(), key=lambda each: (-each[1], each[0])):
+        found[name] = totals.index(min(totals))
+        totals[found[name]] += seconds
+    return found
+
+
 def has_turn(nodeid: str, day: int) -> bool:
     """Whether a test runs today: a cheap one always does.
 
@@ -41,8 +50,8 @@ def has_turn(nodeid: str, day: int) -> bool:
     variant has run.
     """
     function = function_of(nodeid)
-    known = [name for name in (function.split("::")[0], function) if name in costly()]
-    return not known or (crc32(known[0].encode()) + day // DAYS) % DAYS == 0
+    turn = turns().get(function.split("::")[0], turns().get(function))
+    return turn is None or turn == day // DAYS % DAYS
 
 
 def function_of(nodeid: str) -> str:
