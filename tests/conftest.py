@@ -1,4 +1,4 @@
-"""What all tests share: quick compilation, checked annotations, on request checked keys, double
+"""Shared by all tests: quick compilation, checked annotations, on request checked keys, double
 precision and a command line, and tests that take turns."""
 
 import gc

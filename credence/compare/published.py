@@ -24,7 +24,7 @@ class Named(Protocol):
 
     @property
     def description(self) -> str:
-        """What the problem is, in a sentence."""
+        """Say in a sentence what the problem is."""
         ...
 
 
@@ -39,7 +39,7 @@ class Study(Protocol):
 
     @property
     def description(self) -> str:
-        """What the study shows, in a sentence."""
+        """Say in a sentence what the study shows."""
         ...
 
     @property

@@ -41,7 +41,7 @@ class Described(Protocol):
 
     @property
     def description(self) -> str:
-        """What the experiment shows, in a sentence."""
+        """Say in a sentence what the experiment shows."""
         ...
 
     @property

@@ -61,14 +61,14 @@ def fixed(**settings: Any) -> Adapter:
 
 @dataclass(frozen=True)
 class PhaseResult:
-    """What a phase leaves behind; `Drawn.by(phase)` makes an ensemble's draws and scalars of it."""
+    """The result of a phase; `Drawn.by(phase)` makes an ensemble's draws and scalars of it."""
 
     states: Any
     """The kernel's last states: where a later phase of the same kernel may go on."""
     draws: Draws
     """Empty (chain, 0, weight) where the phase keeps none."""
     info: dict[str, np.ndarray]
-    """What the kernel's Info reported, by name, each (chain, draw)."""
+    """Numbers that the kernel's Info reported, by name, each (chain, draw)."""
     memory: Any
     num_steps: int
     cost_class: str

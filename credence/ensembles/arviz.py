@@ -19,7 +19,7 @@ Groups = dict[str, dict[str, np.ndarray]]
 
 @runtime_checkable
 class Draws(Protocol):
-    """What the groups are made of; an `Ensemble` has it."""
+    """The parts that groups are made of; an `Ensemble` has them."""
 
     @property
     def model(self) -> BayesianModel:

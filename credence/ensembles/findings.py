@@ -1,4 +1,4 @@
-"""What a method learns beside predictions: the evidence of the data, the size of the network, ...
+"""Findings of a method beside its predictions: evidence of the data, size of the network, ...
 
 A method declares its kinds of finding (`Method.findings`). Estimators, runs, reports, the command
 line and comparisons show every finding and know none: each says here what is to be shown of it.
@@ -33,7 +33,7 @@ class Finding(ABC):
     """
 
     name: ClassVar[str]
-    """What it is asked for by: `findings(ensemble)[name]`."""
+    """Key of the finding: `findings(ensemble)[name]`."""
 
     settled: bool | None = None
     reason: str = ""
@@ -68,7 +68,7 @@ class Finding(ABC):
         return self
 
     def sentences(self) -> list[str]:
-        """What a terminal says of it, in plain text."""
+        """Say it on a terminal, in plain text."""
         return []
 
     def facts(self) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What several ensembles predict together: a mixture of mixtures, each with its own likelihood."""
+"""Predictions of several ensembles together: a mixture of mixtures, each with its likelihood."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -27,7 +27,7 @@ PointTarget = Float[Array, "point target"]
 
 
 class Predictions(ABC):
-    """What an ensemble predicts at one batch of inputs, whatever it is made of.
+    """Predictions of an ensemble at one batch of inputs, whatever it is made of.
 
     A subclass gives the members, `weights` and `member_...`, and what depends on the form of their
     noise. All else follows from these.

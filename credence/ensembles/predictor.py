@@ -1,4 +1,4 @@
-"""What predicts at new inputs: one ensemble, or several stacked."""
+"""Predictors at new inputs: one ensemble, or several stacked."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -19,7 +19,7 @@ class Provenance:
     versions: dict[str, str] = field(default_factory=lambda: package_versions())
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     found: dict[str, Any] = field(default_factory=dict)
-    """What the run chose or noted for itself; ready for JSON."""
+    """Choices and notes of the run itself; ready for JSON."""
 
 
 def package_versions() -> dict[str, str]:

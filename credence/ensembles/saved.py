@@ -32,7 +32,7 @@ STATISTIC = "stat."
 
 
 class Parts(TypedDict):
-    """What an ensemble is made of; see `Ensemble`."""
+    """The parts of an ensemble; see `Ensemble`."""
 
     model: BayesianModel
     params: Params
@@ -46,7 +46,7 @@ class Parts(TypedDict):
 
 
 class EnsembleDocument(TypedDict):
-    """What ensemble.json holds."""
+    """The entries of ensemble.json."""
 
     arrays_sha256: str
     network: dict[str, Any]

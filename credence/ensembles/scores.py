@@ -44,7 +44,7 @@ Rows = dict[str, np.ndarray]
 
 
 class Scores(NamedTuple):
-    """What an ensemble is worth on held-out rows."""
+    """Scores of an ensemble on held-out rows."""
 
     numbers: dict[str, Any]
     """Scores over all rows, by name; None where a number does not apply."""

@@ -40,7 +40,7 @@ FEW_ROWS = 30
 
 
 class Candidate(NamedTuple):
-    """What was found of a chain or an ensemble that might be in a stack."""
+    """A chain or an ensemble that might be in a stack, and its scores."""
 
     ensemble: int
     """The place of its ensemble among those that were given."""
@@ -57,7 +57,7 @@ class Candidate(NamedTuple):
 
 
 class StackDocument(TypedDict):
-    """What stack.json holds."""
+    """The entries of stack.json."""
 
     weights: list[float]
     cost: Cost
@@ -198,12 +198,10 @@ def _parts(ensemble: Ensemble, by_chain: bool) -> list[tuple[int | None, Ensembl
         )
     if not (by_chain and ensemble.is_chain):
         return [(None, ensemble)]
-    shape = (ensemble.num_chains, ensemble.num_draws)
-    chains = range(ensemble.num_chains)
-    masks = [np.broadcast_to(np.arange(len(chains))[:, None] == chain, shape) for chain in chains]
+    chain_of = np.indices((ensemble.num_chains, ensemble.num_draws))[0]
     return [
-        (chain, ensemble.subset(mask, is_chain=True))
-        for chain, mask in zip(chains, masks, strict=True)
+        (chain, ensemble.subset(chain_of == chain, is_chain=True))
+        for chain in range(ensemble.num_chains)
     ]
 
 

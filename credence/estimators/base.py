@@ -137,7 +137,7 @@ class BNN(BaseEstimator, ABC):
 
     @cached_property
     def findings_(self) -> Findings:
-        """What the method learnt beside predictions, by name, in the units of y."""
+        """Findings of the method beside its predictions, by name, in the units of y."""
         from credence.ensembles.findings import found_in
 
         check_is_fitted(self, "ensemble_")

@@ -99,7 +99,7 @@ def named_scores(
 
 
 def _beside(metrics: Mapping[str, object], name: str) -> str:
-    """What simple models of the same rows have, where a run knows it."""
+    """Scores of simple models of the same rows, where a run knows them."""
     names = {"linear": "a linear model", "marginal": "guessing without inputs"}
     known = [
         f"{words} has {score(name, metrics[key])}"

@@ -131,7 +131,7 @@ def resolve(method: str | Method, posterior: Posterior, **settings: Any) -> tupl
 
 
 def findings(ensemble: Ensemble) -> Findings:
-    """What a method learnt beside predictions, by name, e.g. `findings(ensemble)["log_evidence"]`.
+    """Findings of a method beside predictions, by name: `findings(ensemble)["log_evidence"]`.
 
     Works on an ensemble that was loaded, too. A method that is no longer installed, or was never
     registered, has none here: see `credence.ensembles.findings.found_in` for those.

@@ -14,7 +14,7 @@ from credence.storage import jsonable
 
 
 class EvidenceEntries(TypedDict):
-    """What metrics.json holds of it; None is NaN."""
+    """The entries of metrics.json on the evidence; None is NaN."""
 
     log_evidence: float | None
     log_evidence_error: float | None

@@ -20,7 +20,7 @@ class Setting(NamedTuple):
     kind: Any
     """The type that its value has."""
     meaning: str
-    """What the docstring says of it; empty where it says nothing."""
+    """Text of the docstring on the setting; empty where it says nothing."""
 
 
 def settings_of(method: type[Method]) -> tuple[Setting, ...]:

@@ -176,7 +176,7 @@ class ReportData:
     targets: tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]
     run: RunRecord
     findings: tuple[Finding, ...] = ()
-    """What the method learnt beside predictions."""
+    """Findings of the method beside its predictions."""
 
     def __post_init__(self) -> None:
         kind = {"regression": RegressionTarget, "classification": ClassificationTarget}
@@ -206,6 +206,12 @@ def finite_rows(target: AnyTarget) -> AnyTarget:
         keep &= np.isfinite(array).all(axis=tuple(range(1, array.ndim)))
     kept = {name: array[keep] for name, array in arrays.items()}
     return replace(target, **kept)
+
+
+def is_inside(target: RegressionTarget, coverage: int = 95) -> Bool[np.ndarray, " point"]:
+    """Whether the truth lies in its 50 % or 95 % interval, per row."""
+    lower, upper = getattr(target, f"lower_{coverage}"), getattr(target, f"upper_{coverage}")
+    return (target.y >= lower) & (target.y <= upper)
 
 
 def least_sure_index(target: Target, count: int = 8) -> tuple[int, ...]:

@@ -13,13 +13,12 @@ from credence.html.wording import count, number, percent, points, times, with_un
 from credence.report.charts.classification import selective_accuracy
 from credence.report.charts.convergence import ESS_LIMIT, RHAT_LIMIT
 from credence.report.charts.regression import LEVELS, epistemic_share, error_by_std
-from credence.report.data import ClassificationTarget, Convergence, RegressionTarget
+from credence.report.data import ClassificationTarget, Convergence, RegressionTarget, is_inside
 from credence.report.judging.evidence import (
     ALPHA,
     binomial_band,
     central_coverage,
     expected_calibration_error,
-    is_inside,
     pit_counts,
     pit_gap,
     skill_classification,

@@ -21,8 +21,8 @@ from credence.html.wording import count, digits_to_tell, number, percent, times,
 from credence.report import readings
 from credence.report.chapters import Column, row_table, target_chapters
 from credence.report.charts import regression as charts
-from credence.report.data import RegressionTarget, finite_rows
-from credence.report.judging.evidence import is_inside, skill_regression
+from credence.report.data import RegressionTarget, finite_rows, is_inside
+from credence.report.judging.evidence import skill_regression
 
 
 def numbers_section(

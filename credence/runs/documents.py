@@ -23,7 +23,7 @@ SCORES = {
 
 
 class Metrics(TypedDict):
-    """What metrics.json holds; beside it entries of findings, which check themselves."""
+    """The entries of metrics.json but for those of findings, which check themselves."""
 
     task: Literal["regression", "classification"]
     method: str

@@ -37,7 +37,7 @@ from credence.storage import read_json, reading
 
 
 class Record(NamedTuple):
-    """What a RUN folder says of its result, in memory after the fit or read back."""
+    """The result of a RUN folder, in memory after the fit or read back."""
 
     manifest: Manifest
     metrics: Metrics

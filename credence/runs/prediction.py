@@ -66,7 +66,7 @@ def predict(
 
 
 def _row_ids(table: str, frame: pd.DataFrame, id_column: str) -> pd.Series:
-    """What tells the rows apart: a column of the table, or their numbers."""
+    """The names of the rows: a column of the table, or their numbers."""
     if not id_column:
         return pd.Series(np.arange(len(frame)), frame.index, name="row")
     require_column(frame, id_column)

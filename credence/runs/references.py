@@ -17,8 +17,8 @@ from jaxtyping import Float, Int
 from scipy import stats
 
 from credence.datasets.names import with_text_names
+from credence.ensembles.diagnostics.crps import crps_normal
 from credence.estimators import BNNClassifier, BNNRegressor
-from credence.report.judging.simple_models import LogScores
 
 PENALTIES = tuple(np.logspace(-3, 4, 15).tolist())
 """Ridge penalties tried, by leave-one-out on the training rows."""
@@ -32,7 +32,7 @@ MOST_WORK = 1e10
 
 
 class References(NamedTuple):
-    """What simple models are worth on the held-out rows."""
+    """Scores of simple models on the held-out rows."""
 
     numbers: dict[str, float]
     """Entries of metrics.json: `nll_marginal`, `nll_linear`, and of a regression their CRPS."""
@@ -65,16 +65,12 @@ def regression_references(
 ) -> References:
     """Score the marginal density of the training target, and ridge regression."""
     mean, std = linear_prediction(x, y_train)
-    scores = LogScores(
-        network=np.empty(0),
-        marginal=marginal_log_density(y_train, y),
-        linear=stats.norm.logpdf(y, mean, std),
-    )
+    marginal, linear = marginal_log_density(y_train, y), stats.norm.logpdf(y, mean, std)
     crps = {
         "crps_marginal": float(empirical_crps(y_train, y).mean()),
-        "crps_linear": float(normal_crps(mean, std, y).mean()),
+        "crps_linear": float(crps_normal(mean, np.full_like(mean, std), y).mean()),
     }
-    return _collected(scores, crps)
+    return _collected(marginal, linear, crps)
 
 
 def classification_references(
@@ -83,12 +79,8 @@ def classification_references(
     """Score the shares of the classes in the training rows, and logistic regression."""
     shares = np.bincount(y_train, minlength=num_classes) / len(y_train)
     linear = logistic_probabilities(x, y_train, num_classes)[np.arange(len(y)), y]
-    scores = LogScores(
-        network=np.empty(0),
-        marginal=np.log(np.maximum(shares[y], SMALLEST)),
-        linear=np.log(np.maximum(linear, SMALLEST)),
-    )
-    return _collected(scores, {})
+    marginal, linear = (np.log(np.maximum(each, SMALLEST)) for each in (shares[y], linear))
+    return _collected(marginal, linear, {})
 
 
 def linear_prediction(
@@ -161,23 +153,17 @@ def empirical_crps(
     return to_truth - apart / 2
 
 
-def normal_crps(
-    mean: Float[np.ndarray, " point"], std: float, y: Float[np.ndarray, " point"]
-) -> Float[np.ndarray, " point"]:
-    """CRPS of a normal law in closed form (Gneiting & Raftery, 2007)."""
-    z = (y - mean) / std
-    return std * (z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi))
-
-
 def _smallest_spread(y: Float[np.ndarray, " row"]) -> float:
     """A spread above rounding, for targets that are all alike."""
     return 1e-6 * max(1.0, float(np.abs(y).max()))
 
 
-def _collected(scores: LogScores, crps: dict[str, float]) -> References:
-    rows = {"log_prob_marginal": scores.marginal, "log_prob_linear": scores.linear}
-    numbers = {
-        "nll_marginal": -float(scores.marginal.mean()),
-        "nll_linear": -float(scores.linear.mean()),
-    }
+def _collected(
+    marginal: Float[np.ndarray, " point"],
+    linear: Float[np.ndarray, " point"],
+    crps: dict[str, float],
+) -> References:
+    """Both models' log scores, row by row and on average, and what else there is."""
+    numbers = {"nll_marginal": -float(marginal.mean()), "nll_linear": -float(linear.mean())}
+    rows = {"log_prob_marginal": marginal, "log_prob_linear": linear}
     return References(numbers | crps, rows)

@@ -96,7 +96,7 @@ class LeadingSMC(TwoLevels):
 
 @dataclass(frozen=True)
 class WeightShare(Finding):
-    """What the weights between two levels are worth: their effective sample size as a share."""
+    """The worth of the weights between two levels: their effective sample size as a share."""
 
     name: ClassVar[str] = "ess_share"
 

@@ -1,4 +1,4 @@
-"""What a fit writes: every file once, and the same page from memory as from the folder."""
+"""A fit writes every file once, and the same page from memory as from the folder."""
 
 import re
 from collections import Counter

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import integrate, stats
 
+from credence.ensembles.diagnostics.crps import crps_normal
 from credence.runs import workflow
 from credence.runs.documents import read_metrics
 from credence.runs.folder import FitSettings
@@ -18,7 +19,6 @@ from credence.runs.references import (
     linear_prediction,
     logistic_probabilities,
     marginal_log_density,
-    normal_crps,
     regression_references,
 )
 from credence.storage import read_json, write_json
@@ -57,7 +57,9 @@ def test_crps_by_its_definition() -> None:
     grid = np.linspace(-20, 20, 400_001)
     squared = (stats.norm.cdf(grid, 0.3, 2) - (grid >= 1.1)) ** 2
     exact = integrate.trapezoid(squared, grid)
-    assert normal_crps(np.array([0.3]), 2.0, np.array([1.1]))[0] == pytest.approx(exact, abs=1e-3)
+    assert crps_normal(np.array([0.3]), np.array([2.0]), np.array([1.1]))[0] == pytest.approx(
+        exact, abs=1e-3
+    )
 
 
 @pytest.mark.parametrize("n", [2, 50, 4000])

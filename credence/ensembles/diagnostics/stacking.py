@@ -13,7 +13,7 @@ MIN_DRAWS = 25
 
 
 class LeaveOneOut(NamedTuple):
-    """What a model says of each row, had it been fitted to the others."""
+    """Log probability of each row under a model fitted to the others, and how reliable it is."""
 
     log_probs: Float[np.ndarray, " point"]
     """log p(y_i | all other rows), nats."""
@@ -51,6 +51,7 @@ def leave_one_out(log_likelihood: Float[np.ndarray, "draw point"]) -> LeaveOneOu
         ValueError: for fewer than 25 draws, or values that are not finite.
     """
     from arviz_stats.base.array import array_stats
+    from scipy.special import logsumexp
 
     finite("log_likelihood", log_likelihood)
     if len(log_likelihood) < MIN_DRAWS:
@@ -58,7 +59,7 @@ def leave_one_out(log_likelihood: Float[np.ndarray, "draw point"]) -> LeaveOneOu
     by_point = np.ascontiguousarray(np.asarray(log_likelihood, float).T)
     with np.errstate(all="ignore"):
         log_weights, pareto_k = array_stats.psislw(by_point)
-    log_probs = _log_sum_exp(log_weights + by_point) - _log_sum_exp(log_weights)
+    log_probs = logsumexp(log_weights + by_point, axis=1) - logsumexp(log_weights, axis=1)
     broken = ~np.isfinite(log_probs)
     log_probs[broken] = by_point[broken].min(axis=1)  # all the weight on the worst draw
     return LeaveOneOut(log_probs, np.where(broken, np.inf, pareto_k))
@@ -104,9 +105,3 @@ def stacking_weights(
 
 
 MOST_ROUNDS = 100_000
-
-
-def _log_sum_exp(values: Float[np.ndarray, "point draw"]) -> Float[np.ndarray, " point"]:
-    from scipy.special import logsumexp
-
-    return logsumexp(values, axis=1)

@@ -40,7 +40,7 @@ class LBFGSState(NamedTuple):
 
 
 class LBFGSInfo(NamedTuple):
-    """What one step of the search did, and the height at which it ended."""
+    """The outcome of one step of the search, and the height at which it ended."""
 
     log_density: Float[Array, ""]
     gap: Float[Array, ""]

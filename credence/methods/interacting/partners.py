@@ -15,7 +15,7 @@ from credence.storage import jsonable
 
 
 class Document(TypedDict):
-    """What metrics.json and the ensemble's provenance hold."""
+    """The entry of metrics.json and of the ensemble's provenance."""
 
     auxiliary: str
     num_particles: int
@@ -72,7 +72,7 @@ class Partners(Finding):
         return {self.name: jsonable(found, spell_infinite=True)}
 
     def sentences(self) -> list[str]:
-        """What the potentials were worth."""
+        """Say how many particles the potentials were worth."""
         return [
             f"The potentials of the auxiliary density '{self.auxiliary}' were worth "
             f"{self.potential_ess:.1f} of {self.num_particles:,} particles."

@@ -31,7 +31,7 @@ class Candidate(TypedDict):
 
 
 class Document(TypedDict):
-    """What metrics.json holds of an emulator."""
+    """The entry of metrics.json on an emulator."""
 
     is_exact: bool
     error: Number

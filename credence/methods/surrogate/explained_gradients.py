@@ -14,7 +14,7 @@ from credence.storage import jsonable
 
 
 class Document(TypedDict):
-    """What metrics.json holds."""
+    """The entry of metrics.json."""
 
     explained_gradients: float | None
 

@@ -7,12 +7,11 @@ from jaxtyping import Float, Int
 
 from credence.html.markup import Html, shorten
 from credence.html.svg import ACCENT, ALARM, BAND, MUTED, SECOND, label, new_figure, to_svg
-from credence.report.data import RegressionTarget
+from credence.report.data import RegressionTarget, is_inside
 from credence.report.judging.evidence import (
     binomial_band,
     binomial_interval,
     central_coverage,
-    is_inside,
     pit_counts,
 )
 

@@ -56,7 +56,7 @@ class ClassCount(NamedTuple):
     called: Count
     missed: Count
     rival: str
-    """What its missed rows are called most often; empty where none is missed."""
+    """The label that its missed rows get most often; empty where none is missed."""
 
     @property
     def size(self) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from scipy import stats
 
 from credence.report.data import (
@@ -19,6 +19,7 @@ from credence.report.data import (
     Reliability,
     Target,
     finite_rows,
+    is_inside,
 )
 from credence.report.judging.classes import ClassCount, count_classes
 from credence.report.judging.laws import binomial_interval, shifted, smallest_gross_gap
@@ -93,12 +94,6 @@ def collect_evidence(target: Target, alpha: float = ALPHA) -> Evidence:
         classes=count_classes(finite, alpha),
         scores=target.scores,
     )
-
-
-def is_inside(target: RegressionTarget, coverage: int = 95) -> Bool[np.ndarray, " point"]:
-    """Whether the truth lies in its 50 % or 95 % interval, per row."""
-    lower, upper = getattr(target, f"lower_{coverage}"), getattr(target, f"upper_{coverage}")
-    return (target.y >= lower) & (target.y <= upper)
 
 
 def binomial_band(

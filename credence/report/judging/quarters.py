@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credence.html.wording import number, percent
-from credence.report.data import RegressionTarget
+from credence.report.data import RegressionTarget, is_inside
 from credence.report.judging.laws import binomial_interval, could_hold_only, num_true, quarters
 from credence.report.judging.levels import TOO_FEW, Check, Level, answer
 
@@ -38,7 +38,7 @@ NAMES = {
 
 
 class Claim(NamedTuple):
-    """What an interval claims to hold, and how little of it is too little in a quarter."""
+    """The share that an interval claims to hold, and how little is too little in a quarter."""
 
     share: float
     disqualifying: float  # an estimate below it
@@ -72,7 +72,7 @@ def count_quarters(target: RegressionTarget) -> tuple[Quarter, ...]:
     Args:
         target: its finite rows.
     """
-    inside = {c: _is_inside(target, c) for c in CLAIMS}
+    inside = {c: is_inside(target, c) for c in CLAIMS}
     found = []
     for by, values in (("prediction", target.mean), ("spread", target.std)):
         if len(values) < 4 or np.ptp(values) <= 1e-9 * np.abs(values).max():
@@ -113,11 +113,6 @@ def check_quarters(found: Sequence[Quarter], n_test: int, alpha: float) -> Check
 
 def _inside(quarter: Quarter, coverage: int) -> int:
     return quarter.num_95 if coverage == 95 else quarter.num_50
-
-
-def _is_inside(target: RegressionTarget, coverage: int) -> np.ndarray:
-    lower, upper = getattr(target, f"lower_{coverage}"), getattr(target, f"upper_{coverage}")
-    return (target.y >= lower) & (target.y <= upper)
 
 
 def _range(quarter: Quarter, coverage: int, alpha: float) -> tuple[float, float]:

@@ -16,7 +16,7 @@ AGREED = Convergence(1.0, 400.0, 500.0, 400.0, 4, 500, converged=True, reason="A
 
 
 def partners(rhat: float | str | None, method: str = "interacting") -> Any:
-    """What a run with this R-hat between its partners has noted."""
+    """The notes of a run with this R-hat between its partners."""
     noted = {"auxiliary": "tempered", "num_particles": 16, "potential_ess": 12.5, "rhat": rhat}
     ensemble = make_ensemble()
     provenance = replace(ensemble.provenance, method=method, found={"partners": noted})

@@ -1,1 +1,1 @@
-"""What chains say of the network's size: its posterior, in words, on a page; draws given a size."""
+"""The posterior of the network's size: in numbers, in words, on a page; and draws given a size."""

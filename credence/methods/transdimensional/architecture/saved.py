@@ -1,4 +1,4 @@
-"""What metrics.json holds of a posterior over architectures, and what must fit together in it."""
+"""The entry of metrics.json on a posterior over architectures, and what must fit in it."""
 
 from typing import Any, TypedDict
 

@@ -1,4 +1,4 @@
-"""What a terminal says of a posterior over architectures."""
+"""Sentences for a terminal on a posterior over architectures."""
 
 from collections.abc import Mapping
 from typing import Any
