@@ -1,6 +1,6 @@
 # Everything needed on a fresh machine with Python >= 3.11:
 #   make demo    fit scikit-learn's diabetes data, print the summary, write the report
-#   make test    the tests; costly ones take turns, a third a day, all in nine days
+#   make test    the tests; costly ones take turns, a fifth a day, all in fifteen days
 #                (make test-slow: the long statistical ones, and those without a turn today)
 #   make truth   every kernel against exact targets; writes docs/truth.md
 #   make fuzz    damaged and hostile folders and tables, 100,000 of them

@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests python -m pytest -p tools.costs -m "not slow" -n auto
 
-writes `tests/costs.json`: the processor seconds of one variant of each test beyond LEAST. Such a
-test runs on every third day; `make test-slow` runs the others. Its module may be exempt: what
+writes `tests/costs.json`: the processor seconds that a day's variants of a test take, of tests whose
+variants take more than LEAST. Such a test runs on every fifth day; `make test-slow` runs the others. Its module may be exempt: what
 people meet first is tested every day. Where the tests of a file share what costs, the file has one
 entry, made by hand, and they run on the same days.
 """
@@ -20,7 +20,7 @@ import pytest
 TABLE = Path(__file__).parents[1] / "costs.json"
 LEAST = 2.0
 """Processor seconds beyond which a test takes turns."""
-DAYS = 3
+DAYS = 5
 EXEMPT = ("tests/cli/", "tests/estimators/", "tests/runs/", "tests/test_")
 """Tests of the faces, and files that stand for the whole house."""
 OUT = Path(os.environ.get("CREDENCE_COSTS", ".test-costs"))
@@ -29,7 +29,7 @@ OUT = Path(os.environ.get("CREDENCE_COSTS", ".test-costs"))
 
 @cache
 def costly() -> dict[str, float]:
-    """Tests that take turns, and the processor seconds of a variant."""
+    """Tests that take turns, and the processor seconds of their variants on a day."""
     return json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
 
 
@@ -46,12 +46,12 @@ def turns() -> dict[str, int]:
 def has_turn(nodeid: str, day: int) -> bool:
     """Whether a test runs today: a cheap one always does.
 
-    Variants change with the day (see conftest), so turns change every third day: in nine days each
-    variant has run.
+    Variants change with the day too, every third or so (see conftest): DAYS has no factor in common
+    with these numbers, so that each variant has its turn.
     """
     function = function_of(nodeid)
     turn = turns().get(function.split("::")[0], turns().get(function))
-    return turn is None or turn == day // DAYS % DAYS
+    return turn is None or turn == day % DAYS
 
 
 def function_of(nodeid: str) -> str:
@@ -83,12 +83,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     for line in OUT.read_text(encoding="utf-8").splitlines():
         seconds, nodeid = line.split(" ", 1)
         found[function_of(nodeid)].append(float(seconds))
-    means = {name: sum(values) / len(values) for name, values in found.items()}
-    known = {name: value for name, value in costly().items() if name not in means}
+    known = {name: value for name, value in costly().items() if name not in found}
     table = known | {
-        name: round(value, 1)
-        for name, value in means.items()
-        if value > LEAST and not name.startswith(EXEMPT)
+        name: round(sum(values), 1)
+        for name, values in found.items()
+        if sum(values) > LEAST * len(values) and not name.startswith(EXEMPT)
     }
     TABLE.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
     OUT.unlink()
