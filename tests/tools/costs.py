@@ -2,10 +2,10 @@
 
     PYTHONPATH=tests python -m pytest -p tools.costs -m "not slow" -n auto
 
-writes `tests/costs.json`: the processor seconds that a day's variants of a test take, of tests whose
-variants take more than LEAST. Such a test runs on every fifth day; `make test-slow` runs the others. Its module may be exempt: what
-people meet first is tested every day. Where the tests of a file share what costs, the file has one
-entry, made by hand, and they run on the same days.
+writes `tests/costs.json`: what the variants of a test take on a day, in processor seconds, of tests
+whose variants take more than LEAST. Such a test runs on every fifth day; `make test-slow` runs the
+others. Its module may be exempt: what people meet first is tested every day. Where the tests of a
+file share what costs, the file has one entry, made by hand, and they run on the same days.
 """
 
 import json
