@@ -53,26 +53,29 @@ NO_TURN = pytest.mark.slow(reason="no turn today")
 """Marks a test that runs on other days, and in `make test-slow`."""
 
 
-_has_quick_programs = False
+def compiles_well(item: pytest.Item) -> bool:
+    """Whether a test's programs are compiled as users have them: it is marked `optimized`, or
+    `slow` by its author."""
+    slow = item.get_closest_marker("slow")
+    by_author = slow is not None and slow != NO_TURN.mark
+    return by_author or item.get_closest_marker("optimized") is not None
+
+
+QUICKLY = jax.config.read("jax_disable_most_optimizations")
+_compiled_well = False
+"""Whether the programs in memory are compiled as users have them."""
 
 
 @pytest.fixture(autouse=True)
-def optimized(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Compile as users do where a test is marked `optimized`, or `slow` by its author."""
-    global _has_quick_programs
-    is_marked = request.node.get_closest_marker("optimized") is not None
-    slow = request.node.get_closest_marker("slow")
-    if not is_marked and (slow is None or slow == NO_TURN.mark):
-        _has_quick_programs = True
-        yield
-        return
-    if is_marked and _has_quick_programs:
+def optimized(request: pytest.FixtureRequest) -> None:
+    """Compile as a test wants it, and forget programs that were compiled otherwise: they would
+    round otherwise."""
+    global _compiled_well
+    wanted = compiles_well(request.node)
+    if wanted != _compiled_well:
         jax.clear_caches()
-        _has_quick_programs = False
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", False)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+        jax.config.update("jax_disable_most_optimizations", QUICKLY and not wanted)
+        _compiled_well = wanted
 
 
 @pytest.fixture
@@ -160,3 +163,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not has_turn(item.nodeid, day):
             item.add_marker(NO_TURN)
+    items.sort(key=compiles_well)  # or programs would be forgotten again and again

@@ -29,6 +29,10 @@ from credence.models.networks.mlp import Network
 from credence.models.priors import TraceClass
 
 
+MOST_PILOT_BYTES = 2**32
+"""Bytes that the particles of a pilot's level may take."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class MLSMC(Method):
     """Multilevel SMC: Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel
@@ -163,7 +167,8 @@ class MLSMC(Method):
         Returns:
             The method, and the posterior of the finest network that it needs.
         Raises:
-            InputError: where the posterior's network is too narrow for the error.
+            InputError: where the posterior's network is too narrow for the error, or a pilot would
+                have more particles than memory holds.
         """
         require_positive(error=error)
         levels = self.levels(posterior)
@@ -173,6 +178,7 @@ class MLSMC(Method):
             target, factors = levels[count - 1], _decay(posterior, levels[:count])
             pilot = replace(self._upto(levels[:count]), num_runs=max(self.num_runs, 4))
             for attempt in range(2):  # the second with as little noise as the error asks for
+                pilot.check_memory(levels[:count], error)
                 ensemble = pilot.run(seed + attempt, target)
                 pilot = pilot.allocated(ensemble, x, error**2 / 2)
                 estimate = allocation.bias(allocation.increments(ensemble, x), factors)
@@ -183,6 +189,15 @@ class MLSMC(Method):
             f"more than {tolerance:.2g}: give the posterior a wider network, or accept a "
             "larger error."
         )
+
+    def check_memory(self, levels: Sequence[Posterior], error: float) -> None:
+        """Refuse a pilot whose particles would not fit in memory."""
+        finest, counts = levels[-1].num_weights, self.counts(levels)
+        if 4 * self.num_runs * finest * max(counts) > MOST_PILOT_BYTES:
+            raise InputError(
+                f"An error of {error:g} needs about {max(counts):.1g} particles of a level, more "
+                "than memory holds: accept a larger error."
+            )
 
     def _upto(self, levels: Sequence[Posterior]) -> "MLSMC":
         """The same method on fewer levels."""

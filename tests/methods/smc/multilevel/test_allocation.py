@@ -1,5 +1,6 @@
 """Particles per level: the cheapest way to a variance, and the variances a pilot finds."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -149,7 +150,10 @@ def test_for_error_stops_at_the_level_that_suffices() -> None:
     assert isinstance(found.num_particles, tuple)
     assert len(found.num_particles) == len(found.levels(narrower)) == 2
     assert narrower.model.network.hidden == (8,)  # type: ignore[attr-defined]
+    rough = Posterior(MLP(1, (4,)), TraceClass(1.05), Normal(0.5), posterior.data[:2])
     with pytest.raises(InputError, match="give the posterior a wider network"):
+        replace(method, base=2).for_error(0.02, rough, x)
+    with pytest.raises(InputError, match="more than memory holds: accept a larger error"):
         method.for_error(1e-7, posterior, x)
     with pytest.raises(InputError, match="error must be > 0"):
         method.for_error(0.0, posterior, x)

@@ -35,6 +35,7 @@ from credence.methods.transdimensional.kernel import (
     LAYER_MOVES,
     MOVES,
     build_layer_move,
+    equally_likely,
     mixed_jump,
 )
 from credence.methods.transdimensional.moves.base import LayerMove, layer_jump, log_directions
@@ -193,6 +194,7 @@ def test_mixture_with_jumps_between_widths_is_invariant(moves: Any, layer_moves:
         width_moves=width_moves,
         depth_moves=tuple(map(layer_move, layer_moves)),
         num_kinds=len(moves),
+        kind_probs=equally_likely((len(moves), len(layer_moves))),
     )
     points, (info, kind) = ends(one, num_jumps=20)
     check_prior(TARGET, points, "mixture")
