@@ -41,7 +41,7 @@ def test_planted_mistakes_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert faults() == ""
     with monkeypatch.context() as planted:
         planted.setattr(storage, "_content_sha256", lambda _: ANY)
-        for room in ("runs.folder", "ensemble", "estimators.storage"):
+        for room in ("runs.folder", "ensembles.saved", "estimators.storage"):
             planted.setattr(f"credence.{room}.require_sha256", lambda *_: None)
         assert "differs silently" in faults()
     with monkeypatch.context() as planted:

@@ -18,7 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.adaptation.windows import AddDraws, first_window_adaptation, window_adaptation
+from credence.adaptation.windows import (
+    AddDraws,
+    first_window_adaptation,
+    same_metric,
+    window_adaptation,
+)
 from credence.density.posterior import LogDensity
 from credence.engine.phases import Adapter
 from credence.errors import InputError, check_share, did_you_mean
@@ -158,8 +163,7 @@ class Tunable:
         }
         if self.reference is not None:
             ones = jnp.ones(positions.shape[1], positions.dtype)
-            keep_metric: AddDraws = lambda memory, draws: memory  # noqa: E731
-            return window_adaptation(self.first_step, ones, add_draws=keep_metric, **more)
+            return window_adaptation(self.first_step, ones, add_draws=same_metric, **more)
         more |= {"log_density": log_density, "add_draws": add_draws}
         return first_window_adaptation(key, positions, data, **more)
 

@@ -181,6 +181,11 @@ def newton_step(
     return np.clip(np.log(z[0] / z[1]) / order, -np.log(4), np.log(most))
 
 
+def same_metric(memory: Memory, draws: Float[np.ndarray, "chain draw weight"]) -> Memory:
+    """Learn nothing of the metric from the draws: only the step size is tuned."""
+    return memory
+
+
 def _add_draws(memory: Memory, draws: Float[np.ndarray, "chain draw weight"]) -> Memory:
     """Squared deviations from each chain's own mean: modes may differ between chains."""
     centred = draws - draws.mean(axis=1, keepdims=True)

@@ -21,8 +21,8 @@ from credence.errors import CredenceError, InputError, Interrupted, OutOfTime, d
 if TYPE_CHECKING:
     from credence.compare.problem import Arrays
     from credence.density.posterior import Posterior
-    from credence.ensembles.ensemble import Ensemble
-    from credence.methods.base import Method
+    from credence.ensembles.predictor import Predictor
+    from credence.methods.base import Algorithm
     from credence.models import Network
 
 INTERRUPTED = 130
@@ -92,7 +92,7 @@ def compute(cell: CellSpec, folder: Path | None = None) -> dict[str, Any]:
     }
 
 
-def _draws(ensemble: "Ensemble") -> dict[str, Any]:
+def _draws(ensemble: "Predictor") -> dict[str, Any]:
     """What was drawn, how, and where."""
     import jax
     import numpy as np
@@ -111,7 +111,7 @@ def _draws(ensemble: "Ensemble") -> dict[str, Any]:
     }
 
 
-def build_method(cell: CellSpec) -> "Method":
+def build_method(cell: CellSpec) -> "Algorithm":
     """The method with its settings.
 
     Raises:

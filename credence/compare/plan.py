@@ -14,7 +14,7 @@ from credence.runs.workflow import check_settings
 from credence.storage import file_sha256
 
 if TYPE_CHECKING:
-    from credence.methods.base import Method
+    from credence.methods.base import Algorithm
 
 
 def compare(
@@ -89,7 +89,7 @@ def compare(
 
 
 def _settings(
-    method: "type[Method]", texts: Sequence[str], wanted: dict[str, Any]
+    method: "type[Algorithm]", texts: Sequence[str], wanted: dict[str, Any]
 ) -> dict[str, Any]:
     """The settings of one method that somebody asked for, as JSON has them."""
     from credence.methods.settings import with_settings

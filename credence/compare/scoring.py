@@ -17,6 +17,7 @@ from credence.compare.problem import Arrays
 from credence.ensembles.diagnostics import convergence
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding, judged
+from credence.ensembles.predictor import Predictor
 from credence.ensembles.scores import classification_scores, regression_scores
 from credence.methods import findings as findings_of
 from credence.storage import jsonable
@@ -32,7 +33,7 @@ Numbers = dict[str, Any]
 
 
 def scores(
-    ensemble: Ensemble, arrays: Arrays, findings: Iterable[Finding] | None = None
+    ensemble: Predictor, arrays: Arrays, findings: Iterable[Finding] | None = None
 ) -> tuple[Numbers, dict[str, list[float]]]:
     """Scores on the test rows, and row by row "nll" and "error" (squared, or 1 for a wrong label).
 
@@ -60,7 +61,7 @@ def scores(
 
 
 def judge(
-    ensemble: Ensemble,
+    ensemble: Predictor,
     x_test: Float[np.ndarray, "point *feature"],
     findings: Iterable[Finding] | None = None,
 ) -> Numbers:
@@ -70,7 +71,7 @@ def judge(
         findings: as of `scores`.
     """
     findings = findings_of(ensemble).values() if findings is None else findings
-    if not ensemble.is_chain:
+    if not (isinstance(ensemble, Ensemble) and ensemble.is_chain):
         return {"convergence": vars(judged(ensemble, None, findings)), **_no_chain(ensemble)}
     quantities = ensemble.monitored(x_test[:1]).shape[-1]
     num_points = min(len(x_test), max(1, MAX_FUNCTIONS // quantities))
@@ -107,11 +108,11 @@ def flat_weights(ensemble: Ensemble) -> tuple[Float[np.ndarray, "chain draw weig
 
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(ensemble.params)]
     flat = [leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves]
-    total = sum(leaf.shape[-1] for leaf in flat)
+    total = ensemble.num_weights
     chosen = np.sort(np.random.default_rng(0).permutation(total)[:MAX_WEIGHTS])
     return np.concatenate(flat, axis=-1)[:, :, chosen], total
 
 
-def _no_chain(ensemble: Ensemble) -> Numbers:
-    _, total = flat_weights(ensemble)
+def _no_chain(ensemble: Predictor) -> Numbers:
+    total = ensemble.num_weights
     return {"ess_function": None, "ess_weights": None, "weights_judged": 0, "num_weights": total}

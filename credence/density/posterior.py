@@ -50,6 +50,9 @@ class Data(NamedTuple):
     """How many observations each row stands for."""
     anchor: Float[Array, " point"] | None = None
     """Log likelihood of each row at a typical parameter, subtracted row by row; see `anchored`."""
+    fold: Int[Array, " point"] | None = None
+    """The part of the rows that each belongs to, where chains leave parts out: see
+    `credence.kernels.leaving_out`."""
 
     @property
     def rows(self) -> Rows:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from credence.ensembles.provenance import Provenance
 from credence.ensembles.saved import Parts, num_predicted, read_ensemble, write_ensemble
 from credence.environment import require_own_process
 from credence.errors import InputError
+from credence.models.likelihoods import Classification
 from credence.models.networks.mlp import Network
 
 
@@ -36,6 +37,8 @@ class Ensemble(Predictor):
         scalars: per-draw numbers (chain, draw) by name: acceptance_rate, is_divergent, ...
         num_features, num_targets: of the data it was fitted to.
     """
+
+    document: ClassVar[str] = "ensemble.json"
 
     model: BayesianModel
     params: Params
@@ -58,16 +61,6 @@ class Ensemble(Predictor):
         return jax.tree.leaves(self.params)[0].shape[1]
 
     @property
-    def families(self) -> Float[np.ndarray, "chain draw"] | None:
-        """The number of the first particle that each descends from, from `smc`; None for chains."""
-        return self.scalars.get("family")
-
-    @property
-    def num_members(self) -> int:
-        """Networks in all."""
-        return self.num_chains * self.num_draws
-
-    @property
     def is_equally_weighted(self) -> bool:
         """Whether all members count the same."""
         return self.weights is None
@@ -76,6 +69,16 @@ class Ensemble(Predictor):
     def num_predicted(self) -> int:
         """Targets, or classes, that are predicted for every row; known from shapes alone."""
         return num_predicted(self.model, self.num_features, self.num_targets)
+
+    @property
+    def num_weights(self) -> int:
+        """Parameters of a network, those of its noise and prior included."""
+        return sum(int(np.prod(leaf.shape[2:])) for leaf in jax.tree.leaves(self.params))
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether it predicts classes."""
+        return isinstance(self.model.likelihood, Classification)
 
     def outputs(self, x: Inputs) -> Float[Array, "member point output"]:
         """The network's outputs of every member.
@@ -139,9 +142,9 @@ class Ensemble(Predictor):
         )
 
     def __repr__(self) -> str:
-        weights = sum(int(np.prod(leaf.shape[2:])) for leaf in jax.tree.leaves(self.params))
         return (
-            f"Ensemble({self.num_chains} chains x {self.num_draws} draws, {weights:,} weights, "
+            f"Ensemble({self.num_chains} chains x {self.num_draws} draws, "
+            f"{self.num_weights:,} weights, "
             f"{self.provenance.method}, {self.cost.total_seconds:.1f} s)"
         )
 

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from credence.ensembles.diagnostics.convergence import Convergence, assess
 from credence.ensembles.diagnostics.starts import with_starts
-from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.predictor import Predictor
 from credence.html.markup import Html
 
 
@@ -37,10 +37,13 @@ class Finding(ABC):
 
     settled: bool | None = None
     reason: str = ""
+    unseen_rows: ClassVar[int] = 0
+    """Rows that chains left out, by which the method judges what are no chains of one posterior; a
+    finding that has any speaks in their place."""
 
     @classmethod
     @abstractmethod
-    def of(cls, ensemble: Ensemble) -> "Finding | None":
+    def of(cls, ensemble: Any) -> "Finding | None":
         """Find it in what a method returned; None where this run has none."""
 
     @classmethod
@@ -93,7 +96,7 @@ Findings = dict[str, Any]
 """Findings by their names; what else they know depends on their kind."""
 
 
-def found_in(ensemble: Ensemble, kinds: Iterable[type[Finding]]) -> Findings:
+def found_in(ensemble: Predictor, kinds: Iterable[type[Finding]]) -> Findings:
     """Find what there is of these kinds in an ensemble."""
     found = {kind.name: kind.of(ensemble) for kind in kinds}
     return {name: each for name, each in found.items() if each is not None}
@@ -114,7 +117,7 @@ def read_from(
 
 
 def judged(
-    ensemble: Ensemble,
+    ensemble: Predictor,
     functions: Float[np.ndarray, "chain draw *shape"] | None,
     findings: Iterable[Finding],
 ) -> Convergence:
@@ -130,6 +133,10 @@ def judged(
 
 def with_findings(judged: Convergence, findings: Iterable[Finding]) -> Convergence:
     """The verdict on chains, with that on findings: all of them must be settled."""
+    findings = list(findings)
+    for each in findings:
+        if judged.converged is None and each.unseen_rows:
+            judged = replace(judged, reason=each.reason, unseen_rows=each.unseen_rows)
     told = [(each.settled, each.reason) for each in findings if each.settled is not None]
     if not told or (judged.converged is None and all(is_good for is_good, _ in told)):
         return judged

@@ -1,26 +1,67 @@
 """Predictors at new inputs: one ensemble, or several stacked."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Array, Float
 
 from credence.density.posterior import MOST_IMAGES
+from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.predictive import Predictions, concatenate
+from credence.ensembles.provenance import Provenance
 from credence.errors import InputError
 
 Inputs = Float[Array | np.ndarray, "point *feature"]
 
 
 class Predictor(ABC):
-    """Base of what predicts; a subclass says how many members it has and what they predict."""
+    """Base of what methods return: networks that predict together, and where they come from.
+
+    Attributes:
+        cost, provenance: what it took and where it comes from.
+        num_features, num_targets: of the data it was fitted to.
+        is_chain: whether draws form Markov chains of one posterior, so that R-hat and ESS mean
+            something.
+        scalars: per-draw numbers (chain, draw) by name: acceptance_rate, is_divergent, ...
+    """
+
+    document: ClassVar[str]
+    """The file that `save` writes last, which tells of all others."""
+
+    cost: Cost
+    provenance: Provenance
+    num_features: int | tuple[int, ...]
+    num_targets: int
+    is_chain: bool
+    scalars: Mapping[str, Float[np.ndarray, "chain draw"]]
 
     @property
     @abstractmethod
+    def num_chains(self) -> int:
+        """Number of chains."""
+
+    @property
+    @abstractmethod
+    def num_draws(self) -> int:
+        """Draws per chain."""
+
+    @property
     def num_members(self) -> int:
         """Networks in all."""
+        return self.num_chains * self.num_draws
+
+    @property
+    def families(self) -> Float[np.ndarray, "chain draw"] | None:
+        """The number of the first particle that each descends from, from `smc`; None for chains."""
+        return self.scalars.get("family")
+
+    @property
+    @abstractmethod
+    def num_predicted(self) -> int:
+        """Targets, or classes, that are predicted for every row; known from shapes alone."""
 
     @property
     @abstractmethod
@@ -30,6 +71,32 @@ class Predictor(ABC):
     @abstractmethod
     def predictive(self, x: Inputs) -> Predictions:
         """Predictions at the rows of x, all members in memory: see `over_batches` for many rows."""
+
+    @property
+    @abstractmethod
+    def num_weights(self) -> int:
+        """Parameters of a network, of the largest where they differ."""
+
+    @property
+    @abstractmethod
+    def is_classifier(self) -> bool:
+        """Whether it predicts classes."""
+
+    @abstractmethod
+    def functions(self, x: Inputs) -> Float[np.ndarray, "chain draw point target"]:
+        """Noise-free predictions of every draw: locations, or class probabilities."""
+
+    @abstractmethod
+    def monitored(self, x: Inputs) -> Float[np.ndarray, "chain draw point quantity"]:
+        """What convergence is judged by: every noise-free prediction, and the log of its noise."""
+
+    @abstractmethod
+    def save(self, folder: str | Path) -> None:
+        """Write it into a folder.
+
+        Raises:
+            StorageError: where the folder cannot be written or the disk is full.
+        """
 
     def over_batches(
         self,

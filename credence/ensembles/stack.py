@@ -9,12 +9,12 @@ multimodal posteriors" (2022): chains that stay in modes of their own are models
 each chain gets a weight, by default.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 import jax.numpy as jnp
 import numpy as np
@@ -32,14 +32,18 @@ from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.mixture import Mixture
 from credence.ensembles.predictive import Predictions
 from credence.ensembles.predictor import Inputs, Predictor
+from credence.ensembles.provenance import Provenance
+from credence.ensembles.saved import EnsembleDocument
 from credence.errors import InputError, check_share
-from credence.storage import read_json, reading, write_json
+from credence.models.networks.mlp import Network
+from credence.storage import file_sha256, read_json, reading, require_sha256, write_json
 
 FEW_ROWS = 30
 """Rows below which weights say little; they are then drawn towards equal ones."""
 
 
-class Candidate(NamedTuple):
+@dataclass(frozen=True)
+class Candidate:
     """A chain or an ensemble that might be in a stack, and its scores."""
 
     ensemble: int
@@ -54,13 +58,17 @@ class Candidate(NamedTuple):
     """Share of the rows whose leave-one-out score is not to be trusted; None for held-out rows."""
     weight: float
     """Weight of the candidate in the stack."""
+    name: str = ""
+    """Words for people; empty where nobody gave any."""
 
 
 class StackDocument(TypedDict):
     """The entries of stack.json."""
 
     weights: list[float]
+    parts_sha256: list[str]
     cost: Cost
+    provenance: Provenance
     candidates: list[Candidate]
     num_rows: int
 
@@ -73,13 +81,17 @@ class Stack(Predictor):
         parts: the ensembles with a weight.
         part_weights: how much each counts, >= 0, sum one.
         cost: what all ensembles took, those without weight included.
+        provenance: how the stack was made; each part has its own.
         candidates: all that were weighed, those without weight included.
         num_rows: how many rows the weights rest on.
     """
 
+    document: ClassVar[str] = "stack.json"
+
     parts: tuple[Ensemble, ...]
     part_weights: Float[np.ndarray, " part"]
     cost: Cost
+    provenance: Provenance
     candidates: tuple[Candidate, ...] = ()
     num_rows: int = 0
 
@@ -91,9 +103,49 @@ class Stack(Predictor):
         return f"Stack({listed})"
 
     @property
-    def num_members(self) -> int:
+    def is_chain(self) -> bool:  # type: ignore[override]
+        """False: members are not in chains of one posterior."""
+        return False
+
+    @property
+    def scalars(self) -> Mapping[str, Float[np.ndarray, "chain draw"]]:  # type: ignore[override]
+        """None: each part has its own."""
+        return {}
+
+    @property
+    def num_features(self) -> int | tuple[int, ...]:  # type: ignore[override]
+        """Features of the data it was fitted to, or the shape of an image."""
+        return self.parts[0].num_features
+
+    @property
+    def num_targets(self) -> int:  # type: ignore[override]
+        """Targets of the data it was fitted to."""
+        return self.parts[0].num_targets
+
+    @property
+    def num_chains(self) -> int:
+        """One: members are not in chains of one posterior."""
+        return 1
+
+    @property
+    def num_draws(self) -> int:
         """Networks in all."""
         return sum(part.num_members for part in self.parts)
+
+    @property
+    def num_predicted(self) -> int:
+        """Targets, or classes, that are predicted for every row; known from shapes alone."""
+        return self.parts[0].num_predicted
+
+    @property
+    def num_weights(self) -> int:
+        """Parameters of the largest network."""
+        return max(part.num_weights for part in self.parts)
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether it predicts classes."""
+        return self.parts[0].is_classifier
 
     @property
     def is_equally_weighted(self) -> bool:
@@ -103,6 +155,18 @@ class Stack(Predictor):
     def predictive(self, x: Inputs) -> Mixture:
         """Predictions at the rows of x: the mixture of what the parts predict."""
         return Mixture(tuple(part.predictive(x) for part in self.parts), self.part_weights)
+
+    def functions(self, x: Inputs) -> Float[np.ndarray, "chain draw point target"]:
+        """Noise-free predictions of as many networks as there are, each drawn by its weight: those
+        that count much are repeated, so that all draws count the same."""
+        predictive = self.predictive(x)
+        edges = np.cumsum(np.asarray(predictive.weights, float))
+        places = (np.arange(self.num_draws) + 0.5) / self.num_draws * edges[-1]
+        return np.asarray(predictive.member_means())[np.searchsorted(edges, places)][None]
+
+    def monitored(self, x: Inputs) -> Float[np.ndarray, "chain draw point quantity"]:
+        """Noise-free predictions, as `functions`."""
+        return self.functions(x)
 
     def save(self, folder: str | Path) -> None:
         """Write folder/stack.json, and each part into a folder of its own beside it.
@@ -115,11 +179,16 @@ class Stack(Predictor):
             part.save(folder / f"part_{index}")
         document = {
             "weights": np.asarray(self.part_weights, float).tolist(),
+            "parts_sha256": [
+                file_sha256(folder / f"part_{index}" / "ensemble.json")
+                for index in range(len(self.parts))
+            ],
             "cost": self.cost.to_dict(),
-            "candidates": [candidate._asdict() for candidate in self.candidates],
+            "provenance": asdict(self.provenance),
+            "candidates": [asdict(candidate) for candidate in self.candidates],
             "num_rows": self.num_rows,
         }
-        write_json(folder / "stack.json", document)
+        write_json(folder / self.document, document)
 
     @classmethod
     def load(cls, folder: str | Path) -> "Stack":
@@ -134,9 +203,51 @@ class Stack(Predictor):
         with reading(folder / "stack.json"):
             if not len(weights) or not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-6:
                 raise ValueError(f"weights {weights} are not >= 0 with sum one")
+            if len(document["parts_sha256"]) != len(weights):
+                raise ValueError(
+                    f"{len(document['parts_sha256'])} checksums of {len(weights)} parts"
+                )
+        for index, digest in enumerate(document["parts_sha256"]):
+            require_sha256(folder / f"part_{index}" / "ensemble.json", digest)
         parts = tuple(Ensemble.load(folder / f"part_{index}") for index in range(len(weights)))
-        candidates = tuple(document["candidates"])
-        return cls(parts, weights, document["cost"], candidates, document["num_rows"])
+        return cls(
+            parts,
+            weights,
+            document["cost"],
+            document["provenance"],
+            tuple(document["candidates"]),
+            document["num_rows"],
+        )
+
+
+def load_predictor(folder: str | Path, network: Network | None = None) -> Ensemble | Stack:
+    """Read an ensemble or a stack, whichever a folder holds; nothing in it is executed.
+
+    Args:
+        network: the same network again, where it is not one of Credence's own; of ensembles only.
+    Raises:
+        StorageError: where files are missing, broken or of another version.
+        InputError: where the network is needed but not given, or is another one.
+    """
+    folder = Path(folder)
+    if _holds_stack(folder):
+        return Stack.load(folder)
+    return Ensemble.load(folder, network)
+
+
+def read_provenance(folder: Path) -> Provenance:
+    """Read where an ensemble or a stack comes from, without its networks.
+
+    Raises:
+        StorageError: where the file is missing, broken or of another version.
+    """
+    if _holds_stack(folder):
+        return read_json(folder / Stack.document, StackDocument)["provenance"]
+    return read_json(folder / Ensemble.document, EnsembleDocument)["provenance"]
+
+
+def _holds_stack(folder: Path) -> bool:
+    return (folder / Stack.document).exists() and not (folder / Ensemble.document).exists()
 
 
 def stack(
@@ -170,24 +281,57 @@ def stack(
         for chain, part in _parts(ensemble, by_chain)
     ]
     found = [_scores(part, x, y, held_out) for _, _, part in parts]
-    log_probs = np.stack([each.log_probs for each in found], axis=1)
+    candidates = [
+        Candidate(index, chain, *mean_with_error(each.log_probs), each.share_unreliable, 0.0)
+        for (index, chain, _), each in zip(parts, found, strict=True)
+    ]
+    if held_out:
+        candidates = [replace(each, share_unreliable=None) for each in candidates]
+    first = ensembles[0].provenance
+    return weighed(
+        [part for _, _, part in parts],
+        np.stack([each.log_probs for each in found], axis=1),
+        candidates,
+        cost=reduce(add, (ensemble.cost for ensemble in ensembles)),
+        provenance=Provenance("stack", {"held_out": held_out}, None, first.data_fingerprint),
+        least_weight=least_weight,
+    )
+
+
+def weighed(
+    parts: Sequence[Ensemble],
+    log_probs: Float[np.ndarray, "point part"],
+    candidates: Sequence[Candidate],
+    *,
+    cost: Cost,
+    provenance: Provenance,
+    least_weight: float = 0.01,
+) -> Stack:
+    """The stack of parts whose scores of unseen rows are known.
+
+    Args:
+        parts: candidates as ensembles.
+        log_probs: log p_k(y_i | rows without i), nats.
+        candidates: what is known of each part but for its weight.
+        cost, provenance: of the stack.
+        least_weight: what has less is left out, and the other weights are scaled up.
+    """
     prior_rows = 1.0 if len(log_probs) >= FEW_ROWS else float(FEW_ROWS)
     weights = stacking_weights(log_probs, prior_rows=prior_rows)
     weights = np.where(weights >= min(least_weight, weights.max()), weights, 0.0)
     weights /= weights.sum()
-    candidates = tuple(
-        Candidate(
-            index,
-            chain,
-            *mean_with_error(each.log_probs),
-            None if held_out else each.share_unreliable,
-            float(weight),
-        )
-        for (index, chain, _), each, weight in zip(parts, found, weights, strict=True)
-    )
     kept = np.flatnonzero(weights)
-    cost = reduce(add, (ensemble.cost for ensemble in ensembles))
-    return Stack(tuple(parts[i][2] for i in kept), weights[kept], cost, candidates, len(log_probs))
+    return Stack(
+        tuple(parts[int(i)] for i in kept),
+        weights[kept],
+        cost,
+        provenance,
+        tuple(
+            replace(each, weight=float(weight))
+            for each, weight in zip(candidates, weights, strict=True)
+        ),
+        len(log_probs),
+    )
 
 
 def _parts(ensemble: Ensemble, by_chain: bool) -> list[tuple[int | None, Ensemble]]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from credence.ensembles.findings import Findings
     from credence.ensembles.predictive import Predictions
     from credence.ensembles.scores import Scores
-    from credence.methods.base import Method
+    from credence.methods.base import Algorithm
     from credence.models.likelihoods import Likelihood
     from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
@@ -46,7 +46,7 @@ class BNN(BaseEstimator, ABC):
         *,
         hidden: Sequence[int] = (50,),
         activation: str = "tanh",
-        method: str | Method = "auto",
+        method: str | Algorithm = "auto",
         num_draws: int | None = None,
         num_chains: int | None = None,
         network: Network | None = None,
@@ -182,11 +182,17 @@ class BNN(BaseEstimator, ABC):
         numbers.
 
         Raises:
-            InputError: for y without X, where they do not fit together, or for a label never seen.
+            InputError: for y without X, where they do not fit together, for a label never seen, or
+                for a stack of several models.
         """
-        from credence.ensembles.arviz import arviz_groups, as_arviz
+        from credence.ensembles.arviz import Draws, arviz_groups, as_arviz
 
         check_is_fitted(self, "ensemble_")
+        if not isinstance(self.ensemble_, Draws):
+            raise InputError(
+                "A stack has networks of several kinds, which ArviZ cannot hold together: take "
+                "one kind, ensemble_.parts[0].to_arviz()."
+            )
         x = None if X is None else self._inputs(X, reset=False)
         coded = None if y is None else self._coded(y)
         groups = arviz_groups(self.ensemble_, x, coded, seed=seed)
@@ -214,7 +220,7 @@ class BNN(BaseEstimator, ABC):
         folder = Path(folder)
         self.ensemble_.save(folder)
         document = {
-            "ensemble_sha256": file_sha256(folder / "ensemble.json"),
+            "ensemble_sha256": file_sha256(folder / self.ensemble_.document),
             "estimator": type(self).__name__,
             "preprocessor": self.preprocessor_.to_json(),
             "n_features_in": self.n_features_in_,

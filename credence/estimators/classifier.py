@@ -21,7 +21,7 @@ from credence.estimators.checks import checked_labels, checked_weights, named
 
 if TYPE_CHECKING:
     from credence.ensembles.scores import Scores
-    from credence.methods.base import Method
+    from credence.methods.base import Algorithm
     from credence.models.likelihoods import Likelihood
     from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
@@ -47,7 +47,7 @@ class BNNClassifier(ClassifierMixin, BNN):
         *,
         hidden: Sequence[int] = (50,),
         activation: str = "tanh",
-        method: str | Method = "auto",
+        method: str | Algorithm = "auto",
         num_draws: int | None = None,
         num_chains: int | None = None,
         network: Network | None = None,

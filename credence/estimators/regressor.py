@@ -19,7 +19,7 @@ from credence.preprocessing import TargetScaler
 if TYPE_CHECKING:
     from credence.ensembles.predictive import Predictions
     from credence.ensembles.scores import Scores
-    from credence.methods.base import Method
+    from credence.methods.base import Algorithm
     from credence.models.likelihoods import Likelihood
     from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
@@ -62,7 +62,7 @@ class BNNRegressor(RegressorMixin, BNN):
         *,
         hidden: Sequence[int] = (50,),
         activation: str = "tanh",
-        method: str | Method = "auto",
+        method: str | Algorithm = "auto",
         num_draws: int | None = None,
         num_chains: int | None = None,
         network: Network | None = None,

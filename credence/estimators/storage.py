@@ -71,21 +71,19 @@ def restored(
     """
     from credence import methods
     from credence.ensembles.ensemble import Ensemble
-    from credence.models.likelihoods import Classification
+    from credence.ensembles.stack import load_predictor
 
-    ensemble = Ensemble.load(folder, network)
+    ensemble = load_predictor(folder, network)
     path = folder / "estimator.json"
     if "ensemble_sha256" in document:
-        require_sha256(folder / "ensemble.json", document["ensemble_sha256"])
+        require_sha256(folder / ensemble.document, document["ensemble_sha256"])
     with reading(path):
         kind = KINDS[document["estimator"]]
-        if isinstance(ensemble.model.likelihood, Classification) != (kind is BNNClassifier):
-            raise ValueError(f"{kind.__name__} has no {type(ensemble.model.likelihood).__name__}")
-        parts = {
-            "network": network,
-            "prior": ensemble.model.prior,
-            "likelihood": ensemble.model.likelihood,
-        }
+        if ensemble.is_classifier != (kind is BNNClassifier):
+            raise ValueError(f"{kind.__name__} does not fit {ensemble!r:.60}")
+        parts: dict[str, Any] = {"network": network}
+        if isinstance(ensemble, Ensemble):
+            parts |= {"prior": ensemble.model.prior, "likelihood": ensemble.model.likelihood}
         model = kind(**parts | document["parameters"])
         model.ensemble_ = ensemble
         model.preprocessor_ = TablePreprocessor.from_json(document["preprocessor"])

@@ -13,15 +13,15 @@ import numpy as np
 
 from credence.adaptation.tunable_kernels import Tunable, register_kernel
 from credence.density.posterior import Posterior
-from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding, Findings, found_in, read_from
+from credence.ensembles.predictor import Predictor
 from credence.errors import InputError, did_you_mean
 from credence.extensions import Registry
 from credence.methods.approximate.deep_ensemble import MAP, DeepEnsemble
 from credence.methods.approximate.mc_dropout import MCDropout
 from credence.methods.approximate.swag import SWAG
 from credence.methods.approximate.variational import Variational
-from credence.methods.base import USUAL_DRAWS, Method
+from credence.methods.base import USUAL_DRAWS, Algorithm, Method
 from credence.methods.hamiltonian import HMC, MALA, MCLMC, NUTS
 from credence.methods.interacting.method import Interacting
 from credence.methods.interacting.nonlinear_sgld import NonlinearSGLD
@@ -30,6 +30,7 @@ from credence.methods.pcn import PCN
 from credence.methods.smc.method import SMC
 from credence.methods.smc.multilevel.method import MLSMC
 from credence.methods.smc.mutation import Mutation
+from credence.methods.stacking.method import Stacking
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA
 from credence.methods.surrogate.ces import CES
 from credence.methods.surrogate.rns_hmc import RNSHMC
@@ -52,6 +53,7 @@ __all__ = [
     "SMC",
     "SWAG",
     "ULA",
+    "Algorithm",
     "DeepEnsemble",
     "Interacting",
     "Laplace",
@@ -59,6 +61,7 @@ __all__ = [
     "Method",
     "Mutation",
     "NonlinearSGLD",
+    "Stacking",
     "Training",
     "Transdimensional",
     "Tunable",
@@ -68,7 +71,7 @@ __all__ = [
     "resolve",
 ]
 
-OURS: tuple[type[Method], ...] = (
+OURS: tuple[type[Algorithm], ...] = (
     MAP,
     DeepEnsemble,
     Laplace,
@@ -90,11 +93,12 @@ OURS: tuple[type[Method], ...] = (
     MLSMC,
     Interacting,
     Transdimensional,
+    Stacking,
 )
-METHODS: Registry[type[Method]] = Registry(
+METHODS: Registry[type[Algorithm]] = Registry(
     "method",
     "credence.methods",
-    lambda found: isinstance(found, type) and issubclass(found, Method),
+    lambda found: isinstance(found, type) and issubclass(found, Algorithm),
     {method.name: method for method in OURS},
 )
 """All methods by name: ours, and those that other packages add."""
@@ -103,7 +107,9 @@ LARGEST_EXACT = 3e7
 """Rows times weights up to which "auto" samples: about ten minutes for 4 chains on two cores."""
 
 
-def resolve(method: str | Method, posterior: Posterior, **settings: Any) -> tuple[Method, str]:
+def resolve(
+    method: str | Algorithm, posterior: Posterior, **settings: Any
+) -> tuple[Algorithm, str]:
     """A method object, and in a sentence why it runs.
 
     Args:
@@ -114,7 +120,7 @@ def resolve(method: str | Method, posterior: Posterior, **settings: Any) -> tupl
     Raises:
         InputError: for an unknown name, a setting out of range or one that the method lacks.
     """
-    if isinstance(method, Method):
+    if isinstance(method, Algorithm):
         unused = [name for name, value in settings.items() if value is not None]
         if unused:
             raise InputError(
@@ -130,7 +136,7 @@ def resolve(method: str | Method, posterior: Posterior, **settings: Any) -> tupl
     return chosen(**chosen.given(**settings)), "Chosen by the caller."
 
 
-def findings(ensemble: Ensemble) -> Findings:
+def findings(ensemble: Predictor) -> Findings:
     """Findings of a method beside predictions, by name: `findings(ensemble)["log_evidence"]`.
 
     Works on an ensemble that was loaded, too. A method that is no longer installed, or was never
@@ -155,7 +161,7 @@ def finding_kinds(method: str) -> tuple[type[Finding], ...]:
     return METHODS[method].findings if method in METHODS else ()
 
 
-def default_prior(*methods: str | Method) -> str:
+def default_prior(*methods: str | Algorithm) -> str:
     """The prior of the weights where none is named: the first that one of the methods needs."""
     priors = [getattr(METHODS.get(str(method), method), "prior", "fan_in") for method in methods]
     return next((prior for prior in priors if prior != "fan_in"), "fan_in")

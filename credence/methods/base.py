@@ -1,5 +1,8 @@
 """What all methods share: settings as a frozen dataclass, `run`, and the way to an `Ensemble`.
 
+An `Algorithm` has settings, and `run` gives something that predicts. Nearly all are a `Method`,
+which samples or trains the posterior it is given.
+
 A method turns a posterior into an ensemble. `run` opens the driver and hands over to the method's
 `_run`, which calls `driver.phase(...)` for its phases and returns draws; `draw` does the same
 inside another method. A subclass gives `_run`, and `prepared` where it samples another posterior
@@ -36,6 +39,7 @@ from credence.engine.programs import forget_programs
 from credence.engine.progress import NoProgress, Progress
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
+from credence.ensembles.predictor import Predictor
 from credence.ensembles.provenance import Provenance
 from credence.environment import require_own_process
 from credence.errors import InputError, check_numbers
@@ -68,9 +72,8 @@ USUAL_DRAWS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method(ABC):
-    """Base of all methods; a subclass is a frozen dataclass of settings with `_run`,
-    and perhaps `prepared`."""
+class Algorithm(ABC):
+    """Base of all that can be named as a method: a frozen dataclass of settings with `run`."""
 
     name: ClassVar[str]
     """The name by which method="..." chooses it."""
@@ -80,8 +83,6 @@ class Method(ABC):
     """Whether draws form Markov chains that leave the posterior (nearly) invariant."""
     prior: ClassVar[str] = "fan_in"
     """The prior of the weights where the caller names none: one of `models.PRIORS`."""
-    reads_disk: ClassVar[bool] = False
-    """Whether inputs may stay on disk: see `models.stored`."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """What other methods' names for a setting mean here, e.g. num_draws."""
     findings: ClassVar[tuple[type[Finding], ...]] = ()
@@ -91,6 +92,7 @@ class Method(ABC):
         """Settings are numbers where they are declared so; subclasses check their ranges."""
         check_numbers(self)
 
+    @abstractmethod
     def run(
         self,
         key: PRNGKeyArray | int,
@@ -99,8 +101,8 @@ class Method(ABC):
         folder: str | Path | None = None,
         progress: Progress | None = None,
         max_seconds: float | None = None,
-    ) -> Ensemble:
-        """Sample (or train) and return the ensemble.
+    ) -> Predictor:
+        """Learn from the posterior's data and return what predicts.
 
         Args:
             key: a key of `jax.random.key`, or an integer seed.
@@ -114,6 +116,56 @@ class Method(ABC):
             Interrupted: on Ctrl-C before there was a draw.
             StorageError: where a checkpoint cannot be written or read.
         """
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> "Algorithm":
+        """The algorithm that `dataclasses.asdict` described."""
+        return from_fields(cls, settings)
+
+    @classmethod
+    def known(cls, **settings: Any) -> dict[str, Any]:
+        """Those settings that this method has, under its own names, None left out."""
+        names = {field.name for field in dataclasses.fields(cls)}
+        named = {cls.aliases.get(name, name): value for name, value in settings.items()}
+        return {name: value for name, value in named.items() if name in names and value is not None}
+
+    @classmethod
+    def given(cls, **settings: Any) -> dict[str, Any]:
+        """Settings under this method's own names; 1000 draws where nobody has said how many.
+
+        Raises:
+            InputError: for a setting that this method does not have: none is dropped in silence.
+        """
+        found = {name: value for name, value in settings.items() if value is not None}
+        known = cls.known(**found)
+        missing = [name for name in found if cls.aliases.get(name, name) not in known]
+        if missing:
+            names = ", ".join(field.name for field in dataclasses.fields(cls))
+            raise InputError(
+                f"The method '{cls.name}' has no {missing[0]}: leave it out, or choose among its "
+                f"settings: {names}."
+            )
+        return cls.known(num_draws=USUAL_DRAWS) | known
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(Algorithm):
+    """Base of all that sample or train the posterior they are given; a subclass has `_run`,
+    and perhaps `prepared`."""
+
+    reads_disk: ClassVar[bool] = False
+    """Whether inputs may stay on disk: see `models.stored`."""
+
+    def run(
+        self,
+        key: PRNGKeyArray | int,
+        posterior: Posterior,
+        *,
+        folder: str | Path | None = None,
+        progress: Progress | None = None,
+        max_seconds: float | None = None,
+    ) -> Ensemble:
+        """Sample (or train) and return the ensemble; arguments and errors as of `Algorithm.run`."""
         require_own_process()
         if max_seconds is not None and not max_seconds > 0:
             raise InputError(f"max_seconds must be > 0, got {max_seconds}.")
@@ -156,36 +208,6 @@ class Method(ABC):
             weights=drawn.weights,
             scalars=drawn.scalars,
         )
-
-    @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> "Method":
-        """The method that `dataclasses.asdict` described."""
-        return from_fields(cls, settings)
-
-    @classmethod
-    def known(cls, **settings: Any) -> dict[str, Any]:
-        """Those settings that this method has, under its own names, None left out."""
-        names = {field.name for field in dataclasses.fields(cls)}
-        named = {cls.aliases.get(name, name): value for name, value in settings.items()}
-        return {name: value for name, value in named.items() if name in names and value is not None}
-
-    @classmethod
-    def given(cls, **settings: Any) -> dict[str, Any]:
-        """Settings under this method's own names; 1000 draws where nobody has said how many.
-
-        Raises:
-            InputError: for a setting that this method does not have: none is dropped in silence.
-        """
-        found = {name: value for name, value in settings.items() if value is not None}
-        known = cls.known(**found)
-        missing = [name for name in found if cls.aliases.get(name, name) not in known]
-        if missing:
-            names = ", ".join(field.name for field in dataclasses.fields(cls))
-            raise InputError(
-                f"The method '{cls.name}' has no {missing[0]}: leave it out, or choose among its "
-                f"settings: {names}."
-            )
-        return cls.known(num_draws=USUAL_DRAWS) | known
 
     def _identity(self, key: PRNGKeyArray, posterior: Posterior) -> dict[str, Any]:
         """What a checkpoint folder belongs to, as JSON data."""

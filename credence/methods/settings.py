@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_type_hints
 
 from credence.errors import InputError, did_you_mean
-from credence.methods.base import Method
+from credence.methods.base import Algorithm
 from credence.schema import build
 
 
@@ -23,7 +23,7 @@ class Setting(NamedTuple):
     """Text of the docstring on the setting; empty where it says nothing."""
 
 
-def settings_of(method: type[Method]) -> tuple[Setting, ...]:
+def settings_of(method: type[Algorithm]) -> tuple[Setting, ...]:
     """List the settings of a method, those of its parts included.
 
     Args:
@@ -66,7 +66,7 @@ def _meanings(owner: type[Any]) -> dict[str, str]:
     return found
 
 
-def with_settings(method: type[Method], texts: Sequence[str], **usual: Any) -> Method:
+def with_settings(method: type[Algorithm], texts: Sequence[str], **usual: Any) -> Algorithm:
     """Build a method from settings written as text.
 
     Args:
@@ -92,7 +92,9 @@ def with_settings(method: type[Method], texts: Sequence[str], **usual: Any) -> M
     return method(**values)
 
 
-def shared_out(methods: Mapping[str, type[Method]], texts: Sequence[str]) -> dict[str, list[str]]:
+def shared_out(
+    methods: Mapping[str, type[Algorithm]], texts: Sequence[str]
+) -> dict[str, list[str]]:
     """Share settings written as text among several methods.
 
     Args:

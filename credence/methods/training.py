@@ -4,6 +4,7 @@ A deep ensemble is what comes out; chains start there; laplace, swag, variationa
 emulating network begin with one member.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -117,13 +118,7 @@ def train(
             with_prior=num_validation == 0,
         )
 
-    infinite = np.full(num_members, np.inf, start.dtype)
-    adapter = Adapter(
-        Best(start, jnp.asarray(infinite), jnp.asarray(np.zeros_like(infinite))),
-        settings=lambda best: {"learning_rate": np.float32(training.learning_rate)},
-        update=update,
-        finished=lambda best: bool(np.all(np.asarray(best.stale) >= training.patience)),
-    )
+    adapter = early_stopping(start, update, training)
     plan = Plan(
         Recipe(adam, posterior.log_density),
         "train",
@@ -139,6 +134,24 @@ def train(
     result = driver.phase("train", key_phase, plan, start, fitting)
     best: Best = result.memory
     return Trained(best.positions, best.loss, result.num_steps)
+
+
+def early_stopping(
+    start: Float[Array, "member weight"], update: Callable[[Best, Block], Best], training: Training
+) -> Adapter:
+    """The adapter that remembers each member's best weights, and ends when none gets better.
+
+    Args:
+        start: weights of the members.
+        update: (the best so far, a block) -> the best, as `better_of` finds it.
+    """
+    infinite = np.full(len(start), np.inf, start.dtype)
+    return Adapter(
+        Best(start, jnp.asarray(infinite), jnp.asarray(np.zeros_like(infinite))),
+        settings=lambda best: {"learning_rate": np.float32(training.learning_rate)},
+        update=update,
+        finished=lambda best: bool(np.all(np.asarray(best.stale) >= training.patience)),
+    )
 
 
 def num_held_out(posterior: Posterior, training: Training) -> int:
@@ -212,7 +225,13 @@ def improve(
         log = model.log_density if with_prior else model.log_likelihood
         return -log(params, validation) / jnp.sum(validation.weight)
 
-    loss = jax.lax.map(validation_loss, positions)
+    return better_of(best, positions, jax.lax.map(validation_loss, positions))
+
+
+def better_of(
+    best: Best, positions: Float[Array, "member weight"], loss: Float[Array, " member"]
+) -> Best:
+    """Keep the positions of members whose loss has fallen."""
     better = loss < best.loss
     return Best(
         jnp.where(better[:, None], positions, best.positions),

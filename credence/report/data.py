@@ -119,6 +119,8 @@ class Convergence:
     Args:
         converged: None for a method that draws no chains, so that there is nothing to check.
         reason: one sentence, for people, that says why.
+        unseen_rows: rows that chains left out, by which a method judged what are no chains of one
+            posterior; 0 for others.
         max_rhat, min_ess: over the judged predictions; None where they do not exist.
         rhat, ess_bulk, ess_tail: one value per judged prediction.
         traces: predictions draw by draw, for a few rows; `trace_names` says which.
@@ -133,6 +135,7 @@ class Convergence:
     ess_tail: Float[np.ndarray, " point"] | None = None
     traces: Float[np.ndarray, "chain draw traced"] | None = None
     trace_names: tuple[str, ...] = ()
+    unseen_rows: int = 0
 
     def __post_init__(self) -> None:
         if self.traces is None:

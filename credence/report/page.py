@@ -31,6 +31,7 @@ def judge(report: ReportData) -> Verdict:
         report.convergence.converged,
         report.convergence.reason,
         [collect_evidence(target) for target in report.targets],
+        report.convergence.unseen_rows,
     )
 
 

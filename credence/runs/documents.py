@@ -43,6 +43,7 @@ class Metrics(TypedDict):
     crps_marginal: NotRequired[float | None]
     crps_linear: NotRequired[float | None]
     converged: bool | None
+    unseen_rows: NotRequired[int]
     convergence_reason: str
     max_rhat_function: float | None
     min_ess_function: float | None

@@ -52,6 +52,7 @@ def metrics(model: BNNRegressor | BNNClassifier, found: Scores, n_train: int) ->
         **task_scores(model, found),
         "converged": judged.converged,
         "convergence_reason": judged.reason,
+        "unseen_rows": judged.unseen_rows,
         "max_rhat_function": judged.max_rhat_function,
         "min_ess_function": judged.min_ess_function,
         "num_chains": model.ensemble_.num_chains,

@@ -22,7 +22,7 @@ from credence.storage import jsonable, write_arrays, write_json
 if TYPE_CHECKING:
     from credence.ensembles.findings import Finding
     from credence.estimators import BNNClassifier, BNNRegressor
-    from credence.methods import Method
+    from credence.methods import Algorithm
     from credence.runs.documents import Evaluation
     from credence.runs.page import Record
 
@@ -47,7 +47,7 @@ class Rows:
 
 
 def build_model(
-    settings: FitSettings, method: str | Method, task: str, folder: Path, progress: bool
+    settings: FitSettings, method: str | Algorithm, task: str, folder: Path, progress: bool
 ) -> BNNRegressor | BNNClassifier:
     """The estimator that the settings describe."""
     from credence.estimators import BNNClassifier, BNNRegressor
@@ -71,7 +71,7 @@ def build_model(
 def finish(
     folder: Path,
     settings: FitSettings,
-    method: str | Method,
+    method: str | Algorithm,
     rows: Rows,
     progress: bool,
     watch: Stopwatch,

@@ -23,15 +23,21 @@ from credence.errors import InputError, StorageError
 from credence.schema import build
 from credence.storage import LOCK, file_sha256, read_json, reading, require_sha256, write_json
 
-FILES = (
-    "metrics.json",
-    "evaluation.json",
-    "evaluation.npz",
-    "ensemble/ensemble.json",
-    "ensemble/ensemble.npz",
-    "ensemble/estimator.json",
-)
-"""Names of the files of a folder with a result; report.html is written from them."""
+FILES = ("metrics.json", "evaluation.json", "evaluation.npz", "ensemble/estimator.json")
+"""Names of files of a folder with a result, beside those of the ensemble; report.html is written
+from them."""
+
+
+def ensemble_files(folder: Path, *endings: str) -> tuple[str, ...]:
+    """Names of the files of a run's networks; a stack has a folder for every part.
+
+    Args:
+        endings: of the names; both ".json" and ".npz" by default.
+    """
+    kinds = endings or (".json", ".npz")
+    found = sorted(path for path in (folder / "ensemble").rglob("*") if path.suffix in kinds)
+    names = (path.relative_to(folder).as_posix() for path in found)
+    return tuple(name for name in names if name not in FILES)
 
 
 OPTIONS = {"method_settings": "set"}
@@ -86,7 +92,7 @@ class Manifest:
     versions: dict[str, str]
     status: Literal["running", "interrupted", "done"] = "running"
     checksums: dict[str, str] = dataclasses.field(default_factory=dict)
-    """SHA-256 of `FILES`, once there is a result; folders of format 1 have none."""
+    """SHA-256 of all files, once there is a result; folders of format 1 have none."""
     credence: str = credence.__version__
 
     def write(self, folder: Path) -> None:
@@ -99,7 +105,8 @@ class Manifest:
 
     def ended(self, folder: Path, status: Literal["interrupted", "done"]) -> "Manifest":
         """The manifest of the files that the folder now holds."""
-        checksums = {name: file_sha256(folder / name) for name in FILES}
+        names = (*FILES, *ensemble_files(folder))
+        checksums = {name: file_sha256(folder / name) for name in names}
         return replace(self, status=status, checksums=checksums)
 
     def require_files(self, folder: Path, *names: str) -> None:

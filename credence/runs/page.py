@@ -8,7 +8,7 @@ import numpy as np
 from credence.ensembles.diagnostics.calibration import reliability_diagram
 from credence.ensembles.findings import Finding
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.saved import EnsembleDocument
+from credence.ensembles.stack import read_provenance
 from credence.estimators.storage import EstimatorDocument
 from credence.html.wording import cut_short
 from credence.report import (
@@ -32,7 +32,7 @@ from credence.runs.documents import (
     read_findings,
     read_metrics,
 )
-from credence.runs.folder import FILES, Manifest, read_manifest, require_file
+from credence.runs.folder import FILES, Manifest, ensemble_files, read_manifest, require_file
 from credence.storage import read_json, reading
 
 
@@ -93,11 +93,11 @@ def read_record(folder: Path) -> Record:
     manifest = read_manifest(folder)
     for name in ("metrics.json", "evaluation.json", "evaluation.npz"):
         require_file(folder / name)
-    manifest.require_files(folder, *(name for name in FILES if name != "ensemble/ensemble.npz"))
+    manifest.require_files(folder, *FILES, *ensemble_files(folder, ".json"))
     metrics = read_metrics(folder / "metrics.json")
     evaluation = read_json(folder / "evaluation.json", Evaluation)
     arrays = read_evaluation_arrays(folder / "evaluation.npz", metrics)
-    provenance = read_json(folder / "ensemble" / "ensemble.json", EnsembleDocument)["provenance"]
+    provenance = read_provenance(folder / "ensemble")
     labels: tuple[str, ...] = ()
     if metrics["task"] == "classification":
         estimator = read_json(folder / "ensemble" / "estimator.json", EstimatorDocument)
@@ -148,6 +148,7 @@ def _convergence(record: Record) -> Convergence:
     return Convergence(
         converged=metrics["converged"],
         reason=metrics["convergence_reason"],
+        unseen_rows=metrics.get("unseen_rows", 0),
         max_rhat=metrics["max_rhat_function"],
         min_ess=metrics["min_ess_function"],
         rhat=arrays.get("rhat"),

@@ -15,7 +15,7 @@ from credence.datasets.checks import require_column
 from credence.datasets.names import with_text_names
 from credence.datasets.tables import read_table
 from credence.errors import InputError
-from credence.runs.folder import read_manifest
+from credence.runs.folder import ensemble_files, read_manifest
 
 if TYPE_CHECKING:
     from credence.estimators import BNNClassifier, BNNRegressor
@@ -44,7 +44,8 @@ def predict(
     from credence.estimators.storage import read_document, restored
     from credence.preprocessing import TablePreprocessor
 
-    manifest.require_files(folder, "ensemble/ensemble.json", "ensemble/estimator.json")
+    documents = ensemble_files(folder, ".json")
+    manifest.require_files(folder, "ensemble/estimator.json", *documents)
     saved = read_document(folder / "ensemble")
     text_columns = TablePreprocessor.from_json(saved["preprocessor"]).text_columns
     frame = with_text_names(read_table(table, text_columns))

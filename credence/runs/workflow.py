@@ -32,7 +32,7 @@ from credence.runs.stopwatch import Stopwatch
 from credence.storage import locked
 
 if TYPE_CHECKING:
-    from credence.methods import Method
+    from credence.methods import Algorithm
 
 
 def fit(
@@ -218,7 +218,7 @@ def _random_split(settings: FitSettings, table: CheckedTable) -> tuple[pd.DataFr
     return train_test_split(frame, test_size=num_test, random_state=settings.seed, stratify=strata)
 
 
-def method_of(settings: FitSettings) -> str | Method:
+def method_of(settings: FitSettings) -> str | Algorithm:
     """The method by its name, or as an object where it has settings of its own.
 
     Raises:

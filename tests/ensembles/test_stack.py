@@ -14,7 +14,7 @@ from credence.density.posterior import Params
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.scores import regression_scores
-from credence.ensembles.stack import Stack, stack
+from credence.ensembles.stack import Candidate, Stack, stack
 from credence.errors import InputError, StorageError
 from credence.models import MLP, Layer, Normal
 from credence.preprocessing import TargetScaler
@@ -123,11 +123,14 @@ def test_few_rows_hardly_tell_models_apart() -> None:
 
 def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
     ensembles = [make_ensemble(), make_ensemble()]
-    found = Stack(tuple(ensembles), np.array([0.25, 0.75]), ensembles[0].cost, (), 7)
+    first = ensembles[0]
+    tried = (Candidate(0, None, -1.0, 0.1, None, 0.25, "smooth"),)
+    found = Stack(tuple(ensembles), np.array([0.25, 0.75]), first.cost, first.provenance, tried, 7)
     found.save(tmp_path)
     loaded = Stack.load(tmp_path)
     np.testing.assert_array_equal(loaded.predictive(X).mean(), found.predictive(X).mean())
     np.testing.assert_array_equal(loaded.part_weights, found.part_weights)
+    assert loaded.candidates == tried
     replace(found, part_weights=np.array([0.25, 0.5])).save(tmp_path)
     with pytest.raises(StorageError, match="sum one"):
         Stack.load(tmp_path)

@@ -230,7 +230,7 @@ def test_an_estimator_and_its_ensemble_are_of_one_piece(
         ({"n_features_in": 2}, "2 features"),
         ({"preprocessor": {"columns": []}}, "features"),
         ({"preprocessor": {"columns": "x"}}, "saved preprocessor is damaged"),
-        ({"estimator": "BNNClassifier"}, "BNNClassifier has no Normal"),
+        ({"estimator": "BNNClassifier"}, "BNNClassifier does not fit Ensemble"),
         ({"estimator": "os.system"}, "estimator must be"),
         ({"method": {"name": "nutz"}}, "nutz"),
         ({"method": {"name": "hmc", "num_draws": "many"}}, "num_draws"),

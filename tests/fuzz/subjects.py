@@ -87,7 +87,8 @@ def forged(files: Files, changed: str) -> Files:
     _seal(files, "ensemble/ensemble.json", {"arrays_sha256": _sha256(files.get(arrays))})
     ensemble = {"ensemble_sha256": _sha256(files.get("ensemble/ensemble.json"))}
     _seal(files, "ensemble/estimator.json", ensemble)
-    checksums = {name: _sha256(files.get(name)) for name in FILES}
+    sealed = (*FILES, "ensemble/ensemble.json", "ensemble/ensemble.npz")
+    checksums = {name: _sha256(files.get(name)) for name in sealed}
     _seal(files, "manifest.json", {"checksums": checksums})
     return files
 

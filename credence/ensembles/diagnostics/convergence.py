@@ -36,6 +36,9 @@ class Convergence:
     num_draws: int
     converged: bool | None
     reason: str
+    unseen_rows: int = 0
+    """Rows that chains left out, and that say whether to rely on what are no chains of one
+    posterior, such as a stack of models; 0 where there are none."""
 
 
 def rhat(draws: Float[np.ndarray, "chain draw *shape"]) -> Float[np.ndarray, "*shape"]:

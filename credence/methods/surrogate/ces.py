@@ -15,7 +15,7 @@ from credence.engine.phases import PhaseResult
 from credence.engine.plan import Plan
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_name, require_positive
-from credence.methods.base import Drawn, Method, from_fields
+from credence.methods.base import Algorithm, Drawn, from_fields
 from credence.methods.chains import TrainedChains, shares_passes
 from credence.methods.laplace.modes import summits
 from credence.methods.pcn import PCN
@@ -147,7 +147,7 @@ class CES(TrainedChains):
             )
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Method:
+    def from_settings(cls, settings: dict[str, Any]) -> Algorithm:
         """Read settings as `Method.from_settings` does; the emulator may be given by its name."""
         settings = dict(settings)
         if isinstance(found := settings.pop("emulator", cls.emulator), dict):

@@ -22,7 +22,7 @@ from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, require_positive
 from credence.kernels.base import Recipe, Settings
-from credence.methods.base import Drawn, Method
+from credence.methods.base import Algorithm, Drawn
 from credence.methods.chains import Chains
 from credence.methods.transdimensional.active_metric import add_active_draws
 from credence.methods.transdimensional.active_neurons import (
@@ -153,7 +153,7 @@ class Transdimensional(Chains):
         return None
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Method:
+    def from_settings(cls, settings: dict[str, Any]) -> Algorithm:
         """Read settings as `Method.from_settings`; drop the training that version 0.1 wrote to
         files."""
         used = {name: value for name, value in settings.items() if name != "training"}

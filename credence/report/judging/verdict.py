@@ -45,18 +45,22 @@ HEADLINES = {
 UNSETTLED = "The run did not converge: run again, it may predict something else."
 
 
-def verdict(converged: bool | None, reason: str, evidence: Sequence[Evidence]) -> Verdict:
+def verdict(
+    converged: bool | None, reason: str, evidence: Sequence[Evidence], unseen_rows: int = 0
+) -> Verdict:
     """The worst of all checks, convergence first.
 
     Args:
-        converged: None for a method that draws no chains; such a run can reach CARE at best.
+        converged: None for a method that draws no chains of one posterior; such a run can reach
+            CARE at best, unless it was judged by rows that it had not seen.
         reason: the sentence that says why it did or did not converge.
         evidence: one per target; each subject is reported for the target that fares worst.
+        unseen_rows: rows by which the method itself judged what it has in place of such chains.
     """
     alpha = ALPHA / max(len(evidence), 1)  # as many chances to be blamed unjustly as targets
     per_target = [_target_checks(item, alpha) for item in evidence]
     checks = (
-        check_convergence(converged, reason),
+        check_convergence(converged, reason, unseen_rows),
         *(_worst(evidence, subject) for subject in zip(*per_target, strict=True)),
     )
     level = max(check.level for check in checks)
@@ -64,8 +68,10 @@ def verdict(converged: bool | None, reason: str, evidence: Sequence[Evidence]) -
     return Verdict(level, headline, checks)
 
 
-def check_convergence(converged: bool | None, reason: str) -> Check:
+def check_convergence(converged: bool | None, reason: str, unseen_rows: int = 0) -> Check:
     """A run that did not converge is never to be trusted."""
+    if converged is None and unseen_rows:
+        return Check(Level.TRUST, "Convergence", reason)
     if converged is None:
         return Check(Level.CARE, "Convergence", f"Not checked. {reason}")
     if converged:

@@ -28,7 +28,6 @@ from credence.methods.work import total_flops
 from credence.models.networks.mlp import Network
 from credence.models.priors import TraceClass
 
-
 MOST_PILOT_BYTES = 2**32
 """Bytes that the particles of a pilot's level may take."""
 

@@ -1,0 +1,145 @@
+"""What was tried by stacking: every model, its score on rows it had not seen, and its weight."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypedDict
+
+import numpy as np
+
+from credence.ensembles.findings import Finding
+from credence.ensembles.predictor import Predictor
+from credence.ensembles.stack import FEW_ROWS, Stack
+from credence.html.markup import Html, element
+from credence.html.parts import section, table
+from credence.html.wording import count, number, percent
+from credence.schema import build
+from credence.storage import jsonable
+
+
+class Tried(TypedDict):
+    """A model that was tried."""
+
+    model: str
+    log_score: float | None
+    """Mean log probability of a left-out row, nats; None where it is not finite."""
+    log_score_error: float | None
+    """Standard error over rows."""
+    weight: float
+
+
+class CandidateEntries(TypedDict):
+    """The entries of metrics.json."""
+
+    models: list[Tried]
+    models_rows: int
+
+
+STACKED = (
+    "A stack of models, not one posterior: their chains need not agree. They were weighed by rows "
+    "that they had not seen."
+)
+
+
+@dataclass(frozen=True)
+class Candidates(Finding):
+    """The models of a stack and how they were weighed."""
+
+    name: ClassVar[str] = "models"
+
+    tried: tuple[Tried, ...]
+    num_rows: int
+    """Rows on which the weights rest."""
+
+    @property
+    def unseen_rows(self) -> int:  # type: ignore[override]
+        """Rows that the chains left out, if they are enough to judge by."""
+        return self.num_rows if self.num_rows >= FEW_ROWS else 0
+
+    @classmethod
+    def of(cls, ensemble: Predictor) -> "Candidates | None":
+        """Read them from a stack."""
+        if not isinstance(ensemble, Stack):
+            return None
+        tried = [
+            Tried(
+                model=each.name,
+                log_score=each.log_score,
+                log_score_error=each.log_score_error,
+                weight=each.weight,
+            )
+            for each in ensemble.candidates
+        ]
+        return cls(tuple(jsonable(tried)), ensemble.num_rows, reason=STACKED)
+
+    @classmethod
+    def read(
+        cls, metrics: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> "Candidates | None":
+        """Read the entries, which come together."""
+        if "models" not in metrics:
+            return None
+        entries = build(CandidateEntries, dict(metrics))
+        return cls(tuple(entries["models"]), entries["models_rows"], reason=STACKED)
+
+    def entries(self) -> dict[str, Any]:
+        """The models, in the order in which they were tried."""
+        return {"models": list(self.tried), "models_rows": self.num_rows}
+
+    def rescaled(self, nats: float) -> "Candidates":
+        """Log scores are densities of the targets, each of one row."""
+        shift = nats / self.num_rows
+        return replace(self, tried=tuple(_shifted(one, shift) for one in self.tried))
+
+    def by_weight(self) -> list[Tried]:
+        """The models, the weightiest first."""
+        return sorted(self.tried, key=lambda one: -one["weight"])
+
+    def listed(self) -> str:
+        """The models that count, with their weights."""
+        kept = [one for one in self.by_weight() if one["weight"] > 0]
+        return "; ".join(f"{percent(one['weight'])} {one['model']}" for one in kept)
+
+    def sentences(self) -> list[str]:
+        """Name the models that count, and on how many rows that rests."""
+        few = " So few rows say little of the weights." if self.num_rows < FEW_ROWS else ""
+        return [
+            f"Of {count(len(self.tried), 'model')}, weighed on {count(self.num_rows, 'row')} that "
+            f"their chains left out: {self.listed()}.{few}"
+        ]
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Show the models that count as one row."""
+        return [("Models", self.listed())]
+
+    def section(self, seconds: Mapping[str, float], *, is_converged: bool) -> Html:
+        """Return the table of all models."""
+        rows = [
+            [one["model"], _score(one), percent(one["weight"]) if one["weight"] else "none"]
+            for one in self.by_weight()
+        ]
+        told = (
+            "Every model was sampled by chains that each left out a part of the training rows. The "
+            "log score is the mean log probability of a row by chains that had not seen it, in "
+            "nats, with its standard error over rows: larger is better. The weights are those with "
+            "which the models together predict such rows best, so one that scores well may still "
+            "add nothing."
+        )
+        return section(
+            "Models that were tried",
+            element("p", self.sentences()[0]),
+            table(["Model", "Log score", "Weight"], rows),
+            element("p", told, class_="small"),
+            is_converged=is_converged,
+        )
+
+
+def _shifted(one: Tried, nats: float) -> Tried:
+    shifted = one.copy()
+    if shifted["log_score"] is not None:
+        shifted["log_score"] += nats
+    return shifted
+
+
+def _score(one: Tried) -> str:
+    error = one["log_score_error"]
+    return number(one["log_score"]) + ("" if error is None else f" ± {number(error, 2)}")

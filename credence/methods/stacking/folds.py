@@ -1,0 +1,205 @@
+"""Sample a model by chains that leave out one fold of the rows each.
+
+Together the chains predict as an ensemble does; and every row has chains that have not seen it,
+whose predictions of it are honest. So one run gives both a model and its cross-validation.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from credence.adaptation.schedules import rows_per_step
+from credence.adaptation.windows import first_window_adaptation, same_metric
+from credence.density.posterior import BayesianModel, Data, Posterior
+from credence.engine.blocks import Block
+from credence.engine.driver import Driver
+from credence.engine.plan import Plan
+from credence.ensembles.ensemble import Ensemble
+from credence.errors import InputError
+from credence.kernels.ascent.optimizer import adam
+from credence.kernels.base import Recipe
+from credence.kernels.leaving_out import LeavingOut, is_left_out, leaving_out
+from credence.kernels.mcmc.microcanonical import adjusted_mclmc
+from credence.methods.base import Drawn
+from credence.methods.chains import Chains
+from credence.methods.training import Best, Training, better_of, early_stopping
+
+
+def assign_folds(y: Any, num_folds: int, seed: int = 0) -> Int[np.ndarray, " row"]:
+    """Divide rows into folds at random, alike in their targets: of any `num_folds` rows that are
+    neighbours in the order of their targets, each belongs to another fold.
+
+    Args:
+        y: targets (row,) or (row, target), of which the first counts; or labels.
+    """
+    y = np.asarray(y).reshape(len(y), -1)[:, 0]
+    random = np.random.default_rng(seed)
+    order = np.lexsort((random.random(len(y)), y))
+    blocks = -(-len(y) // num_folds)
+    fold = np.empty(len(y), np.int32)
+    fold[order] = random.random((blocks, num_folds)).argsort(axis=1).ravel()[: len(y)]
+    return fold
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoldChains(Chains):
+    """Microcanonical chains, each of which leaves out a fold of the rows.
+
+    A chain starts from a network that was trained without its fold; the fold after it says when to
+    stop. The step size is tuned for all chains together. The metric is the same for all weights:
+    chains so short would only learn how little they have moved.
+
+    Args beyond those of `Chains`:
+        num_folds: into which the rows are divided; chain i leaves out fold i modulo num_folds.
+        fold_seed: of the division.
+        trajectory_length, decoherence_length: as of `MCLMC`.
+        training: of the networks where chains start.
+    """
+
+    name: ClassVar[str] = "fold_chains"
+    summary: ClassVar[str] = "chains that leave out one fold of the rows each"
+    is_chain: ClassVar[bool] = False
+    round_draws: ClassVar[int] = 10
+
+    num_draws: int = 40
+    num_chains: int = 10
+    num_warmup: int = 60
+    target_acceptance_rate: float = 0.9
+    num_folds: int = 5
+    fold_seed: int = 0
+    trajectory_length: float = 0.5
+    decoherence_length: float = 2.0
+    training: Training = field(default=Training())
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 3 <= self.num_folds <= self.num_chains:
+            raise InputError(
+                f"num_folds={self.num_folds} must be at least 3, and at most num_chains="
+                f"{self.num_chains}: every fold needs a chain that leaves it out."
+            )
+
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """Refuse a table with fewer rows than folds."""
+        if posterior.num_points < self.num_folds:
+            raise InputError(
+                f"{posterior.num_points} rows cannot be divided into {self.num_folds} folds."
+            )
+        return posterior
+
+    def folds_of(self, y: Any) -> Int[np.ndarray, " row"]:
+        """The fold of every row."""
+        return assign_folds(y, self.num_folds, self.fold_seed)
+
+    def leave_out(self, fold: int) -> Any:
+        """Mark the chains that leave out this fold."""
+        return np.arange(self.num_chains) % self.num_folds == fold
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        key_train, key_step, key_warmup, key_sample = jax.random.split(key, 4)
+        fold = jnp.asarray(self.folds_of(posterior.data.y))
+        data = posterior.data._replace(fold=fold)
+        chain_folds = jnp.arange(self.num_chains, dtype=jnp.int32) % self.num_folds
+        start = self._train(key_train, posterior, data, chain_folds, driver)
+        data = posterior.anchored(start[0])._replace(fold=fold)
+        adapter = first_window_adaptation(
+            key_step,
+            start,
+            data,
+            log_density=posterior.log_density,
+            num_rounds=self._num_rounds(),
+            target_acceptance_rate=self.target_acceptance_rate,
+            add_draws=same_metric,
+        )
+        recipe = self._recipe(
+            posterior,
+            build=adjusted_mclmc,
+            decoherence_length=self.decoherence_length,
+            trajectory_length=self.trajectory_length,
+        )
+        plan = self._warmup_plan(recipe, adapter)
+        states = first_states(start, chain_folds, plan.settings, data, recipe=recipe)
+        warmup = driver.phase("warmup", key_warmup, plan, states, data)
+        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning or 1)
+        return Drawn.by(driver.phase("sample", key_sample, plan, warmup.states, data))
+
+    def _recipe(self, posterior: Posterior, **static: Any) -> Recipe:
+        """A kernel whose chains leave out folds."""
+        static = {"num_folds": self.num_folds, **static}
+        return Recipe(leaving_out, posterior.log_density, tuple(sorted(static.items())))
+
+    def _train(
+        self,
+        key: PRNGKeyArray,
+        posterior: Posterior,
+        data: Data,
+        chain_folds: Int[Array, " chain"],
+        driver: Driver,
+    ) -> Float[Array, "chain weight"]:
+        """Train a network for every chain without its fold and the next, which ends it."""
+        key_init, key_phase = jax.random.split(key)
+        training, num_folds = self.training, self.num_folds
+        batch_size = rows_per_step(training.batch_size, posterior.num_points)
+        steps_per_epoch = -(-posterior.num_points // batch_size)
+        positions = posterior.init(key_init, self.num_chains)
+
+        def update(best: Best, block: Block) -> Best:
+            return improve_on_next_fold(
+                best, block.states, data, model=posterior.model, num_folds=num_folds
+            )
+
+        plan = Plan(
+            self._recipe(posterior, build=adam, num_left=2),
+            "train",
+            early_stopping(positions, update, training),
+            num_steps=training.max_epochs * steps_per_epoch,
+            thinning=steps_per_epoch,
+            block_steps=max(1, round(50 / steps_per_epoch)) * steps_per_epoch,
+            batch_size=batch_size,
+            keep_draws=False,
+            budget_share=0.25,
+        )
+        states = first_states(positions, chain_folds, plan.settings, data, recipe=plan.recipe)
+        return driver.phase("train", key_phase, plan, states, data).memory.positions
+
+
+@partial(jax.jit, static_argnames="recipe")
+def first_states(
+    positions: Float[Array, "chain weight"],
+    folds: Int[Array, " chain"],
+    settings: Any,
+    data: Data,
+    *,
+    recipe: Recipe,
+) -> Any:
+    """The first state of every chain, which leaves out its own fold."""
+    kernel: Any = recipe(settings)
+    states = jax.vmap(lambda *start: kernel.init(start, data))(positions, folds)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), states)  # no weak types
+
+
+@partial(jax.jit, static_argnames=("model", "num_folds"))
+def improve_on_next_fold(
+    best: Best, states: LeavingOut, data: Data, *, model: BayesianModel, num_folds: int
+) -> Best:
+    """Keep, member by member, what predicts the fold after its own better."""
+
+    def loss(state: tuple[Array, Array]) -> Float[Array, ""]:
+        position, fold = state
+        weight = data.weight * is_left_out(data, fold + 1, num_folds)
+        rows = data._replace(weight=weight)
+        return -model.log_likelihood(model.unravel(position, rows), rows) / jnp.sum(weight)
+
+    return better_of(best, states.position, jax.lax.map(loss, (states.position, states.fold)))
+
+
+def of_fold(ensemble: Ensemble, method: FoldChains, fold: int) -> Ensemble:
+    """The chains that have not seen a fold."""
+    is_there = np.zeros((ensemble.num_chains, ensemble.num_draws), bool)
+    is_there[method.leave_out(fold)] = True
+    return ensemble.subset(is_there, is_chain=False)

@@ -1,0 +1,158 @@
+"""Stacking: sample several models, score each on rows its chains left out, and combine them."""
+
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial, reduce
+from operator import add
+from pathlib import Path
+from time import perf_counter
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+
+from credence.density.posterior import Posterior
+from credence.engine.progress import NoProgress, Progress
+from credence.ensembles.diagnostics.stacking import mean_with_error
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.findings import Finding
+from credence.ensembles.predictive import Predictions
+from credence.ensembles.provenance import Provenance
+from credence.ensembles.stack import Candidate, Stack, weighed
+from credence.errors import InputError, Interrupted
+from credence.methods.base import Algorithm, as_key, fingerprint
+from credence.methods.stacking.candidates import Candidates
+from credence.methods.stacking.folds import FoldChains, of_fold
+from credence.methods.stacking.models import ModelSpec, usual_models
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stacking(Algorithm):
+    """Bayesian stacking of several models, by cross-validation.
+
+    Yao, Vehtari, Simpson & Gelman, "Using stacking to average Bayesian predictive distributions"
+    (2018). Each model is sampled by chains that leave out a fold of the rows; the weights are those
+    with which the models together give left-out rows the highest probability. Leave-one-out by
+    importance weights would be cheaper, but of networks that bend much it is far too kind: one row
+    decides too much of what the posterior says of it.
+
+    Args:
+        models: what to try, HIDDEN/PRIOR/LIKELIHOOD each, such as 50-50/unit/student_t; "own" in
+            place of a part is that of the posterior. None are usual ones of its task.
+        least_weight: models with less are left out.
+        chains: how each model is sampled.
+    """
+
+    name: ClassVar[str] = "stacking"
+    summary: ClassVar[str] = "several models, cross-validated and weighted by stacking"
+    is_chain: ClassVar[bool] = False
+    findings: ClassVar[tuple[type[Finding], ...]] = (Candidates,)
+
+    models: tuple[str, ...] = ()
+    least_weight: float = 0.01
+    chains: FoldChains = field(default=FoldChains())
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.models, str):
+            raise InputError(f"models must be a list, got {self.models!r}.")
+        object.__setattr__(self, "models", tuple(self.models))
+        for model in self.models:
+            ModelSpec.read(model)
+
+    def run(
+        self,
+        key: PRNGKeyArray | int,
+        posterior: Posterior,
+        *,
+        folder: str | Path | None = None,
+        progress: Progress | None = None,
+        max_seconds: float | None = None,
+    ) -> Stack:
+        """Sample every model and stack them; arguments and errors as of `Algorithm.run`.
+
+        Where time is limited, every model has an equal share of what is left; after Ctrl-C the
+        models that have draws are stacked.
+        """
+        start, progress = perf_counter(), progress or NoProgress()
+        texts = self.models or usual_models(posterior)
+        specs = [ModelSpec.read(text) for text in texts]
+        jobs = [spec.posterior(posterior) for spec in specs]
+        keys = jax.random.split(as_key(key), len(specs))
+        ensembles: list[Ensemble] = []
+        for index, (key_model, spec, job) in enumerate(zip(keys, specs, jobs, strict=True)):
+            progress.say(f"Model {index + 1} of {len(specs)}: {spec.describe()}.")
+            left = None
+            if max_seconds is not None:
+                left = max(max_seconds - (perf_counter() - start), 1e-3) / (len(specs) - index)
+            place = None if folder is None else Path(folder) / f"model_{index}"
+            run = partial(self.chains.run, folder=place, progress=progress, max_seconds=left)
+            try:
+                ensembles.append(run(key_model, job))
+            except Interrupted:
+                if not ensembles:
+                    raise
+                break
+            if ensembles[-1].provenance.stopped == "interrupt":
+                break
+        seed = int(key) if isinstance(key, int | np.integer) else None
+        provenance = Provenance(
+            self.name,
+            asdict(self) | {"models": list(texts)},
+            seed,
+            fingerprint(posterior),
+            _stopped(ensembles, len(specs)),
+        )
+        return self._stack(ensembles, specs, posterior, provenance, start)
+
+    def _stack(
+        self,
+        ensembles: list[Ensemble],
+        specs: list[ModelSpec],
+        posterior: Posterior,
+        provenance: Provenance,
+        start: float,
+    ) -> Stack:
+        """Score the models on rows that they have not seen, and weigh them."""
+        log_probs = np.stack([out_of_fold(each, self.chains, posterior) for each in ensembles], 1)
+        cost = reduce(add, (each.cost for each in ensembles))
+        weighing = max(perf_counter() - start - cost.total_seconds, 0.0)
+        return weighed(
+            ensembles,
+            log_probs,
+            [
+                Candidate(index, None, *mean_with_error(scores), None, 0.0, specs[index].describe())
+                for index, scores in enumerate(log_probs.T)
+            ],
+            cost=replace(cost, seconds={**cost.seconds, "weigh": weighing}),
+            provenance=provenance,
+            least_weight=self.least_weight,
+        )
+
+
+def _stopped(ensembles: list[Ensemble], num_models: int) -> str:
+    """How the run ended: of models that time or Ctrl-C cut short, the worst."""
+    ends = {each.provenance.stopped for each in ensembles}
+    if "interrupt" in ends or len(ensembles) < num_models:
+        return "interrupt"
+    return "time" if "time" in ends else "finished"
+
+
+def out_of_fold(
+    ensemble: Ensemble, method: FoldChains, posterior: Posterior
+) -> Float[np.ndarray, " row"]:
+    """Log probability of every row by the chains that have not seen it, nats."""
+    x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
+    folds, scores = method.folds_of(y), np.empty(len(y))
+    for fold in range(method.num_folds):
+        is_in = folds == fold
+        truths = y[is_in]
+
+        def log_prob(predictive: Predictions, rows: slice, truths: Any = truths) -> dict[str, Any]:
+            size = (predictive.num_points, *truths.shape[1:])
+            return {"log_prob": predictive.log_prob(jnp.asarray(np.resize(truths[rows], size)))}
+
+        unseen = of_fold(ensemble, method, fold)
+        scores[is_in] = unseen.over_batches(x[is_in], log_prob)["log_prob"]
+    return scores

@@ -1,0 +1,139 @@
+"""Chains that leave out a fold each: their law, and what they say of rows they have not seen."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from tools.exact import LinearRegression, linear_regression, weights
+
+from credence.density.posterior import Posterior
+from credence.errors import InputError
+from credence.kernels.ascent.optimizer import OptimizerState
+from credence.methods import Training
+from credence.methods.stacking import folds
+from credence.methods.stacking.folds import FoldChains, assign_folds, of_fold
+from credence.methods.stacking.method import out_of_fold
+
+PROBLEM = linear_regression(num_points=24)
+METHOD = FoldChains(
+    num_chains=8,
+    num_folds=4,
+    num_draws=800,
+    num_warmup=200,
+    trajectory_length=1.5,
+    training=Training(max_epochs=50),
+)
+
+
+def without(fold: int) -> LinearRegression:
+    """The rows that chains see that leave out a fold."""
+    kept = METHOD.folds_of(PROBLEM.y[:, None].astype(np.float32)) != fold
+    return PROBLEM._replace(x=PROBLEM.x[kept], y=PROBLEM.y[kept])
+
+
+@pytest.fixture(scope="module")
+def ensemble() -> Any:
+    return METHOD.run(0, PROBLEM.posterior)
+
+
+def largest_z(draws: np.ndarray, exact: np.ndarray) -> float:
+    """Deviation of the mean of autocorrelated draws, in standard errors from means of batches."""
+    batches = draws.reshape(-1, 50, draws.shape[-1]).mean(axis=1)
+    error = batches.std(axis=0, ddof=1) / len(batches) ** 0.5
+    return float(np.max(np.abs(batches.mean(axis=0) - exact) / error))
+
+
+def test_each_chain_has_the_posterior_of_the_rows_it_sees(ensemble: Any) -> None:
+    """Chain i leaves out fold i modulo 4, so chain 4 leaves out fold 0 again."""
+    draws = weights(ensemble)
+    for fold in range(4):
+        mean, covariance = without(fold).solve()
+        mine = draws[METHOD.leave_out(fold)].reshape(-1, 4)
+        assert largest_z(mine, mean) < 4.5
+        assert largest_z((mine - mean) ** 2, np.diag(covariance)) < 4.5
+    others = np.stack([without(fold).solve()[0] for fold in (1, 2, 3)])
+    mine = draws[METHOD.leave_out(0)].reshape(-1, 4)
+    planted = [*others, PROBLEM.solve()[0]]
+    assert min(largest_z(mine, mean) for mean in planted) > 8, "planted: other rows left out"
+
+
+def test_rows_are_scored_by_chains_that_have_not_seen_them(ensemble: Any) -> None:
+    found = out_of_fold(ensemble, METHOD, PROBLEM.posterior)
+    fold = METHOD.folds_of(PROBLEM.y[:, None].astype(np.float32))
+    exact, seen = np.empty(24), stats.norm(*PROBLEM.predict(PROBLEM.x)).logpdf(PROBLEM.y)
+    for each in range(4):
+        mean, std = without(each).predict(PROBLEM.x[fold == each])
+        exact[fold == each] = stats.norm(mean, std).logpdf(PROBLEM.y[fold == each])
+    np.testing.assert_allclose(found, exact, atol=0.08)
+    assert np.abs(seen - exact).max() > 0.3, "planted: rows scored by chains that saw them"
+
+
+def test_training_sees_neither_its_fold_nor_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Targets of fold 0 and 1 change nothing of where chain 0 starts, but for when to stop."""
+    found = []
+
+    def never_better(best: Any, states: Any, data: Any, **_: Any) -> Any:
+        return best._replace(positions=states.position)
+
+    monkeypatch.setattr(folds, "improve_on_next_fold", never_better)
+    fold = METHOD.folds_of(PROBLEM.y[:, None].astype(np.float32))
+    brief = replace(METHOD, training=Training(max_epochs=20), num_draws=4, num_warmup=4)
+    monkeypatch.setattr(FoldChains, "folds_of", lambda self, y: fold)
+    starts: Any = []
+    monkeypatch.setattr(Posterior, "anchored", lambda self, at: starts.append(at) or self.data)
+    for changed in ((), (0, 1), (2,)):
+        y = np.where(np.isin(fold, changed), -PROBLEM.y, PROBLEM.y)
+        brief.run(0, PROBLEM._replace(y=y).posterior)
+        found.append(np.asarray(starts[-1]))
+    np.testing.assert_array_equal(found[0], found[1])
+    assert np.abs(found[0] - found[2]).max() > 1e-3
+
+
+def test_the_next_fold_says_when_to_stop() -> None:
+    """A member's loss is that of the fold after its own, whatever the other rows hold."""
+    posterior = PROBLEM.posterior
+    data = posterior.data._replace(fold=jnp.arange(24) % 4)
+    positions = posterior.init(jax.random.key(0), 2)
+    states = folds.LeavingOut(OptimizerState(positions, ()), jnp.asarray([0, 3]))
+    best = folds.Best(positions, jnp.full(2, np.inf), jnp.zeros(2))
+    found = folds.improve_on_next_fold(best, states, data, model=posterior.model, num_folds=4)
+    for member, fold in enumerate((1, 0)):
+        rows = slice(fold, None, 4)
+        params = posterior.unravel(positions[member])
+        exact = posterior.model.pointwise_log_likelihood(params, data.x[rows], data.y[rows])
+        np.testing.assert_allclose(found.loss[member], -jnp.mean(exact), rtol=1e-5)
+
+
+def test_folds_are_alike_in_their_targets() -> None:
+    y = np.random.default_rng(0).normal(size=103)
+    fold = assign_folds(y, 5)
+    assert sorted(np.bincount(fold)) == [20, 20, 21, 21, 21]
+    np.testing.assert_array_equal(fold, assign_folds(y[:, None], 5))
+    assert np.any(fold != assign_folds(y, 5, seed=1))
+    ranks = np.argsort(np.argsort(y))
+    means = [ranks[fold == k].mean() for k in range(5)]
+    assert np.ptp(means) < 5, "planted folds by chance differ by more"
+    labels = np.repeat([0, 1], [95, 5])
+    assert [np.sum(labels[assign_folds(labels, 5) == k]) for k in range(5)] == [1] * 5
+
+
+def test_it_is_resumed_bit_for_bit(tmp_path: Any, ensemble: Any) -> None:
+    short = replace(METHOD, num_draws=20, num_warmup=20)
+    whole = short.run(1, PROBLEM.posterior, folder=tmp_path)
+    again = short.run(1, PROBLEM.posterior, folder=tmp_path)
+    np.testing.assert_array_equal(weights(whole), weights(again))
+    assert of_fold(ensemble, METHOD, 2).num_members == 2 * METHOD.num_draws
+
+
+def test_what_cannot_be_divided_is_refused() -> None:
+    with pytest.raises(InputError, match="every fold needs a chain"):
+        FoldChains(num_chains=4, num_folds=5)
+    with pytest.raises(InputError, match="at least 3"):
+        FoldChains(num_folds=2)
+    few = linear_regression(num_points=3)
+    with pytest.raises(InputError, match="3 rows cannot be divided into 4 folds"):
+        METHOD.run(0, few.posterior)

@@ -1,0 +1,212 @@
+"""Several models, cross-validated and stacked: weights, files, time, and what people see."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+import credence
+from credence import BNNClassifier, BNNRegressor, methods
+from credence.density.posterior import Posterior
+from credence.ensembles.diagnostics import stacking_weights
+from credence.ensembles.stack import Stack, load_predictor
+from credence.errors import InputError, StorageError
+from credence.methods import Stacking, Training
+from credence.methods.stacking.folds import FoldChains
+from credence.methods.stacking.method import out_of_fold
+from credence.methods.stacking.models import ModelSpec
+from credence.models import MLP, Gaussian, Normal
+
+BRIEF = FoldChains(
+    num_chains=4, num_folds=4, num_draws=20, num_warmup=20, training=Training(max_epochs=300)
+)
+METHOD = Stacking(models=("0/fan_in/own", "16/unit/own"), chains=BRIEF)
+
+
+def wave(num_rows: int = 120) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (num_rows, 1)).astype(np.float32)
+    return x, np.sin(3 * x[:, 0]) + 0.1 * rng.normal(size=num_rows)
+
+
+def posterior_of(x: np.ndarray, y: np.ndarray) -> Posterior:
+    return Posterior(MLP(1, (8,)), Gaussian(), Normal(), (x, y))
+
+
+@pytest.fixture(scope="module")
+def stacked() -> Stack:
+    return METHOD.run(0, posterior_of(*wave()))
+
+
+def test_the_model_that_bends_has_the_weight(stacked: Stack) -> None:
+    line, curve = stacked.candidates
+    assert curve.weight > 0.9
+    assert curve.log_score > line.log_score + 0.5
+    assert [each.name for each in stacked.candidates] == ["linear, prior fan_in", "16, prior unit"]
+    assert stacked.num_rows == 120
+    x, y = wave(400)
+    found = stacked.predictive(x[120:])
+    assert np.sqrt(np.mean((np.asarray(found.mean())[:, 0] - y[120:]) ** 2)) < 0.2
+
+
+def test_weights_are_those_of_the_scores_of_unseen_rows(stacked: Stack) -> None:
+    posterior = posterior_of(*wave())
+    keys = jax.random.split(jax.random.key(0), 2)
+    specs = [ModelSpec.read(text) for text in METHOD.models]
+    runs = [
+        BRIEF.run(key, spec.posterior(posterior)) for key, spec in zip(keys, specs, strict=True)
+    ]
+    scores = [out_of_fold(each, BRIEF, posterior) for each in runs]
+    weights = stacking_weights(np.stack(scores, 1), prior_rows=1.0)
+    found = [each.weight for each in stacked.candidates]
+    np.testing.assert_allclose(found, np.where(weights < 0.01, 0, weights), atol=0.02)
+    np.testing.assert_allclose(
+        [each.log_score for each in stacked.candidates], np.mean(scores, axis=1), rtol=1e-6
+    )
+
+
+def test_functions_count_the_same() -> None:
+    """Networks are repeated by their weight: their mean is that of the mixture."""
+    parts = [each for each in METHOD.run(1, posterior_of(*wave(40))).parts][:1]
+    stack = Stack(
+        (parts[0], parts[0].subset(np.arange(80).reshape(4, 20) < 10, is_chain=False)),
+        np.array([0.5, 0.5]),
+        parts[0].cost,
+        parts[0].provenance,
+    )
+    x = np.linspace(-2, 2, 5, dtype=np.float32)[:, None]
+    functions = stack.functions(x)
+    assert functions.shape == (1, 90, 5, 1)
+    np.testing.assert_allclose(functions.mean((0, 1)), stack.predictive(x).mean(), atol=0.02)
+
+
+def test_it_is_saved_and_checked(stacked: Stack, tmp_path: Path) -> None:
+    stacked.save(tmp_path)
+    loaded = load_predictor(tmp_path)
+    x, _ = wave(5)
+    assert isinstance(loaded, Stack)
+    assert loaded.candidates == stacked.candidates
+    assert loaded.provenance == stacked.provenance
+    np.testing.assert_array_equal(loaded.predictive(x).mean(), stacked.predictive(x).mean())
+    part = tmp_path / "part_0" / "ensemble.json"
+    part.write_text(part.read_text().replace("tanh", "relu"))
+    with pytest.raises(StorageError, match=r"ensemble\.json"):
+        load_predictor(tmp_path)
+
+
+def test_it_goes_on_where_it_stopped(stacked: Stack, tmp_path: Path) -> None:
+    posterior, x = posterior_of(*wave()), wave(5)[0]
+    first = METHOD.run(0, posterior, folder=tmp_path)
+    again = METHOD.run(0, posterior, folder=tmp_path)
+    for each in (first, again):
+        np.testing.assert_array_equal(each.predictive(x).mean(), stacked.predictive(x).mean())
+
+
+def test_time_is_shared_by_the_models() -> None:
+    long = replace(METHOD, chains=replace(BRIEF, num_draws=100_000))
+    found = long.run(0, posterior_of(*wave(40)), max_seconds=6.0)
+    assert found.provenance.stopped == "time"
+    assert len(found.candidates) == 2
+    assert found.cost.total_seconds < 30  # compilation included, which no budget can cut
+
+
+def test_ctrl_c_leaves_the_models_that_have_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, count = FoldChains.run, []
+
+    def interrupted(self: FoldChains, *arguments: Any, **settings: Any) -> Any:
+        count.append(1)
+        if len(count) == 2:
+            raise credence.errors.Interrupted("Stopped.")
+        return run(self, *arguments, **settings)
+
+    monkeypatch.setattr(FoldChains, "run", interrupted)
+    found = METHOD.run(0, posterior_of(*wave(40)))
+    assert found.provenance.stopped == "interrupt"
+    assert [each.weight for each in found.candidates] == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("50/unit", "HIDDEN/PRIOR/LIKELIHOOD"),
+        ("x/unit/normal", "widths such as 50-50"),
+        ("50/unti/normal", "Unknown prior 'unti'"),
+        ("50/unit/gauss", "Unknown likelihood 'gauss'"),
+    ],
+)
+def test_models_are_read(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        Stacking(models=(text,))
+
+
+def test_parts_of_a_model_are_replaced() -> None:
+    own = posterior_of(*wave(10))
+    model = ModelSpec.read("16-8/unit/heteroscedastic").posterior(own).model
+    assert model.network == MLP(2, (16, 8))
+    assert model.prior == Gaussian("unit")
+    same = ModelSpec.read("own/own/own").posterior(own).model
+    assert same == own.model
+    labels = Posterior(
+        MLP(3, (8,)), Gaussian(), credence.models.Categorical(), (wave(9)[0], np.arange(9) % 3)
+    )
+    assert ModelSpec.read("0/unit/own").posterior(labels).model.network == MLP(3, ())
+    with pytest.raises(InputError, match="Labels have no likelihood 'normal'"):
+        ModelSpec.read("0/unit/normal").posterior(labels)
+
+
+def test_estimators_predict_save_and_load(tmp_path: Path) -> None:
+    x, y = wave(80)
+    model = BNNRegressor(method=METHOD, random_state=0).fit(x, 5 + 2 * y)
+    model.save(tmp_path)
+    loaded = credence.load(tmp_path)
+    np.testing.assert_array_equal(loaded.predict(x), model.predict(x))
+    assert loaded.method_ == METHOD
+    tried = model.findings_["models"].tried
+    raw = methods.findings(model.ensemble_)["models"].tried
+    shift = np.log(model.target_scaler_.scale[0])
+    np.testing.assert_allclose(
+        [one["log_score"] for one in tried], [one["log_score"] - shift for one in raw]
+    )
+    assert model.diagnostics_.converged is None
+    assert model.diagnostics_.unseen_rows == 80
+    assert model.sample_functions(x[:3]).shape[2:] == (3,)
+    with pytest.raises(InputError, match=r"parts\[0\].to_arviz"):
+        model.to_arviz(x, y)
+    labels = BNNClassifier(method=METHOD, random_state=0).fit(x, y > 0)
+    np.testing.assert_allclose(labels.predict_proba(x).sum(axis=1), 1)
+
+
+def test_the_command_line(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    x, y = wave(150)
+    table, out = tmp_path / "wave.csv", tmp_path / "run"
+    pd.DataFrame({"x": x[:, 0], "y": y}).to_csv(table, index=False)
+    brief = ("models=0/fan_in/own,16/unit/own", "chains.num_folds=4", "chains.num_chains=4")
+    brief += ("chains.num_draws=20", "chains.num_warmup=20")
+    words = [word for setting in brief for word in ("--set", setting)]
+    status, _, err = run(
+        "fit", table, "--target", "y", "--method", "stacking", *words, "--out", out
+    )
+    assert status == 0, err
+    assert "Of 2 models, weighed on 120 rows that their chains left out" in err
+    assert "Convergence" not in err  # nothing speaks against trusting it
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["converged"] is None
+    assert metrics["unseen_rows"] == 120
+    assert metrics["models"][1]["weight"] > 0.9
+    page = (out / "report.html").read_text()
+    assert "Models that were tried" in page
+    assert run("report", out)[0] == 0
+    assert "Models that were tried" in (out / "report.html").read_text()
+    assert run("predict", out, table, "--out", tmp_path / "p.csv")[0] == 0
+    damaged = out / "ensemble" / "part_0" / "ensemble.json"
+    damaged.write_text(damaged.read_text() + " ")
+    assert run("predict", out, table, "--out", tmp_path / "q.csv")[0] == 2
+    status, _, err = run("resume", out)
+    assert status == 2
