@@ -111,8 +111,9 @@ def run(
 
 
 def told(kind: list[Callable[[], Any]], report: Callable[[Any], None]) -> Iterator[Any]:
-    """Results of jobs, each reported."""
+    """Results of jobs, each reported; jobs share no programs, and all together are too many."""
     for job in kind:
         result = job()
+        jax.clear_caches()
         report(result)
         yield result

@@ -1,0 +1,221 @@
+"""Models side by side on the published splits of the UCI regressions, beside published results.
+
+    CREDENCE_DATA=... python benchmarks/default_model.py --out FOLDER
+    CREDENCE_DATA=... python benchmarks/default_model.py --out FOLDER --datasets concrete,yacht \\
+        --splits 0-4 --models stacking,gp
+    python benchmarks/default_model.py --out FOLDER --table
+
+The protocol is that of Hernandez-Lobato & Adams, "Probabilistic backpropagation" (2015), whose
+splits these are: fit on 90 % of the rows, score the others in the units of the target; mean and
+standard error over splits. Every model sees the same rows of a split. What is done already is in
+FOLDER/rows.jsonl and is not done again; `--table` only prints it. Seconds are those of the fit,
+compilation included.
+
+Models: `stacking`, `auto` and any other method of the library with its default settings; `gp`, a
+Gaussian process (Matern 5/2, a length scale per input, learnt noise) on at most 2000 rows;
+`boosting`, scikit-learn's gradient boosting on four fifths of the training rows, with the normal
+residuals of the others.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FILES = {
+    "boston": "boston_housing_uci_splits.npz",
+    "concrete": "uci/concrete_uci_splits.npz",
+    "energy": "uci/energy_uci_splits.npz",
+    "kin8nm": "uci/kin8nm_uci_splits.npz",
+    "naval": "uci/naval_uci_splits.npz",
+    "power": "uci/power_plant_uci_splits.npz",
+    "protein": "uci/protein_uci_splits.npz",
+    "wine": "wine_quality_red_uci_splits.npz",
+    "yacht": "uci/yacht_uci_splits.npz",
+}
+PUBLISHED = {
+    "boston": (2.904, 2.35),
+    "concrete": (4.827, 2.937),
+    "energy": (0.539, 1.01),
+    "kin8nm": (0.0789, -1.28),
+    "naval": (0.0007, -6.29),
+    "power": (4.014, 2.77),
+    "protein": (4.274, 2.63),
+    "wine": (0.622, 0.87),
+    "yacht": (0.666, 0.47),
+}
+"""RMSE of MC dropout (Mukhoti, Stenetorp & Gal, "On the importance of strong baselines in Bayesian
+deep learning", 2018), and the best NLL of MC dropout, deep ensembles (Lakshminarayanan et al.,
+2017), deterministic variational inference (Wu et al., 2019), PBP-MV (Sun et al., 2017) and deep
+evidential regression (Amini et al., 2020)."""
+SCORES = ("rmse", "nll", "crps", "coverage_95")
+MOST_GP_ROWS = 2000
+
+
+def split_of(name: str, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Training and test rows of a published split: x, y, x, y."""
+    with np.load(Path(os.environ["CREDENCE_DATA"]) / FILES[name], allow_pickle=False) as file:
+        data, columns = file["data"], file["index_features"].astype(int)
+        target = int(file["index_target"])
+        train, test = (file[f"index_{part}"][number] for part in ("train", "test"))
+    x, y = data[:, columns].astype(float), data[:, target].astype(float)
+    return x[train], y[train], x[test], y[test]
+
+
+def num_splits(name: str) -> int:
+    """The number of published splits."""
+    return 5 if name == "protein" else 20
+
+
+def network_scores(method: str, rows: Any, seed: int) -> dict[str, Any]:
+    """Scores of a method of the library with its default settings."""
+    from credence import BNNRegressor
+
+    x, y, x_test, y_test = rows
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BNNRegressor(method=method, random_state=seed).fit(x, y)
+    seconds = time.perf_counter() - start
+    numbers = model.scores(x_test, y_test).numbers
+    tried = model.findings_.get("models")
+    return {
+        **{name: numbers[name] for name in SCORES},
+        "seconds": seconds,
+        "seconds_by_phase": dict(model.ensemble_.cost.seconds),
+        "method": model.method_.name,
+        "converged": model.diagnostics_.converged,
+        "max_rhat": model.diagnostics_.max_rhat_function,
+        "models": None if tried is None else list(tried.tried),
+    }
+
+
+def normal_scores(mean: np.ndarray, std: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Scores of normal predictions."""
+    from scipy import stats
+
+    from credence.ensembles.diagnostics.crps import crps_normal
+
+    return {
+        "rmse": float(np.sqrt(np.mean((mean - y) ** 2))),
+        "nll": -float(stats.norm.logpdf(y, mean, std).mean()),
+        "crps": float(crps_normal(mean, std, y).mean()),
+        "coverage_95": float(np.mean(np.abs(y - mean) <= stats.norm.ppf(0.975) * std)),
+    }
+
+
+def gp_scores(rows: Any, seed: int) -> dict[str, Any]:
+    """Scores of a Gaussian process, on some of the rows where there are many."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+    from sklearn.preprocessing import StandardScaler
+
+    x, y, x_test, y_test = rows
+    kept = np.random.default_rng(seed).permutation(len(x))[:MOST_GP_ROWS]
+    start = time.perf_counter()
+    scaler = StandardScaler().fit(x[kept])
+    kernel = ConstantKernel() * Matern(np.ones(x.shape[1]), (1e-2, 1e3), nu=2.5) + WhiteKernel(0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = GaussianProcessRegressor(
+            kernel, normalize_y=True, n_restarts_optimizer=1, random_state=seed
+        ).fit(scaler.transform(x[kept]), y[kept])
+    seconds = time.perf_counter() - start
+    mean, std = model.predict(scaler.transform(x_test), return_std=True)
+    return {**normal_scores(mean, std, y_test), "seconds": seconds}
+
+
+def boosting_scores(rows: Any, seed: int) -> dict[str, Any]:
+    """Scores of gradient boosting with the normal residuals of held-out rows."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.model_selection import train_test_split
+
+    x, y, x_test, y_test = rows
+    start = time.perf_counter()
+    x_fit, x_held, y_fit, y_held = train_test_split(x, y, test_size=0.2, random_state=seed)
+    model = HistGradientBoostingRegressor(
+        early_stopping=True, validation_fraction=0.15, max_iter=1000, random_state=seed
+    ).fit(x_fit, y_fit)
+    std = np.sqrt(np.mean((model.predict(x_held) - y_held) ** 2))
+    seconds = time.perf_counter() - start
+    mean = model.predict(x_test)
+    return {**normal_scores(mean, np.full(len(mean), std), y_test), "seconds": seconds}
+
+
+def row_of(name: str, number: int, model: str) -> dict[str, Any]:
+    """One model on one split."""
+    rows = split_of(name, number)
+    peers = {"gp": gp_scores, "boosting": boosting_scores}
+    found = peers[model](rows, number) if model in peers else network_scores(model, rows, number)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    return {"data": name, "split": number, "model": model, **found, "peak_memory_mib": peak}
+
+
+def done(folder: Path) -> list[dict[str, Any]]:
+    """The rows of earlier calls."""
+    path = folder / "rows.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def show_table(rows: list[dict[str, Any]]) -> None:
+    """Means and standard errors over splits, as a Markdown table."""
+    print("| data | model | splits | RMSE | NLL | CRPS | 95 % holds | seconds |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in FILES:
+        models = dict.fromkeys(row["model"] for row in rows if row["data"] == name)
+        for model in models:
+            mine = [row for row in rows if (row["data"], row["model"]) == (name, model)]
+            cells = [_mean_error([row[score] for row in mine]) for score in SCORES]
+            seconds = statistics.median(row["seconds"] for row in mine)
+            print(f"| {name} | {model} | {len(mine)} | {' | '.join(cells)} | {seconds:.0f} |")
+        if models:
+            rmse, nll = PUBLISHED[name]
+            print(f"| {name} | published | | {rmse:g} | {nll:g} | | | |")
+
+
+def _mean_error(values: list[float]) -> str:
+    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
+    return f"{statistics.mean(values):.4g} ± {error:.2g}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--datasets", default=",".join(FILES))
+    parser.add_argument("--splits", default="", help="such as 0-4; all by default")
+    parser.add_argument("--models", default="stacking,auto,gp,boosting")
+    parser.add_argument("--table", action="store_true", help="only print what is there")
+    options = parser.parse_args()
+    import credence
+
+    credence.configure()
+    options.out.mkdir(parents=True, exist_ok=True)
+    known = {(row["data"], row["split"], row["model"]) for row in done(options.out)}
+    first, _, last = options.splits.partition("-")
+    for name in () if options.table else options.datasets.split(","):
+        numbers = range(num_splits(name))
+        if options.splits:
+            numbers = range(int(first), int(last or first) + 1)
+        for number in numbers:
+            for model in options.models.split(","):
+                if (name, number, model) in known:
+                    continue
+                row = row_of(name, number, model)
+                with (options.out / "rows.jsonl").open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+                scores = " ".join(f"{score} {row[score]:.4f}" for score in SCORES)
+                print(f"{name} {number} {model}: {scores}, {row['seconds']:.1f} s", flush=True)
+    show_table(done(options.out))
+
+
+if __name__ == "__main__":
+    main()
