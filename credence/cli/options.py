@@ -20,7 +20,9 @@ Prior = Annotated[
     str,
     typer.Option(help="Of the weights: auto, fan_in, unit, trace_class or hierarchical."),
 ]
-Likelihood = Annotated[str, typer.Option(help="Noise: auto, normal, student_t or heteroscedastic.")]
+Likelihood = Annotated[
+    str, typer.Option(help="Noise: auto, normal, student_t, heteroscedastic or heteroscedastic_t.")
+]
 MethodSettings = Annotated[
     list[str] | None,
     typer.Option(

@@ -29,7 +29,8 @@ class ModelSpec:
         hidden, activation: of the MLP, see `credence.models.MLP`.
         prior: one of `credence.models.PRIORS`.
         prior_settings: what is different in it, e.g. {"alpha": 4.0}.
-        likelihood: auto, normal, student_t, heteroscedastic, bernoulli or categorical.
+        likelihood: auto, normal, student_t, heteroscedastic, heteroscedastic_t, bernoulli or
+            categorical.
     """
 
     network: str = "mlp"

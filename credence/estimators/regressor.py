@@ -40,8 +40,9 @@ class BNNRegressor(RegressorMixin, BNN):
         network, prior, likelihood: parts from `credence.models` in place of the defaults (an MLP;
             weights N(0, 1/fan_in), biases N(0, 1); normal noise with sd ~ HalfNormal(1)), in units
             of the standardised target. Prior and likelihood also by name: "fan_in", "unit",
-            "trace_class", "hierarchical"; "normal", "student_t", "heteroscedastic". Flax and
-            Equinox models come as networks by `credence.models.networks.adapters`.
+            "trace_class", "hierarchical"; "normal", "student_t", "heteroscedastic",
+            "heteroscedastic_t". Flax and Equinox models come as networks by
+            `credence.models.networks.adapters`.
         standardize_target: model (y - mean) / sd; False models y as it is.
         max_seconds: wall-clock budget of `fit`.
         checkpoint_folder: where `fit` saves as it goes; the same fit again goes on from there.

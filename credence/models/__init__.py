@@ -4,6 +4,7 @@ from credence.models.likelihoods import (
     Bernoulli,
     Categorical,
     HeteroscedasticNormal,
+    HeteroscedasticStudentT,
     Likelihood,
     Normal,
     StudentT,
@@ -18,6 +19,7 @@ LIKELIHOODS = {
     "normal": Normal,
     "student_t": StudentT,
     "heteroscedastic": HeteroscedasticNormal,
+    "heteroscedastic_t": HeteroscedasticStudentT,
 }
 """Noise of a regression, by name."""
 
@@ -38,6 +40,7 @@ __all__ = [
     "Categorical",
     "Gaussian",
     "HeteroscedasticNormal",
+    "HeteroscedasticStudentT",
     "HierarchicalGamma",
     "Layer",
     "LeadingInputs",

@@ -216,31 +216,10 @@ class Normal(NormalNoise, LearntScale):
         return self.noise_std
 
 
-@dataclass(frozen=True)
-class StudentT(LearntScale):
-    """y ~ output + scale * t(df): heavier tails, so that outliers pull less.
+class StudentNoise(LocationScale):
+    """Student's t with scale 1: heavier tails than the normal law."""
 
-    Args:
-        df: degrees of freedom, > 2 so that the variance exists.
-        scale: fixed scale in units of y (not the standard deviation); None learns one per target.
-        scale_prior_std: scale ~ HalfNormal(scale_prior_std) where it is learnt.
-    """
-
-    df: float = 4.0
-    scale: float | None = None
-    scale_prior_std: float = 1.0
-
-    def __post_init__(self) -> None:
-        require_positive(scale_prior_std=self.scale_prior_std)
-        if not self.df > 2:
-            raise InputError(f"df must be > 2 for a finite variance, got {self.df}; 4 is usual.")
-        if self.scale is not None:
-            require_positive(scale=self.scale)
-
-    @property
-    def fixed_scale(self) -> float | None:  # type: ignore[override]
-        """The noise's scale where it is given; None where it is learnt."""
-        return self.scale
+    df: float
 
     @property
     def noise_variance(self) -> float:
@@ -261,13 +240,41 @@ class StudentT(LearntScale):
         return jax.random.t(key, self.df, template.shape, template.dtype)
 
 
-@dataclass(frozen=True)
-class HeteroscedasticNormal(NormalNoise):
-    """y ~ N(m(x), s(x)^2): the network's second half of outputs is log s.
+def _check_df(df: float) -> None:
+    """Refuse degrees of freedom without a variance."""
+    if not df > 2:
+        raise InputError(f"df must be > 2 for a finite variance, got {df}; 4 is usual.")
 
-    After Nix & Weigend, "Estimating the mean and variance of the target probability distribution"
-    (1994), with the logarithm of the standard deviation as output.
+
+@dataclass(frozen=True)
+class StudentT(StudentNoise, LearntScale):
+    """y ~ output + scale * t(df): heavier tails, so that outliers pull less.
+
+    Args:
+        df: degrees of freedom, > 2 so that the variance exists.
+        scale: fixed scale in units of y (not the standard deviation); None learns one per target.
+        scale_prior_std: scale ~ HalfNormal(scale_prior_std) where it is learnt.
     """
+
+    df: float = 4.0
+    scale: float | None = None
+    scale_prior_std: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive(scale_prior_std=self.scale_prior_std)
+        _check_df(self.df)
+        if self.scale is not None:
+            require_positive(scale=self.scale)
+
+    @property
+    def fixed_scale(self) -> float | None:  # type: ignore[override]
+        """The noise's scale where it is given; None where it is learnt."""
+        return self.scale
+
+
+class ScaleOutputs(LocationScale):
+    """A location-scale likelihood whose scale depends on the inputs: the network's second half of
+    outputs is its logarithm."""
 
     def num_outputs(self, num_targets: int) -> int:
         """A location and a log scale per target."""
@@ -289,6 +296,31 @@ class HeteroscedasticNormal(NormalNoise):
         """The first half of the outputs, and exp of the second half."""
         location, log_scale = jnp.split(outputs, 2, axis=-1)
         return location, jnp.exp(log_scale)
+
+
+@dataclass(frozen=True)
+class HeteroscedasticNormal(NormalNoise, ScaleOutputs):
+    """y ~ N(m(x), s(x)^2): the network's second half of outputs is log s.
+
+    After Nix & Weigend, "Estimating the mean and variance of the target probability distribution"
+    (1994), with the logarithm of the standard deviation as output.
+    """
+
+
+@dataclass(frozen=True)
+class HeteroscedasticStudentT(StudentNoise, ScaleOutputs):
+    """y ~ m(x) + s(x) * t(df): noise that depends on the inputs, and outliers.
+
+    As `HeteroscedasticNormal`, with the tails of Student's t.
+
+    Args:
+        df: degrees of freedom, > 2 so that the variance exists.
+    """
+
+    df: float = 4.0
+
+    def __post_init__(self) -> None:
+        _check_df(self.df)
 
 
 class Classification(ABC):

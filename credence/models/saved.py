@@ -21,6 +21,7 @@ _KNOWN: dict[str, type[Any]] = {
         likelihoods.Bernoulli,
         likelihoods.Categorical,
         likelihoods.HeteroscedasticNormal,
+        likelihoods.HeteroscedasticStudentT,
         likelihoods.Normal,
         likelihoods.StudentT,
         noisy_argmax.NoisyArgmax,

@@ -15,6 +15,7 @@ from credence.models import (
     Bernoulli,
     Categorical,
     HeteroscedasticNormal,
+    HeteroscedasticStudentT,
     Likelihood,
     Normal,
     StudentT,
@@ -38,6 +39,12 @@ REGRESSION = {
         (),
         WIDE_OUTPUTS,
         stats.norm(OUTPUTS, np.exp(WIDE_OUTPUTS[:, 2:])),
+    ),
+    "heteroscedastic t": (
+        HeteroscedasticStudentT(5.0),
+        (),
+        WIDE_OUTPUTS,
+        stats.t(5.0, OUTPUTS, np.exp(WIDE_OUTPUTS[:, 2:])),
     ),
     "t": (StudentT(5.0, 0.7), (), OUTPUTS, stats.t(5.0, OUTPUTS, 0.7)),
     "learnt t": (StudentT(3.5), LOG_SCALE, OUTPUTS, stats.t(3.5, OUTPUTS, np.exp(LOG_SCALE))),
@@ -92,7 +99,10 @@ def test_learnt_scale_has_a_half_normal_prior(family: Any) -> None:
     np.testing.assert_allclose(np.exp(likelihood.init(3)), np.full(3, 0.5 * 1.7))
 
 
-@pytest.mark.parametrize("likelihood", [Normal(0.3), StudentT(4.0, 0.3), HeteroscedasticNormal()])
+@pytest.mark.parametrize(
+    "likelihood",
+    [Normal(0.3), StudentT(4.0, 0.3), HeteroscedasticNormal(), HeteroscedasticStudentT()],
+)
 def test_without_own_parameters(likelihood: Likelihood) -> None:
     assert likelihood.init(2) == ()
     assert likelihood.sample_prior(jax.random.key(0), 2) == ()

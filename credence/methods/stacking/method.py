@@ -1,7 +1,7 @@
 """Stacking: sample several models, score each on rows its chains left out, and combine them."""
 
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from pathlib import Path
 from time import perf_counter
@@ -25,6 +25,9 @@ from credence.methods.base import Algorithm, as_key, fingerprint
 from credence.methods.stacking.candidates import Candidates
 from credence.methods.stacking.folds import FoldChains, of_fold
 from credence.methods.stacking.models import ModelSpec, usual_models
+
+LEAST = -1e4
+"""Log probability of a row that a model thinks impossible, or of which it says no number, nats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,35 +78,34 @@ class Stacking(Algorithm):
         Where time is limited, every model has an equal share of what is left; after Ctrl-C the
         models that have draws are stacked.
         """
-        start, progress = perf_counter(), progress or NoProgress()
+        start = perf_counter()
         texts = self.models or usual_models(posterior)
         specs = [ModelSpec.read(text) for text in texts]
         jobs = [spec.posterior(posterior) for spec in specs]
-        keys = jax.random.split(as_key(key), len(specs))
         ensembles: list[Ensemble] = []
-        for index, (key_model, spec, job) in enumerate(zip(keys, specs, jobs, strict=True)):
-            progress.say(f"Model {index + 1} of {len(specs)}: {spec.describe()}.")
+        for index, key_model in enumerate(jax.random.split(as_key(key), len(specs))):
+            (progress or NoProgress()).say(
+                f"Model {index + 1} of {len(specs)}: {specs[index].describe()}."
+            )
             left = None
             if max_seconds is not None:
                 left = max(max_seconds - (perf_counter() - start), 1e-3) / (len(specs) - index)
             place = None if folder is None else Path(folder) / f"model_{index}"
-            run = partial(self.chains.run, folder=place, progress=progress, max_seconds=left)
             try:
-                ensembles.append(run(key_model, job))
+                found = self.chains.run(
+                    key_model, jobs[index], folder=place, progress=progress, max_seconds=left
+                )
             except Interrupted:
                 if not ensembles:
                     raise
                 break
-            if ensembles[-1].provenance.stopped == "interrupt":
+            ensembles.append(found)
+            if found.provenance.stopped == "interrupt":
                 break
         seed = int(key) if isinstance(key, int | np.integer) else None
-        provenance = Provenance(
-            self.name,
-            asdict(self) | {"models": list(texts)},
-            seed,
-            fingerprint(posterior),
-            _stopped(ensembles, len(specs)),
-        )
+        settings = asdict(self) | {"models": list(texts)}
+        stopped = _stopped(ensembles, len(specs))
+        provenance = Provenance(self.name, settings, seed, fingerprint(posterior), stopped)
         return self._stack(ensembles, specs, posterior, provenance, start)
 
     def _stack(
@@ -142,7 +144,8 @@ def _stopped(ensembles: list[Ensemble], num_models: int) -> str:
 def out_of_fold(
     ensemble: Ensemble, method: FoldChains, posterior: Posterior
 ) -> Float[np.ndarray, " row"]:
-    """Log probability of every row by the chains that have not seen it, nats."""
+    """Log probability of every row by the chains that have not seen it, in nats; `LEAST` where
+    they think it impossible."""
     x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
     folds, scores = method.folds_of(y), np.empty(len(y))
     for fold in range(method.num_folds):
@@ -155,4 +158,4 @@ def out_of_fold(
 
         unseen = of_fold(ensemble, method, fold)
         scores[is_in] = unseen.over_batches(x[is_in], log_prob)["log_prob"]
-    return scores
+    return np.nan_to_num(scores, nan=LEAST, neginf=LEAST)

@@ -20,7 +20,7 @@ from credence.ensembles.stack import Stack, load_predictor
 from credence.errors import InputError, StorageError
 from credence.methods import Stacking, Training
 from credence.methods.stacking.folds import FoldChains
-from credence.methods.stacking.method import out_of_fold
+from credence.methods.stacking.method import LEAST, out_of_fold
 from credence.methods.stacking.models import ModelSpec
 from credence.models import MLP, Gaussian, Normal
 
@@ -70,6 +70,16 @@ def test_weights_are_those_of_the_scores_of_unseen_rows(stacked: Stack) -> None:
     np.testing.assert_allclose(
         [each.log_score for each in stacked.candidates], np.mean(scores, axis=1), rtol=1e-6
     )
+
+
+def test_a_model_that_thinks_a_row_impossible_loses(monkeypatch: pytest.MonkeyPatch) -> None:
+    posterior = posterior_of(*wave(40))
+    ensemble = BRIEF.run(0, posterior)
+    impossible = {"log_prob": np.full(10, -np.inf)}
+    monkeypatch.setattr(type(ensemble), "over_batches", lambda self, x, of: impossible)
+    np.testing.assert_array_equal(out_of_fold(ensemble, BRIEF, posterior), np.full(40, LEAST))
+    weights = stacking_weights(np.column_stack([np.zeros(40), np.full(40, LEAST)]))
+    np.testing.assert_allclose(weights, [1, 0])
 
 
 def test_functions_count_the_same() -> None:
