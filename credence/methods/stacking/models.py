@@ -10,8 +10,14 @@ from credence.models.likelihoods import Classification, Likelihood
 OWN = "own"
 """Stands for a part of the model that the posterior has."""
 
-REGRESSION = ("50/fan_in/normal", "50/unit/student_t", "50-50/unit/student_t")
-"""Usual models of a regression: a smooth one, and two that bend more and bear outliers."""
+REGRESSION = (
+    "50/fan_in/normal",
+    "50/fan_in/heteroscedastic_t",
+    "50/unit/student_t",
+    "50-50/unit/student_t",
+)
+"""Usual models of a regression: smooth ones with noise that is the same everywhere or is not, and
+two that bend more and bear outliers."""
 CLASSIFICATION = ("50/fan_in/own", "50/unit/own", "50-50/unit/own")
 """Usual models of a classification."""
 
