@@ -142,6 +142,10 @@ os.environ.setdefault("CREDENCE_TEST_DAY", str(datetime.now(UTC).toordinal()))
 """Which variants have their turn; workers inherit it, so that all collect the same at midnight."""
 
 
+LONGEST = ("tests/truth/test_truth.py::test_the_whole_table",)
+"""Tests that begin, so that no worker is busy with them when all others are done."""
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run every variant of a test marked `rotates(days)` once in so many days; else it is slow.
@@ -164,3 +168,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not has_turn(item.nodeid, day):
             item.add_marker(NO_TURN)
     items.sort(key=compiles_well)  # or programs would be forgotten again and again
+    items.sort(key=lambda item: item.nodeid not in LONGEST)
