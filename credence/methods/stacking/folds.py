@@ -25,7 +25,7 @@ from credence.kernels.ascent.optimizer import adam
 from credence.kernels.base import Recipe
 from credence.kernels.leaving_out import LeavingOut, is_left_out, leaving_out
 from credence.kernels.mcmc.microcanonical import adjusted_mclmc
-from credence.methods.base import Drawn
+from credence.methods.base import Drawn, as_key, members
 from credence.methods.chains import Chains
 from credence.methods.training import Best, Training, better_of, early_stopping
 
@@ -91,6 +91,10 @@ class FoldChains(Chains):
                 f"{posterior.num_points} rows cannot be divided into {self.num_folds} folds."
             )
         return posterior
+
+    def rehearse(self, posterior: Posterior) -> None:
+        """Compile what `run` will run, and make no step of it; for `compile_ahead`."""
+        members(posterior, self._run(as_key(0), posterior, Driver(rehearses=True)))
 
     def folds_of(self, y: Any) -> Int[np.ndarray, " row"]:
         """The fold of every row."""

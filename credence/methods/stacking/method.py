@@ -1,7 +1,7 @@
 """Stacking: sample several models, score each on rows its chains left out, and combine them."""
 
 from dataclasses import asdict, dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from pathlib import Path
 from time import perf_counter
@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from credence.density.posterior import Posterior
+from credence.engine.driver import compile_ahead
 from credence.engine.progress import NoProgress, Progress
 from credence.ensembles.diagnostics.stacking import mean_with_error
 from credence.ensembles.ensemble import Ensemble
@@ -75,38 +76,60 @@ class Stacking(Algorithm):
     ) -> Stack:
         """Sample every model and stack them; arguments and errors as of `Algorithm.run`.
 
-        Where time is limited, every model has an equal share of what is left; after Ctrl-C the
-        models that have draws are stacked.
+        The programs of later models are compiled while earlier ones run. Where time is limited,
+        every model has an equal share of what is left; after Ctrl-C the models that have draws are
+        stacked.
         """
         start = perf_counter()
         texts = self.models or usual_models(posterior)
         specs = [ModelSpec.read(text) for text in texts]
         jobs = [spec.posterior(posterior) for spec in specs]
-        ensembles: list[Ensemble] = []
-        for index, key_model in enumerate(jax.random.split(as_key(key), len(specs))):
-            (progress or NoProgress()).say(
-                f"Model {index + 1} of {len(specs)}: {specs[index].describe()}."
-            )
-            left = None
-            if max_seconds is not None:
-                left = max(max_seconds - (perf_counter() - start), 1e-3) / (len(specs) - index)
-            place = None if folder is None else Path(folder) / f"model_{index}"
-            try:
-                found = self.chains.run(
-                    key_model, jobs[index], folder=place, progress=progress, max_seconds=left
-                )
-            except Interrupted:
-                if not ensembles:
-                    raise
-                break
-            ensembles.append(found)
-            if found.provenance.stopped == "interrupt":
-                break
-        seed = int(key) if isinstance(key, int | np.integer) else None
-        settings = asdict(self) | {"models": list(texts)}
-        stopped = _stopped(ensembles, len(specs))
-        provenance = Provenance(self.name, settings, seed, fingerprint(posterior), stopped)
+        ends_at = None if max_seconds is None else start + max_seconds
+        place = None if folder is None else Path(folder)
+        ensembles = self._sample(as_key(key), specs, jobs, place, progress, ends_at)
+        provenance = Provenance(
+            self.name,
+            asdict(self) | {"models": list(texts)},
+            int(key) if isinstance(key, int | np.integer) else None,
+            fingerprint(posterior),
+            _stopped(ensembles, len(specs)),
+        )
         return self._stack(ensembles, specs, posterior, provenance, start)
+
+    def _sample(
+        self,
+        key: PRNGKeyArray,
+        specs: list[ModelSpec],
+        jobs: list[Posterior],
+        folder: Path | None,
+        progress: Progress | None,
+        ends_at: float | None,
+    ) -> list[Ensemble]:
+        """Sample one model after another; all, or those that time and Ctrl-C leave.
+
+        Raises:
+            Interrupted: on Ctrl-C before there was a draw.
+        """
+        ensembles: list[Ensemble] = []
+        keys = jax.random.split(key, len(specs))
+        with compile_ahead(partial(self.chains.rehearse, job) for job in jobs[1:]) as waits:
+            for index, wait in enumerate((lambda: None, *waits)):
+                place = None if folder is None else folder / f"model_{index}"
+                left = None if ends_at is None else max(ends_at - perf_counter(), 1e-3)
+                share = None if left is None else left / (len(specs) - index)
+                name = f"Model {index + 1} of {len(specs)}: {specs[index].describe()}."
+                (progress or NoProgress()).say(name)
+                run = partial(self.chains.run, folder=place, progress=progress, max_seconds=share)
+                try:
+                    wait()
+                    ensembles.append(run(keys[index], jobs[index]))
+                except Interrupted:
+                    if not ensembles:
+                        raise
+                    break
+                if ensembles[-1].provenance.stopped == "interrupt":
+                    break
+        return ensembles
 
     def _stack(
         self,

@@ -10,7 +10,9 @@ import pytest
 from scipy import stats
 from tools.exact import LinearRegression, linear_regression, weights
 
+from credence.adaptation.windows import trial_acceptance
 from credence.density.posterior import Posterior
+from credence.engine.blocks import run_block
 from credence.errors import InputError
 from credence.kernels.ascent.optimizer import OptimizerState
 from credence.methods import Training
@@ -127,6 +129,20 @@ def test_it_is_resumed_bit_for_bit(tmp_path: Any, ensemble: Any) -> None:
     again = short.run(1, PROBLEM.posterior, folder=tmp_path)
     np.testing.assert_array_equal(weights(whole), weights(again))
     assert of_fold(ensemble, METHOD, 2).num_members == 2 * METHOD.num_draws
+
+
+def test_what_was_rehearsed_is_not_compiled_again() -> None:
+    """Another shape than all others here, so that nothing of it is compiled before."""
+    posterior = linear_regression(num_points=29).posterior
+    short = replace(METHOD, num_draws=20, num_warmup=20)
+    programs: Any = (run_block, folds.first_states, folds.improve_on_next_fold, trial_acceptance)
+    counts = []
+    for run in (lambda: None, lambda: short.rehearse(posterior), lambda: short.run(0, posterior)):
+        run()
+        counts.append([program._cache_size() for program in programs])
+    before, rehearsed, after = counts
+    assert rehearsed == after
+    assert rehearsed[0] > before[0]
 
 
 def test_what_cannot_be_divided_is_refused() -> None:
