@@ -32,12 +32,14 @@ def chain_devices(num_chains: int) -> int:
 
 
 @partial(jax.jit, static_argnames=("recipe",))
-def init_states(
-    positions: Float[Array, "chain weight"], settings: Settings, data: Data, *, recipe: Recipe
-) -> Any:
-    """The kernel's first state of every chain."""
+def init_states(starts: Any, settings: Settings, data: Data, *, recipe: Recipe) -> Any:
+    """The kernel's first state of every chain.
+
+    Args:
+        starts: what `kernel.init` takes, a position as a rule, leaves (chain, ...).
+    """
     kernel = recipe(settings)
-    states = jax.vmap(lambda position: kernel.init(position, data))(positions)
+    states = jax.vmap(lambda start: kernel.init(start, data))(starts)
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), states)  # no weak types
 
 

@@ -30,6 +30,8 @@ class Finding(ABC):
         settled: whether it can be relied on; a finding that is not settled makes `converged`
             False, and None leaves that as it is.
         reason: one sentence, for people, that says why.
+        unseen_rows: rows that chains left out, by which the method judges what are no chains of one
+            posterior; a finding that has any speaks in their place.
     """
 
     name: ClassVar[str]
@@ -37,9 +39,7 @@ class Finding(ABC):
 
     settled: bool | None = None
     reason: str = ""
-    unseen_rows: ClassVar[int] = 0
-    """Rows that chains left out, by which the method judges what are no chains of one posterior; a
-    finding that has any speaks in their place."""
+    unseen_rows: int = 0
 
     @classmethod
     @abstractmethod

@@ -360,13 +360,25 @@ def _scores(ensemble: Ensemble, x: Inputs, y: Any, held_out: bool) -> LeaveOneOu
             f"{ensemble}: draw more, or pass rows that no ensemble has seen, with held_out=True."
         )
 
-    def log_probs(predictive: Predictions, rows: slice) -> dict[str, Any]:
-        truth = jnp.asarray(np.resize(y[rows], (predictive.num_points, *y.shape[1:])))
-        if held_out:
-            return {"log_prob": predictive.log_prob(truth)}
-        return {"log_prob": predictive.member_log_probs(truth).T}
-
-    found = ensemble.over_batches(x, log_probs)["log_prob"].astype(float)
     if held_out:
+        found = log_probs(ensemble, x, y)
         return LeaveOneOut(found, np.full(len(found), -np.inf))
-    return leave_one_out(found.T)
+    return leave_one_out(log_probs(ensemble, x, y, by_member=True).T)
+
+
+def log_probs(
+    ensemble: Ensemble, x: Inputs, y: np.ndarray, *, by_member: bool = False
+) -> Float[np.ndarray, "point *member"]:
+    """Log probability of every row by an ensemble, or by each of its members, in nats.
+
+    Args:
+        x, y: rows, as the ensemble saw them.
+    """
+
+    def of_batch(predictive: Predictions, rows: slice) -> dict[str, Any]:
+        truth = jnp.asarray(np.resize(y[rows], (predictive.num_points, *y.shape[1:])))
+        if by_member:
+            return {"log_prob": predictive.member_log_probs(truth).T}
+        return {"log_prob": predictive.log_prob(truth)}
+
+    return ensemble.over_batches(x, of_batch)["log_prob"].astype(float)

@@ -4,7 +4,6 @@ Train a member per chain, find step size and metric in a warm-up pooled over cha
 with both frozen.
 """
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,11 +14,10 @@ from jaxtyping import PRNGKeyArray
 from credence.adaptation.windows import first_window_adaptation
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
-from credence.errors import InputError, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.mcmc.hmc import hmc, nuts
 from credence.kernels.mcmc.mala import one_leapfrog
-from credence.kernels.mcmc.microcanonical import adjusted_mclmc
+from credence.kernels.mcmc.microcanonical import adjusted_mclmc, check_lengths
 from credence.methods.base import Drawn
 from credence.methods.chains import TrainedChains, shares_passes
 
@@ -139,12 +137,7 @@ class MCLMC(Hamiltonian):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive(trajectory_length=self.trajectory_length)
-        if not 0 <= self.decoherence_length < math.inf:
-            raise InputError(
-                f"decoherence_length must be >= 0 and finite, got {self.decoherence_length}; "
-                "2 is usual."
-            )
+        check_lengths(self.trajectory_length, self.decoherence_length)
 
     def _recipe(self, posterior: Posterior) -> Recipe:
         static = (

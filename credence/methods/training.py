@@ -7,7 +7,7 @@ emulating network begin with one member.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -102,11 +102,6 @@ def train(
     key_init, key_split, key_phase = jax.random.split(key, 3)
     num_validation = num_held_out(posterior, training)
     fitting, validation = split(key_split, posterior.data, num_validation)
-    num_points = fitting.x.shape[0]
-    usual = None if fitting.x.ndim == 2 else IMAGES_PER_STEP
-    batch_size = rows_per_step(training.batch_size or usual, num_points)
-    steps_per_epoch = -(-num_points // batch_size)
-    epochs_per_round = max(1, round(50 / steps_per_epoch))
     start = posterior.init(key_init, num_members)
 
     def update(best: Best, block: Block) -> Best:
@@ -119,21 +114,52 @@ def train(
         )
 
     adapter = early_stopping(start, update, training)
-    plan = Plan(
+    plan = training_plan(
         Recipe(adam, posterior.log_density),
-        "train",
         adapter,
-        num_steps=training.max_epochs * steps_per_epoch,
-        thinning=steps_per_epoch,
-        block_steps=epochs_per_round * steps_per_epoch,
-        batch_size=batch_size,
-        keep_draws=False,
+        training,
+        fitting.x.shape[0],
+        is_image=fitting.x.ndim > 2,
         budget_share=budget_share,
         may_stop_early=may_stop_early,
     )
     result = driver.phase("train", key_phase, plan, start, fitting)
     best: Best = result.memory
     return Trained(best.positions, best.loss, result.num_steps)
+
+
+def training_plan(
+    recipe: Recipe,
+    adapter: Adapter,
+    training: Training,
+    num_points: int,
+    *,
+    is_image: bool = False,
+    **kwargs: Any,
+) -> Plan:
+    """The plan of a phase "train": rounds of about 50 steps, whole epochs.
+
+    Args:
+        recipe: of the optimiser.
+        adapter: as `early_stopping` makes it.
+        num_points: rows that are fitted.
+        is_image: whether rows are images.
+        kwargs: further settings of the plan.
+    """
+    usual = IMAGES_PER_STEP if is_image else None
+    batch_size = rows_per_step(training.batch_size or usual, num_points)
+    steps_per_epoch = -(-num_points // batch_size)
+    return Plan(
+        recipe,
+        "train",
+        adapter,
+        num_steps=training.max_epochs * steps_per_epoch,
+        thinning=steps_per_epoch,
+        block_steps=max(1, round(50 / steps_per_epoch)) * steps_per_epoch,
+        batch_size=batch_size,
+        keep_draws=False,
+        **kwargs,
+    )
 
 
 def early_stopping(

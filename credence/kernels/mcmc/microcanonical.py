@@ -12,6 +12,7 @@ direction's part is solved exactly (Ver Steeg & Galstyan, "Hamiltonian dynamics 
 non-Newtonian momentum for rapid sampling", 2021).
 """
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -19,7 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 from credence.density.posterior import Data, LogDensity, Position
-from credence.errors import InputError
+from credence.errors import InputError, require_positive
 from credence.kernels.base import Kernel, Scalar, check_step_size, either, metropolis
 
 GOLDEN = 2654435769
@@ -113,6 +114,15 @@ def adjusted_mclmc(
         return new._replace(num_steps=state.num_steps + 1), info
 
     return Kernel(flow.init, step)
+
+
+def check_lengths(trajectory_length: float, decoherence_length: float) -> None:
+    """Refuse lengths of `adjusted_mclmc` that are out of range."""
+    require_positive(trajectory_length=trajectory_length)
+    if not 0 <= decoherence_length < math.inf:
+        raise InputError(
+            f"decoherence_length must be >= 0 and finite, got {decoherence_length}; 2 is usual."
+        )
 
 
 def mclmc(

@@ -1,6 +1,6 @@
 """What was tried by stacking: every model, its score on rows it had not seen, and its weight."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
@@ -50,10 +50,11 @@ class Candidates(Finding):
     num_rows: int
     """Rows on which the weights rest."""
 
-    @property
-    def unseen_rows(self) -> int:  # type: ignore[override]
-        """Rows that the chains left out, if they are enough to judge by."""
-        return self.num_rows if self.num_rows >= FEW_ROWS else 0
+    @classmethod
+    def _judging(cls, tried: Iterable[Tried], num_rows: int) -> "Candidates":
+        """Candidates whose rows judge the stack, if they are enough."""
+        unseen = num_rows if num_rows >= FEW_ROWS else 0
+        return cls(tuple(tried), num_rows, reason=STACKED, unseen_rows=unseen)
 
     @classmethod
     def of(cls, ensemble: Predictor) -> "Candidates | None":
@@ -69,7 +70,7 @@ class Candidates(Finding):
             )
             for each in ensemble.candidates
         ]
-        return cls(tuple(jsonable(tried)), ensemble.num_rows, reason=STACKED)
+        return cls._judging(jsonable(tried), ensemble.num_rows)
 
     @classmethod
     def read(
@@ -79,7 +80,7 @@ class Candidates(Finding):
         if "models" not in metrics:
             return None
         entries = build(CandidateEntries, dict(metrics))
-        return cls(tuple(entries["models"]), entries["models_rows"], reason=STACKED)
+        return cls._judging(entries["models"], entries["models_rows"])
 
     def entries(self) -> dict[str, Any]:
         """The models, in the order in which they were tried."""

@@ -13,21 +13,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.adaptation.schedules import rows_per_step
 from credence.adaptation.windows import first_window_adaptation, same_metric
 from credence.density.posterior import BayesianModel, Data, Posterior
-from credence.engine.blocks import Block
+from credence.engine.blocks import Block, init_states
 from credence.engine.driver import Driver
-from credence.engine.plan import Plan
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.kernels.ascent.optimizer import adam
 from credence.kernels.base import Recipe
 from credence.kernels.leaving_out import LeavingOut, is_left_out, leaving_out
-from credence.kernels.mcmc.microcanonical import adjusted_mclmc
+from credence.kernels.mcmc.microcanonical import adjusted_mclmc, check_lengths
 from credence.methods.base import Drawn, as_key, members
 from credence.methods.chains import Chains
-from credence.methods.training import Best, Training, better_of, early_stopping
+from credence.methods.training import Best, Training, better_of, early_stopping, training_plan
 
 
 def assign_folds(y: Any, num_folds: int, seed: int = 0) -> Int[np.ndarray, " row"]:
@@ -78,6 +76,7 @@ class FoldChains(Chains):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_lengths(self.trajectory_length, self.decoherence_length)
         if not 3 <= self.num_folds <= self.num_chains:
             raise InputError(
                 f"num_folds={self.num_folds} must be at least 3, and at most num_chains="
@@ -127,7 +126,7 @@ class FoldChains(Chains):
             trajectory_length=self.trajectory_length,
         )
         plan = self._warmup_plan(recipe, adapter)
-        states = first_states(start, chain_folds, plan.settings, data, recipe=recipe)
+        states = init_states((start, chain_folds), plan.settings, data, recipe=recipe)
         warmup = driver.phase("warmup", key_warmup, plan, states, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning or 1)
         return Drawn.by(driver.phase("sample", key_sample, plan, warmup.states, data))
@@ -147,44 +146,22 @@ class FoldChains(Chains):
     ) -> Float[Array, "chain weight"]:
         """Train a network for every chain without its fold and the next, which ends it."""
         key_init, key_phase = jax.random.split(key)
-        training, num_folds = self.training, self.num_folds
-        batch_size = rows_per_step(training.batch_size, posterior.num_points)
-        steps_per_epoch = -(-posterior.num_points // batch_size)
         positions = posterior.init(key_init, self.num_chains)
 
         def update(best: Best, block: Block) -> Best:
             return improve_on_next_fold(
-                best, block.states, data, model=posterior.model, num_folds=num_folds
+                best, block.states, data, model=posterior.model, num_folds=self.num_folds
             )
 
-        plan = Plan(
+        plan = training_plan(
             self._recipe(posterior, build=adam, num_left=2),
-            "train",
-            early_stopping(positions, update, training),
-            num_steps=training.max_epochs * steps_per_epoch,
-            thinning=steps_per_epoch,
-            block_steps=max(1, round(50 / steps_per_epoch)) * steps_per_epoch,
-            batch_size=batch_size,
-            keep_draws=False,
+            early_stopping(positions, update, self.training),
+            self.training,
+            posterior.num_points,
             budget_share=0.25,
         )
-        states = first_states(positions, chain_folds, plan.settings, data, recipe=plan.recipe)
+        states = init_states((positions, chain_folds), plan.settings, data, recipe=plan.recipe)
         return driver.phase("train", key_phase, plan, states, data).memory.positions
-
-
-@partial(jax.jit, static_argnames="recipe")
-def first_states(
-    positions: Float[Array, "chain weight"],
-    folds: Int[Array, " chain"],
-    settings: Any,
-    data: Data,
-    *,
-    recipe: Recipe,
-) -> Any:
-    """The first state of every chain, which leaves out its own fold."""
-    kernel: Any = recipe(settings)
-    states = jax.vmap(lambda *start: kernel.init(start, data))(positions, folds)
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), states)  # no weak types
 
 
 @partial(jax.jit, static_argnames=("model", "num_folds"))

@@ -5,10 +5,9 @@ from functools import partial, reduce
 from operator import add
 from pathlib import Path
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
@@ -18,9 +17,8 @@ from credence.engine.progress import NoProgress, Progress
 from credence.ensembles.diagnostics.stacking import mean_with_error
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
-from credence.ensembles.predictive import Predictions
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.stack import Candidate, Stack, weighed
+from credence.ensembles.stack import Candidate, Stack, log_probs, weighed
 from credence.errors import InputError, Interrupted
 from credence.methods.base import Algorithm, as_key, fingerprint
 from credence.methods.stacking.candidates import Candidates
@@ -140,15 +138,15 @@ class Stacking(Algorithm):
         start: float,
     ) -> Stack:
         """Score the models on rows that they have not seen, and weigh them."""
-        log_probs = np.stack([out_of_fold(each, self.chains, posterior) for each in ensembles], 1)
+        scores = np.stack([out_of_fold(each, self.chains, posterior) for each in ensembles], 1)
         cost = reduce(add, (each.cost for each in ensembles))
         weighing = max(perf_counter() - start - cost.total_seconds, 0.0)
         return weighed(
             ensembles,
-            log_probs,
+            scores,
             [
-                Candidate(index, None, *mean_with_error(scores), None, 0.0, specs[index].describe())
-                for index, scores in enumerate(log_probs.T)
+                Candidate(index, None, *mean_with_error(column), None, 0.0, specs[index].describe())
+                for index, column in enumerate(scores.T)
             ],
             cost=replace(cost, seconds={**cost.seconds, "weigh": weighing}),
             provenance=provenance,
@@ -173,12 +171,5 @@ def out_of_fold(
     folds, scores = method.folds_of(y), np.empty(len(y))
     for fold in range(method.num_folds):
         is_in = folds == fold
-        truths = y[is_in]
-
-        def log_prob(predictive: Predictions, rows: slice, truths: Any = truths) -> dict[str, Any]:
-            size = (predictive.num_points, *truths.shape[1:])
-            return {"log_prob": predictive.log_prob(jnp.asarray(np.resize(truths[rows], size)))}
-
-        unseen = of_fold(ensemble, method, fold)
-        scores[is_in] = unseen.over_batches(x[is_in], log_prob)["log_prob"]
+        scores[is_in] = log_probs(of_fold(ensemble, method, fold), x[is_in], y[is_in])
     return np.nan_to_num(scores, nan=LEAST, neginf=LEAST)

@@ -12,7 +12,7 @@ from tools.exact import LinearRegression, linear_regression, weights
 
 from credence.adaptation.windows import trial_acceptance
 from credence.density.posterior import Posterior
-from credence.engine.blocks import run_block
+from credence.engine.blocks import init_states, run_block
 from credence.errors import InputError
 from credence.kernels.ascent.optimizer import OptimizerState
 from credence.methods import Training
@@ -141,7 +141,7 @@ def test_what_was_rehearsed_is_not_compiled_again() -> None:
     """Another shape than all others here, so that nothing of it is compiled before."""
     posterior = linear_regression(num_points=29).posterior
     short = replace(METHOD, num_draws=20, num_warmup=20)
-    programs: Any = (run_block, folds.first_states, folds.improve_on_next_fold, trial_acceptance)
+    programs: Any = (run_block, init_states, folds.improve_on_next_fold, trial_acceptance)
     counts = []
     for run in (lambda: None, lambda: short.rehearse(posterior), lambda: short.run(0, posterior)):
         run()
@@ -156,6 +156,10 @@ def test_what_cannot_be_divided_is_refused() -> None:
         FoldChains(num_chains=4, num_folds=5)
     with pytest.raises(InputError, match="at least 3"):
         FoldChains(num_folds=2)
+    with pytest.raises(InputError, match="trajectory_length must be > 0"):
+        FoldChains(trajectory_length=-1.0)
+    with pytest.raises(InputError, match="decoherence_length must be >= 0"):
+        FoldChains(decoherence_length=float("nan"))
     few = linear_regression(num_points=3)
     with pytest.raises(InputError, match="3 rows cannot be divided into 4 folds"):
         METHOD.run(0, few.posterior)
