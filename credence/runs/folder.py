@@ -115,8 +115,16 @@ class Manifest:
         Raises:
             StorageError: where one has changed, or is missing.
         """
+        if not self.checksums and self.status == "done":
+            self._require_format_1(folder)
         for name in names if self.checksums else ():
             require_sha256(folder / name, self.checksums.get(name, "none"))
+
+    def _require_format_1(self, folder: Path) -> None:
+        """Refuse a manifest without checksums beside files that came when there were checksums."""
+        with reading(folder / "manifest.json"):
+            if ensemble_files(folder, ".npz"):
+                raise ValueError("it has no checksums, and is of another folder than its ensemble")
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -419,6 +419,11 @@ def test_folders_of_format_1_are_read(run, fitted: Path, tmp_path: Path) -> None
         assert run("report", folder)[0] == 0
         found.append((folder / "report.html").read_text())
     assert found[:3] == found[3:]
+    shutil.copytree(fitted / "run", tmp_path / "mixed")
+    shutil.copy(earlier / "manifest.json", tmp_path / "mixed")
+    status, _, err = run("report", tmp_path / "mixed")
+    assert status != 0
+    assert "it has no checksums, and is of another folder" in " ".join(err.split())
 
 
 def test_a_folder_is_fitted_by_one_process_at_a_time(run, fitted: Path, tmp_path: Path) -> None:
