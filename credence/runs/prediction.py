@@ -16,6 +16,7 @@ from credence.datasets.names import with_text_names
 from credence.datasets.tables import read_table
 from credence.errors import InputError
 from credence.runs.folder import ensemble_files, read_manifest
+from credence.storage import reading
 
 if TYPE_CHECKING:
     from credence.estimators import BNNClassifier, BNNRegressor
@@ -47,6 +48,9 @@ def predict(
     documents = ensemble_files(folder, ".json")
     manifest.require_files(folder, "ensemble/estimator.json", *documents)
     saved = read_document(folder / "ensemble")
+    with reading(folder / "ensemble" / "estimator.json"):
+        if saved.get("y_ndim", 1) != 1:
+            raise ValueError("it predicts several targets, and a run has one")
     text_columns = TablePreprocessor.from_json(saved["preprocessor"]).text_columns
     frame = with_text_names(read_table(table, text_columns))
     if frame.empty:

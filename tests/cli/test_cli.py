@@ -366,6 +366,19 @@ def test_half_written_run_asks_for_resume(run, fitted: Path, tmp_path: Path) -> 
     assert (status, "ensemble" in err) == (2, True)
 
 
+def test_a_run_that_predicts_several_targets_is_refused(run, fitted: Path, tmp_path: Path) -> None:
+    from credence.runs.folder import read_manifest
+    from credence.storage import read_json, write_json
+
+    other = tmp_path / "run"
+    shutil.copytree(fitted / "run", other)
+    path = other / "ensemble" / "estimator.json"
+    write_json(path, read_json(path, dict) | {"y_ndim": 2})
+    read_manifest(other).ended(other, "done").write(other)
+    status, _, err = run("predict", other, fitted / "houses.csv")
+    assert (status, "it predicts several targets" in " ".join(err.split())) == (2, True)
+
+
 READERS = {
     "manifest.json": ("predict", "report", "resume"),
     "metrics.json": ("report", "resume"),
