@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from scipy.special import ndtri
 
+from credence.density.compiling import jit_quickly
 from credence.density.posterior import LogDensity
 from credence.engine.blocks import Block
 from credence.engine.phases import Adapter
@@ -214,7 +215,7 @@ def _renew_metric(memory: Memory) -> Memory:
     )
 
 
-@partial(jax.jit, static_argnames=("log_density", "num_steps"))
+@partial(jit_quickly, static_argnames=("log_density", "num_steps"))
 def reasonable_step_size(
     key: PRNGKeyArray,
     positions: Float[Array, "chain weight"],

@@ -21,6 +21,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from credence.density.chunks import chunked
+from credence.density.compiling import jit_quickly
 from credence.density.rows import Rows, checked_rows, real_numbers, rows_of
 from credence.environment import require_own_process
 from credence.errors import InputError
@@ -350,7 +351,7 @@ class Posterior:
         )
 
 
-@partial(jax.jit, static_argnames="model")
+@partial(jit_quickly, static_argnames="model")
 def _init(
     keys: Key[Array, " member"], data: Data, *, model: BayesianModel
 ) -> Float[Array, "member weight"]:
@@ -364,7 +365,7 @@ def pointwise(position: Position, data: Data, *, model: BayesianModel) -> Float[
     return data.rows.map_over(partial(model.pointwise_log_likelihood, params), data.y)
 
 
-@partial(jax.jit, static_argnames="model")
+@partial(jit_quickly, static_argnames="model")
 def _unravel(
     position: Float[Array, "*batch weight"], data: Data, *, model: BayesianModel
 ) -> Params:

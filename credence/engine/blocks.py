@@ -10,6 +10,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
+from credence.density.compiling import jit_quickly
 from credence.density.posterior import Data
 from credence.engine.minibatches import epochs
 from credence.kernels.base import Recipe, Settings
@@ -31,7 +32,7 @@ def chain_devices(num_chains: int) -> int:
     return max(n for n in range(1, available + 1) if num_chains % n == 0)
 
 
-@partial(jax.jit, static_argnames=("recipe",))
+@partial(jit_quickly, static_argnames=("recipe",))
 def init_states(starts: Any, settings: Settings, data: Data, *, recipe: Recipe) -> Any:
     """The kernel's first state of every chain.
 

@@ -91,21 +91,23 @@ class Mixture(Predictions):
 
     def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
         """Draws of every part in proportion to its weight, by systematic sampling, shuffled."""
-        key_count, key_order, *keys = jax.random.split(key, 2 + len(self.parts))
-        edges = np.concatenate([[0.0], np.cumsum(self.part_weights)])
-        edges[-1] = 1.0
-        places = np.floor(edges * num_samples + float(jax.random.uniform(key_count)))
-        counts = np.diff(places).astype(int)
-        drawn = [
-            part.sample(key, int(count))
-            for part, key, count in zip(self.parts, keys, counts, strict=True)
-            if count
-        ]
-        return jax.random.permutation(key_order, jnp.concatenate(drawn))
+        key_pick, *keys = jax.random.split(key, 1 + len(self.parts))
+        drawn = [part.sample(key, num_samples) for part, key in zip(self.parts, keys, strict=True)]
+        return _pick(key_pick, jnp.stack(drawn), jnp.asarray(self.part_weights))
 
     def _mixed(self, values: Sequence[PointTarget]) -> PointTarget:
         pairs = zip(self.part_weights, values, strict=True)
         return sum((weight * value for weight, value in pairs), start=jnp.zeros_like(values[0]))
+
+
+@jax.jit
+def _pick(key: PRNGKeyArray, drawn: Array, part_weights: Float[Array, " part"]) -> Array:
+    """One of the parts for every sample, by systematic sampling, of (part, sample, ...)."""
+    key_place, key_order = jax.random.split(key)
+    num_samples = drawn.shape[1]
+    places = (jnp.arange(num_samples) + jax.random.uniform(key_place)) / num_samples
+    part = jnp.searchsorted(jnp.cumsum(part_weights)[:-1], places, side="right")
+    return jax.random.permutation(key_order, drawn[part, jnp.arange(num_samples)])
 
 
 @partial(jax.jit, static_argnames="families")

@@ -215,19 +215,8 @@ class Predictive(Predictions):
         return jnp.stack(found)
 
     def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
-        key_member, key_noise = jax.random.split(key)
-        chosen = jax.random.choice(
-            key_member,
-            len(self.weights),
-            (num_samples,),
-            p=_positive(self.weights),
-        )
-        return _sample(
-            jax.random.split(key_noise, num_samples),
-            self.likelihood,
-            jax.tree.map(lambda leaf: leaf[chosen], self.likelihood_params),
-            self.outputs[chosen],
-        )
+        networks = self.likelihood, self.likelihood_params, self.outputs
+        return _sample_mixture(key, *networks, self.weights, num_samples)
 
     def location_scale(self) -> tuple[Array, Array]:
         """Location and scale of every member (member, point, target) (regression)."""
@@ -330,6 +319,22 @@ def _sample(
     keys: Key[Array, " sample"], likelihood: Likelihood, params: Any, outputs: Array
 ) -> Array:
     return jax.vmap(likelihood.sample)(keys, params, outputs)
+
+
+@partial(jax.jit, static_argnames=("likelihood", "num_samples"))
+def _sample_mixture(
+    key: PRNGKeyArray,
+    likelihood: Likelihood,
+    params: Any,
+    outputs: Array,
+    weights: Float[Array, " member"],
+    num_samples: int,
+) -> Array:
+    key_member, key_noise = jax.random.split(key)
+    chosen = jax.random.choice(key_member, len(weights), (num_samples,), p=_positive(weights))
+    keys = jax.random.split(key_noise, num_samples)
+    params = jax.tree.map(lambda leaf: leaf[chosen], params)
+    return _sample(keys, likelihood, params, outputs[chosen])
 
 
 @jax.jit

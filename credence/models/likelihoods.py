@@ -17,6 +17,7 @@ Outputs are (point, output). Targets are (point, target) for regression, integer
 classification.
 """
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -228,16 +229,31 @@ class StudentNoise(LocationScale):
 
     def noise_log_density(self, z: Noise) -> Noise:
         """Log density of Student's t with scale 1, in nats."""
-        return stats.t.logpdf(z, self.df)
+        half = 0.5 * (self.df + 1)
+        constant = math.lgamma(half) - math.lgamma(0.5 * self.df)
+        constant -= 0.5 * math.log(math.pi * self.df)
+        return constant - half * jnp.log1p(z**2 / self.df)
 
     def noise_cdf(self, z: Noise) -> Noise:
         """Distribution function of Student's t with scale 1."""
-        tail = 0.5 * betainc(0.5 * self.df, 0.5, self.df / (self.df + z**2))
+        far = self.df / (self.df + z**2)
+        if self.df == 4:
+            u = jnp.sqrt(1 - far)
+            tail = (far / (1 + u)) ** 2 * (2 + u) / 4
+        else:
+            tail = 0.5 * betainc(0.5 * self.df, 0.5, far)
         return jnp.where(z > 0, 1 - tail, tail)
 
     def noise_sample(self, key: PRNGKeyArray, template: Noise) -> Noise:
-        """Draws of Student's t with scale 1."""
-        return jax.random.t(key, self.df, template.shape, template.dtype)
+        """Draws of Student's t with scale 1, without rejection.
+
+        Bailey, "Polar generation of random variates with the t-distribution" (1994).
+        """
+        key_radius, key_angle = jax.random.split(key)
+        smallest = jnp.finfo(template.dtype).tiny
+        u = jax.random.uniform(key_radius, template.shape, template.dtype, minval=smallest)
+        angle = jax.random.uniform(key_angle, template.shape, template.dtype, maxval=2 * math.pi)
+        return jnp.sqrt(self.df * jnp.expm1(-2 / self.df * jnp.log(u))) * jnp.cos(angle)
 
 
 def _check_df(df: float) -> None:

@@ -47,6 +47,7 @@ REGRESSION = {
         stats.t(5.0, OUTPUTS, np.exp(WIDE_OUTPUTS[:, 2:])),
     ),
     "t": (StudentT(5.0, 0.7), (), OUTPUTS, stats.t(5.0, OUTPUTS, 0.7)),
+    "t of 4": (StudentT(4.0, 0.7), (), OUTPUTS, stats.t(4.0, OUTPUTS, 0.7)),
     "learnt t": (StudentT(3.5), LOG_SCALE, OUTPUTS, stats.t(3.5, OUTPUTS, np.exp(LOG_SCALE))),
 }
 
