@@ -59,6 +59,7 @@ def adjusted_mclmc(
     inverse_mass: Float[Array, " weight"],
     trajectory_length: Scalar = 1.0,
     decoherence_length: Scalar = 2.0,
+    max_integration_steps: int | None = None,
 ) -> Kernel:
     """Microcanonical Langevin Monte Carlo with a Metropolis test: exact for any settings.
 
@@ -79,18 +80,22 @@ def adjusted_mclmc(
             same for all chains, so that no period of the target is hit.
         decoherence_length: integration time in which the direction is forgotten; 0 forgets it at
             every step.
+        max_integration_steps: bound on the leapfrogs of one step; trajectories are shorter then.
     Raises:
         InputError: if step_size is not > 0 or there is only one weight.
     A non-finite trajectory is refused: the position stays, is_finite is False.
     """
     check_step_size(step_size)
     flow = _Flow(log_density, inverse_mass)
+    mean_leapfrogs = trajectory_length / step_size
+    if max_integration_steps is not None:
+        mean_leapfrogs = jnp.minimum(mean_leapfrogs, max_integration_steps / 1.5)
 
     def step(
         key: PRNGKeyArray, state: MicrocanonicalState, data: Data
     ) -> tuple[MicrocanonicalState, MicrocanonicalInfo]:
         key_direction, key_accept = jax.random.split(key)
-        num_leapfrogs = _num_leapfrogs(state.num_steps, trajectory_length / step_size)
+        num_leapfrogs = _num_leapfrogs(state.num_steps, mean_leapfrogs)
         memory = jnp.exp(-num_leapfrogs * step_size / decoherence_length)
         start = state._replace(direction=_turn(key_direction, state.direction, memory))
 

@@ -4,7 +4,7 @@ Together the chains predict as an ensemble does; and every row has chains that h
 whose predictions of it are honest. So one run gives both a model and its cross-validation.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from credence.density.posterior import BayesianModel, Data, Posterior
 from credence.engine.blocks import Block, init_states
 from credence.engine.driver import Driver
 from credence.ensembles.ensemble import Ensemble
-from credence.errors import InputError
+from credence.errors import InputError, require_positive
 from credence.kernels.ascent.optimizer import adam
 from credence.kernels.base import Recipe
 from credence.kernels.leaving_out import LeavingOut, is_left_out, leaving_out
@@ -26,6 +26,9 @@ from credence.kernels.mcmc.microcanonical import adjusted_mclmc, check_lengths
 from credence.methods.base import Drawn, as_key, members
 from credence.methods.chains import Chains
 from credence.methods.training import Best, Training, better_of, early_stopping, training_plan
+
+SHORTEST_TRAJECTORY = 8
+"""Leapfrogs of the longest trajectory, below which fewer trajectories are better."""
 
 
 def assign_folds(y: Any, num_folds: int, seed: int = 0) -> Int[np.ndarray, " row"]:
@@ -56,6 +59,8 @@ class FoldChains(Chains):
         num_folds: into which the rows are divided; chain i leaves out fold i modulo num_folds.
         fold_seed: of the division.
         trajectory_length, decoherence_length: as of `MCLMC`.
+        max_integration_steps: bound on the gradients of one step; where the noise is small, steps
+            are too, and trajectories are shorter.
         training: of the networks where chains start.
     """
 
@@ -72,11 +77,13 @@ class FoldChains(Chains):
     fold_seed: int = 0
     trajectory_length: float = 0.5
     decoherence_length: float = 2.0
-    training: Training = field(default=Training())
+    max_integration_steps: int = 96
+    training: Training = field(default=Training(max_epochs=6000, patience=20))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_lengths(self.trajectory_length, self.decoherence_length)
+        require_positive(max_integration_steps=self.max_integration_steps)
         if not 3 <= self.num_folds <= self.num_chains:
             raise InputError(
                 f"num_folds={self.num_folds} must be at least 3, and at most num_chains="
@@ -94,6 +101,26 @@ class FoldChains(Chains):
     def rehearse(self, posterior: Posterior) -> None:
         """Compile what `run` will run, and make no step of it; for `compile_ahead`."""
         members(posterior, self._run(as_key(0), posterior, Driver(rehearses=True)))
+
+    def within(self, posterior: Posterior, max_work: float) -> "FoldChains":
+        """The same for large tables: trajectories get shorter, and at last there are fewer steps.
+
+        Args:
+            max_work: rows times weights times gradients, of all chains together.
+        """
+        work = posterior.num_points * posterior.num_weights * self.num_chains
+        longest = 1.5 * max_work / (work * (self.num_warmup + self.num_draws))
+        if longest >= self.max_integration_steps:
+            return self
+        share = min(longest / SHORTEST_TRAJECTORY, 1.0)
+        return replace(
+            self,
+            max_integration_steps=max(
+                int(longest), min(SHORTEST_TRAJECTORY, self.max_integration_steps)
+            ),
+            num_warmup=max(round(share * self.num_warmup), 1),
+            num_draws=max(round(share * self.num_draws), 1),
+        )
 
     def folds_of(self, y: Any) -> Int[np.ndarray, " row"]:
         """The fold of every row."""
@@ -123,6 +150,7 @@ class FoldChains(Chains):
             posterior,
             build=adjusted_mclmc,
             decoherence_length=self.decoherence_length,
+            max_integration_steps=self.max_integration_steps,
             trajectory_length=self.trajectory_length,
         )
         plan = self._warmup_plan(recipe, adapter)

@@ -19,7 +19,7 @@ from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.ensembles.provenance import Provenance
 from credence.ensembles.stack import Candidate, Stack, log_probs, weighed
-from credence.errors import InputError, Interrupted
+from credence.errors import InputError, Interrupted, check_share, require_positive
 from credence.methods.base import Algorithm, as_key, fingerprint
 from credence.methods.stacking.candidates import Candidates
 from credence.methods.stacking.folds import FoldChains, of_fold
@@ -44,6 +44,8 @@ class Stacking(Algorithm):
             place of a part is that of the posterior. None are usual ones of its task.
         least_weight: models with less are left out.
         chains: how each model is sampled.
+        max_work: rows times weights times gradients of all chains, at most, of each model: about
+            two minutes on two cores. Larger tables have shorter trajectories, then fewer draws.
     """
 
     name: ClassVar[str] = "stacking"
@@ -54,11 +56,14 @@ class Stacking(Algorithm):
     models: tuple[str, ...] = ()
     least_weight: float = 0.01
     chains: FoldChains = field(default=FoldChains())
+    max_work: float = 3e12
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.models, str):
             raise InputError(f"models must be a list, got {self.models!r}.")
+        require_positive(max_work=self.max_work)
+        check_share("0.01 is usual", least_weight=self.least_weight)
         object.__setattr__(self, "models", tuple(self.models))
         for model in self.models:
             ModelSpec.read(model)
@@ -84,7 +89,7 @@ class Stacking(Algorithm):
         jobs = [spec.posterior(posterior) for spec in specs]
         ends_at = None if max_seconds is None else start + max_seconds
         place = None if folder is None else Path(folder)
-        ensembles = self._sample(as_key(key), specs, jobs, place, progress, ends_at)
+        ensembles, waited = self._sample(as_key(key), specs, jobs, place, progress, ends_at)
         provenance = Provenance(
             self.name,
             asdict(self) | {"models": list(texts)},
@@ -92,7 +97,7 @@ class Stacking(Algorithm):
             fingerprint(posterior),
             _stopped(ensembles, len(specs)),
         )
-        return self._stack(ensembles, specs, posterior, provenance, start)
+        return self._stack(ensembles, specs, posterior, provenance, waited, start)
 
     def _sample(
         self,
@@ -102,24 +107,32 @@ class Stacking(Algorithm):
         folder: Path | None,
         progress: Progress | None,
         ends_at: float | None,
-    ) -> list[Ensemble]:
+    ) -> tuple[list[Ensemble], float]:
         """Sample one model after another; all, or those that time and Ctrl-C leave.
+
+        Returns:
+            the draws of each, and the seconds in which nothing ran but the compiler.
 
         Raises:
             Interrupted: on Ctrl-C before there was a draw.
         """
         ensembles: list[Ensemble] = []
+        waited = 0.0
         keys = jax.random.split(key, len(specs))
-        with compile_ahead(partial(self.chains.rehearse, job) for job in jobs[1:]) as waits:
+        chains = [self.chains.within(job, self.max_work) for job in jobs]
+        rehearsals = [partial(each.rehearse, job) for each, job in zip(chains, jobs, strict=True)]
+        with compile_ahead(rehearsals[1:]) as waits:
             for index, wait in enumerate((lambda: None, *waits)):
                 place = None if folder is None else folder / f"model_{index}"
                 left = None if ends_at is None else max(ends_at - perf_counter(), 1e-3)
                 share = None if left is None else left / (len(specs) - index)
                 name = f"Model {index + 1} of {len(specs)}: {specs[index].describe()}."
                 (progress or NoProgress()).say(name)
-                run = partial(self.chains.run, folder=place, progress=progress, max_seconds=share)
+                run = partial(chains[index].run, folder=place, progress=progress, max_seconds=share)
                 try:
+                    before = perf_counter()
                     wait()
+                    waited += perf_counter() - before
                     ensembles.append(run(keys[index], jobs[index]))
                 except Interrupted:
                     if not ensembles:
@@ -127,7 +140,7 @@ class Stacking(Algorithm):
                     break
                 if ensembles[-1].provenance.stopped == "interrupt":
                     break
-        return ensembles
+        return ensembles, waited
 
     def _stack(
         self,
@@ -135,12 +148,14 @@ class Stacking(Algorithm):
         specs: list[ModelSpec],
         posterior: Posterior,
         provenance: Provenance,
+        waited: float,
         start: float,
     ) -> Stack:
         """Score the models on rows that they have not seen, and weigh them."""
         scores = np.stack([out_of_fold(each, self.chains, posterior) for each in ensembles], 1)
         cost = reduce(add, (each.cost for each in ensembles))
-        weighing = max(perf_counter() - start - cost.total_seconds, 0.0)
+        seconds = {**cost.seconds, "compile": cost.seconds.get("compile", 0.0) + waited}
+        seconds["weigh"] = max(perf_counter() - start - sum(seconds.values()), 0.0)
         return weighed(
             ensembles,
             scores,
@@ -148,7 +163,7 @@ class Stacking(Algorithm):
                 Candidate(index, None, *mean_with_error(column), None, 0.0, specs[index].describe())
                 for index, column in enumerate(scores.T)
             ],
-            cost=replace(cost, seconds={**cost.seconds, "weigh": weighing}),
+            cost=replace(cost, seconds=seconds),
             provenance=provenance,
             least_weight=self.least_weight,
         )

@@ -221,6 +221,16 @@ def test_leapfrogs_vary_evenly_around_the_mean():
     assert microcanonical._num_leapfrogs(jnp.uint32(0), 0.1) == 1
 
 
+def test_bounded_trajectories_are_exact_and_no_longer_than_the_bound():
+    target = correlated(20)
+    kernel = adjusted(target, max_integration_steps=6)
+    draws, info = run(kernel, target, target.sample(1, NUM_CHAINS), num_steps=120)
+    assert worst_z_score(target, draws) < 4.5
+    assert (info.num_gradients.min(), info.num_gradients.max()) == (2, 6)
+    _, free = run(adjusted(target), target, target.sample(1, NUM_CHAINS), num_steps=120)
+    assert free.num_gradients.max() > 6
+
+
 def test_decoherence_length_is_the_memory_of_the_direction():
     """The direction only decays without a gradient: the cosine after length s is exp(-s / L)."""
     dimension = 2000

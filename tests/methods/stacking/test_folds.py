@@ -151,6 +151,20 @@ def test_what_was_rehearsed_is_not_compiled_again() -> None:
     assert rehearsed[0] > before[0]
 
 
+def test_large_tables_have_shorter_trajectories_and_then_fewer_steps() -> None:
+    posterior, method = PROBLEM.posterior, FoldChains()
+    gradient = posterior.num_points * posterior.num_weights * method.num_chains
+    steps = method.num_warmup + method.num_draws
+    assert method.within(posterior, 64 * steps * gradient) == method
+    shorter = method.within(posterior, 20 * steps * gradient)
+    assert shorter == replace(method, max_integration_steps=30)
+    fewer = method.within(posterior, steps * gradient)
+    assert (fewer.max_integration_steps, fewer.num_warmup, fewer.num_draws) == (8, 11, 8)
+    least = method.within(posterior, 1e-9)
+    assert (least.max_integration_steps, least.num_warmup, least.num_draws) == (8, 1, 1)
+    assert least.run(0, posterior).num_members == method.num_chains
+
+
 def test_what_cannot_be_divided_is_refused() -> None:
     with pytest.raises(InputError, match="every fold needs a chain"):
         FoldChains(num_chains=4, num_folds=5)
