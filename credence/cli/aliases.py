@@ -15,8 +15,12 @@ OWNER = "transdimensional"
 
 
 def applied(
-    width: int | None, depth: int | None, method: str, hidden: tuple[int, ...], told: list[str]
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    width: int | None,
+    depth: int | None,
+    method: str,
+    hidden: tuple[int, ...] | None,
+    told: list[str],
+) -> tuple[tuple[int, ...] | None, tuple[str, ...]]:
     """Turn a largest width and depth into widths of the hidden layers and settings of the method.
 
     Args:
@@ -42,5 +46,5 @@ def applied(
             "width, and --set for the depth, as `credence methods {}` has it.",
             OWNER,
         )
-    hidden = hidden if width is None else (width,) * len(hidden)
+    hidden = hidden if width is None else (width,) * len((0,) if hidden is None else hidden)
     return hidden, (*told, *([] if depth is None else [f"max_depth={depth}"]))

@@ -52,6 +52,7 @@ def compare(
     from credence.compare.specs import ModelSpec
     from credence.methods.base import USUAL_DRAWS
 
+    widths = options.widths(hidden)
     experiment = plan(
         table,
         options.target_of(table, target),
@@ -61,7 +62,7 @@ def compare(
         num_chains=num_chains,
         method_settings=tuple(method_settings or ()),
         model=ModelSpec(
-            hidden=options.widths(hidden),
+            hidden=ModelSpec.hidden if widths is None else widths,
             activation=activation,
             prior=prior,
             likelihood=likelihood,

@@ -14,7 +14,9 @@ TableName = Annotated[
 
 Target = Annotated[str, typer.Option(help="Column to predict; a known data set has its own.")]
 Task = Annotated[str, typer.Option(help="auto, regression or classification.")]
-Hidden = Annotated[str, typer.Option(help="Widths of the hidden layers, e.g. 50 or 50,50.")]
+Hidden = Annotated[
+    str, typer.Option(help="Widths of the hidden layers, e.g. 50 or 50,50; auto: the method's.")
+]
 Activation = Annotated[str, typer.Option(help="Activation of the hidden layers.")]
 Prior = Annotated[
     str,
@@ -63,8 +65,10 @@ Json = Annotated[
 ]
 
 
-def widths(hidden: str) -> tuple[int, ...]:
-    """'50,50' to (50, 50); '' or '0' is a linear model."""
+def widths(hidden: str) -> tuple[int, ...] | None:
+    """'50,50' to (50, 50); '' or '0' is a linear model, 'auto' is None."""
+    if hidden.strip() == "auto":
+        return None
     try:
         found = tuple(int(part) for part in hidden.split(",") if part.strip())
     except ValueError:

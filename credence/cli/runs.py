@@ -28,7 +28,7 @@ def fit(
     ] = None,
     method: Annotated[str, typer.Option(help="auto or a name `credence methods` lists.")] = "auto",
     method_settings: options.MethodSettings = None,
-    hidden: options.Hidden = "50",
+    hidden: options.Hidden = "auto",
     old_width: aliases.Width = None,
     old_depth: aliases.Depth = None,
     activation: options.Activation = "tanh",

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from credence.models.priors import Prior
 
 
+USUAL_HIDDEN = (50,)
+"""Widths of the hidden layers where none are named, of a method that does not choose them."""
 MONITORED_ROWS = 100
 """Training rows at whose predictions convergence is judged where no held-out rows are given."""
 
@@ -44,7 +46,7 @@ class BNN(BaseEstimator, ABC):
     def __init__(
         self,
         *,
-        hidden: Sequence[int] = (50,),
+        hidden: Sequence[int] | None = None,
         activation: str = "tanh",
         method: str | Algorithm = "auto",
         num_draws: int | None = None,
@@ -94,7 +96,11 @@ class BNN(BaseEstimator, ABC):
 
         use_all_cores()
         network = (
-            MLP(outputs, as_widths(self.hidden), self.activation)
+            MLP(
+                outputs,
+                as_widths(USUAL_HIDDEN if self.hidden is None else self.hidden),
+                self.activation,
+            )
             if self.network is None
             else checked_network(self.network)
         )
@@ -103,6 +109,7 @@ class BNN(BaseEstimator, ABC):
         self.method_, self.method_reason_ = methods.resolve(
             self.method,
             posterior,
+            is_model_named=self._is_model_named(),
             num_draws=None if self.num_draws is None else as_count("num_draws", self.num_draws),
             num_chains=None if self.num_chains is None else as_count("num_chains", self.num_chains),
         )
@@ -120,6 +127,11 @@ class BNN(BaseEstimator, ABC):
             warnings.warn(
                 f"Not converged: {self.diagnostics_.reason}", ConvergenceWarning, stacklevel=3
             )
+
+    def _is_model_named(self) -> bool:
+        """Whether the network, the prior or the noise was asked for."""
+        parts = (self.hidden, self.network, self.prior, self.likelihood)
+        return any(part is not None for part in parts)
 
     def judge(self, X: Any) -> Self:
         """Set `diagnostics_` from the predictions at the rows of X, held-out ones at best."""

@@ -45,7 +45,7 @@ class BNNClassifier(ClassifierMixin, BNN):
     def __init__(
         self,
         *,
-        hidden: Sequence[int] = (50,),
+        hidden: Sequence[int] | None = None,
         activation: str = "tanh",
         method: str | Algorithm = "auto",
         num_draws: int | None = None,

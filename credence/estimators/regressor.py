@@ -32,9 +32,12 @@ class BNNRegressor(RegressorMixin, BNN):
     may hold numbers, categories and gaps.
 
     Args:
-        hidden: widths of the hidden layers of the default network.
+        hidden: widths of the hidden layers of the network. None: the method chooses them, and
+            one layer of 50 where it does not.
         activation: its activation; see `credence.models.ACTIVATIONS`.
         method: "auto", the name of a method (`credence methods` lists them), or a method object.
+            "auto" tries several networks, priors and kinds of noise and combines them, unless one
+            of these, or a number of draws or chains, is named: see `credence.methods.choose`.
         num_draws: draws per chain; 1000 unless given, of methods that draw.
         num_chains: independent chains, runs or particles; None: the method's own number, mostly 4.
         network, prior, likelihood: parts from `credence.models` in place of the defaults (an MLP;
@@ -61,7 +64,7 @@ class BNNRegressor(RegressorMixin, BNN):
     def __init__(
         self,
         *,
-        hidden: Sequence[int] = (50,),
+        hidden: Sequence[int] | None = None,
         activation: str = "tanh",
         method: str | Algorithm = "auto",
         num_draws: int | None = None,

@@ -103,18 +103,21 @@ METHODS: Registry[type[Algorithm]] = Registry(
 )
 """All methods by name: ours, and those that other packages add."""
 
+FEWEST_STACKED = 20
+"""Rows from which "auto" tries several models: of fewer, scores of unseen rows say little."""
 LARGEST_EXACT = 3e7
 """Rows times weights up to which "auto" samples: about ten minutes for 4 chains on two cores."""
 
 
 def resolve(
-    method: str | Algorithm, posterior: Posterior, **settings: Any
+    method: str | Algorithm, posterior: Posterior, *, is_model_named: bool = True, **settings: Any
 ) -> tuple[Algorithm, str]:
     """A method object, and in a sentence why it runs.
 
     Args:
         method: "auto", a name in `METHODS`, or a method object (returned as it is).
         posterior: what "auto" judges by.
+        is_model_named: whether "auto" has to keep the model of the posterior.
         settings: of a named method; None where it keeps its own. "auto" uses those that the
             method it chooses has.
     Raises:
@@ -129,7 +132,8 @@ def resolve(
             )
         return method, "Chosen by the caller."
     if method == "auto":
-        name, reason = choose(posterior)
+        is_named = is_model_named or any(value is not None for value in settings.values())
+        name, reason = choose(posterior, is_model_named=is_named)
         chosen = METHODS[name]
         return chosen(**chosen.known(num_draws=USUAL_DRAWS) | chosen.known(**settings)), reason
     chosen = METHODS[check_name(method)]
@@ -181,12 +185,18 @@ def check_name(name: str) -> str:
     return name
 
 
-def choose(posterior: Posterior) -> tuple[str, str]:
+def choose(posterior: Posterior, *, is_model_named: bool = True) -> tuple[str, str]:
     """The method "auto" takes, and why.
 
     A chain of 1000 draws costs about 35,000 passes over rows and weights; an ensemble a thousand.
+
+    Args:
+        is_model_named: whether the model of the posterior is to be kept. Otherwise several are
+            tried, and weighed by rows that they have not seen.
     """
     size = f"{posterior.num_points:,} rows and {posterior.num_weights:,} weights"
+    if not is_model_named and posterior.num_points >= FEWEST_STACKED:
+        return "stacking", "No model was named: several are tried, on rows that they have not seen."
     if posterior.num_weights < 2:
         return "hmc", "A single weight needs no more."
     if posterior.num_points * posterior.num_weights <= LARGEST_EXACT:

@@ -56,7 +56,8 @@ class FitSettings:
     method: str = "auto"
     method_settings: tuple[str, ...] = ()
     """NAME=VALUE each, for the method that is named."""
-    hidden: tuple[int, ...] = (50,)
+    hidden: tuple[int, ...] | None = None
+    """Widths of the hidden layers; None leaves them to the method."""
     activation: str = "tanh"
     prior: str = "auto"
     likelihood: str = "auto"

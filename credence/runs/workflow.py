@@ -155,7 +155,7 @@ def check_settings(settings: FitSettings, task: str) -> None:
     if settings.prior != "auto":
         named("prior", settings.prior, PRIORS)
     methods.check_name(settings.method)
-    MLP(1, settings.hidden, settings.activation)
+    MLP(1, settings.hidden or (), settings.activation)
     method_of(settings)
     check_seed_and_time(settings.seed, settings.max_seconds)
     for name in ("num_draws", "num_chains"):

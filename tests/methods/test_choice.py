@@ -1,0 +1,66 @@
+"""What "auto" runs: several models where none is named, else a sampler that the size permits."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from credence import BNNClassifier, BNNRegressor, methods
+from credence.density.posterior import Posterior
+from credence.models import MLP, Gaussian, Normal
+
+
+def posterior(num_rows: int, width: int = 50) -> Posterior:
+    x = np.linspace(-1, 1, num_rows)[:, None]
+    return Posterior(MLP(1, (width,)), Gaussian(), Normal(), (x, x[:, 0]))
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "width", "is_model_named", "settings", "chosen"),
+    [
+        (100, 50, False, {}, "stacking"),
+        (100, 50, False, {"num_draws": None, "num_chains": None}, "stacking"),
+        (100, 50, True, {}, "mclmc"),
+        (100, 50, False, {"num_draws": 50}, "mclmc"),
+        (100, 50, False, {"num_chains": 2}, "mclmc"),
+        (methods.FEWEST_STACKED, 50, False, {}, "stacking"),
+        (methods.FEWEST_STACKED - 1, 50, False, {}, "mclmc"),
+        (1000, 20_000, True, {}, "deep_ensemble"),
+    ],
+)
+def test_auto_tries_models_where_none_is_named(
+    num_rows: int, width: int, is_model_named: bool, settings: dict[str, Any], chosen: str
+) -> None:
+    found, reason = methods.resolve(
+        "auto", posterior(num_rows, width), is_model_named=is_model_named, **settings
+    )
+    assert found.name == chosen
+    assert reason.endswith(".")
+    assert not settings or settings.items() <= vars(found).items() or None in settings.values()
+
+
+def test_a_posterior_has_a_named_model() -> None:
+    assert methods.resolve("auto", posterior(100))[0].name == "mclmc"
+
+
+@pytest.mark.parametrize("estimator", [BNNRegressor, BNNClassifier])
+@pytest.mark.parametrize(
+    "named",
+    [{}, {"hidden": (3,)}, {"prior": "unit"}, {"network": (3,)}, {"activation": "relu"}],
+)
+def test_an_estimator_names_a_model_by_any_part_of_it(
+    estimator: Any, named: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Asked(Exception):
+        pass
+
+    def resolve(method: str, posterior: Posterior, *, is_model_named: bool, **_: Any) -> None:
+        raise Asked(is_model_named)
+
+    if "network" in named:
+        named = {"network": MLP(1 if estimator is BNNRegressor else 2, named["network"])}
+    monkeypatch.setattr(methods, "resolve", resolve)
+    x = np.linspace(-1, 1, 40)[:, None]
+    with pytest.raises(Asked) as asked:
+        estimator(**named).fit(x, np.arange(40) % 2)
+    assert asked.value.args == (bool(named) and "activation" not in named,)
