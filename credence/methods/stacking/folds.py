@@ -69,8 +69,8 @@ class FoldChains(Chains):
     is_chain: ClassVar[bool] = False
     round_draws: ClassVar[int] = 10
 
-    num_draws: int = 40
-    num_chains: int = 10
+    num_draws: int = 20
+    num_chains: int = 20
     num_warmup: int = 60
     target_acceptance_rate: float = 0.9
     num_folds: int = 5

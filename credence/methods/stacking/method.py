@@ -10,11 +10,12 @@ from typing import ClassVar
 import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
+from scipy.special import logsumexp
 
 from credence.density.posterior import Posterior
 from credence.engine.driver import compile_ahead
 from credence.engine.progress import NoProgress, Progress
-from credence.ensembles.diagnostics.stacking import mean_with_error
+from credence.ensembles.diagnostics.stacking import as_of_more, mean_with_error
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.ensembles.provenance import Provenance
@@ -180,11 +181,16 @@ def _stopped(ensembles: list[Ensemble], num_models: int) -> str:
 def out_of_fold(
     ensemble: Ensemble, method: FoldChains, posterior: Posterior
 ) -> Float[np.ndarray, " row"]:
-    """Log probability of every row by the chains that have not seen it, in nats; `LEAST` where
-    they think it impossible."""
+    """Log probability of every row by chains that have not seen it, as many as there are, in nats;
+    `LEAST` where they think it impossible."""
     x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
     folds, scores = method.folds_of(y), np.empty(len(y))
     for fold in range(method.num_folds):
         is_in = folds == fold
-        scores[is_in] = log_probs(of_fold(ensemble, method, fold), x[is_in], y[is_in])
-    return np.nan_to_num(scores, nan=LEAST, neginf=LEAST)
+        unseen = of_fold(ensemble, method, fold)
+        by_member = log_probs(unseen, x[is_in], y[is_in], by_member=True)
+        by_chain = by_member.reshape(len(by_member), -1, ensemble.num_draws)
+        chains = logsumexp(by_chain, axis=2).T - np.log(ensemble.num_draws)
+        chains = np.nan_to_num(chains, nan=LEAST, neginf=LEAST)
+        scores[is_in] = as_of_more(chains, ensemble.num_chains)
+    return scores

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 from scipy import optimize, stats
+from scipy.special import logsumexp
+from tools.exact import assert_mean
 
 from credence.ensembles.diagnostics.stacking import (
+    as_of_more,
     leave_one_out,
     mean_with_error,
     stacking_weights,
@@ -109,3 +112,35 @@ def test_what_is_not_finite_is_refused():
         stacking_weights(np.array([[0.0, np.nan]]))
     with pytest.raises(ValueError, match="at least 25"):
         leave_one_out(np.zeros((24, 2)))
+
+
+def chains(spread: float, num_points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Log probabilities that scatter from chain to chain, and those of all 40 together."""
+    log_probs = spread * np.random.default_rng(0).normal(size=(40, num_points))
+    return log_probs, logsumexp(log_probs, axis=0) - np.log(40)
+
+
+def test_few_chains_say_what_more_would() -> None:
+    log_probs, all_of_them = chains(0.2, 100_000)
+    for count in (4, 8):
+        few = logsumexp(log_probs[:count], axis=0) - np.log(count)
+        assert_mean(as_of_more(log_probs[:count], 40) - all_of_them, 0.0, resolution=0.001)
+        with pytest.raises(AssertionError):  # planted: the few as they are
+            assert_mean(few - all_of_them, 0.0, resolution=0.001)
+
+
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_chains_that_scatter_widely_gain_rather_too_little(count: int) -> None:
+    log_probs, all_of_them = chains(2.0, 20_000)
+    few = logsumexp(log_probs[:count], axis=0) - np.log(count)
+    found = as_of_more(log_probs[:count], 40)
+    assert few.mean() < found.mean() < all_of_them.mean()
+    assert np.all(found <= few + np.log(40 / count) + 1e-9)
+
+
+def test_alike_chains_and_single_ones_gain_nothing() -> None:
+    alike = np.tile(np.array([-1.0, 2.0, -1e4]), (4, 1))
+    np.testing.assert_allclose(as_of_more(alike, 20), alike[0])
+    np.testing.assert_allclose(as_of_more(alike[:1], 20), alike[0])
+    few = np.random.default_rng(0).normal(size=(4, 50))
+    np.testing.assert_allclose(as_of_more(few, 4), logsumexp(few, axis=0) - np.log(4))

@@ -159,7 +159,7 @@ def test_large_tables_have_shorter_trajectories_and_then_fewer_steps() -> None:
     shorter = method.within(posterior, 20 * steps * gradient)
     assert shorter == replace(method, max_integration_steps=30)
     fewer = method.within(posterior, steps * gradient)
-    assert (fewer.max_integration_steps, fewer.num_warmup, fewer.num_draws) == (8, 11, 8)
+    assert (fewer.max_integration_steps, fewer.num_warmup, fewer.num_draws) == (8, 11, 4)
     least = method.within(posterior, 1e-9)
     assert (least.max_integration_steps, least.num_warmup, least.num_draws) == (8, 1, 1)
     assert least.run(0, posterior).num_members == method.num_chains

@@ -75,7 +75,7 @@ def test_weights_are_those_of_the_scores_of_unseen_rows(stacked: Stack) -> None:
 def test_a_model_that_thinks_a_row_impossible_loses(monkeypatch: pytest.MonkeyPatch) -> None:
     posterior = posterior_of(*wave(40))
     ensemble = BRIEF.run(0, posterior)
-    impossible = {"log_prob": np.full(10, -np.inf)}
+    impossible = {"log_prob": np.full((10, 20), -np.inf)}
     monkeypatch.setattr(type(ensemble), "over_batches", lambda self, x, of: impossible)
     np.testing.assert_array_equal(out_of_fold(ensemble, BRIEF, posterior), np.full(40, LEAST))
     weights = stacking_weights(np.column_stack([np.zeros(40), np.full(40, LEAST)]))
