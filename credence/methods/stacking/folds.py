@@ -71,13 +71,13 @@ class FoldChains(Chains):
 
     num_draws: int = 20
     num_chains: int = 20
-    num_warmup: int = 60
+    num_warmup: int = 100
     target_acceptance_rate: float = 0.9
     num_folds: int = 5
     fold_seed: int = 0
     trajectory_length: float = 0.5
     decoherence_length: float = 2.0
-    max_integration_steps: int = 96
+    max_integration_steps: int = 192
     training: Training = field(default=Training(max_epochs=6000, patience=20))
 
     def __post_init__(self) -> None:
@@ -106,8 +106,10 @@ class FoldChains(Chains):
         """The same for large tables: trajectories get shorter, and at last there are fewer steps.
 
         Args:
-            max_work: rows times weights times gradients, of all chains together.
+            max_work: rows times weights times gradients of all chains, of a table of 1000 rows;
+                larger ones may take more, in proportion to the square root of their rows.
         """
+        max_work *= max(posterior.num_points / 1000, 1.0) ** 0.5
         work = posterior.num_points * posterior.num_weights * self.num_chains
         longest = 1.5 * max_work / (work * (self.num_warmup + self.num_draws))
         if longest >= self.max_integration_steps:

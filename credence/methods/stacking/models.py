@@ -4,20 +4,20 @@ from dataclasses import dataclass
 
 from credence.density.posterior import Posterior, num_targets
 from credence.errors import InputError
-from credence.models import LIKELIHOODS, MLP, PRIORS
+from credence.models import ACTIVATIONS, LIKELIHOODS, MLP, PRIORS
 from credence.models.likelihoods import Classification, Likelihood
 
 OWN = "own"
 """Stands for a part of the model that the posterior has."""
 
 REGRESSION = (
-    "50/fan_in/normal",
     "50/fan_in/heteroscedastic_t",
-    "50/unit/student_t",
     "50-50/unit/student_t",
+    "50-50/unit/heteroscedastic_t",
+    "50-50-relu/unit/student_t",
 )
-"""Usual models of a regression: smooth ones with noise that is the same everywhere or is not, and
-two that bend more and bear outliers."""
+"""Usual models of a regression: a smooth one, and three that bend more, with noise that is the same
+everywhere or is not, and with kinks. All bear outliers."""
 CLASSIFICATION = ("50/fan_in/own", "50/unit/own", "50-50/unit/own")
 """Usual models of a classification."""
 
@@ -27,12 +27,17 @@ class ModelSpec:
     """A model by the names of its parts, each of which may be "own"."""
 
     hidden: str
+    activation: str
+    """Name of the activation of the hidden layers, see `credence.models.ACTIVATIONS`."""
     prior: str
     likelihood: str
 
     @classmethod
     def read(cls, text: str) -> "ModelSpec":
-        """Read HIDDEN/PRIOR/LIKELIHOOD, such as 50-50/unit/student_t; HIDDEN is 0 for none.
+        """Read HIDDEN/PRIOR/LIKELIHOOD, such as 50-50/unit/student_t.
+
+        HIDDEN is 0 for no hidden layer, and may end in an activation, 50-50-relu; by default that
+        of the posterior.
 
         Raises:
             InputError: for another form, or an unknown name.
@@ -43,6 +48,10 @@ class ModelSpec:
                 f"A model is HIDDEN/PRIOR/LIKELIHOOD, got {text!r}: try 50-50/unit/student_t."
             )
         hidden, prior, likelihood = parts
+        widths, _, last = hidden.rpartition("-")
+        activation = OWN
+        if last in ACTIVATIONS:
+            hidden, activation = widths, last
         if hidden != OWN and not all(width.isdigit() for width in hidden.split("-")):
             raise InputError(f"Hidden layers are widths such as 50-50, got {hidden!r} in {text!r}.")
         for what, name, known in (
@@ -54,7 +63,7 @@ class ModelSpec:
                     f"Unknown {what} {name!r} in {text!r}: choose {OWN} or one of "
                     f"{', '.join(known)}."
                 )
-        return cls(hidden, prior, likelihood)
+        return cls(hidden, activation, prior, likelihood)
 
     def posterior(self, own: Posterior) -> Posterior:
         """The posterior of this model, given the data of another.
@@ -71,7 +80,7 @@ class ModelSpec:
             if is_classifier:
                 raise InputError(f"Labels have no likelihood '{self.likelihood}': write {OWN}.")
             likelihood = LIKELIHOODS[self.likelihood]()
-        if self.hidden != OWN or self.likelihood != OWN:
+        if (self.hidden, self.activation, self.likelihood) != (OWN, OWN, OWN):
             if not isinstance(network, MLP):
                 raise InputError(
                     f"Other hidden layers and likelihoods need an MLP, got {network}: write {OWN}."
@@ -82,13 +91,16 @@ class ModelSpec:
             outputs = network.num_outputs
             if not is_classifier:
                 outputs = likelihood.num_outputs(num_targets(data))
-            network = MLP(outputs, hidden, network.activation)
+            activation = network.activation if self.activation == OWN else self.activation
+            network = MLP(outputs, hidden, activation)
         prior = model.prior if self.prior == OWN else PRIORS[self.prior]
         return Posterior(network, prior, likelihood, (data.x, data.y, data.weight))
 
     def describe(self) -> str:
         """Words for people: "50-50, prior unit, noise student_t"."""
         hidden = {OWN: "own network", "0": "linear"}.get(self.hidden, self.hidden)
+        if self.activation != OWN:
+            hidden += f" {self.activation}"
         words = [hidden, f"prior {self.prior}", f"noise {self.likelihood}"]
         return ", ".join(word for word in words if not word.endswith(f" {OWN}"))
 
@@ -96,4 +108,6 @@ class ModelSpec:
 def usual_models(posterior: Posterior) -> tuple[str, ...]:
     """The models to try where nobody has named any."""
     is_classifier = isinstance(posterior.model.likelihood, Classification)
-    return CLASSIFICATION if is_classifier else REGRESSION
+    own = getattr(posterior.model.network, "activation", OWN)
+    models = CLASSIFICATION if is_classifier else REGRESSION
+    return tuple(model for model in models if ModelSpec.read(model).activation != own)

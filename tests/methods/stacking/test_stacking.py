@@ -21,7 +21,7 @@ from credence.errors import InputError, StorageError
 from credence.methods import Stacking, Training
 from credence.methods.stacking.folds import FoldChains
 from credence.methods.stacking.method import LEAST, out_of_fold
-from credence.methods.stacking.models import ModelSpec
+from credence.methods.stacking.models import ModelSpec, usual_models
 from credence.models import MLP, Gaussian, Normal
 
 BRIEF = FoldChains(
@@ -161,6 +161,12 @@ def test_parts_of_a_model_are_replaced() -> None:
     model = ModelSpec.read("16-8/unit/heteroscedastic").posterior(own).model
     assert model.network == MLP(2, (16, 8))
     assert model.prior == Gaussian("unit")
+    kinked = ModelSpec.read("16-8-relu/unit/own")
+    assert kinked.posterior(own).model.network == MLP(1, (16, 8), "relu")
+    assert kinked.describe() == "16-8 relu, prior unit"
+    assert [ModelSpec.read(text).activation for text in usual_models(own)].count("relu") == 1
+    relu = Posterior(MLP(1, (8,), "relu"), Gaussian(), Normal(), wave(40))
+    assert {ModelSpec.read(text).activation for text in usual_models(relu)} == {"own"}
     same = ModelSpec.read("own/own/own").posterior(own).model
     assert same == own.model
     labels = Posterior(
