@@ -54,11 +54,11 @@ class Draws(Protocol):
 
 
 def arviz_groups(draws: Draws, x: Any = None, y: Any = None, *, seed: int = 0) -> Groups:
-    """Collect what `Ensemble.to_arviz` holds.
+    """Collect what `Predictor.to_arviz` holds of an ensemble.
 
     Args:
         draws: an ensemble.
-        x, y, seed: see `Ensemble.to_arviz`.
+        x, y, seed: see `Predictor.to_arviz`.
     Raises:
         InputError: for y without x, or where they do not fit together.
     """
@@ -71,9 +71,9 @@ def arviz_groups(draws: Draws, x: Any = None, y: Any = None, *, seed: int = 0) -
     if x is not None:
         groups["posterior_predictive"] = {"y": _predictive_draws(draws, x, seed)}
     if y is not None:
-        y = _targets(draws, x, y)
+        y = targets(draws, x, y)
         groups["log_likelihood"] = {"y": _log_likelihood(draws, x, y)}
-        groups["observed_data"] = {"y": _without_single(y)}
+        groups["observed_data"] = {"y": without_single(y)}
     return groups
 
 
@@ -96,7 +96,7 @@ def _predictive_draws(
         members = predictive.member_samples(jax.random.fold_in(key, rows.start))
         return {"y": np.moveaxis(np.asarray(members), 0, 1)}
 
-    return _without_single(_by_chain(draws, draws.over_batches(x, sampled)["y"]))
+    return without_single(_by_chain(draws, draws.over_batches(x, sampled)["y"]))
 
 
 def _log_likelihood(draws: Draws, x: Any, y: np.ndarray) -> Float[np.ndarray, "chain draw point"]:
@@ -117,7 +117,7 @@ def _by_chain(draws: Draws, values: np.ndarray) -> np.ndarray:
     return values.reshape(num_chains, num_draws, *values.shape[1:])
 
 
-def _targets(draws: Draws, x: Any, y: Any) -> np.ndarray:
+def targets(draws: Draws, x: Any, y: Any) -> np.ndarray:
     """The targets of the rows of x, as the likelihood wants them.
 
     Raises:
@@ -133,6 +133,6 @@ def _targets(draws: Draws, x: Any, y: Any) -> np.ndarray:
     return y
 
 
-def _without_single(y: np.ndarray) -> np.ndarray:
-    """Targets (..., point, target) without the last axis where it has one entry."""
+def without_single(y: np.ndarray) -> np.ndarray:
+    """Leave out the last axis of targets (..., point, target) where it has one entry."""
     return y[..., 0] if y.shape[-1] == 1 and y.ndim in (2, 4) else y

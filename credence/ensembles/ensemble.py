@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from credence.density.posterior import BayesianModel, Params
-from credence.ensembles.arviz import arviz_groups, as_arviz
+from credence.ensembles.arviz import arviz_groups
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.predictive import Predictive
 from credence.ensembles.predictor import Inputs, Predictor
@@ -148,21 +148,11 @@ class Ensemble(Predictor):
             f"{self.provenance.method}, {self.cost.total_seconds:.1f} s)"
         )
 
-    def to_arviz(self, x: Inputs | None = None, y: Any = None, *, seed: int = 0) -> Any:
-        """The draws for ArviZ: InferenceData before ArviZ 1, a DataTree from then on.
-
-        Args:
-            x, y: data, where wanted. x adds the group `posterior_predictive`, a draw of the targets
-                from every member; x and y add `log_likelihood`, in nats and joint over several
-                targets, and `observed_data`, so that `arviz.loo` works. The variable is called "y";
-                labels are numbers.
-            seed: of the posterior predictive draws.
-        Raises:
-            InputError: for y without x, or where they do not fit together.
-        ArviZ counts all draws equally; `weights`, where there are any, become the sample statistic
-        "weight".
-        """
-        return as_arviz(arviz_groups(self, x, y, seed=seed))
+    def arviz_groups(
+        self, x: Inputs | None = None, y: Any = None, *, seed: int = 0
+    ) -> dict[str, dict[str, np.ndarray]]:
+        """Collect parameters, statistics and predictions; see `to_arviz`."""
+        return arviz_groups(self, x, y, seed=seed)
 
     def save(self, folder: str | Path) -> None:
         """Write folder/ensemble.npz (NumPy's arrays) and folder/ensemble.json.

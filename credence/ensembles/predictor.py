@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from credence.density.posterior import MOST_IMAGES
+from credence.ensembles.arviz import as_arviz
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.predictive import Predictions, concatenate
 from credence.ensembles.provenance import Provenance
@@ -97,6 +98,28 @@ class Predictor(ABC):
         Raises:
             StorageError: where the folder cannot be written or the disk is full.
         """
+
+    @abstractmethod
+    def arviz_groups(
+        self, x: Inputs | None = None, y: Any = None, *, seed: int = 0
+    ) -> dict[str, dict[str, np.ndarray]]:
+        """Collect the arrays that `to_arviz` holds, by group; arguments and errors as there."""
+
+    def to_arviz(self, x: Inputs | None = None, y: Any = None, *, seed: int = 0) -> Any:
+        """The draws for ArviZ: InferenceData before ArviZ 1, a DataTree from then on.
+
+        Args:
+            x, y: data, where wanted. x adds the group `posterior_predictive`, draws of the targets;
+                x and y add `observed_data`, and of one ensemble `log_likelihood`, in nats and joint
+                over several targets, so that `arviz.loo` works. The variable is called "y"; labels
+                are numbers.
+            seed: of the posterior predictive draws.
+        Raises:
+            InputError: for y without x, where they do not fit together, or for a stack without x.
+        ArviZ counts all draws equally; weights of an ensemble, where there are any, become the
+        sample statistic "weight".
+        """
+        return as_arviz(self.arviz_groups(x, y, seed=seed))
 
     def over_batches(
         self,

@@ -16,10 +16,12 @@ from operator import add
 from pathlib import Path
 from typing import Any, ClassVar, TypedDict
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from credence.ensembles.arviz import targets, without_single
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.stacking import (
     MIN_DRAWS,
@@ -167,6 +169,31 @@ class Stack(Predictor):
     def monitored(self, x: Inputs) -> Float[np.ndarray, "chain draw point quantity"]:
         """Noise-free predictions, as `functions`."""
         return self.functions(x)
+
+    def arviz_groups(
+        self, x: Inputs | None = None, y: Any = None, *, seed: int = 0
+    ) -> dict[str, dict[str, np.ndarray]]:
+        """Collect predictive draws, networks by their weight, and observations; see `to_arviz`.
+
+        Networks of several kinds have neither parameters nor leave-one-out scores in common.
+        """
+        if x is None:
+            raise InputError(
+                "A stack has networks of several kinds, whose parameters ArviZ cannot hold "
+                "together: pass the inputs for its predictions, or take one kind, "
+                "parts[0].to_arviz()."
+            )
+        key = jax.random.key(seed)
+
+        def drawn(predictive: Predictions, rows: slice) -> dict[str, Any]:
+            draws = predictive.sample(jax.random.fold_in(key, rows.start), self.num_draws)
+            return {"y": np.moveaxis(np.asarray(draws), 0, 1)}
+
+        draws = np.moveaxis(self.over_batches(x, drawn)["y"], 1, 0)[None]
+        groups = {"posterior_predictive": {"y": without_single(draws)}}
+        if y is not None:
+            groups["observed_data"] = {"y": without_single(targets(self.parts[0], x, y))}
+        return groups
 
     def save(self, folder: str | Path) -> None:
         """Write folder/stack.json, and each part into a folder of its own beside it.

@@ -187,7 +187,7 @@ class BNN(BaseEstimator, ABC):
         return self.ensemble_.over_batches(x, lambda predictive, rows: dict(summarise(predictive)))
 
     def to_arviz(self, X: Any = None, y: Any = None, *, seed: int = 0) -> Any:
-        """The draws for ArviZ, as `Ensemble.to_arviz`, with X and y as given to `fit`.
+        """The draws for ArviZ, as `ensemble_.to_arviz`, with X and y as given to `fit`.
 
         Predictive draws, observations and log likelihoods are in the units of y (labels are
         positions in `classes_`), the parameters are those of the network, which sees standardised
@@ -195,19 +195,14 @@ class BNN(BaseEstimator, ABC):
 
         Raises:
             InputError: for y without X, where they do not fit together, for a label never seen, or
-                for a stack of several models.
+                for a stack of several models without X.
         """
-        from credence.ensembles.arviz import Draws, arviz_groups, as_arviz
+        from credence.ensembles.arviz import as_arviz
 
         check_is_fitted(self, "ensemble_")
-        if not isinstance(self.ensemble_, Draws):
-            raise InputError(
-                "A stack has networks of several kinds, which ArviZ cannot hold together: take "
-                "one kind, ensemble_.parts[0].to_arviz()."
-            )
         x = None if X is None else self._inputs(X, reset=False)
         coded = None if y is None else self._coded(y)
-        groups = arviz_groups(self.ensemble_, x, coded, seed=seed)
+        groups = self.ensemble_.arviz_groups(x, coded, seed=seed)
         self._to_units_of_y(groups)
         return as_arviz(groups)
 

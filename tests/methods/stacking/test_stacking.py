@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from tools.exact import assert_mean
 
 import credence
 from credence import BNNClassifier, BNNRegressor, methods
@@ -194,7 +195,13 @@ def test_estimators_predict_save_and_load(tmp_path: Path) -> None:
     assert model.diagnostics_.unseen_rows == 80
     assert model.sample_functions(x[:3]).shape[2:] == (3,)
     with pytest.raises(InputError, match=r"parts\[0\].to_arviz"):
-        model.to_arviz(x, y)
+        model.to_arviz()
+    groups = model.to_arviz(x, y)
+    drawn = groups["posterior_predictive"]["y"].to_numpy()
+    assert drawn.shape == (1, model.ensemble_.num_draws, 80)
+    mean, std = model.predict(x, return_std=True)
+    assert_mean((drawn[0] - mean) / std, 0.0, resolution=0.2)
+    np.testing.assert_allclose(groups["observed_data"]["y"], y, rtol=1e-6)
     labels = BNNClassifier(method=METHOD, random_state=0).fit(x, y > 0)
     np.testing.assert_allclose(labels.predict_proba(x).sum(axis=1), 1)
 
