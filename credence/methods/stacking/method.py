@@ -46,7 +46,7 @@ class Stacking(Algorithm):
         least_weight: models with less are left out.
         chains: how each model is sampled.
         max_work: rows times weights times gradients of all chains, at most, of each model of a
-            table of 1000 rows: about 20 seconds on two cores. Larger tables take longer, by the
+            table of 1000 rows: about 15 seconds on two cores. Larger tables take longer, by the
             square root of their rows, with shorter trajectories and at last fewer draws.
     """
 
@@ -58,7 +58,7 @@ class Stacking(Algorithm):
     models: tuple[str, ...] = ()
     least_weight: float = 0.01
     chains: FoldChains = field(default=FoldChains())
-    max_work: float = 6e11
+    max_work: float = 4e11
 
     def __post_init__(self) -> None:
         super().__post_init__()
