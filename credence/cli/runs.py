@@ -37,7 +37,9 @@ def fit(
     num_draws: options.NumDraws = None,
     num_chains: options.NumChains = None,
     test_fraction: options.TestFraction = 0.2,
-    max_seconds: Annotated[float | None, typer.Option(help="Time budget of the fit.")] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Time budget of the command; compiling may exceed it.")
+    ] = None,
     seed: options.Seed = 0,
     out: Annotated[Path, typer.Option(help="Folder to write; it must be new.")] = Path(
         "credence-run"

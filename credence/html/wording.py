@@ -130,7 +130,9 @@ def cut_short(stopped: str, num_draws: int, num_asked: int | None) -> str:
     causes = {"time": "the time budget was spent", "interrupt": "it was interrupted"}
     if stopped not in causes:
         return ""
-    if num_asked is not None and num_draws >= num_asked:
+    if num_asked is None:
+        return f"The run was cut short: {causes[stopped]}."
+    if num_draws >= num_asked:
         return (
             f"All {num_asked} draws per chain were made, but what comes before them, warm-up or "
             f"training, was cut short: {causes[stopped]}."

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from credence.runs.documents import Evaluation
     from credence.runs.page import Record
 
+SECONDS_TO_JUDGE = 5.0
+"""What a fit of a small table takes beside its method: scores, reference models, files."""
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -47,9 +50,14 @@ class Rows:
 
 
 def build_model(
-    settings: FitSettings, method: str | Algorithm, task: str, folder: Path, progress: bool
+    settings: FitSettings,
+    method: str | Algorithm,
+    task: str,
+    folder: Path,
+    progress: bool,
+    max_seconds: float | None,
 ) -> BNNRegressor | BNNClassifier:
-    """The estimator that the settings describe."""
+    """The estimator that the settings describe, with what is left of their time budget."""
     from credence.estimators import BNNClassifier, BNNRegressor
 
     estimator = BNNRegressor if task == "regression" else BNNClassifier
@@ -61,11 +69,16 @@ def build_model(
         method=method,
         num_draws=settings.num_draws if method == settings.method else None,
         num_chains=settings.num_chains if method == settings.method else None,
-        max_seconds=settings.max_seconds,
+        max_seconds=max_seconds,
         checkpoint_folder=folder / "checkpoint",
         progress=progress,
         random_state=settings.seed,
     )
+
+
+def seconds_of_fit(budget: float | None, spent: float) -> float | None:
+    """What is left for the fit of a command's budget, with some seconds to judge and to write."""
+    return None if budget is None else max(budget - spent - SECONDS_TO_JUDGE, 0.5 * budget)
 
 
 def finish(
@@ -85,7 +98,8 @@ def finish(
 
     target = rows.table.target
     watch.lap("read")
-    model = build_model(settings, method, rows.table.task, folder, progress)
+    left = seconds_of_fit(settings.max_seconds, sum(watch.laps.values()))
+    model = build_model(settings, method, rows.table.task, folder, progress, left)
     model.fit(rows.train.drop(columns=target), rows.train[target])
     watch.lap("fit")
     manifest = read_manifest(folder).started()

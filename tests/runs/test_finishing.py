@@ -103,3 +103,13 @@ def test_the_depth_of_an_earlier_manifest_is_a_setting_of_its_method(tmp_path: P
     found = read_manifest(tmp_path).settings
     assert found.method_settings == (*QUICK, "max_depth=2")
     assert "--set max_depth=2" in found.command
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "left"),
+    [(None, 3.0, None), (60.0, 5.0, 50.0), (12.0, 4.0, 6.0), (1.0, 9.0, 0.5)],
+)
+def test_a_budget_is_of_the_whole_command(
+    budget: float | None, spent: float, left: float | None
+) -> None:
+    assert finishing.seconds_of_fit(budget, spent) == left

@@ -20,12 +20,14 @@ from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.ensembles.provenance import Provenance
 from credence.ensembles.stack import Candidate, Stack, log_probs, weighed
-from credence.errors import InputError, Interrupted, check_share, require_positive
+from credence.errors import InputError, Interrupted, check_share, plural, require_positive
 from credence.methods.base import Algorithm, as_key, fingerprint
 from credence.methods.stacking.candidates import Candidates
 from credence.methods.stacking.folds import FoldChains, of_fold
 from credence.methods.stacking.models import ModelSpec, usual_models
 
+SECONDS_OF_A_MODEL = 10.0
+"""Time in which a model can be compiled and sampled at all."""
 LEAST = -1e4
 """Log probability of a row that a model thinks impossible, or of which it says no number, nats."""
 
@@ -82,11 +84,15 @@ class Stacking(Algorithm):
         """Sample every model and stack them; arguments and errors as of `Algorithm.run`.
 
         The programs of later models are compiled while earlier ones run. Where time is limited,
-        every model has an equal share of what is left; after Ctrl-C the models that have draws are
-        stacked.
+        one model is tried for every 10 seconds, at least one, and each has an equal share of what
+        is left; after Ctrl-C the models that have draws are stacked.
         """
         start = perf_counter()
-        texts = self.models or usual_models(posterior)
+        wanted = self.models or usual_models(posterior)
+        texts = _affordable(wanted, max_seconds)
+        if max_seconds is not None and len(texts) < len(wanted):
+            enough = f"enough for {len(texts)} of {plural(len(wanted), 'model')}."
+            (progress or NoProgress()).say(f"{max_seconds:g} s are {enough}")
         specs = [ModelSpec.read(text) for text in texts]
         jobs = [spec.posterior(posterior) for spec in specs]
         ends_at = None if max_seconds is None else start + max_seconds
@@ -97,7 +103,7 @@ class Stacking(Algorithm):
             asdict(self) | {"models": list(texts)},
             int(key) if isinstance(key, int | np.integer) else None,
             fingerprint(posterior),
-            _stopped(ensembles, len(specs)),
+            _stopped(ensembles, len(specs), is_cut=len(texts) < len(wanted)),
         )
         return self._stack(ensembles, specs, posterior, provenance, waited, start)
 
@@ -126,16 +132,15 @@ class Stacking(Algorithm):
         with compile_ahead(rehearsals[1:]) as waits:
             for index, wait in enumerate((lambda: None, *waits)):
                 place = None if folder is None else folder / f"model_{index}"
-                left = None if ends_at is None else max(ends_at - perf_counter(), 1e-3)
-                share = None if left is None else left / (len(specs) - index)
                 name = f"Model {index + 1} of {len(specs)}: {specs[index].describe()}."
                 (progress or NoProgress()).say(name)
-                run = partial(chains[index].run, folder=place, progress=progress, max_seconds=share)
+                run = partial(chains[index].run, folder=place, progress=progress)
                 try:
                     before = perf_counter()
                     wait()
                     waited += perf_counter() - before
-                    ensembles.append(run(keys[index], jobs[index]))
+                    share = _share(ends_at, len(specs) - index)
+                    ensembles.append(run(keys[index], jobs[index], max_seconds=share))
                 except Interrupted:
                     if not ensembles:
                         raise
@@ -171,12 +176,28 @@ class Stacking(Algorithm):
         )
 
 
-def _stopped(ensembles: list[Ensemble], num_models: int) -> str:
-    """How the run ended: of models that time or Ctrl-C cut short, the worst."""
+def _share(ends_at: float | None, num_models: int) -> float | None:
+    """Seconds for one of the models that are left."""
+    return None if ends_at is None else max(ends_at - perf_counter(), 1e-3) / num_models
+
+
+def _affordable(models: tuple[str, ...], max_seconds: float | None) -> tuple[str, ...]:
+    """The first of the models, as many as there is time for; at least one."""
+    if max_seconds is None:
+        return models
+    return models[: max(int(max_seconds / SECONDS_OF_A_MODEL), 1)]
+
+
+def _stopped(ensembles: list[Ensemble], num_models: int, *, is_cut: bool) -> str:
+    """How the run ended: of models that time or Ctrl-C cut short, the worst.
+
+    Args:
+        is_cut: whether models were left out for want of time.
+    """
     ends = {each.provenance.stopped for each in ensembles}
     if "interrupt" in ends or len(ensembles) < num_models:
         return "interrupt"
-    return "time" if "time" in ends else "finished"
+    return "time" if is_cut or "time" in ends else "finished"
 
 
 def out_of_fold(

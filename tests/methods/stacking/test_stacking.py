@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -16,10 +16,12 @@ from tools.exact import assert_mean
 import credence
 from credence import BNNClassifier, BNNRegressor, methods
 from credence.density.posterior import Posterior
+from credence.engine.progress import NoProgress
 from credence.ensembles.diagnostics import stacking_weights
 from credence.ensembles.stack import Stack, load_predictor
 from credence.errors import InputError, StorageError
 from credence.methods import Stacking, Training
+from credence.methods.stacking import method
 from credence.methods.stacking.folds import FoldChains
 from credence.methods.stacking.method import LEAST, out_of_fold
 from credence.methods.stacking.models import ModelSpec, usual_models
@@ -120,12 +122,26 @@ def test_it_goes_on_where_it_stopped(stacked: Stack, tmp_path: Path) -> None:
         np.testing.assert_array_equal(each.predictive(x).mean(), stacked.predictive(x).mean())
 
 
-def test_time_is_shared_by_the_models() -> None:
+def test_time_is_shared_by_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(method, "SECONDS_OF_A_MODEL", 3.0)
     long = replace(METHOD, chains=replace(BRIEF, num_draws=100_000))
     found = long.run(0, posterior_of(*wave(40)), max_seconds=6.0)
     assert found.provenance.stopped == "time"
     assert len(found.candidates) == 2
     assert found.cost.total_seconds < 30  # compilation included, which no budget can cut
+
+
+def test_little_time_is_for_few_models() -> None:
+    class Said(NoProgress):
+        told: ClassVar[list[str]] = []
+
+        def say(self, message: str) -> None:
+            self.told.append(message)
+
+    found = METHOD.run(0, posterior_of(*wave(40)), max_seconds=8.0, progress=Said())
+    assert len(found.candidates) == 1
+    assert found.provenance.stopped == "time"
+    assert Said.told[0] == "8 s are enough for 1 of 2 models."
 
 
 def test_ctrl_c_leaves_the_models_that_have_draws(monkeypatch: pytest.MonkeyPatch) -> None:
