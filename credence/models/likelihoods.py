@@ -290,7 +290,9 @@ class StudentT(StudentNoise, LearntScale):
 
 class ScaleOutputs(LocationScale):
     """A location-scale likelihood whose scale depends on the inputs: the network's second half of
-    outputs is its logarithm."""
+    outputs is its logarithm, over `scale_gain`."""
+
+    scale_gain: float
 
     def num_outputs(self, num_targets: int) -> int:
         """A location and a log scale per target."""
@@ -309,9 +311,9 @@ class ScaleOutputs(LocationScale):
         return ()
 
     def location_scale(self, params: Any, outputs: Outputs) -> tuple[Targets, Targets]:
-        """The first half of the outputs, and exp of the second half."""
+        """The first half of the outputs, and exp of scale_gain times the second half."""
         location, log_scale = jnp.split(outputs, 2, axis=-1)
-        return location, jnp.exp(log_scale)
+        return location, jnp.exp(self.scale_gain * log_scale)
 
 
 @dataclass(frozen=True)
@@ -320,7 +322,16 @@ class HeteroscedasticNormal(NormalNoise, ScaleOutputs):
 
     After Nix & Weigend, "Estimating the mean and variance of the target probability distribution"
     (1994), with the logarithm of the standard deviation as output.
+
+    Args:
+        scale_gain: log s is so many times the output. Under a wide prior of the weights a small one
+            keeps the noise from being anything at all.
     """
+
+    scale_gain: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive(scale_gain=self.scale_gain)
 
 
 @dataclass(frozen=True)
@@ -331,11 +342,14 @@ class HeteroscedasticStudentT(StudentNoise, ScaleOutputs):
 
     Args:
         df: degrees of freedom, > 2 so that the variance exists.
+        scale_gain: log s is so many times the output.
     """
 
     df: float = 4.0
+    scale_gain: float = 1.0
 
     def __post_init__(self) -> None:
+        require_positive(scale_gain=self.scale_gain)
         _check_df(self.df)
 
 

@@ -1,11 +1,12 @@
 """The models that are tried: a network's hidden layers, a prior of its weights, a likelihood."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from credence.density.posterior import Posterior, num_targets
 from credence.errors import InputError
 from credence.models import ACTIVATIONS, LIKELIHOODS, MLP, PRIORS
-from credence.models.likelihoods import Classification, Likelihood
+from credence.models.likelihoods import Classification, ScaleOutputs
 
 OWN = "own"
 """Stands for a part of the model that the posterior has."""
@@ -68,13 +69,16 @@ class ModelSpec:
     def posterior(self, own: Posterior) -> Posterior:
         """The posterior of this model, given the data of another.
 
+        Noise that depends on the inputs has the prior of fan_in whatever that of the weights:
+        otherwise its logarithm would scatter by the square root of the last layer's width.
+
         Raises:
             InputError: for hidden layers of a network that is no MLP, or a regression's likelihood
                 for labels.
         """
         model, data = own.model, own.data
         network = model.network
-        likelihood: Likelihood = model.likelihood
+        likelihood: Any = model.likelihood
         is_classifier = isinstance(likelihood, Classification)
         if self.likelihood != OWN:
             if is_classifier:
@@ -88,6 +92,9 @@ class ModelSpec:
             hidden = network.hidden
             if self.hidden != OWN:
                 hidden = tuple(width for width in map(int, self.hidden.split("-")) if width)
+            if self.prior == "unit" and isinstance(likelihood, ScaleOutputs) and hidden:
+                gain = hidden[-1] ** -0.5
+                likelihood = replace(likelihood, scale_gain=gain)  # type: ignore[type-var]
             outputs = network.num_outputs
             if not is_classifier:
                 outputs = likelihood.num_outputs(num_targets(data))

@@ -25,7 +25,7 @@ from credence.methods.stacking import method
 from credence.methods.stacking.folds import FoldChains
 from credence.methods.stacking.method import LEAST, out_of_fold
 from credence.methods.stacking.models import ModelSpec, usual_models
-from credence.models import MLP, Gaussian, Normal
+from credence.models import MLP, Gaussian, HeteroscedasticNormal, Normal
 
 BRIEF = FoldChains(
     num_chains=4, num_folds=4, num_draws=20, num_warmup=20, training=Training(max_epochs=300)
@@ -178,6 +178,9 @@ def test_parts_of_a_model_are_replaced() -> None:
     model = ModelSpec.read("16-8/unit/heteroscedastic").posterior(own).model
     assert model.network == MLP(2, (16, 8))
     assert model.prior == Gaussian("unit")
+    assert model.likelihood == HeteroscedasticNormal(scale_gain=8**-0.5)
+    smooth = ModelSpec.read("16-8/fan_in/heteroscedastic").posterior(own).model
+    assert smooth.likelihood == HeteroscedasticNormal()
     kinked = ModelSpec.read("16-8-relu/unit/own")
     assert kinked.posterior(own).model.network == MLP(1, (16, 8), "relu")
     assert kinked.describe() == "16-8 relu, prior unit"
