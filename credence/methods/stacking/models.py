@@ -71,6 +71,7 @@ class ModelSpec:
 
         Noise that depends on the inputs has the prior of fan_in whatever that of the weights:
         otherwise its logarithm would scatter by the square root of the last layer's width.
+        With neurons of size one its variance is 2 under fan_in, and the width plus 1 under unit.
 
         Raises:
             InputError: for hidden layers of a network that is no MLP, or a regression's likelihood
@@ -93,7 +94,7 @@ class ModelSpec:
             if self.hidden != OWN:
                 hidden = tuple(width for width in map(int, self.hidden.split("-")) if width)
             if self.prior == "unit" and isinstance(likelihood, ScaleOutputs) and hidden:
-                gain = hidden[-1] ** -0.5
+                gain = (2 / (hidden[-1] + 1)) ** 0.5  # weights and bias of variance 1 each
                 likelihood = replace(likelihood, scale_gain=gain)  # type: ignore[type-var]
             outputs = network.num_outputs
             if not is_classifier:

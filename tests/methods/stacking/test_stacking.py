@@ -178,7 +178,7 @@ def test_parts_of_a_model_are_replaced() -> None:
     model = ModelSpec.read("16-8/unit/heteroscedastic").posterior(own).model
     assert model.network == MLP(2, (16, 8))
     assert model.prior == Gaussian("unit")
-    assert model.likelihood == HeteroscedasticNormal(scale_gain=8**-0.5)
+    assert model.likelihood == HeteroscedasticNormal(scale_gain=(2 / 9) ** 0.5)
     smooth = ModelSpec.read("16-8/fan_in/heteroscedastic").posterior(own).model
     assert smooth.likelihood == HeteroscedasticNormal()
     kinked = ModelSpec.read("16-8-relu/unit/own")
