@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from credence.density.posterior import BayesianModel, Params
-from credence.ensembles.arviz import arviz_groups
+from credence.ensembles.arviz import Groups, arviz_groups
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.predictive import Predictive
 from credence.ensembles.predictor import Inputs, Predictor
@@ -148,9 +148,7 @@ class Ensemble(Predictor):
             f"{self.provenance.method}, {self.cost.total_seconds:.1f} s)"
         )
 
-    def arviz_groups(
-        self, x: Inputs | None = None, y: Any = None, *, seed: int = 0
-    ) -> dict[str, dict[str, np.ndarray]]:
+    def arviz_groups(self, x: Inputs | None = None, y: Any = None, *, seed: int = 0) -> Groups:
         """Collect parameters, statistics and predictions; see `to_arviz`."""
         return arviz_groups(self, x, y, seed=seed)
 

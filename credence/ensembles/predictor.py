@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from credence.density.posterior import MOST_IMAGES
-from credence.ensembles.arviz import as_arviz
+from credence.ensembles.arviz import Groups, as_arviz
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.predictive import Predictions, concatenate
 from credence.ensembles.provenance import Provenance
@@ -100,9 +100,7 @@ class Predictor(ABC):
         """
 
     @abstractmethod
-    def arviz_groups(
-        self, x: Inputs | None = None, y: Any = None, *, seed: int = 0
-    ) -> dict[str, dict[str, np.ndarray]]:
+    def arviz_groups(self, x: Inputs | None = None, y: Any = None, *, seed: int = 0) -> Groups:
         """Collect the arrays that `to_arviz` holds, by group; arguments and errors as there."""
 
     def to_arviz(self, x: Inputs | None = None, y: Any = None, *, seed: int = 0) -> Any:

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from credence.ensembles.arviz import targets, without_single
+from credence.ensembles.arviz import Groups, targets, without_single
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.stacking import (
     MIN_DRAWS,
@@ -170,9 +170,7 @@ class Stack(Predictor):
         """Noise-free predictions, as `functions`."""
         return self.functions(x)
 
-    def arviz_groups(
-        self, x: Inputs | None = None, y: Any = None, *, seed: int = 0
-    ) -> dict[str, dict[str, np.ndarray]]:
+    def arviz_groups(self, x: Inputs | None = None, y: Any = None, *, seed: int = 0) -> Groups:
         """Collect predictive draws, networks by their weight, and observations; see `to_arviz`.
 
         Networks of several kinds have neither parameters nor leave-one-out scores in common.

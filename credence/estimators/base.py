@@ -95,12 +95,9 @@ class BNN(BaseEstimator, ABC):
         from credence.models import MLP, PRIORS
 
         use_all_cores()
+        widths = USUAL_HIDDEN if self.hidden is None else self.hidden
         network = (
-            MLP(
-                outputs,
-                as_widths(USUAL_HIDDEN if self.hidden is None else self.hidden),
-                self.activation,
-            )
+            MLP(outputs, as_widths(widths), self.activation)
             if self.network is None
             else checked_network(self.network)
         )

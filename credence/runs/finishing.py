@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from credence.runs.page import Record
 
 SECONDS_TO_JUDGE = 5.0
-"""What a fit of a small table takes beside its method: scores, reference models, files."""
+"""A fit of a small table takes so long beside its method: scores, reference models, files."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def build_model(
 
 
 def seconds_of_fit(budget: float | None, spent: float) -> float | None:
-    """What is left for the fit of a command's budget, with some seconds to judge and to write."""
+    """Seconds of a command's budget that are left for the fit; some are kept to judge and write."""
     return None if budget is None else max(budget - spent - SECONDS_TO_JUDGE, 0.5 * budget)
 
 

@@ -1,4 +1,4 @@
-"""What "auto" runs: several models where none is named, else a sampler that the size permits."""
+"""Method "auto" tries several models where none is named, else takes what the size permits."""
 
 from typing import Any
 

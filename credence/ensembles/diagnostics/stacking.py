@@ -41,7 +41,7 @@ def mean_with_error(values: Float[np.ndarray, " point"]) -> tuple[float, float]:
 def as_of_more(
     log_probs: Float[np.ndarray, "chain point"], num_chains: int
 ) -> Float[np.ndarray, " point"]:
-    """What the mixture of more chains like these would give each row: log mean probability, nats.
+    """Estimate what a mixture of more such chains gives each row: log mean probability, nats.
 
     Chains in modes of their own are the better the more of them predict together, and a few say too
     little of it. The bias of the logarithm of a mean falls as one over the number of chains, so
@@ -53,15 +53,16 @@ def as_of_more(
         num_chains: of the mixture; at least as many as there are.
     """
     count = len(log_probs)
-    found = _log_mean(log_probs)
+    found = log_mean(log_probs)
     if count < 2:
         return found
-    without_one = [_log_mean(np.delete(log_probs, chain, axis=0)) for chain in range(count)]
+    without_one = [log_mean(np.delete(log_probs, chain, axis=0)) for chain in range(count)]
     gain = (count - 1) * (1 - count / num_chains) * (found - np.mean(without_one, axis=0))
     return found + np.minimum(gain, np.log(num_chains / count))
 
 
-def _log_mean(log_values: Float[np.ndarray, "chain point"]) -> Float[np.ndarray, " point"]:
+def log_mean(log_values: Float[np.ndarray, "one *rest"]) -> Float[np.ndarray, "*rest"]:
+    """Take the logarithm of the mean over the first axis of values that are given as logarithms."""
     from scipy.special import logsumexp
 
     return logsumexp(log_values, axis=0) - np.log(len(log_values))

@@ -10,12 +10,11 @@ from typing import ClassVar
 import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
-from scipy.special import logsumexp
 
 from credence.density.posterior import Posterior
 from credence.engine.driver import compile_ahead
 from credence.engine.progress import NoProgress, Progress
-from credence.ensembles.diagnostics.stacking import as_of_more, mean_with_error
+from credence.ensembles.diagnostics.stacking import as_of_more, log_mean, mean_with_error
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.ensembles.provenance import Provenance
@@ -211,8 +210,7 @@ def out_of_fold(
         is_in = folds == fold
         unseen = of_fold(ensemble, method, fold)
         by_member = log_probs(unseen, x[is_in], y[is_in], by_member=True)
-        by_chain = by_member.reshape(len(by_member), -1, ensemble.num_draws)
-        chains = logsumexp(by_chain, axis=2).T - np.log(ensemble.num_draws)
-        chains = np.nan_to_num(chains, nan=LEAST, neginf=LEAST)
+        by_draw = np.moveaxis(by_member.T.reshape(-1, ensemble.num_draws, len(by_member)), 1, 0)
+        chains = np.nan_to_num(log_mean(by_draw), nan=LEAST, neginf=LEAST)
         scores[is_in] = as_of_more(chains, ensemble.num_chains)
     return scores
