@@ -69,8 +69,6 @@ class Driver(AbstractContextManager["Driver"]):
         max_seconds: wall-clock budget of the whole run, compilation included; every phase makes at
             least `FEWEST_DRAWS`. A phase that time ended stays ended when the run is resumed,
             unless it is open-ended: what it has is of no use.
-        rehearses: compile what the phases would run and make none of their steps: what is compiled
-            in a thread (see `compile_ahead`) need not be compiled again.
         identity: what makes the run what it is (method, settings, key, data), as JSON values; the
             folder refuses a run with another.
     Raises, on entry:
@@ -82,7 +80,6 @@ class Driver(AbstractContextManager["Driver"]):
     monitor: Monitor | None = None
     max_seconds: float | None = None
     identity: Mapping[str, Any] = field(default_factory=dict)
-    rehearses: bool = False
     interrupted: bool = field(default=False, init=False)
     stopped: Literal["finished", "time", "interrupt"] = field(default="finished", init=False)
     """"finished" if every phase has all its draws; otherwise what ended one early."""
@@ -159,15 +156,12 @@ class Driver(AbstractContextManager["Driver"]):
             folder=self.folder and self.folder / f"{len(self.results):02d}-{name}",
             saved=Saved(0, 0, spread(states, devices), plan.adapter.memory, 0.0, 0.0, False),
         )
-        if self.rehearses:
-            phase.rehearse()
-        else:
-            phase.restore()
-            self._earlier_seconds += phase.saved.seconds + phase.saved.compile_seconds
-            self._run(name, phase, plan)
+        phase.restore()
+        self._earlier_seconds += phase.saved.seconds + phase.saved.compile_seconds
+        self._run(name, phase, plan)
         if self.interrupted and not phase.saved.done and not (plan.may_stop_early and phase.blocks):
             raise self._interruption(name)
-        if not (phase.is_whole or self.rehearses):
+        if not phase.is_whole:
             self.stopped = "interrupt" if self.interrupted else "time"
         self.results[name] = phase.result(
             plan.thinning,

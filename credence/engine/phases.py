@@ -143,13 +143,6 @@ class Phase:
         )
         self.draw_seconds = self.saved.seconds / int(saved.num_draws)
 
-    def rehearse(self) -> None:
-        """Compile the phase's program and what its adapter computes, and make none of its steps."""
-        settings = self.adapter.settings(self.saved.memory)
-        block = self.program(self.key, self.saved.states, settings, self.data, wanted=0)
-        self.adapter.update(self.saved.memory, block)
-        self.blocks.append(jax.device_get(_stored(block, self.keep_draws)))
-
     def probe(self) -> None:
         """Time a first draw, which the first block will compute again."""
         with self._timed(1):

@@ -30,10 +30,12 @@ class Mixture(Predictions):
     Args:
         parts: of one task, at the same inputs.
         part_weights: how much each part counts, >= 0, sum one.
+        mean_weights: how much its mean counts in `mean`, >= 0, sum one; by default the same.
     """
 
     parts: tuple[Predictive, ...]
     part_weights: Float[np.ndarray, " part"]
+    mean_weights: Float[np.ndarray, " part"] | None = None
 
     def __repr__(self) -> str:
         return f"Mixture({', '.join(map(repr, self.parts))})"
@@ -69,6 +71,14 @@ class Mixture(Predictions):
             [part.member_samples(key) for key, part in zip(keys, self.parts, strict=True)]
         )
 
+    def mean(self) -> PointTarget:
+        """Predictive mean, where weights for it were found by their own squared error; otherwise
+        that of the mixture."""
+        if self.mean_weights is None:
+            return super().mean()
+        pairs = zip(self.mean_weights, self.parts, strict=True)
+        return sum((weight * part.mean() for weight, part in pairs if weight), start=jnp.zeros(()))
+
     def aleatoric_variance(self) -> PointTarget:
         return self._mixed([part.aleatoric_variance() for part in self.parts])
 
@@ -83,7 +93,7 @@ class Mixture(Predictions):
             weight * part.weights
             for weight, part in zip(self.part_weights, self.parts, strict=True)
         )
-        centre, spread = self.mean(), self.std()
+        centre, spread = super().mean(), self.std()
         found = [
             _quantile(families, weights, scales, centre, spread, float(level)) for level in levels
         ]

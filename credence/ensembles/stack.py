@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, NotRequired, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -68,6 +68,7 @@ class StackDocument(TypedDict):
     """The entries of stack.json."""
 
     weights: list[float]
+    mean_weights: NotRequired[list[float] | None]
     parts_sha256: list[str]
     cost: Cost
     provenance: Provenance
@@ -86,6 +87,7 @@ class Stack(Predictor):
         provenance: how the stack was made; each part has its own.
         candidates: all that were weighed, those without weight included.
         num_rows: how many rows the weights rest on.
+        mean_weights: how much each part's mean counts in the predictive mean; None: as the part.
     """
 
     document: ClassVar[str] = "stack.json"
@@ -96,6 +98,7 @@ class Stack(Predictor):
     provenance: Provenance
     candidates: tuple[Candidate, ...] = ()
     num_rows: int = 0
+    mean_weights: Float[np.ndarray, " part"] | None = None
 
     def __repr__(self) -> str:
         listed = ", ".join(
@@ -156,7 +159,8 @@ class Stack(Predictor):
 
     def predictive(self, x: Inputs) -> Mixture:
         """Predictions at the rows of x: the mixture of what the parts predict."""
-        return Mixture(tuple(part.predictive(x) for part in self.parts), self.part_weights)
+        parts = tuple(part.predictive(x) for part in self.parts)
+        return Mixture(parts, self.part_weights, self.mean_weights)
 
     def functions(self, x: Inputs) -> Float[np.ndarray, "chain draw point target"]:
         """Noise-free predictions of as many networks as there are, each drawn by its weight: those
@@ -204,6 +208,7 @@ class Stack(Predictor):
             part.save(folder / f"part_{index}")
         document = {
             "weights": np.asarray(self.part_weights, float).tolist(),
+            "mean_weights": None if self.mean_weights is None else self.mean_weights.tolist(),
             "parts_sha256": [
                 file_sha256(folder / f"part_{index}" / "ensemble.json")
                 for index in range(len(self.parts))
@@ -225,13 +230,16 @@ class Stack(Predictor):
         folder = Path(folder)
         document = read_json(folder / "stack.json", StackDocument)
         weights = np.asarray(document["weights"], float)
+        of_means = document.get("mean_weights")
+        mean_weights = None if of_means is None else np.asarray(of_means, float)
         with reading(folder / "stack.json"):
-            if not len(weights) or not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-6:
-                raise ValueError(f"weights {weights} are not >= 0 with sum one")
-            if len(document["parts_sha256"]) != len(weights):
-                raise ValueError(
-                    f"{len(document['parts_sha256'])} checksums of {len(weights)} parts"
-                )
+            for found in (weights,) if mean_weights is None else (weights, mean_weights):
+                if not len(found) or not (found >= 0).all() or abs(found.sum() - 1) > 1e-6:
+                    raise ValueError(f"weights {found} are not >= 0 with sum one")
+                if len(document["parts_sha256"]) != len(found):
+                    raise ValueError(
+                        f"{len(document['parts_sha256'])} checksums of {len(found)} parts"
+                    )
         for index, digest in enumerate(document["parts_sha256"]):
             require_sha256(folder / f"part_{index}" / "ensemble.json", digest)
         parts = tuple(Ensemble.load(folder / f"part_{index}") for index in range(len(weights)))
@@ -242,6 +250,7 @@ class Stack(Predictor):
             document["provenance"],
             tuple(document["candidates"]),
             document["num_rows"],
+            mean_weights,
         )
 
 

@@ -1,5 +1,6 @@
 """Mixtures of ensembles with different likelihoods, against scipy and against one ensemble."""
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -61,6 +62,18 @@ def test_moments_and_densities_are_those_of_all_members() -> None:
     np.testing.assert_allclose(mixture.log_prob(jnp.asarray(y)), np.log(joint), rtol=1e-8)
     assert mixture.num_points == 4
     assert mixture.monitored().shape == (9, 4, 4)
+
+
+def test_means_may_have_weights_of_their_own() -> None:
+    """The mean alone: spread, quantiles and densities stay those of the mixture."""
+    mixture, _, _ = three_ensembles()
+    other = replace(mixture, mean_weights=np.array([0.0, 1.0, 0.0]))
+    np.testing.assert_allclose(other.mean(), mixture.parts[1].mean(), rtol=1e-12)
+    assert np.abs(np.asarray(other.mean() - mixture.mean())).max() > 0.1
+    same = replace(mixture, mean_weights=SHARES)
+    np.testing.assert_allclose(same.mean(), mixture.mean(), rtol=1e-10)
+    np.testing.assert_array_equal(other.std(), mixture.std())
+    np.testing.assert_array_equal(other.quantiles(LEVELS), mixture.quantiles(LEVELS))
 
 
 def test_quantiles_invert_the_distribution_function() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -131,9 +132,17 @@ def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.predictive(X).mean(), found.predictive(X).mean())
     np.testing.assert_array_equal(loaded.part_weights, found.part_weights)
     assert loaded.candidates == tried
-    replace(found, part_weights=np.array([0.25, 0.5])).save(tmp_path)
-    with pytest.raises(StorageError, match="sum one"):
-        Stack.load(tmp_path)
+    assert loaded.mean_weights is None
+    of_means = replace(found, mean_weights=np.array([1.0, 0.0]))
+    of_means.save(tmp_path)
+    mean = Stack.load(tmp_path).predictive(X).mean()
+    np.testing.assert_array_equal(mean, first.predictive(X).mean())
+    wrong: Any = {"part_weights": [0.25, 0.5]}, {"mean_weights": [2.0, -1.0]}
+    for weights in wrong:
+        arrays = {name: np.array(value) for name, value in weights.items()}
+        replace(of_means, **arrays).save(tmp_path)
+        with pytest.raises(StorageError, match="sum one"):
+            Stack.load(tmp_path)
 
 
 def test_what_cannot_be_stacked_is_refused() -> None:

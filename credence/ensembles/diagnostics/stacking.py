@@ -61,6 +61,21 @@ def as_of_more(
     return found + np.minimum(gain, np.log(num_chains / count))
 
 
+def excess_of_few(by_chain: Float[np.ndarray, "chain *value"], num_chains: int) -> float:
+    """Estimate by how much the mean square error of the mean of some chains is above that of more.
+
+    Args:
+        by_chain: independent means, any unit.
+        num_chains: of how many the mean will be; at least as many as there are.
+    Returns:
+        the mean over values, in squared units; 0 for a single chain, of which it is not known.
+    """
+    count = len(by_chain)
+    if count < 2:
+        return 0.0
+    return float(np.var(by_chain, axis=0, ddof=1).mean()) * (1 / count - 1 / num_chains)
+
+
 def log_mean(log_values: Float[np.ndarray, "one *rest"]) -> Float[np.ndarray, "*rest"]:
     """Take the logarithm of the mean over the first axis of values that are given as logarithms."""
     from scipy.special import logsumexp
@@ -135,3 +150,32 @@ def stacking_weights(
 
 
 MOST_ROUNDS = 100_000
+
+
+def mean_stacking_weights(
+    errors: Float[np.ndarray, "value model"], excess: Float[np.ndarray, " model"]
+) -> Float[np.ndarray, " model"]:
+    """Weights of models whose means together predict rows that they have not seen with the least
+    squared error.
+
+    Breiman, "Stacked regressions" (1996), with weights that are >= 0 and sum to one: these
+    minimise w' C w, where C has the mean products of two models' errors.
+
+    Args:
+        errors: of the means of rows that they have not seen, any unit.
+        excess: by how much less each model's mean squared error will be where it predicts, because
+            the mean of all chains varies less than that of a few.
+    Raises:
+        ValueError: for values that are not finite.
+    """
+    from scipy.optimize import nnls
+
+    finite("errors", errors)
+    products = errors.T @ errors / len(errors) - np.diag(excess)
+    values, vectors = np.linalg.eigh(products)
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    # w' C w + s^2 (sum w - 1)^2 has, whatever s, its minimum over w >= 0 in the same direction
+    size = np.sqrt(np.trace(errors.T @ errors) / len(errors)) or 1.0
+    sums = np.full((1, len(products)), size)
+    weights, _ = nnls(np.concatenate([root, sums]), np.append(np.zeros(len(root)), size))
+    return weights / weights.sum()

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.adaptation.windows import first_window_adaptation, same_metric
+from credence.adaptation.settling import until_settled
+from credence.adaptation.windows import latest, same_metric, window_adaptation
 from credence.density.posterior import BayesianModel, Data, Posterior
 from credence.engine.blocks import Block, init_states
 from credence.engine.driver import Driver
@@ -23,12 +24,18 @@ from credence.kernels.ascent.optimizer import adam
 from credence.kernels.base import Recipe
 from credence.kernels.leaving_out import LeavingOut, is_left_out, leaving_out
 from credence.kernels.mcmc.microcanonical import adjusted_mclmc, check_lengths
-from credence.methods.base import Drawn, as_key, members
+from credence.methods.base import Drawn
 from credence.methods.chains import Chains
 from credence.methods.training import Best, Training, better_of, early_stopping, training_plan
 
 SHORTEST_TRAJECTORY = 8
 """Leapfrogs of the longest trajectory, below which fewer trajectories are better."""
+FIRST_STEP_SIZE = 0.002
+"""Small enough where noise is small; elsewhere it grows fast."""
+METRIC = 0.1
+"""About the variance of a weight."""
+LEAST_WARMUP = 100
+"""Steps of the warm-up, below which shorter trajectories are better."""
 
 
 def assign_folds(y: Any, num_folds: int, seed: int = 0) -> Int[np.ndarray, " row"]:
@@ -53,7 +60,8 @@ class FoldChains(Chains):
 
     A chain starts from a network that was trained without its fold; the fold after it says when to
     stop. The step size is tuned for all chains together. The metric is the same for all weights:
-    chains so short would only learn how little they have moved.
+    chains so short would only learn how little they have moved. The warm-up ends early where the
+    chains no longer get better at predicting the rows that they leave out.
 
     Args beyond those of `Chains`:
         num_folds: into which the rows are divided; chain i leaves out fold i modulo num_folds.
@@ -67,11 +75,11 @@ class FoldChains(Chains):
     name: ClassVar[str] = "fold_chains"
     summary: ClassVar[str] = "chains that leave out one fold of the rows each"
     is_chain: ClassVar[bool] = False
-    round_draws: ClassVar[int] = 10
+    round_draws: ClassVar[int] = 5
 
     num_draws: int = 20
     num_chains: int = 20
-    num_warmup: int = 100
+    num_warmup: int = 200
     target_acceptance_rate: float = 0.9
     num_folds: int = 5
     fold_seed: int = 0
@@ -98,29 +106,27 @@ class FoldChains(Chains):
             )
         return posterior
 
-    def rehearse(self, posterior: Posterior) -> None:
-        """Compile what `run` will run, and make no step of it; for `compile_ahead`."""
-        members(posterior, self._run(as_key(0), posterior, Driver(rehearses=True)))
-
     def within(self, posterior: Posterior, max_work: float) -> "FoldChains":
-        """The same for large tables: trajectories get shorter, and at last there are fewer steps.
+        """The same with a bound on the work: the longest warm-up and the trajectories get shorter,
+        and at last there are fewer steps.
 
         Args:
             max_work: rows times weights times gradients of all chains, of a table of 1000 rows;
                 larger ones may take more, in proportion to the square root of their rows.
         """
         max_work *= max(posterior.num_points / 1000, 1.0) ** 0.5
-        work = posterior.num_points * posterior.num_weights * self.num_chains
-        longest = 1.5 * max_work / (work * (self.num_warmup + self.num_draws))
-        if longest >= self.max_integration_steps:
+        gradient = posterior.num_points * posterior.num_weights * self.num_chains
+        longest, num_gradients = self.max_integration_steps, 1.5 * max_work / gradient
+        affordable = int(num_gradients / longest) - self.num_draws
+        if affordable >= self.num_warmup:
             return self
-        share = min(longest / SHORTEST_TRAJECTORY, 1.0)
+        num_warmup = min(max(affordable, LEAST_WARMUP), self.num_warmup)
+        bound = int(num_gradients / (num_warmup + self.num_draws))
+        share = min(bound / SHORTEST_TRAJECTORY, 1.0)
         return replace(
             self,
-            max_integration_steps=max(
-                int(longest), min(SHORTEST_TRAJECTORY, self.max_integration_steps)
-            ),
-            num_warmup=max(round(share * self.num_warmup), 1),
+            max_integration_steps=min(max(bound, SHORTEST_TRAJECTORY), longest),
+            num_warmup=max(round(share * num_warmup), 1),
             num_draws=max(round(share * self.num_draws), 1),
         )
 
@@ -133,20 +139,22 @@ class FoldChains(Chains):
         return np.arange(self.num_chains) % self.num_folds == fold
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
-        key_train, key_step, key_warmup, key_sample = jax.random.split(key, 4)
+        key_train, key_warmup, key_sample = jax.random.split(key, 3)
         fold = jnp.asarray(self.folds_of(posterior.data.y))
         data = posterior.data._replace(fold=fold)
         chain_folds = jnp.arange(self.num_chains, dtype=jnp.int32) % self.num_folds
         start = self._train(key_train, posterior, data, chain_folds, driver)
         data = posterior.anchored(start[0])._replace(fold=fold)
-        adapter = first_window_adaptation(
-            key_step,
-            start,
-            data,
-            log_density=posterior.log_density,
+        adapter = window_adaptation(
+            FIRST_STEP_SIZE,
+            jnp.full(posterior.num_weights, METRIC, start.dtype),
             num_rounds=self._num_rounds(),
             target_acceptance_rate=self.target_acceptance_rate,
             add_draws=same_metric,
+        )
+        score = partial(left_out, data=data, model=posterior.model, num_folds=self.num_folds)
+        adapter = until_settled(
+            replace(adapter, tuned=latest), lambda block: score(block.states), len(fold)
         )
         recipe = self._recipe(
             posterior,
@@ -207,6 +215,22 @@ def improve_on_next_fold(
         return -model.log_likelihood(model.unravel(position, rows), rows) / jnp.sum(weight)
 
     return better_of(best, states.position, jax.lax.map(loss, (states.position, states.fold)))
+
+
+@partial(jax.jit, static_argnames=("model", "num_folds"))
+def left_out(
+    states: LeavingOut, data: Data, *, model: BayesianModel, num_folds: int
+) -> Float[Array, " row"]:
+    """Log probability of every row, summed over the chains that have not seen it."""
+
+    def log_probs(state: tuple[Array, Array]) -> Float[Array, " row"]:
+        position, fold = state
+        predict = partial(model.pointwise_log_likelihood, model.unravel(position, data))
+        found = data.rows.map_over(predict, data.y)
+        return jnp.where(is_left_out(data, fold, num_folds), found, -jnp.inf)
+
+    by_chain = jax.lax.map(log_probs, (states.position, states.fold))
+    return jax.nn.logsumexp(by_chain, axis=0)
 
 
 def of_fold(ensemble: Ensemble, method: FoldChains, fold: int) -> Ensemble:

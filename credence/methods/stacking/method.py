@@ -1,24 +1,32 @@
 """Stacking: sample several models, score each on rows its chains left out, and combine them."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from pathlib import Path
 from time import perf_counter
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from credence.density.posterior import Posterior
-from credence.engine.driver import compile_ahead
 from credence.engine.progress import NoProgress, Progress
-from credence.ensembles.diagnostics.stacking import as_of_more, log_mean, mean_with_error
+from credence.ensembles.diagnostics.stacking import (
+    as_of_more,
+    excess_of_few,
+    log_mean,
+    mean_stacking_weights,
+    mean_with_error,
+)
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
+from credence.ensembles.predictive import Predictions
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.stack import Candidate, Stack, log_probs, weighed
+from credence.ensembles.stack import FEW_ROWS, Candidate, Stack, log_probs, weighed
 from credence.errors import InputError, Interrupted, check_share, plural, require_positive
 from credence.methods.base import Algorithm, as_key, fingerprint
 from credence.methods.stacking.candidates import Candidates
@@ -59,7 +67,7 @@ class Stacking(Algorithm):
     models: tuple[str, ...] = ()
     least_weight: float = 0.01
     chains: FoldChains = field(default=FoldChains())
-    max_work: float = 4e11
+    max_work: float = 2.5e11
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,9 +90,8 @@ class Stacking(Algorithm):
     ) -> Stack:
         """Sample every model and stack them; arguments and errors as of `Algorithm.run`.
 
-        The programs of later models are compiled while earlier ones run. Where time is limited,
-        one model is tried for every 10 seconds, at least one, and each has an equal share of what
-        is left; after Ctrl-C the models that have draws are stacked.
+        Where time is limited, one model is tried for every 10 seconds, at least one, and each has
+        an equal share of what is left; after Ctrl-C the models that have draws are stacked.
         """
         start = perf_counter()
         wanted = self.models or usual_models(posterior)
@@ -96,7 +103,7 @@ class Stacking(Algorithm):
         jobs = [spec.posterior(posterior) for spec in specs]
         ends_at = None if max_seconds is None else start + max_seconds
         place = None if folder is None else Path(folder)
-        ensembles, waited = self._sample(as_key(key), specs, jobs, place, progress, ends_at)
+        ensembles = self._sample(as_key(key), specs, jobs, place, progress, ends_at)
         provenance = Provenance(
             self.name,
             asdict(self) | {"models": list(texts)},
@@ -104,7 +111,7 @@ class Stacking(Algorithm):
             fingerprint(posterior),
             _stopped(ensembles, len(specs), is_cut=len(texts) < len(wanted)),
         )
-        return self._stack(ensembles, specs, posterior, provenance, waited, start)
+        return self._stack(ensembles, specs, posterior, provenance, start)
 
     def _sample(
         self,
@@ -114,39 +121,30 @@ class Stacking(Algorithm):
         folder: Path | None,
         progress: Progress | None,
         ends_at: float | None,
-    ) -> tuple[list[Ensemble], float]:
+    ) -> list[Ensemble]:
         """Sample one model after another; all, or those that time and Ctrl-C leave.
-
-        Returns:
-            the draws of each, and the seconds in which nothing ran but the compiler.
 
         Raises:
             Interrupted: on Ctrl-C before there was a draw.
         """
         ensembles: list[Ensemble] = []
-        waited = 0.0
         keys = jax.random.split(key, len(specs))
-        chains = [self.chains.within(job, self.max_work) for job in jobs]
-        rehearsals = [partial(each.rehearse, job) for each, job in zip(chains, jobs, strict=True)]
-        with compile_ahead(rehearsals[1:]) as waits:
-            for index, wait in enumerate((lambda: None, *waits)):
-                place = None if folder is None else folder / f"model_{index}"
-                name = f"Model {index + 1} of {len(specs)}: {specs[index].describe()}."
-                (progress or NoProgress()).say(name)
-                run = partial(chains[index].run, folder=place, progress=progress)
-                try:
-                    before = perf_counter()
-                    wait()
-                    waited += perf_counter() - before
-                    share = _share(ends_at, len(specs) - index)
-                    ensembles.append(run(keys[index], jobs[index], max_seconds=share))
-                except Interrupted:
-                    if not ensembles:
-                        raise
-                    break
-                if ensembles[-1].provenance.stopped == "interrupt":
-                    break
-        return ensembles, waited
+        for index, (spec, job) in enumerate(zip(specs, jobs, strict=True)):
+            place = None if folder is None else folder / f"model_{index}"
+            (progress or NoProgress()).say(f"Model {index + 1} of {len(specs)}: {spec.describe()}.")
+            share = _share(ends_at, len(specs) - index)
+            chains = self.chains.within(job, self.max_work)
+            try:
+                ensembles.append(
+                    chains.run(keys[index], job, folder=place, progress=progress, max_seconds=share)
+                )
+            except Interrupted:
+                if not ensembles:
+                    raise
+                break
+            if ensembles[-1].provenance.stopped == "interrupt":
+                break
+        return ensembles
 
     def _stack(
         self,
@@ -154,25 +152,39 @@ class Stacking(Algorithm):
         specs: list[ModelSpec],
         posterior: Posterior,
         provenance: Provenance,
-        waited: float,
         start: float,
     ) -> Stack:
         """Score the models on rows that they have not seen, and weigh them."""
         scores = np.stack([out_of_fold(each, self.chains, posterior) for each in ensembles], 1)
-        cost = reduce(add, (each.cost for each in ensembles))
-        seconds = {**cost.seconds, "compile": cost.seconds.get("compile", 0.0) + waited}
-        seconds["weigh"] = max(perf_counter() - start - sum(seconds.values()), 0.0)
-        return weighed(
+        stacked = weighed(
             ensembles,
             scores,
             [
                 Candidate(index, None, *mean_with_error(column), None, 0.0, specs[index].describe())
                 for index, column in enumerate(scores.T)
             ],
-            cost=replace(cost, seconds=seconds),
+            cost=reduce(add, (each.cost for each in ensembles)),
             provenance=provenance,
             least_weight=self.least_weight,
         )
+        mean_weights = self._mean_weights(stacked.parts, posterior)
+        seconds = dict(stacked.cost.seconds)
+        seconds["weigh"] = max(perf_counter() - start - sum(seconds.values()), 0.0)
+        cost = replace(stacked.cost, seconds=seconds)
+        return replace(stacked, cost=cost, mean_weights=mean_weights)
+
+    def _mean_weights(
+        self, parts: Sequence[Ensemble], posterior: Posterior
+    ) -> Float[np.ndarray, " part"] | None:
+        """Weigh the parts' means; None for labels, and where rows are few or predictions are not
+        finite."""
+        if parts[0].is_classifier or posterior.num_points < FEW_ROWS:
+            return None
+        found = [errors_out_of_fold(part, self.chains, posterior) for part in parts]
+        errors = np.stack([each.ravel() for each, _ in found], axis=1)
+        excess = np.array([each for _, each in found])
+        is_finite = np.isfinite(errors).all() and np.isfinite(excess).all()
+        return mean_stacking_weights(errors, excess) if is_finite else None
 
 
 def _share(ends_at: float | None, num_models: int) -> float | None:
@@ -214,3 +226,24 @@ def out_of_fold(
         chains = np.nan_to_num(log_mean(by_draw), nan=LEAST, neginf=LEAST)
         scores[is_in] = as_of_more(chains, ensemble.num_chains)
     return scores
+
+
+def errors_out_of_fold(
+    ensemble: Ensemble, method: FoldChains, posterior: Posterior
+) -> tuple[Float[np.ndarray, "row target"], float]:
+    """Errors of the mean of the chains that have not seen a row, in units of y; and by how much
+    less their mean square would be of as many chains as there are."""
+    x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
+    folds, errors, excess = method.folds_of(y), np.empty(y.shape), 0.0
+    for fold in range(method.num_folds):
+        is_in = folds == fold
+        unseen = of_fold(ensemble, method, fold)
+        means = np.moveaxis(unseen.over_batches(x[is_in], _means)["mean"].astype(float), 1, 0)
+        by_chain = means.reshape(-1, ensemble.num_draws, *y[is_in].shape).mean(axis=1)
+        errors[is_in] = y[is_in] - by_chain.mean(axis=0)
+        excess += excess_of_few(by_chain, ensemble.num_chains) * is_in.mean()
+    return errors, float(excess)
+
+
+def _means(predictive: Predictions, rows: slice) -> dict[str, Any]:
+    return {"mean": jnp.moveaxis(predictive.member_means(), 0, 1)}

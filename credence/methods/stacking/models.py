@@ -13,13 +13,13 @@ OWN = "own"
 
 REGRESSION = (
     "50/fan_in/heteroscedastic_t",
-    "50-50/unit/student_t",
-    "50-50/unit/heteroscedastic_t",
-    "50-50-relu/unit/student_t",
+    "32-32/unit/student_t",
+    "32-32/unit/heteroscedastic_t",
+    "32-32-relu/unit/student_t",
 )
 """Usual models of a regression: a smooth one, and three that bend more, with noise that is the same
 everywhere or is not, and with kinks. All bear outliers."""
-CLASSIFICATION = ("50/fan_in/own", "50/unit/own", "50-50/unit/own")
+CLASSIFICATION = ("50/fan_in/own", "50/unit/own", "32-32/unit/own")
 """Usual models of a classification."""
 
 

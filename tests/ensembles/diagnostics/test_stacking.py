@@ -8,7 +8,9 @@ from tools.exact import assert_mean
 
 from credence.ensembles.diagnostics.stacking import (
     as_of_more,
+    excess_of_few,
     leave_one_out,
+    mean_stacking_weights,
     mean_with_error,
     stacking_weights,
 )
@@ -144,3 +146,32 @@ def test_alike_chains_and_single_ones_gain_nothing() -> None:
     np.testing.assert_allclose(as_of_more(alike[:1], 20), alike[0])
     few = np.random.default_rng(0).normal(size=(4, 50))
     np.testing.assert_allclose(as_of_more(few, 4), logsumexp(few, axis=0) - np.log(4))
+
+
+def test_means_are_weighed_by_their_squared_error() -> None:
+    """The best weight of the first of two models is (c22 - c12) / (c11 + c22 - 2 c12)."""
+    rng = np.random.default_rng(0)
+    white = np.linalg.qr(rng.normal(size=(60, 3)))[0] * 60**0.5
+    errors = white @ np.linalg.cholesky([[2.0, 0.3, 0], [0.3, 1.0, 0], [0, 0, 50.0]]).T
+    first = (1.0 - 0.3) / (2.0 + 1.0 - 2 * 0.3)
+    weights = mean_stacking_weights(errors[:, :2], np.zeros(2))
+    np.testing.assert_allclose(weights, [first, 1 - first], atol=1e-9)
+    corrected = mean_stacking_weights(errors[:, :2], np.array([1.2, 0.0]))
+    np.testing.assert_allclose(corrected, [0.7 / (0.8 + 1.0 - 0.6), 0.5 / 1.2], atol=1e-9)
+    of_three = mean_stacking_weights(errors, np.zeros(3))
+    inverse = np.linalg.inv(errors.T @ errors / 60).sum(axis=1)
+    np.testing.assert_allclose(of_three, inverse / inverse.sum(), atol=1e-9)
+    alike = mean_stacking_weights(errors[:, [0, 0]] * [1, 3], np.zeros(2))
+    np.testing.assert_allclose(alike, [1, 0], atol=1e-9), "not -1/2 of the second"
+    np.testing.assert_allclose(mean_stacking_weights(1e-20 * errors, np.zeros(3)), of_three)
+    assert mean_stacking_weights(np.zeros((5, 1)), np.zeros(1)) == [1.0]
+
+
+def test_the_mean_of_few_chains_errs_more() -> None:
+    """The mean of 4 chains N(0, 1) has variance 1 / 4, that of 20 has 1 / 20."""
+    by_chain = np.random.default_rng(0).normal(size=(4, 20_000))
+    found = excess_of_few(by_chain, 20)
+    error = 0.2 * (2 / 3 / 20_000) ** 0.5
+    assert abs(found - 0.2) < 4.5 * error
+    assert abs(np.var(by_chain, axis=0).mean() * 0.2 - 0.2) > 30 * error, "planted: 1 / n"
+    assert excess_of_few(by_chain[:1], 20) == 0

@@ -10,15 +10,15 @@ import pytest
 from scipy import stats
 from tools.exact import LinearRegression, linear_regression, weights
 
-from credence.adaptation.windows import trial_acceptance
 from credence.density.posterior import Posterior
-from credence.engine.blocks import init_states, run_block
+from credence.engine.driver import Driver
 from credence.errors import InputError
 from credence.kernels.ascent.optimizer import OptimizerState
 from credence.methods import Training
+from credence.methods.base import as_key
 from credence.methods.stacking import folds
-from credence.methods.stacking.folds import FoldChains, assign_folds, of_fold
-from credence.methods.stacking.method import out_of_fold
+from credence.methods.stacking.folds import LEAST_WARMUP, FoldChains, assign_folds, of_fold
+from credence.methods.stacking.method import errors_out_of_fold, out_of_fold
 
 PROBLEM = linear_regression(num_points=24)
 METHOD = FoldChains(
@@ -137,27 +137,17 @@ def test_it_is_resumed_bit_for_bit(tmp_path: Any, ensemble: Any) -> None:
     assert of_fold(ensemble, METHOD, 2).num_members == 2 * METHOD.num_draws
 
 
-def test_what_was_rehearsed_is_not_compiled_again() -> None:
-    """Another shape than all others here, so that nothing of it is compiled before."""
-    posterior = linear_regression(num_points=29).posterior
-    short = replace(METHOD, num_draws=20, num_warmup=20)
-    programs: Any = (run_block, init_states, folds.improve_on_next_fold, trial_acceptance)
-    counts = []
-    for run in (lambda: None, lambda: short.rehearse(posterior), lambda: short.run(0, posterior)):
-        run()
-        counts.append([program._cache_size() for program in programs])
-    before, rehearsed, after = counts
-    assert rehearsed == after
-    assert rehearsed[0] > before[0]
-
-
-def test_large_tables_have_shorter_trajectories_and_then_fewer_steps() -> None:
+def test_large_tables_have_shorter_warmups_and_trajectories_and_then_fewer_steps() -> None:
     posterior, method = PROBLEM.posterior, FoldChains(max_integration_steps=90)
     gradient = posterior.num_points * posterior.num_weights * method.num_chains
     steps = method.num_warmup + method.num_draws
     assert method.within(posterior, 60 * steps * gradient) == method
+    assert method.within(posterior, 60 * 170 * gradient) == replace(method, num_warmup=150)
+    steps = LEAST_WARMUP + method.num_draws
+    shortest = replace(method, num_warmup=LEAST_WARMUP)
+    assert method.within(posterior, 60 * steps * gradient) == shortest
     shorter = method.within(posterior, 20 * steps * gradient)
-    assert shorter == replace(method, max_integration_steps=30)
+    assert shorter == replace(shortest, max_integration_steps=30)
     fewer = method.within(posterior, 4 / 3 * steps * gradient)
     assert fewer == replace(method, max_integration_steps=8, num_warmup=25, num_draws=5)
     least = method.within(posterior, 1e-9)
@@ -166,6 +156,37 @@ def test_large_tables_have_shorter_trajectories_and_then_fewer_steps() -> None:
     large = linear_regression(num_points=4000).posterior
     work = 20 * steps * large.num_points * large.num_weights * method.num_chains
     assert method.within(large, work / 2).max_integration_steps == 30, "twice that of 1000 rows"
+
+
+def test_the_warmup_ends_when_predictions_no_longer_get_better() -> None:
+    """Linear regression forgets its start at once; the data have three windows to say so."""
+    drivers: list[Driver] = []
+
+    def phases(method: FoldChains) -> dict[str, int]:
+        driver = Driver()
+        drivers.append(driver)
+        method._run(as_key(0), PROBLEM.posterior, driver)
+        return {name: phase.num_steps for name, phase in driver.results.items()}
+
+    found = phases(replace(METHOD, num_draws=20, num_warmup=400))
+    assert 60 <= found["warmup"] < 400
+    assert found["sample"] == 20
+
+
+def test_rows_are_predicted_by_chains_that_have_not_seen_them(ensemble: Any) -> None:
+    errors, excess = errors_out_of_fold(ensemble, METHOD, PROBLEM.posterior)
+    fold = METHOD.folds_of(PROBLEM.y[:, None].astype(np.float32))
+    means = ensemble.functions(PROBLEM.x.astype(np.float32))[..., 0].reshape(8, 16, 50, 24)
+    batches = np.stack([means[METHOD.leave_out(int(f)), ..., i] for i, f in enumerate(fold)], -1)
+    batches = batches.mean(axis=2).reshape(-1, 24)
+    error = batches.std(axis=0, ddof=1) / len(batches) ** 0.5
+    exact, seen = np.empty(24), PROBLEM.y - PROBLEM.predict(PROBLEM.x)[0]
+    for each in range(4):
+        is_in = fold == each
+        exact[is_in] = PROBLEM.y[is_in] - without(each).predict(PROBLEM.x[is_in])[0]
+    assert np.max(np.abs(errors[:, 0] - exact) / error) < 4.5
+    assert np.max(np.abs(seen - exact) / error) > 20, "planted: by chains that saw them"
+    assert 0 < excess < 0.01 * np.mean(errors**2), "chains of one mode hardly gain by their number"
 
 
 def test_what_cannot_be_divided_is_refused() -> None:
