@@ -11,10 +11,20 @@ standard error over splits. Every model sees the same rows of a split. What is d
 FOLDER/rows.jsonl and is not done again; `--table` only prints it. Seconds are those of the fit,
 compilation included.
 
-Models: `stacking`, `auto` and any other method of the library with its default settings; `gp`, a
-Gaussian process (Matern 5/2, a length scale per input, learnt noise) on at most 2000 rows;
-`boosting`, scikit-learn's gradient boosting on four fifths of the training rows, with the normal
-residuals of the others.
+Models: `auto` (what `fit` does without options) and any method of the library; and what a user
+might take instead, `pip install "credence[bench]"`:
+
+- `lightgbm`: LightGBM on four fifths of the training rows, stopped early on half of the others;
+  normal with the spread of the rest's residuals, 95 % interval by split conformal prediction
+  (Lei et al., 2018) from the same.
+- `boosting`: scikit-learn's histogram gradient boosting, as before with normal intervals.
+- `ngboost`: NGBoost, normal, stopped early on a tenth of the training rows.
+- `mlps`: five scikit-learn networks of 50-50, stopped early; normal with their variance and that
+  of held-out residuals.
+- `gp`: a Gaussian process (Matern 5/2, a length scale per input, learnt noise) on at most 2000
+  rows.
+
+Not here: TabPFN, whose weights must be downloaded when it runs, and `bde`, which is not on PyPI.
 """
 
 import argparse
@@ -22,6 +32,7 @@ import json
 import os
 import resource
 import statistics
+import subprocess
 import time
 import warnings
 from pathlib import Path
@@ -133,7 +144,7 @@ def gp_scores(rows: Any, seed: int) -> dict[str, Any]:
 
 
 def boosting_scores(rows: Any, seed: int) -> dict[str, Any]:
-    """Scores of gradient boosting with the normal residuals of held-out rows."""
+    """Scores of scikit-learn's gradient boosting with the normal residuals of held-out rows."""
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.model_selection import train_test_split
 
@@ -149,13 +160,99 @@ def boosting_scores(rows: Any, seed: int) -> dict[str, Any]:
     return {**normal_scores(mean, np.full(len(mean), std), y_test), "seconds": seconds}
 
 
+def lightgbm_scores(rows: Any, seed: int) -> dict[str, Any]:
+    """Scores of LightGBM with split conformal intervals."""
+    from lightgbm import LGBMRegressor, early_stopping
+    from sklearn.model_selection import train_test_split
+
+    x, y, x_test, y_test = rows
+    start = time.perf_counter()
+    x_fit, x_held, y_fit, y_held = train_test_split(x, y, test_size=0.2, random_state=seed)
+    x_stop, x_rest, y_stop, y_rest = train_test_split(
+        x_held, y_held, test_size=0.5, random_state=seed
+    )
+    model = LGBMRegressor(
+        n_estimators=5000, learning_rate=0.03, num_leaves=15, random_state=seed, verbose=-1
+    )
+    stop = early_stopping(100, verbose=False)
+    model.fit(x_fit, y_fit, eval_set=[(x_stop, y_stop)], callbacks=[stop])
+    errors = np.abs(model.predict(x_rest) - y_rest)
+    level = min(np.ceil(0.95 * (len(errors) + 1)) / len(errors), 1.0)
+    half = np.quantile(errors, level, method="higher")
+    seconds = time.perf_counter() - start
+    mean = model.predict(x_test)
+    std = np.full(len(mean), np.sqrt(np.mean(errors**2)))
+    coverage = float(np.mean(np.abs(y_test - mean) <= half))
+    return {**normal_scores(mean, std, y_test), "coverage_95": coverage, "seconds": seconds}
+
+
+def ngboost_scores(rows: Any, seed: int) -> dict[str, Any]:
+    """Scores of NGBoost with normal predictions."""
+    from ngboost import NGBRegressor
+
+    x, y, x_test, y_test = rows
+    start = time.perf_counter()
+    model = NGBRegressor(
+        n_estimators=2000,
+        random_state=seed,
+        verbose=False,
+        validation_fraction=0.1,
+        early_stopping_rounds=50,
+    ).fit(x, y)
+    seconds = time.perf_counter() - start
+    found = model.pred_dist(x_test, max_iter=model.best_val_loss_itr)
+    return {**normal_scores(found.loc, found.scale, y_test), "seconds": seconds}
+
+
+def mlps_scores(rows: Any, seed: int) -> dict[str, Any]:
+    """Scores of an ensemble of five scikit-learn networks."""
+    from sklearn.model_selection import train_test_split
+    from sklearn.neural_network import MLPRegressor
+    from sklearn.preprocessing import StandardScaler
+
+    x, y, x_test, y_test = rows
+    start = time.perf_counter()
+    scaler, centre, unit = StandardScaler().fit(x), y.mean(), y.std()
+    x, x_test, scaled = scaler.transform(x), scaler.transform(x_test), (y - centre) / unit
+    members, noise = [], []
+    for index in range(5):
+        state = 10 * seed + index
+        x_fit, x_held, y_fit, y_held = train_test_split(
+            x, scaled, test_size=0.1, random_state=state
+        )
+        model = MLPRegressor(
+            (50, 50), max_iter=2000, early_stopping=True, n_iter_no_change=50, random_state=state
+        ).fit(x_fit, y_fit)
+        members.append(model.predict(x_test))
+        noise.append(np.mean((model.predict(x_held) - y_held) ** 2))
+    seconds = time.perf_counter() - start
+    std = np.sqrt(np.var(members, axis=0) + np.mean(noise))
+    mean = centre + unit * np.mean(members, axis=0)
+    return {**normal_scores(mean, unit * std, y_test), "seconds": seconds}
+
+
+PEERS = {
+    "boosting": boosting_scores,
+    "gp": gp_scores,
+    "lightgbm": lightgbm_scores,
+    "mlps": mlps_scores,
+    "ngboost": ngboost_scores,
+}
+
+
+def commit() -> str:
+    """The commit that runs."""
+    found = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(found, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def row_of(name: str, number: int, model: str) -> dict[str, Any]:
     """One model on one split."""
     rows = split_of(name, number)
-    peers = {"gp": gp_scores, "boosting": boosting_scores}
-    found = peers[model](rows, number) if model in peers else network_scores(model, rows, number)
+    found = PEERS[model](rows, number) if model in PEERS else network_scores(model, rows, number)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    return {"data": name, "split": number, "model": model, **found, "peak_memory_mib": peak}
+    what = {"data": name, "split": number, "model": model, "seed": number, "commit": commit()}
+    return {**what, **found, "peak_memory_mib": peak}
 
 
 def done(folder: Path) -> list[dict[str, Any]]:
@@ -192,7 +289,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--datasets", default=",".join(FILES))
     parser.add_argument("--splits", default="", help="such as 0-4; all by default")
-    parser.add_argument("--models", default="stacking,auto,gp,boosting")
+    parser.add_argument("--models", default="auto,boosting,gp,lightgbm,mlps,ngboost")
     parser.add_argument("--table", action="store_true", help="only print what is there")
     options = parser.parse_args()
     import credence
