@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from credence.density.posterior import MOST_IMAGES
 from credence.ensembles.arviz import Groups, as_arviz
 from credence.ensembles.diagnostics.cost import Cost
+from credence.ensembles.diagnostics.recalibration import Recalibration
 from credence.ensembles.predictive import Predictions, concatenate
 from credence.ensembles.provenance import Provenance
 from credence.errors import InputError
@@ -27,6 +28,8 @@ class Predictor(ABC):
         is_chain: whether draws form Markov chains of one posterior, so that R-hat and ESS mean
             something.
         scalars: per-draw numbers (chain, draw) by name: acceptance_rate, is_divergent, ...
+        recalibration: what rows that it had not seen say of its predictions, where it left some
+            out.
     """
 
     document: ClassVar[str]
@@ -38,6 +41,7 @@ class Predictor(ABC):
     num_targets: int
     is_chain: bool
     scalars: Mapping[str, Float[np.ndarray, "chain draw"]]
+    recalibration: Recalibration | None = None
 
     @property
     @abstractmethod

@@ -10,6 +10,8 @@
     coverage_95             share of truths in the 95 % predictive interval, noise included
     coverage_95_credible    share in the 95 % interval of the noise-free prediction; papers that
                             report coverages far below 95 % often mean this one
+    coverage_95_conformal   share in the 95 % conformal interval, where there is one
+    nll_tempered, ece_tempered    of probabilities that were tempered, where there are such
     accuracy, brier, auroc  of the class probabilities
     ece                     expected calibration error of the top label, 15 bins of equal width
     ece_equal_mass          the same with bins of equal mass
@@ -22,6 +24,7 @@
     ood_auroc_epistemic     how well the epistemic entropy does
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -30,6 +33,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from credence.ensembles.diagnostics import calibration, classification, regression
+from credence.ensembles.diagnostics.recalibration import (
+    Recalibration,
+    closed,
+    conformal_levels,
+    opened,
+    recalibrated,
+)
 from credence.ensembles.predictive import Predictions
 from credence.ensembles.predictor import Inputs, Predictor
 
@@ -75,20 +85,35 @@ class Units(Protocol):
 
 
 def regression_scores(
-    ensemble: Predictor, x: Inputs, y: Float[np.ndarray, " point"], units: Units
+    ensemble: Predictor,
+    x: Inputs,
+    y: Float[np.ndarray, " point"],
+    units: Units,
+    recalibration: Recalibration | None = None,
 ) -> Scores:
     """Score predictions of one numeric target, everything in its unit.
 
     Args:
         x: held-out inputs, any number of rows.
         y: truths, in the target's own unit.
+        recalibration: what other unseen rows say; it gives conformal intervals.
     """
-    found = _regression_pass(ensemble, x, units.transform(y))
+    levels = {
+        f"{end}_{coverage}": level
+        for coverage, ends in INTERVALS.items()
+        for end, level in zip(("lower", "upper"), ends, strict=True)
+    }
+    ends: dict[str, float] = {}
+    if recalibration is not None:
+        both = conformal_levels(recalibration, 0.95)
+        ends = dict(zip(CONFORMAL, both, strict=True))
+        levels |= dict(zip(CONFORMAL, closed(both), strict=True))
+    found = _regression_pass(ensemble, x, units.transform(y), levels)
     log_scale = float(np.log(units.scale).sum())
-    places = [f"{end}_{coverage}" for coverage in INTERVALS for end in ("lower", "upper")]
-    places += [name for name in CREDIBLE if name in found]
+    places = [*levels, *(name for name in CREDIBLE if name in found)]
     rows = {"y": y, "mean": units.inverse(found["mean"])}
     rows |= {name: units.inverse(found[name]) for name in places}
+    rows |= {name: opened(rows[name], level) for name, level in ends.items()}
     for name in ("std", "crps", "aleatoric_std", "epistemic_std"):
         rows[name] = units.inverse_scale(found[name])
     rows["pit"] = np.clip(found["pit"].astype(float), 0, 1)
@@ -105,21 +130,23 @@ def regression_scores(
     if CREDIBLE[0] in rows:
         lower, upper = (rows[name] for name in CREDIBLE)
         numbers["coverage_95_credible"] = regression.interval_coverage(lower, upper, y)
+    if CONFORMAL[0] in rows:
+        lower, upper = (rows[name] for name in CONFORMAL)  # perhaps infinite
+        numbers["coverage_95_conformal"] = float(np.mean((lower <= y) & (y <= upper)))
     return Scores(numbers, rows)
 
 
 CREDIBLE = ("lower_95_credible", "upper_95_credible")
 """Rows that an ensemble of several equal members has beside the others."""
+CONFORMAL = ("lower_95_conformal", "upper_95_conformal")
+"""Rows that there are where other unseen rows say how wide intervals must be."""
 
 
-def _regression_pass(ensemble: Predictor, x: Inputs, z: Float[np.ndarray, " point"]) -> Rows:
-    """Everything at every row, as the network sees targets."""
+def _regression_pass(
+    ensemble: Predictor, x: Inputs, z: Float[np.ndarray, " point"], levels: Mapping[str, float]
+) -> Rows:
+    """Everything at every row, as the network sees targets; with the quantiles of these levels."""
     is_mixture = ensemble.is_equally_weighted and ensemble.num_members > 1
-    levels = {
-        f"{end}_{coverage}": level
-        for coverage, ends in INTERVALS.items()
-        for end, level in zip(("lower", "upper"), ends, strict=True)
-    }
     key = jax.random.key(0)  # of the draws behind the CRPS: the same for all ensembles
 
     def summarise(predictive: Predictions, rows: slice) -> dict[str, Any]:
@@ -149,6 +176,8 @@ def classification_scores(
     x: Inputs,
     y: Int[np.ndarray, " point"],
     x_others: Float[np.ndarray, "stranger *feature"] | None = None,
+    *,
+    recalibration: Recalibration | None = None,
 ) -> Scores:
     """Score class probabilities.
 
@@ -156,6 +185,7 @@ def classification_scores(
         x: held-out inputs, any number of rows.
         y: their labels, counted from 0.
         x_others: strangers, inputs of classes that no label stands for.
+        recalibration: what other unseen rows say; it gives tempered probabilities.
     """
     rows = {"y": y, **_classification_pass(ensemble, x)}
     p, doubt = rows["probabilities"], _doubt(rows)
@@ -176,6 +206,10 @@ def classification_scores(
         "epistemic_correct": _mean_or_none(doubt[~is_wrong]),
         "epistemic_wrong": _mean_or_none(doubt[is_wrong]),
     }
+    if recalibration is not None:
+        q = recalibrated(recalibration, p)
+        numbers["nll_tempered"] = classification.log_loss(q, y)
+        numbers["ece_tempered"] = calibration.ece(q, y)
     if x_others is not None:
         others = _classification_pass(ensemble, x_others)
         numbers["epistemic_others"] = float(_doubt(others).mean())

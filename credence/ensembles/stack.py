@@ -23,6 +23,7 @@ from jaxtyping import Float
 
 from credence.ensembles.arviz import Groups, targets, without_single
 from credence.ensembles.diagnostics.cost import Cost
+from credence.ensembles.diagnostics.recalibration import Recalibration, checked
 from credence.ensembles.diagnostics.stacking import (
     MIN_DRAWS,
     LeaveOneOut,
@@ -69,6 +70,7 @@ class StackDocument(TypedDict):
 
     weights: list[float]
     mean_weights: NotRequired[list[float] | None]
+    recalibration: NotRequired[Recalibration | None]
     parts_sha256: list[str]
     cost: Cost
     provenance: Provenance
@@ -88,6 +90,7 @@ class Stack(Predictor):
         candidates: all that were weighed, those without weight included.
         num_rows: how many rows the weights rest on.
         mean_weights: how much each part's mean counts in the predictive mean; None: as the part.
+        recalibration: what rows that chains had left out say of the stack's predictions.
     """
 
     document: ClassVar[str] = "stack.json"
@@ -99,6 +102,7 @@ class Stack(Predictor):
     candidates: tuple[Candidate, ...] = ()
     num_rows: int = 0
     mean_weights: Float[np.ndarray, " part"] | None = None
+    recalibration: Recalibration | None = None
 
     def __repr__(self) -> str:
         listed = ", ".join(
@@ -209,6 +213,7 @@ class Stack(Predictor):
         document = {
             "weights": np.asarray(self.part_weights, float).tolist(),
             "mean_weights": None if self.mean_weights is None else self.mean_weights.tolist(),
+            "recalibration": self.recalibration,
             "parts_sha256": [
                 file_sha256(folder / f"part_{index}" / "ensemble.json")
                 for index in range(len(self.parts))
@@ -243,6 +248,10 @@ class Stack(Predictor):
         for index, digest in enumerate(document["parts_sha256"]):
             require_sha256(folder / f"part_{index}" / "ensemble.json", digest)
         parts = tuple(Ensemble.load(folder / f"part_{index}") for index in range(len(weights)))
+        recalibration = document.get("recalibration")
+        if recalibration is not None:
+            with reading(folder / "stack.json"):
+                checked(recalibration, is_classifier=parts[0].is_classifier)
         return cls(
             parts,
             weights,
@@ -251,6 +260,7 @@ class Stack(Predictor):
             tuple(document["candidates"]),
             document["num_rows"],
             mean_weights,
+            recalibration,
         )
 
 

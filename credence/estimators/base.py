@@ -25,6 +25,7 @@ from credence.preprocessing import make_preprocessor
 
 if TYPE_CHECKING:
     from credence.ensembles.diagnostics.convergence import Convergence
+    from credence.ensembles.diagnostics.recalibration import Recalibration
     from credence.ensembles.findings import Findings
     from credence.ensembles.predictive import Predictions
     from credence.ensembles.scores import Scores
@@ -42,6 +43,9 @@ MONITORED_ROWS = 100
 
 class BNN(BaseEstimator, ABC):
     """What the two estimators share; see `BNNRegressor` for the arguments."""
+
+    _recalibration: Recalibration | None
+    """What `calibrate` found."""
 
     def __init__(
         self,
@@ -112,6 +116,7 @@ class BNN(BaseEstimator, ABC):
         )
         self._total_weight = float(np.sum(weight))
         self.__dict__.pop("findings_", None)
+        self._recalibration = None
         self.ensemble_ = self.method_.run(
             self._seed(),
             posterior,
@@ -129,6 +134,35 @@ class BNN(BaseEstimator, ABC):
         """Whether the network, the prior or the noise was asked for."""
         parts = (self.hidden, self.network, self.prior, self.likelihood)
         return any(part is not None for part in parts)
+
+    @abstractmethod
+    def calibrate(self, X: Any, y: Any) -> Self:
+        """Compare predictions with the truth at rows that no network has seen."""
+
+    @property
+    def recalibration_(self) -> Recalibration:
+        """What rows that the networks had not seen say of the predictions: those of `calibrate`, or
+        those that the method left out.
+
+        Raises:
+            InputError: where there are none.
+        """
+        check_is_fitted(self, "ensemble_")
+        found = self._unseen_rows_say()
+        if found is None:
+            raise InputError(
+                "No rows are known that the networks have not seen: call calibrate(X, y) with such "
+                "rows, or let method 'stacking' leave some out."
+            )
+        return found
+
+    @property
+    def is_recalibrated(self) -> bool:
+        """Whether rows are known that no network has seen: see `recalibration_`."""
+        return self._unseen_rows_say() is not None
+
+    def _unseen_rows_say(self) -> Recalibration | None:
+        return self._recalibration or self.ensemble_.recalibration
 
     def judge(self, X: Any) -> Self:
         """Set `diagnostics_` from the predictions at the rows of X, held-out ones at best."""
@@ -233,6 +267,7 @@ class BNN(BaseEstimator, ABC):
             "method_reason": self.method_reason_,
             "diagnostics": dataclasses.asdict(self.diagnostics_),
             "total_weight": self._total_weight,
+            "recalibration": self._recalibration,
             "parameters": {
                 name: value
                 for name, value in self.get_params(deep=False).items()

@@ -104,11 +104,32 @@ class BNNClassifier(ClassifierMixin, BNN):
 
         return named("likelihood", self.likelihood or "categorical", {"categorical": Categorical()})
 
-    def predict_proba(self, X: Any) -> Float[np.ndarray, "point class"]:
-        """Predictive probability of every class, columns in the order of `classes_`."""
+    def predict_proba(self, X: Any, *, tempered: bool = False) -> Float[np.ndarray, "point class"]:
+        """Predictive probability of every class, columns in the order of `classes_`.
+
+        Args:
+            tempered: change them by the temperature at which they predicted the rows of
+                `recalibration_` best; see `best_temperature`. Labels stay the same.
+        Raises:
+            InputError: for tempered ones where no rows are known that the networks have not seen.
+        """
+        from credence.ensembles.diagnostics.recalibration import recalibrated
         from credence.ensembles.scores import valid
 
-        return valid(self._over_rows(X, lambda p: {"mean": p.mean()})["mean"])
+        found = valid(self._over_rows(X, lambda p: {"mean": p.mean()})["mean"])
+        return recalibrated(self.recalibration_, found) if tempered else found
+
+    def calibrate(self, X: Any, y: Any) -> Self:
+        """Find the temperature at which probabilities predict rows best that no network has seen;
+        for `predict_proba(X, tempered=True)`.
+
+        Args:
+            X, y: rows (n, features) and their labels (n,).
+        """
+        from credence.ensembles.diagnostics.recalibration import from_probabilities
+
+        self._recalibration = from_probabilities(self.predict_proba(X), self._coded(y))
+        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable label of every row."""
@@ -144,7 +165,8 @@ class BNNClassifier(ClassifierMixin, BNN):
 
         check_is_fitted(self, "ensemble_")
         x = self._inputs(X, reset=False)
-        return classification_scores(self.ensemble_, x, self._coded(y))
+        found = self._unseen_rows_say()
+        return classification_scores(self.ensemble_, x, self._coded(y), recalibration=found)
 
     def _coded(self, y: Any) -> Int[np.ndarray, " point"]:
         labels = np.asarray(y)

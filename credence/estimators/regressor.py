@@ -127,13 +127,52 @@ class BNNRegressor(RegressorMixin, BNN):
         mean = self._to_units(found["mean"])
         return (mean, self._spread(found["std"])) if return_std else mean
 
-    def predict_interval(self, X: Any, coverage: float = 0.95) -> tuple[Any, Any]:
-        """Bounds between which the target lies with the given probability, equal tails."""
+    def predict_interval(
+        self, X: Any, coverage: float = 0.95, *, conformal: bool = False
+    ) -> tuple[Any, Any]:
+        """Bounds between which the target lies with the given probability, equal tails.
+
+        Args:
+            coverage: between 0 and 1.
+            conformal: whether the bounds shall hold as often as they say on rows like those of
+                `recalibration_`, whatever the model; otherwise they are those of the predictive
+                distribution. See `conformal_levels`.
+        Raises:
+            InputError: for conformal bounds where no rows are known that the networks have not
+                seen.
+        """
         if not 0 < coverage < 1:
             raise InputError(f"coverage must be between 0 and 1, got {coverage}; 0.95 is usual.")
         tail = (1 - coverage) / 2
+        if conformal:
+            return self._conformal_interval(X, coverage)
         quantiles = self.predict_quantiles(X, (tail, 1 - tail))
         return quantiles[..., 0], quantiles[..., 1]
+
+    def _conformal_interval(self, X: Any, coverage: float) -> tuple[Any, Any]:
+        from credence.ensembles.diagnostics.recalibration import closed, conformal_levels, opened
+
+        levels = conformal_levels(self.recalibration_, coverage)
+        quantiles = np.moveaxis(self.predict_quantiles(X, closed(levels)), -1, 0)
+        lower, upper = map(opened, quantiles, levels)
+        return lower, upper
+
+    def calibrate(self, X: Any, y: Any) -> Self:
+        """Find how far predictive intervals are to be widened or narrowed, at rows that no network
+        has seen; for `predict_interval(..., conformal=True)`.
+
+        Args:
+            X, y: rows (n, features) and one target of each (n,). A 95 % interval needs 39 rows or
+                more: of fewer it is infinite.
+        Raises:
+            InputError: for several targets.
+        """
+        from credence.ensembles.diagnostics.recalibration import from_pit
+
+        if self.ensemble_.num_targets != 1:
+            raise InputError("calibrate() is of one target, and the fit saw several.")
+        self._recalibration = from_pit(np.clip(self.evaluate(X, y)["cdf"].ravel(), 0, 1))
+        return self
 
     def predict_quantiles(
         self, X: Any, levels: Sequence[float] = (0.025, 0.25, 0.5, 0.75, 0.975)
@@ -218,7 +257,8 @@ class BNNRegressor(RegressorMixin, BNN):
                 "evaluate(X, y) scores several, row by row."
             )
         x = self._inputs(X, reset=False)
-        return regression_scores(self.ensemble_, x, y.reshape(len(y)), self.target_scaler_)
+        y, units = y.reshape(len(y)), self.target_scaler_
+        return regression_scores(self.ensemble_, x, y, units, self._unseen_rows_say())
 
     def _coded(self, y: Any) -> Float[np.ndarray, "point target"]:
         return self.target_scaler_.transform(np.asarray(y, float)).reshape(len(y), -1)

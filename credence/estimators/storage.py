@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 import numpy as np
 
 from credence.ensembles.diagnostics.convergence import Convergence
+from credence.ensembles.diagnostics.recalibration import Recalibration, checked
 from credence.estimators.classifier import BNNClassifier
 from credence.estimators.regressor import BNNRegressor
 from credence.preprocessing import TablePreprocessor
@@ -32,6 +33,8 @@ class EstimatorDocument(TypedDict):
     diagnostics: Convergence
     total_weight: NotRequired[float]
     """Observations that the training rows stand for; not in folders of version 0.1.0."""
+    recalibration: NotRequired[Recalibration | None]
+    """What `calibrate` found."""
     parameters: dict[str, Any]
     target_scaler: NotRequired[dict[str, list[float]]]
     y_ndim: NotRequired[int]
@@ -98,6 +101,10 @@ def restored(
         model.method_reason_ = document["method_reason"]
         model.diagnostics_ = document["diagnostics"]
         model._total_weight = document.get("total_weight", float("nan"))
+        recalibration = document.get("recalibration")
+        if recalibration is not None:
+            checked(recalibration, is_classifier=ensemble.is_classifier)
+        model._recalibration = recalibration
         model._restore(document)
     return model
 

@@ -75,9 +75,9 @@ def points(difference: float) -> str:
     return f"{value}\u00a0{'point' if value == '1.0' else 'points'}".replace("-", "−")
 
 
-SHARES = ("accuracy", "coverage_95", "coverage_95_credible")
+SHARES = ("accuracy", "coverage_95", "coverage_95_credible", "coverage_95_conformal")
 """Scores that are shares of rows."""
-SHARE_DIFFERENCES = ("ece", "ece_equal_mass", "ece_all_classes")
+SHARE_DIFFERENCES = ("ece", "ece_equal_mass", "ece_all_classes", "ece_tempered")
 """Scores that are differences of two shares."""
 
 

@@ -31,6 +31,8 @@ SCORES = {
     "auroc": ("AUROC", "how well it ranks the labels; 0.5 is guessing, 1 is perfect", ""),
     "ece": ("Calibration error", "mean gap of stated and observed frequency (ECE)", ""),
     "nll": ("NLL", "surprise at the truth, nats per row; lower is better", "nats"),
+    "nll_tempered": ("NLL, tempered", "of probabilities made to hold on left-out rows", "nats"),
+    "ece_tempered": ("Calibration error, tempered", "of the same probabilities", ""),
     "brier": ("Brier score", "squared error of the probabilities; lower is better", ""),
 }
 

@@ -54,8 +54,18 @@ def _key_numbers(target: RegressionTarget, metrics: Mapping[str, object]) -> lis
         KeyNumber(explained, "Variation explained", "R² on the test rows; 0 is guessing the mean"),
         KeyNumber(inside, "Inside 95 % interval", f"{number(covered)} of {count(n, 'test row')}"),
         KeyNumber(width, "Width of 95 % interval", "on a typical row"),
+        *_conformal(metrics),
         *_scores(metrics, target.unit),
     ]
+
+
+def _conformal(metrics: Mapping[str, object]) -> list[KeyNumber]:
+    """How often conformal intervals hold, which are made to hold on rows that were left out."""
+    share = metrics.get("coverage_95_conformal")
+    if not isinstance(share, float):
+        return []
+    told = "widened or narrowed as training rows ask that the networks had left out"
+    return [KeyNumber(percent(share, 1), "Inside conformal 95 % interval", told)]
 
 
 def _summary(target: RegressionTarget) -> tuple[str, str, str, str]:

@@ -20,6 +20,11 @@ SCORES = {
     "classification": ("accuracy", "nll", "ece", "brier", "auroc"),
 }
 """Scores of metrics.json, by task."""
+RECALIBRATED = {
+    "regression": ("coverage_95_conformal",),
+    "classification": ("nll_tempered", "ece_tempered"),
+}
+"""Scores beside them, of predictions that were made to hold on other unseen rows; by task."""
 
 
 class Metrics(TypedDict):
@@ -33,6 +38,9 @@ class Metrics(TypedDict):
     rmse: NotRequired[float | None]
     crps: NotRequired[float | None]
     coverage_95: NotRequired[float | None]
+    coverage_95_conformal: NotRequired[float | None]
+    nll_tempered: NotRequired[float | None]
+    ece_tempered: NotRequired[float | None]
     accuracy: NotRequired[float | None]
     ece: NotRequired[float | None]
     brier: NotRequired[float | None]

@@ -7,7 +7,7 @@ import pandas as pd
 
 from credence.ensembles.scores import Scores
 from credence.estimators import BNNClassifier, BNNRegressor
-from credence.runs.documents import CLASSIFICATION, REGRESSION, SCORES
+from credence.runs.documents import CLASSIFICATION, RECALIBRATED, REGRESSION, SCORES
 from credence.storage import jsonable
 
 Arrays = dict[str, np.ndarray]
@@ -33,6 +33,8 @@ def arrays_of(model: BNNRegressor | BNNClassifier, found: Scores, x: pd.DataFram
 def task_scores(model: BNNRegressor | BNNClassifier, found: Scores) -> dict[str, Any]:
     """Choose the task's numbers of metrics.json; no AUROC where a label is not in the test."""
     numbers = {name: found.numbers[name] for name in SCORES[task_of(model)]}
+    known = RECALIBRATED[task_of(model)]
+    numbers |= {name: found.numbers[name] for name in known if name in found.numbers}
     rows = found.rows
     if "auroc" in numbers and len(np.unique(rows["y"])) < rows["probabilities"].shape[1]:
         numbers["auroc"] = None

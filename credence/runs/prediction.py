@@ -27,8 +27,9 @@ def predict(
 ) -> tuple[pd.DataFrame, list[str]]:
     """The prediction table for new rows, and notes on them.
 
-    Columns mean, std, lower, upper, or label, probability_LABEL, entropy_total,
-    entropy_aleatoric, entropy_epistemic. Before them stands the column that says which row it is.
+    Columns mean, std, lower, upper, and where rows are known that no network has seen
+    lower_conformal, upper_conformal; or label, probability_LABEL, entropy_total, entropy_aleatoric,
+    entropy_epistemic. Before them stands the column that says which row it is.
 
     Args:
         id_column: of the table, copied as it stands there; without it the column is called `row`
@@ -83,7 +84,8 @@ def prediction_columns(model: BNNRegressor | BNNClassifier) -> list[str]:
     from credence.estimators import BNNClassifier
 
     if not isinstance(model, BNNClassifier):
-        return ["mean", "std", "lower", "upper"]
+        columns = ["mean", "std", "lower", "upper"]
+        return columns + ["lower_conformal", "upper_conformal"] * model.is_recalibrated
     entropies = ("entropy_total", "entropy_aleatoric", "entropy_epistemic")
     return ["label", *(f"probability_{label}" for label in model.classes_), *entropies]
 
@@ -100,4 +102,6 @@ def prediction_table(
         values = [labels, *probabilities.T, *model.decompose_uncertainty(x).values()]
     else:
         values = [*model.predict(x, return_std=True), *model.predict_interval(x, coverage)]
+        if model.is_recalibrated:
+            values += model.predict_interval(x, coverage, conformal=True)
     return pd.DataFrame(dict(zip(prediction_columns(model), values, strict=True)), x.index)

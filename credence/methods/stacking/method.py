@@ -6,7 +6,7 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,11 @@ from jaxtyping import Float, PRNGKeyArray
 
 from credence.density.posterior import Posterior
 from credence.engine.progress import NoProgress, Progress
+from credence.ensembles.diagnostics.recalibration import (
+    Recalibration,
+    from_pit,
+    from_probabilities,
+)
 from credence.ensembles.diagnostics.stacking import (
     as_of_more,
     excess_of_few,
@@ -167,24 +172,15 @@ class Stacking(Algorithm):
             provenance=provenance,
             least_weight=self.least_weight,
         )
-        mean_weights = self._mean_weights(stacked.parts, posterior)
+        found = [left_out(part, self.chains, posterior) for part in stacked.parts]
         seconds = dict(stacked.cost.seconds)
         seconds["weigh"] = max(perf_counter() - start - sum(seconds.values()), 0.0)
-        cost = replace(stacked.cost, seconds=seconds)
-        return replace(stacked, cost=cost, mean_weights=mean_weights)
-
-    def _mean_weights(
-        self, parts: Sequence[Ensemble], posterior: Posterior
-    ) -> Float[np.ndarray, " part"] | None:
-        """Weigh the parts' means; None for labels, and where rows are few or predictions are not
-        finite."""
-        if parts[0].is_classifier or posterior.num_points < FEW_ROWS:
-            return None
-        found = [errors_out_of_fold(part, self.chains, posterior) for part in parts]
-        errors = np.stack([each.ravel() for each, _ in found], axis=1)
-        excess = np.array([each for _, each in found])
-        is_finite = np.isfinite(errors).all() and np.isfinite(excess).all()
-        return mean_stacking_weights(errors, excess) if is_finite else None
+        return replace(
+            stacked,
+            cost=replace(stacked.cost, seconds=seconds),
+            mean_weights=_mean_weights(found, posterior),
+            recalibration=_recalibration(found, stacked.part_weights, posterior),
+        )
 
 
 def _share(ends_at: float | None, num_models: int) -> float | None:
@@ -228,22 +224,67 @@ def out_of_fold(
     return scores
 
 
-def errors_out_of_fold(
-    ensemble: Ensemble, method: FoldChains, posterior: Posterior
-) -> tuple[Float[np.ndarray, "row target"], float]:
-    """Errors of the mean of the chains that have not seen a row, in units of y; and by how much
-    less their mean square would be of as many chains as there are."""
+class LeftOut(NamedTuple):
+    """Predictions of every row by the chains that have not seen it."""
+
+    mean: Float[np.ndarray, "row target"]
+    """Their mean: of labels, the probabilities of the classes."""
+    excess: float
+    """The mean square error of the mean, less that of the mean of all chains together."""
+    cdf: Float[np.ndarray, "row target"] | None
+    """The probability of values below the truth; None for labels."""
+
+
+def left_out(ensemble: Ensemble, method: FoldChains, posterior: Posterior) -> LeftOut:
+    """Predict every row by the chains that have not seen it."""
     x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
-    folds, errors, excess = method.folds_of(y), np.empty(y.shape), 0.0
+    folds, mean, excess = method.folds_of(y), np.empty((len(y), ensemble.num_predicted)), 0.0
+    cdf = None if ensemble.is_classifier else np.empty(y.shape)
     for fold in range(method.num_folds):
         is_in = folds == fold
-        unseen = of_fold(ensemble, method, fold)
-        means = np.moveaxis(unseen.over_batches(x[is_in], _means)["mean"].astype(float), 1, 0)
-        by_chain = means.reshape(-1, ensemble.num_draws, *y[is_in].shape).mean(axis=1)
-        errors[is_in] = y[is_in] - by_chain.mean(axis=0)
+        truth = y[is_in]
+
+        def of_batch(predictive: Predictions, rows: slice, truth: Any = truth) -> dict[str, Any]:
+            found = {"mean": jnp.moveaxis(predictive.member_means(), 0, 1)}
+            if cdf is not None:
+                batch = np.resize(truth[rows], (predictive.num_points, *truth.shape[1:]))
+                found["cdf"] = predictive.cdf(jnp.asarray(batch))
+            return found
+
+        found = of_fold(ensemble, method, fold).over_batches(x[is_in], of_batch)
+        means = np.moveaxis(found["mean"].astype(float), 1, 0)
+        by_chain = means.reshape(-1, ensemble.num_draws, *means.shape[1:]).mean(axis=1)
+        mean[is_in] = by_chain.mean(axis=0)
         excess += excess_of_few(by_chain, ensemble.num_chains) * is_in.mean()
-    return errors, float(excess)
+        if cdf is not None:
+            cdf[is_in] = found["cdf"]
+    return LeftOut(mean, float(excess), cdf)
 
 
-def _means(predictive: Predictions, rows: slice) -> dict[str, Any]:
-    return {"mean": jnp.moveaxis(predictive.member_means(), 0, 1)}
+def _mean_weights(
+    found: Sequence[LeftOut], posterior: Posterior
+) -> Float[np.ndarray, " part"] | None:
+    """Weigh the parts' means; None for labels, and where rows are few or predictions are not
+    finite."""
+    if found[0].cdf is None or posterior.num_points < FEW_ROWS:
+        return None
+    y = np.asarray(posterior.data.y)
+    errors = np.stack([(y - each.mean).ravel() for each in found], axis=1)
+    if not np.isfinite(errors).all():
+        return None
+    return mean_stacking_weights(errors, np.array([each.excess for each in found]))
+
+
+def _recalibration(
+    found: Sequence[LeftOut], weights: Float[np.ndarray, " part"], posterior: Posterior
+) -> Recalibration | None:
+    """Compare the stack's predictions of left-out rows with the truth; None for several targets,
+    and where predictions are not finite."""
+    y, cdfs = np.asarray(posterior.data.y), [each.cdf for each in found if each.cdf is not None]
+    if not cdfs:
+        probabilities = np.tensordot(weights, np.stack([each.mean for each in found]), axes=1)
+        return from_probabilities(probabilities, y) if np.isfinite(probabilities).all() else None
+    pit = np.tensordot(weights, np.stack(cdfs), axes=1)
+    if y.shape[1] > 1 or not np.isfinite(pit).all():
+        return None
+    return from_pit(np.clip(pit[:, 0], 0, 1))

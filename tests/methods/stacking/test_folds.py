@@ -18,7 +18,7 @@ from credence.methods import Training
 from credence.methods.base import as_key
 from credence.methods.stacking import folds
 from credence.methods.stacking.folds import LEAST_WARMUP, FoldChains, assign_folds, of_fold
-from credence.methods.stacking.method import errors_out_of_fold, out_of_fold
+from credence.methods.stacking.method import left_out, out_of_fold
 
 PROBLEM = linear_regression(num_points=24)
 METHOD = FoldChains(
@@ -174,18 +174,25 @@ def test_the_warmup_ends_when_predictions_no_longer_get_better() -> None:
 
 
 def test_rows_are_predicted_by_chains_that_have_not_seen_them(ensemble: Any) -> None:
-    errors, excess = errors_out_of_fold(ensemble, METHOD, PROBLEM.posterior)
+    mean, excess, cdf = left_out(ensemble, METHOD, PROBLEM.posterior)
+    errors = PROBLEM.y[:, None] - mean
     fold = METHOD.folds_of(PROBLEM.y[:, None].astype(np.float32))
     means = ensemble.functions(PROBLEM.x.astype(np.float32))[..., 0].reshape(8, 16, 50, 24)
     batches = np.stack([means[METHOD.leave_out(int(f)), ..., i] for i, f in enumerate(fold)], -1)
     batches = batches.mean(axis=2).reshape(-1, 24)
     error = batches.std(axis=0, ddof=1) / len(batches) ** 0.5
     exact, seen = np.empty(24), PROBLEM.y - PROBLEM.predict(PROBLEM.x)[0]
+    below = np.empty(24)
     for each in range(4):
         is_in = fold == each
-        exact[is_in] = PROBLEM.y[is_in] - without(each).predict(PROBLEM.x[is_in])[0]
+        centre, std = without(each).predict(PROBLEM.x[is_in])
+        exact[is_in] = PROBLEM.y[is_in] - centre
+        below[is_in] = stats.norm.cdf(exact[is_in] / std)
     assert np.max(np.abs(errors[:, 0] - exact) / error) < 4.5
     assert np.max(np.abs(seen - exact) / error) > 20, "planted: by chains that saw them"
+    assert cdf is not None
+    steepest = stats.norm.pdf(0) / PROBLEM.noise_std
+    assert np.max(np.abs(cdf[:, 0] - below) / (steepest * error)) < 4.5
     assert 0 < excess < 0.01 * np.mean(errors**2), "chains of one mode hardly gain by their number"
 
 

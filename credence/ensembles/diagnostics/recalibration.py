@@ -1,0 +1,147 @@
+"""Predictions made to hold on rows that were not seen: conformal intervals, tempered probabilities.
+
+A predictive interval holds as often as it says where the model is right. A conformal one holds
+whatever the model is, on average over rows, as long as new rows come as the calibration rows did:
+its ends are those between which the model put the truth of so many calibration rows.
+"""
+
+from typing import Any, NotRequired, TypedDict
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from credence.ensembles.diagnostics._checks import finite
+
+MOST_KNOTS = 2000
+"""Order statistics that are kept of many rows."""
+LEAST_LEVEL = 1e-6
+"""Smallest level of a quantile, see `credence.ensembles.quantiles`."""
+TEMPERATURES = (0.05, 20.0)
+"""The least and the largest temperature that is tried."""
+
+
+class Recalibration(TypedDict):
+    """What rows that the model had not seen say of its predictions, as JSON data."""
+
+    num_rows: int
+    places: NotRequired[list[int]]
+    """Places of the kept values of `pit` among all rows in order, counted from 1 (regression)."""
+    pit: NotRequired[list[float]]
+    """Probabilities that the model gave to values below the truth, ascending (regression)."""
+    temperature: NotRequired[float]
+    """The temperature of `best_temperature` (classification)."""
+
+
+def from_pit(pit: Float[np.ndarray, " row"]) -> Recalibration:
+    """Keep the probability integral transform of calibration rows, at most `MOST_KNOTS` of them."""
+    finite("pit", pit)
+    count = len(pit)
+    places = np.unique(np.linspace(1, count, min(count, MOST_KNOTS)).round().astype(int))
+    values = np.sort(pit)[places - 1]
+    return {"num_rows": count, "places": places.tolist(), "pit": values.tolist()}
+
+
+def from_probabilities(
+    probabilities: Float[np.ndarray, "row class"], y: Int[np.ndarray, " row"]
+) -> Recalibration:
+    """Find the temperature of calibration rows."""
+    return {"num_rows": len(y), "temperature": best_temperature(probabilities, y)}
+
+
+def conformal_levels(found: Recalibration, coverage: float) -> tuple[float, float]:
+    """Levels of the quantiles between which a new truth lies with at least this probability.
+
+    Chernozhukov, Wuethrich & Zhu, "Distributional conformal prediction" (2021): a new row's
+    probability integral transform is as likely to have any place among those of n calibration rows,
+    so it is below the k-th smallest with probability k / (n + 1) at most. Each tail has half of
+    what the coverage leaves. Where the rows are too few for that, or the model thought so many of
+    them impossible, the levels are 0 and 1: no finite interval is sure to hold. See `opened`.
+
+    Args:
+        coverage: between 0 and 1.
+    """
+    assert "places" in found, "of regression"
+    assert "pit" in found, "beside its places"
+    count, places, values = found["num_rows"], np.asarray(found["places"]), found["pit"]
+    place = int(np.floor((count + 1) * (1 - coverage) / 2 + 1e-9))
+    below = np.searchsorted(places, place, side="right") - 1
+    above = np.searchsorted(places, count + 1 - place)
+    low = values[below] if below >= 0 else 0.0
+    high = values[above] if above < len(values) else 1.0
+    return (
+        float(low) if low >= LEAST_LEVEL else 0.0,
+        float(high) if high <= 1 - LEAST_LEVEL else 1.0,
+    )
+
+
+def closed(levels: tuple[float, float]) -> tuple[float, float]:
+    """Move levels of 0 and 1 to the nearest that have quantiles."""
+    low, high = levels
+    return max(low, LEAST_LEVEL), min(high, 1 - LEAST_LEVEL)
+
+
+def opened(values: Any, level: float) -> Any:
+    """Put infinity in place of quantiles at levels of 0 and 1."""
+    if 0 < level < 1:
+        return values
+    return np.full_like(values, np.inf if level else -np.inf)
+
+
+def best_temperature(
+    probabilities: Float[np.ndarray, "row class"], y: Int[np.ndarray, " row"]
+) -> float:
+    """Temperature at which the probabilities of rows that were not seen predict their labels best.
+
+    Guo, Pleiss, Sun & Weinberger, "On calibration of modern neural networks" (2017), section 4.2:
+    probabilities p become softmax(log p / T). Above 1 they were too sure, below 1 too modest.
+
+    Args:
+        probabilities: of the classes.
+        y: labels, counted from 0.
+    """
+    from scipy.optimize import minimize_scalar
+
+    def loss(log_temperature: float) -> float:
+        found = tempered(probabilities, float(np.exp(log_temperature)))
+        own = found[np.arange(len(y)), y]
+        return -float(np.mean(np.log(np.maximum(own, np.finfo(float).tiny))))
+
+    bounds = tuple(np.log(TEMPERATURES))
+    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+
+
+def recalibrated(
+    found: Recalibration, probabilities: Float[np.ndarray, "row class"]
+) -> Float[np.ndarray, "row class"]:
+    """Change class probabilities by the temperature that was found."""
+    assert "temperature" in found, "of classification"
+    return tempered(probabilities, found["temperature"])
+
+
+def tempered(
+    probabilities: Float[np.ndarray, "row class"], temperature: float
+) -> Float[np.ndarray, "row class"]:
+    """Change probabilities p to softmax(log p / temperature)."""
+    logs = np.log(np.maximum(probabilities, np.finfo(float).tiny)) / temperature
+    powers = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def checked(found: Recalibration, *, is_classifier: bool) -> Recalibration:
+    """Check what was read from a file.
+
+    Raises:
+        ValueError: where its parts do not fit together, or are not of this task.
+    """
+    if is_classifier:
+        if not TEMPERATURES[0] <= found.get("temperature", 0.0) <= TEMPERATURES[1]:
+            raise ValueError(f"temperature {found.get('temperature')} is out of range")
+        return found
+    places, values = np.asarray(found.get("places", [])), np.asarray(found.get("pit", []))
+    if len(places) != len(values) or not len(places):
+        raise ValueError(f"{len(places)} places of {len(values)} values")
+    if not (places[0] == 1 and places[-1] == found["num_rows"] and (np.diff(places) > 0).all()):
+        raise ValueError(f"places do not go from 1 to {found['num_rows']}")
+    if not ((values >= 0) & (values <= 1)).all() or not (np.diff(values) >= 0).all():
+        raise ValueError("values of pit are not ascending probabilities")
+    return found

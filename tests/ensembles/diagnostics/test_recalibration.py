@@ -1,0 +1,115 @@
+"""Conformal levels and temperatures against their laws."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from tools.exact import assert_mean
+
+from credence.ensembles.diagnostics.recalibration import (
+    LEAST_LEVEL,
+    MOST_KNOTS,
+    best_temperature,
+    checked,
+    closed,
+    conformal_levels,
+    from_pit,
+    from_probabilities,
+    opened,
+    tempered,
+)
+
+
+def held(num_rows: int, coverage: float, *, shift: int = 0, repeats: int = 4000) -> np.ndarray:
+    """Whether a new row's transform lies between the levels; the model is wrong: normal with half
+    the spread, and its mean is off by .3.
+
+    Args:
+        shift: of the places, an error planted.
+    """
+    rng = np.random.default_rng(num_rows)
+    z = rng.normal(size=(repeats, num_rows + 1))
+    pit = stats.norm.cdf(2 * (z - 0.3))
+    found = [conformal_levels(from_pit(row[:-1]), coverage) for row in pit]
+    low, high = np.array(found).T
+    if shift:
+        ordered, tail = np.sort(pit[:, :-1]), round((num_rows + 1) * (1 - coverage) / 2)
+        low, high = ordered[:, tail - 1 + shift], ordered[:, num_rows - tail - shift]
+    return (low <= pit[:, -1]) & (pit[:, -1] <= high)
+
+
+@pytest.mark.parametrize(("num_rows", "coverage"), [(39, 0.95), (199, 0.9), (99, 0.5)])
+def test_conformal_intervals_hold_whatever_the_model(num_rows: int, coverage: float) -> None:
+    """Probability of coverage is exactly 1 - 2 k / (n + 1), k the place of the lower end."""
+    assert_mean(held(num_rows, coverage).astype(float), coverage, 0.01)
+    with pytest.raises(AssertionError):
+        assert_mean(held(num_rows, coverage, shift=2, repeats=20_000).astype(float), coverage, 0.01)
+
+
+def test_rows_that_are_too_few_give_the_widest_interval() -> None:
+    pit = np.linspace(0.1, 0.9, 38)
+    assert conformal_levels(from_pit(pit), 0.95) == (0, 1)
+    assert closed((0, 1)) == (LEAST_LEVEL, 1 - LEAST_LEVEL)
+    assert opened(np.ones(2), 0).tolist() == [-np.inf] * 2
+    assert opened(np.ones(2), 1).tolist() == [np.inf] * 2
+    assert opened(np.ones(2), 0.3).tolist() == [1, 1]
+    assert conformal_levels(from_pit(np.linspace(0.1, 0.9, 39)), 0.95) == (0.1, 0.9)
+
+
+def test_truths_that_the_model_thought_impossible_open_the_interval() -> None:
+    pit = np.append(np.linspace(0.1, 0.9, 180), np.ones(20))
+    low, high = conformal_levels(from_pit(pit), 0.9)
+    assert 0.1 < low < 0.2
+    assert high == 1
+
+
+def test_of_many_rows_some_are_kept_and_intervals_are_rather_wider() -> None:
+    pit = np.random.default_rng(0).uniform(size=50_001)
+    found = from_pit(pit)
+    assert len(found["pit"]) == MOST_KNOTS
+    for coverage in (0.5, 0.9, 0.95, 0.99):
+        low, high = conformal_levels(found, coverage)
+        place = round(50_002 * (1 - coverage) / 2 - 0.5)
+        exact = np.sort(pit)[[place - 1, 50_001 - place]]
+        assert exact[0] - 0.002 < low <= exact[0]
+        assert exact[1] <= high < exact[1] + 0.002
+
+
+def test_the_temperature_undoes_what_made_probabilities_too_sure() -> None:
+    """Labels are drawn from p; the model says p sharpened by a factor 3, so T = 3 is the truth."""
+    rng = np.random.default_rng(0)
+    truth = tempered(rng.dirichlet(np.ones(4), size=60_000), 0.7)
+    y = np.array([rng.choice(4, p=p) for p in truth])
+    sharp = tempered(truth, 1 / 3)
+    found = best_temperature(sharp, y)
+    halves = [best_temperature(sharp[i::20], y[i::20]) for i in range(20)]
+    error = np.std(halves, ddof=1) / 20**0.5
+    assert abs(found - 3) < 4.5 * error < 0.2
+    assert abs(best_temperature(truth, y) - 1) < 4.5 * error
+    np.testing.assert_allclose(tempered(sharp, 3.0), truth, atol=1e-12)
+
+
+def test_temperatures_stay_finite() -> None:
+    certain, likely = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.9, 0.1], [0.1, 0.9]])
+    assert best_temperature(likely, np.array([0, 1])) < 0.1
+    assert best_temperature(certain, np.array([1, 0])) > 15
+    np.testing.assert_allclose(tempered(certain, 1.0), certain, atol=1e-300)
+
+
+def test_damaged_files_are_refused() -> None:
+    good = from_pit(np.linspace(0.1, 0.9, 9))
+    assert checked(good, is_classifier=False) == good
+    wrong = [
+        {"num_rows": 9},
+        good | {"num_rows": 10},
+        good | {"pit": good["pit"][:-1]},
+        good | {"pit": [2.0, *good["pit"][1:]]},
+        good | {"pit": good["pit"][::-1]},
+    ]
+    for each in wrong:
+        with pytest.raises(ValueError, match=r"places|values"):
+            checked(each, is_classifier=False)  # type: ignore[arg-type]
+    labels = from_probabilities(np.array([[0.7, 0.3]] * 10), np.array([0] * 7 + [1] * 3))
+    assert checked(labels, is_classifier=True) == labels
+    for temperature in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="temperature"):
+            checked({"num_rows": 9, "temperature": temperature}, is_classifier=True)
