@@ -9,9 +9,12 @@ import pytest
 
 import credence
 from credence.errors import InputError
-from credence.methods import DeepEnsemble, Training
+from credence.methods import DeepEnsemble, Stacking, Training
+from credence.methods.stacking.folds import FoldChains
 
 QUICK = DeepEnsemble(num_members=1, training=Training(max_epochs=5))
+FOLDS = FoldChains(num_chains=3, num_folds=3, num_draws=4, num_warmup=4, training=QUICK.training)
+STACKING = Stacking(models=("own/own/own",), chains=FOLDS)
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -19,7 +22,7 @@ def test_estimators_are_saved_loaded_and_take_networks_of_others(tmp_path, monke
     pytest.importorskip("equinox")
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
     ours, others = (block for block in blocks if ".save(" in block)
-    quick = functools.partial(credence.BNNRegressor, method=QUICK)
+    quick = functools.partial(credence.BNNRegressor, method=STACKING)
     monkeypatch.setattr(credence, "BNNRegressor", quick, raising=False)
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)

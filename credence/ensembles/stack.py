@@ -226,11 +226,15 @@ class Stack(Predictor):
         write_json(folder / self.document, document)
 
     @classmethod
-    def load(cls, folder: str | Path) -> "Stack":
+    def load(cls, folder: str | Path, network: Network | None = None) -> "Stack":
         """Read what `save` wrote; nothing in the files is executed.
 
+        Args:
+            folder: as given to `save`.
+            network: the same network again, where all parts have one that is not Credence's own.
         Raises:
             StorageError: where files are missing, broken or of another version.
+            InputError: where the network is needed but not given, or is another one.
         """
         folder = Path(folder)
         document = read_json(folder / "stack.json", StackDocument)
@@ -247,7 +251,7 @@ class Stack(Predictor):
                     )
         for index, digest in enumerate(document["parts_sha256"]):
             require_sha256(folder / f"part_{index}" / "ensemble.json", digest)
-        parts = tuple(Ensemble.load(folder / f"part_{index}") for index in range(len(weights)))
+        parts = tuple(Ensemble.load(folder / f"part_{i}", network) for i in range(len(weights)))
         recalibration = document.get("recalibration")
         if recalibration is not None:
             with reading(folder / "stack.json"):
@@ -268,14 +272,14 @@ def load_predictor(folder: str | Path, network: Network | None = None) -> Ensemb
     """Read an ensemble or a stack, whichever a folder holds; nothing in it is executed.
 
     Args:
-        network: the same network again, where it is not one of Credence's own; of ensembles only.
+        network: the same network again, where it is not one of Credence's own.
     Raises:
         StorageError: where files are missing, broken or of another version.
         InputError: where the network is needed but not given, or is another one.
     """
     folder = Path(folder)
     if _holds_stack(folder):
-        return Stack.load(folder)
+        return Stack.load(folder, network)
     return Ensemble.load(folder, network)
 
 

@@ -135,9 +135,22 @@ class BNN(BaseEstimator, ABC):
         parts = (self.hidden, self.network, self.prior, self.likelihood)
         return any(part is not None for part in parts)
 
-    @abstractmethod
     def calibrate(self, X: Any, y: Any) -> Self:
-        """Compare predictions with the truth at rows that no network has seen."""
+        """Compare predictions with the truth at rows that no network has seen; then intervals can
+        be conformal, or probabilities tempered.
+
+        Args:
+            X: such rows (n, features). A conformal 95 % interval needs 39 or more: of fewer it is
+                infinite.
+            y: their target (n,), or their labels.
+        Raises:
+            InputError: for several targets, or a label that `fit` never saw.
+        """
+        return self.calibrate_by(self.scores(X, y))
+
+    @abstractmethod
+    def calibrate_by(self, scores: Scores) -> Self:
+        """Calibrate by rows that were scored already; see `calibrate`."""
 
     @property
     def recalibration_(self) -> Recalibration:

@@ -119,16 +119,12 @@ class BNNClassifier(ClassifierMixin, BNN):
         found = valid(self._over_rows(X, lambda p: {"mean": p.mean()})["mean"])
         return recalibrated(self.recalibration_, found) if tempered else found
 
-    def calibrate(self, X: Any, y: Any) -> Self:
-        """Find the temperature at which probabilities predict rows best that no network has seen;
-        for `predict_proba(X, tempered=True)`.
-
-        Args:
-            X, y: rows (n, features) and their labels (n,).
-        """
+    def calibrate_by(self, scores: Scores) -> Self:
+        """Find the temperature at which probabilities predict rows best; see `calibrate`."""
         from credence.ensembles.diagnostics.recalibration import from_probabilities
 
-        self._recalibration = from_probabilities(self.predict_proba(X), self._coded(y))
+        rows = scores.rows
+        self._recalibration = from_probabilities(rows["probabilities"], rows["y"])
         return self
 
     def predict(self, X: Any) -> np.ndarray:

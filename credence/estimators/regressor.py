@@ -157,21 +157,11 @@ class BNNRegressor(RegressorMixin, BNN):
         lower, upper = map(opened, quantiles, levels)
         return lower, upper
 
-    def calibrate(self, X: Any, y: Any) -> Self:
-        """Find how far predictive intervals are to be widened or narrowed, at rows that no network
-        has seen; for `predict_interval(..., conformal=True)`.
-
-        Args:
-            X, y: rows (n, features) and one target of each (n,). A 95 % interval needs 39 rows or
-                more: of fewer it is infinite.
-        Raises:
-            InputError: for several targets.
-        """
+    def calibrate_by(self, scores: Scores) -> Self:
+        """Find how far intervals are to be widened or narrowed; see `calibrate`."""
         from credence.ensembles.diagnostics.recalibration import from_pit
 
-        if self.ensemble_.num_targets != 1:
-            raise InputError("calibrate() is of one target, and the fit saw several.")
-        self._recalibration = from_pit(np.clip(self.evaluate(X, y)["cdf"].ravel(), 0, 1))
+        self._recalibration = from_pit(scores.rows["pit"])
         return self
 
     def predict_quantiles(

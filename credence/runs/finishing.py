@@ -127,6 +127,7 @@ def finish(
 
 def judged(model: BNNRegressor | BNNClassifier, manifest: Manifest, rows: Rows) -> Record:
     """Collect what the folder is to hold, but for the verdict, from one pass over the test rows."""
+    from credence.ensembles.diagnostics.recalibration import FEWEST_ROWS
     from credence.runs.evaluation import arrays_of, metrics
     from credence.runs.page import Record
     from credence.runs.references import references_of
@@ -137,6 +138,8 @@ def judged(model: BNNRegressor | BNNClassifier, manifest: Manifest, rows: Rows) 
     found = model.scores(x, y)
     arrays = arrays_of(model, found, x)
     provenance = model.ensemble_.provenance
+    if not model.is_recalibrated and len(y) >= FEWEST_ROWS:
+        model.calibrate_by(found)
     beside = references_of(model, rows.train, rows.test, target)
     arrays |= beside.rows
     numbers: Any = metrics(model, found, len(rows.train)) | jsonable(beside.numbers)

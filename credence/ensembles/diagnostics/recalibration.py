@@ -14,6 +14,8 @@ from credence.ensembles.diagnostics._checks import finite
 
 MOST_KNOTS = 2000
 """Order statistics that are kept of many rows."""
+FEWEST_ROWS = 39
+"""Rows below which a conformal 95 % interval is infinite."""
 LEAST_LEVEL = 1e-6
 """Smallest level of a quantile, see `credence.ensembles.quantiles`."""
 TEMPERATURES = (0.05, 20.0)
