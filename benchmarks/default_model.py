@@ -99,6 +99,7 @@ def network_scores(method: str, rows: Any, seed: int) -> dict[str, Any]:
     tried = model.findings_.get("models")
     return {
         **{name: numbers[name] for name in SCORES},
+        "coverage_95_conformal": numbers.get("coverage_95_conformal"),
         "seconds": seconds,
         "seconds_by_phase": dict(model.ensemble_.cost.seconds),
         "method": model.method_.name,
@@ -263,23 +264,26 @@ def done(folder: Path) -> list[dict[str, Any]]:
 
 def show_table(rows: list[dict[str, Any]]) -> None:
     """Means and standard errors over splits, as a Markdown table."""
-    print("| data | model | splits | RMSE | NLL | CRPS | 95 % holds | seconds |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| data | model | splits | RMSE | NLL | CRPS | 95 % holds | conformal | seconds |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for name in FILES:
         models = dict.fromkeys(row["model"] for row in rows if row["data"] == name)
         for model in models:
             mine = [row for row in rows if (row["data"], row["model"]) == (name, model)]
             cells = [_mean_error([row[score] for row in mine]) for score in SCORES]
-            seconds = statistics.median(row["seconds"] for row in mine)
-            print(f"| {name} | {model} | {len(mine)} | {' | '.join(cells)} | {seconds:.0f} |")
+            conformal = [row.get("coverage_95_conformal") for row in mine]
+            cells.append("" if None in conformal else _mean_error(conformal))
+            cells.append(f"{statistics.median(row['seconds'] for row in mine):.1f}")
+            print(f"| {name} | {model} | {len(mine)} | {' | '.join(cells)} |")
         if models:
             rmse, nll = PUBLISHED[name]
-            print(f"| {name} | published | | {rmse:g} | {nll:g} | | | |")
+            print(f"| {name} | published | | {rmse:g} | {nll:g} | | | | |")
 
 
 def _mean_error(values: list[float]) -> str:
-    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
-    return f"{statistics.mean(values):.4g} ± {error:.2g}"
+    if len(values) < 2:
+        return f"{values[0]:.4g}"
+    return f"{statistics.mean(values):.4g} ± {statistics.stdev(values) / len(values) ** 0.5:.2g}"
 
 
 def main() -> None:
