@@ -262,6 +262,12 @@ def done(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def add_row(folder: Path, row: dict[str, Any]) -> None:
+    """Append a row to those of earlier calls."""
+    with (folder / "rows.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
 def show_table(rows: list[dict[str, Any]]) -> None:
     """Means and standard errors over splits, as a Markdown table."""
     print("| data | model | splits | RMSE | NLL | CRPS | 95 % holds | conformal | seconds |")
@@ -270,9 +276,9 @@ def show_table(rows: list[dict[str, Any]]) -> None:
         models = dict.fromkeys(row["model"] for row in rows if row["data"] == name)
         for model in models:
             mine = [row for row in rows if (row["data"], row["model"]) == (name, model)]
-            cells = [_mean_error([row[score] for row in mine]) for score in SCORES]
+            cells = [mean_error([row[score] for row in mine]) for score in SCORES]
             conformal = [row.get("coverage_95_conformal") for row in mine]
-            cells.append("" if None in conformal else _mean_error(conformal))
+            cells.append("" if None in conformal else mean_error(conformal))
             cells.append(f"{statistics.median(row['seconds'] for row in mine):.1f}")
             print(f"| {name} | {model} | {len(mine)} | {' | '.join(cells)} |")
         if models:
@@ -280,7 +286,8 @@ def show_table(rows: list[dict[str, Any]]) -> None:
             print(f"| {name} | published | | {rmse:g} | {nll:g} | | | | |")
 
 
-def _mean_error(values: list[float]) -> str:
+def mean_error(values: list[float]) -> str:
+    """Write a mean and its standard error over splits."""
     if len(values) < 2:
         return f"{values[0]:.4g}"
     return f"{statistics.mean(values):.4g} ± {statistics.stdev(values) / len(values) ** 0.5:.2g}"
@@ -311,8 +318,7 @@ def main() -> None:
                 if (name, number, model) in known:
                     continue
                 row = row_of(name, number, model)
-                with (options.out / "rows.jsonl").open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row) + "\n")
+                add_row(options.out, row)
                 scores = " ".join(f"{score} {row[score]:.4f}" for score in SCORES)
                 print(f"{name} {number} {model}: {scores}, {row['seconds']:.1f} s", flush=True)
     show_table(done(options.out))
