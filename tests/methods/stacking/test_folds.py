@@ -18,7 +18,7 @@ from credence.methods import Training
 from credence.methods.base import as_key
 from credence.methods.stacking import folds
 from credence.methods.stacking.folds import LEAST_WARMUP, FoldChains, assign_folds, of_fold
-from credence.methods.stacking.method import left_out, out_of_fold
+from credence.methods.stacking.left_out import left_out, out_of_fold
 
 PROBLEM = linear_regression(num_points=24)
 METHOD = FoldChains(

@@ -23,7 +23,7 @@ from credence.errors import InputError, StorageError
 from credence.methods import Stacking, Training
 from credence.methods.stacking import method
 from credence.methods.stacking.folds import FoldChains
-from credence.methods.stacking.method import LEAST, out_of_fold
+from credence.methods.stacking.left_out import LEAST, out_of_fold
 from credence.methods.stacking.models import ModelSpec, usual_models
 from credence.models import MLP, Gaussian, HeteroscedasticNormal, Normal
 
