@@ -65,7 +65,7 @@ def _conformal(metrics: Mapping[str, object]) -> list[KeyNumber]:
     if not isinstance(share, float):
         return []
     told = "widened or narrowed as training rows ask that the networks had left out"
-    return [KeyNumber(percent(share, 1), "Inside conformal 95 % interval", told)]
+    return [KeyNumber(percent(share, 1), "Inside conformal interval", told)]
 
 
 def _summary(target: RegressionTarget) -> tuple[str, str, str, str]:

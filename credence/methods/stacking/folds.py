@@ -163,7 +163,7 @@ class FoldChains(Chains):
             max_integration_steps=self.max_integration_steps,
             trajectory_length=self.trajectory_length,
         )
-        plan = self._warmup_plan(recipe, adapter)
+        plan = replace(self._warmup_plan(recipe, adapter), monitored=False)
         states = init_states((start, chain_folds), plan.settings, data, recipe=recipe)
         warmup = driver.phase("warmup", key_warmup, plan, states, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning or 1)
