@@ -11,8 +11,8 @@ standard error over splits. Every model sees the same rows of a split. What is d
 FOLDER/rows.jsonl and is not done again; `--table` only prints it. Seconds are those of the fit,
 compilation included.
 
-Models: `auto` (what `fit` does without options) and any method of the library; and what a user
-might take instead, `pip install "credence[bench]"`:
+Models: `auto` (what `fit` does without options) and any method of the library, with `@30` behind
+it for a budget of 30 seconds; and what a user might take instead, `pip install "credence[bench]"`:
 
 - `lightgbm`: LightGBM on four fifths of the training rows, stopped early on half of the others;
   normal with the spread of the rest's residuals, 95 % interval by split conformal prediction
@@ -85,26 +85,28 @@ def num_splits(name: str) -> int:
     return 5 if name == "protein" else 20
 
 
-def network_scores(method: str, rows: Any, seed: int) -> dict[str, Any]:
-    """Scores of a method of the library with its default settings."""
+def network_scores(model: str, rows: Any, seed: int) -> dict[str, Any]:
+    """Scores of a method of the library with its default settings, METHOD or METHOD@SECONDS."""
     from credence import BNNRegressor
 
     x, y, x_test, y_test = rows
+    method, _, budget = model.partition("@")
+    limit = float(budget) if budget else None
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = BNNRegressor(method=method, random_state=seed).fit(x, y)
+        fitted = BNNRegressor(method=method, max_seconds=limit, random_state=seed).fit(x, y)
     seconds = time.perf_counter() - start
-    numbers = model.scores(x_test, y_test).numbers
-    tried = model.findings_.get("models")
+    numbers = fitted.scores(x_test, y_test).numbers
+    tried = fitted.findings_.get("models")
     return {
         **{name: numbers[name] for name in SCORES},
         "coverage_95_conformal": numbers.get("coverage_95_conformal"),
         "seconds": seconds,
-        "seconds_by_phase": dict(model.ensemble_.cost.seconds),
-        "method": model.method_.name,
-        "converged": model.diagnostics_.converged,
-        "max_rhat": model.diagnostics_.max_rhat_function,
+        "seconds_by_phase": dict(fitted.ensemble_.cost.seconds),
+        "method": fitted.method_.name,
+        "converged": fitted.diagnostics_.converged,
+        "max_rhat": fitted.diagnostics_.max_rhat_function,
         "models": None if tried is None else list(tried.tried),
     }
 
