@@ -150,10 +150,10 @@ def row_of(name: str, number: int, model: str) -> dict[str, Any]:
     return {**what, **found, "peak_memory_mib": peak}
 
 
-def show_table(rows: list[dict[str, Any]]) -> None:
+def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Means and standard errors over splits, as a Markdown table."""
     heads = "accuracy | log loss | ECE | log loss, tempered | ECE, tempered | seconds"
-    print(f"| data | model | splits | {heads} |\n|{'---|' * 9}")
+    lines = [f"| data | model | splits | {heads} |", f"|{'---|' * 9}"]
     for name in DATASETS:
         for model in dict.fromkeys(row["model"] for row in rows if row["data"] == name):
             mine = [row for row in rows if (row["data"], row["model"]) == (name, model)]
@@ -162,7 +162,10 @@ def show_table(rows: list[dict[str, Any]]) -> None:
                 for score in SCORES
             ]
             seconds = np.median([row["seconds"] for row in mine])
-            print(f"| {name} | {model} | {len(mine)} | {' | '.join(cells)} | {seconds:.1f} |")
+            lines.append(
+                f"| {name} | {model} | {len(mine)} | {' | '.join(cells)} | {seconds:.1f} |"
+            )
+    return lines
 
 
 def main() -> None:
@@ -188,7 +191,7 @@ def main() -> None:
                     row = row_of(name, number, model)
                     add_row(options.out, row)
                     print(f"{name} {number} {model}: {row['log_loss']:.4f} nats", flush=True)
-    show_table(done(options.out))
+    print("\n".join(table_lines(done(options.out))))
 
 
 if __name__ == "__main__":

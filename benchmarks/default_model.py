@@ -270,10 +270,10 @@ def add_row(folder: Path, row: dict[str, Any]) -> None:
         file.write(json.dumps(row) + "\n")
 
 
-def show_table(rows: list[dict[str, Any]]) -> None:
+def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Means and standard errors over splits, as a Markdown table."""
-    print("| data | model | splits | RMSE | NLL | CRPS | 95 % holds | conformal | seconds |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    heads = "| data | model | splits | RMSE | NLL | CRPS | 95 % holds | conformal | seconds |"
+    lines = [heads, f"|{'---|' * 9}"]
     for name in FILES:
         models = dict.fromkeys(row["model"] for row in rows if row["data"] == name)
         for model in models:
@@ -282,10 +282,11 @@ def show_table(rows: list[dict[str, Any]]) -> None:
             conformal = [row.get("coverage_95_conformal") for row in mine]
             cells.append("" if None in conformal else mean_error(conformal))
             cells.append(f"{statistics.median(row['seconds'] for row in mine):.1f}")
-            print(f"| {name} | {model} | {len(mine)} | {' | '.join(cells)} |")
+            lines.append(f"| {name} | {model} | {len(mine)} | {' | '.join(cells)} |")
         if models:
             rmse, nll = PUBLISHED[name]
-            print(f"| {name} | published | | {rmse:g} | {nll:g} | | | | |")
+            lines.append(f"| {name} | published | | {rmse:g} | {nll:g} | | | | |")
+    return lines
 
 
 def mean_error(values: list[float]) -> str:
@@ -323,7 +324,7 @@ def main() -> None:
                 add_row(options.out, row)
                 scores = " ".join(f"{score} {row[score]:.4f}" for score in SCORES)
                 print(f"{name} {number} {model}: {scores}, {row['seconds']:.1f} s", flush=True)
-    show_table(done(options.out))
+    print("\n".join(table_lines(done(options.out))))
 
 
 if __name__ == "__main__":
