@@ -32,7 +32,7 @@ bend much learn that, and put density where they are, which no published method 
 
 
 def of_model(rows: list[dict[str, Any]], name: str, model: str) -> list[dict[str, Any]]:
-    """The rows of a model on a data set."""
+    """Find the rows of a model on a data set."""
     return [row for row in rows if (row["data"], row["model"]) == (name, model)]
 
 
@@ -69,7 +69,7 @@ def ranks(rows: list[dict[str, Any]], scores: tuple[str, ...]) -> list[str]:
 
 
 def beside_published(rows: list[dict[str, Any]]) -> list[str]:
-    """Where the default is beside the best published numbers, set by set."""
+    """Compare the default with the best published numbers, set by set."""
     lines = []
     for name, (rmse, nll) in default_model.PUBLISHED.items():
         mine = of_model(rows, name, OURS)
