@@ -72,7 +72,7 @@ def row_of(number: int) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp())
     table_of(number, NUM_ROWS).to_csv(folder / "table.csv", index=False)
     settings = FitSettings(
-        str(folder / "table.csv"), "y", test_fraction=NUM_HELD / NUM_ROWS, seed=number
+        table=str(folder / "table.csv"), target="y", test_fraction=NUM_HELD / NUM_ROWS, seed=number
     )
     start = time.perf_counter()
     with warnings.catch_warnings():
