@@ -64,6 +64,7 @@ class FoldChains(Chains):
     chains no longer get better at predicting the rows that they leave out.
 
     Args beyond those of `Chains`:
+        num_warmup: most steps of the warm-up.
         num_folds: into which the rows are divided; chain i leaves out fold i modulo num_folds.
         fold_seed: of the division.
         trajectory_length, decoherence_length: as of `MCLMC`.
