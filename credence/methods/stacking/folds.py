@@ -18,6 +18,7 @@ from credence.adaptation.windows import latest, same_metric, window_adaptation
 from credence.density.posterior import BayesianModel, Data, Posterior
 from credence.engine.blocks import Block, init_states
 from credence.engine.driver import Driver
+from credence.engine.phases import Adapter
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, require_positive
 from credence.kernels.ascent.optimizer import adam
@@ -146,17 +147,6 @@ class FoldChains(Chains):
         chain_folds = jnp.arange(self.num_chains, dtype=jnp.int32) % self.num_folds
         start = self._train(key_train, posterior, data, chain_folds, driver)
         data = posterior.anchored(start[0])._replace(fold=fold)
-        adapter = window_adaptation(
-            FIRST_STEP_SIZE,
-            jnp.full(posterior.num_weights, METRIC, start.dtype),
-            num_rounds=self._num_rounds(),
-            target_acceptance_rate=self.target_acceptance_rate,
-            add_draws=same_metric,
-        )
-        score = partial(left_out, data=data, model=posterior.model, num_folds=self.num_folds)
-        adapter = until_settled(
-            replace(adapter, tuned=latest), lambda block: score(block.states), len(fold)
-        )
         recipe = self._recipe(
             posterior,
             build=adjusted_mclmc,
@@ -164,11 +154,26 @@ class FoldChains(Chains):
             max_integration_steps=self.max_integration_steps,
             trajectory_length=self.trajectory_length,
         )
+        adapter = self._adapter(posterior.model, data, start.shape[1])
         plan = replace(self._warmup_plan(recipe, adapter), monitored=False)
         states = init_states((start, chain_folds), plan.settings, data, recipe=recipe)
         warmup = driver.phase("warmup", key_warmup, plan, states, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning or 1)
         return Drawn.by(driver.phase("sample", key_sample, plan, warmup.states, data))
+
+    def _adapter(self, model: BayesianModel, data: Data, num_weights: int) -> Adapter:
+        """Tune the step size, as long as rows that chains leave out are predicted better."""
+        step_size = window_adaptation(
+            FIRST_STEP_SIZE,
+            jnp.full(num_weights, METRIC),
+            num_rounds=self._num_rounds(),
+            target_acceptance_rate=self.target_acceptance_rate,
+            add_draws=same_metric,
+        )
+        score = partial(left_out, data=data, model=model, num_folds=self.num_folds)
+        return until_settled(
+            replace(step_size, tuned=latest), lambda block: score(block.states), len(data.y)
+        )
 
     def _recipe(self, posterior: Posterior, **static: Any) -> Recipe:
         """A kernel whose chains leave out folds."""
