@@ -109,24 +109,25 @@ class FoldChains(Chains):
         return posterior
 
     def within(self, posterior: Posterior, max_work: float) -> "FoldChains":
-        """The same with a bound on the work: the longest warm-up and the trajectories get shorter,
-        and at last there are fewer steps.
+        """The same with a bound on the work: training, the longest warm-up and the trajectories get
+        shorter, and at last there are fewer steps.
 
         Args:
-            max_work: rows times weights times gradients of all chains, of a table of 1000 rows;
-                larger ones may take more, in proportion to the square root of their rows.
+            max_work: rows times weights times gradients of all chains, in training and after it, of
+                a table of 1000 rows; larger ones may take more, in proportion to the square root of
+                their rows.
         """
         max_work *= max(posterior.num_points / 1000, 1.0) ** 0.5
-        gradient = posterior.num_points * posterior.num_weights * self.num_chains
-        longest, num_gradients = self.max_integration_steps, 1.5 * max_work / gradient
+        num_passes = max_work / (posterior.num_points * posterior.num_weights * self.num_chains)
+        max_epochs = max(min(int(num_passes), self.training.max_epochs), 1)
+        longest, num_gradients = self.max_integration_steps, 1.5 * num_passes
         affordable = int(num_gradients / longest) - self.num_draws
-        if affordable >= self.num_warmup:
-            return self
         num_warmup = min(max(affordable, LEAST_WARMUP), self.num_warmup)
         bound = int(num_gradients / (num_warmup + self.num_draws))
         share = min(bound / SHORTEST_TRAJECTORY, 1.0)
         return replace(
             self,
+            training=replace(self.training, max_epochs=max_epochs),
             max_integration_steps=min(max(bound, SHORTEST_TRAJECTORY), longest),
             num_warmup=max(round(share * num_warmup), 1),
             num_draws=max(round(share * self.num_draws), 1),

@@ -146,13 +146,15 @@ def test_large_tables_have_shorter_warmups_and_trajectories_and_then_fewer_steps
     steps = LEAST_WARMUP + method.num_draws
     shortest = replace(method, num_warmup=LEAST_WARMUP)
     assert method.within(posterior, 60 * steps * gradient) == shortest
+    brief = lambda epochs: replace(method.training, max_epochs=epochs)  # noqa: E731
     shorter = method.within(posterior, 20 * steps * gradient)
-    assert shorter == replace(shortest, max_integration_steps=30)
+    assert shorter == replace(shortest, max_integration_steps=30, training=brief(20 * steps))
     fewer = method.within(posterior, 4 / 3 * steps * gradient)
-    assert fewer == replace(method, max_integration_steps=8, num_warmup=25, num_draws=5)
-    least = method.within(posterior, 1e-9)
-    assert least == replace(method, max_integration_steps=8, num_warmup=1, num_draws=1)
-    assert least.run(0, posterior).num_members == method.num_chains
+    least = {"max_integration_steps": 8}
+    assert fewer == replace(method, num_warmup=25, num_draws=5, training=brief(160), **least)
+    once = method.within(posterior, 1e-9)
+    assert once == replace(method, num_warmup=1, num_draws=1, training=brief(1), **least)
+    assert once.run(0, posterior).num_members == method.num_chains
     large = linear_regression(num_points=4000).posterior
     work = 20 * steps * large.num_points * large.num_weights * method.num_chains
     assert method.within(large, work / 2).max_integration_steps == 30, "twice that of 1000 rows"
