@@ -280,7 +280,8 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
             mine = [row for row in rows if (row["data"], row["model"]) == (name, model)]
             cells = [mean_error([row[score] for row in mine]) for score in SCORES]
             conformal = [row.get("coverage_95_conformal") for row in mine]
-            cells.append("" if None in conformal else mean_error(conformal))
+            conformal = [share for share in conformal if share is not None]
+            cells.append(mean_error(conformal) if conformal else "")
             cells.append(f"{statistics.median(row['seconds'] for row in mine):.1f}")
             lines.append(f"| {name} | {model} | {len(mine)} | {' | '.join(cells)} |")
         if models:
