@@ -21,6 +21,7 @@ from credence.storage import jsonable, write_arrays, write_json
 
 if TYPE_CHECKING:
     from credence.ensembles.findings import Finding
+    from credence.ensembles.scores import Scores
     from credence.estimators import BNNClassifier, BNNRegressor
     from credence.methods import Algorithm
     from credence.runs.documents import Evaluation
@@ -125,9 +126,18 @@ def finish(
     return Fitted(folder, numbers, rows.table.notes, record.findings)
 
 
+def _calibrate(model: BNNRegressor | BNNClassifier, found: Scores) -> None:
+    """Calibrate by the test rows, where the method left none out and they are enough and finite."""
+    from credence.ensembles.diagnostics.recalibration import FEWEST_ROWS
+
+    predicted = found.rows["probabilities" if "probabilities" in found.rows else "pit"]
+    is_possible = len(predicted) >= FEWEST_ROWS and np.isfinite(predicted).all()
+    if is_possible and not model.is_recalibrated:
+        model.calibrate_by(found)
+
+
 def judged(model: BNNRegressor | BNNClassifier, manifest: Manifest, rows: Rows) -> Record:
     """Collect what the folder is to hold, but for the verdict, from one pass over the test rows."""
-    from credence.ensembles.diagnostics.recalibration import FEWEST_ROWS
     from credence.runs.evaluation import arrays_of, metrics
     from credence.runs.page import Record
     from credence.runs.references import references_of
@@ -138,8 +148,7 @@ def judged(model: BNNRegressor | BNNClassifier, manifest: Manifest, rows: Rows) 
     found = model.scores(x, y)
     arrays = arrays_of(model, found, x)
     provenance = model.ensemble_.provenance
-    if not model.is_recalibrated and len(y) >= FEWEST_ROWS:
-        model.calibrate_by(found)
+    _calibrate(model, found)
     beside = references_of(model, rows.train, rows.test, target)
     arrays |= beside.rows
     numbers: Any = metrics(model, found, len(rows.train)) | jsonable(beside.numbers)

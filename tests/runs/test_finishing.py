@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import credence
 from credence import storage
 from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.scores import Scores
 from credence.runs import finishing, prediction, workflow
 from credence.runs.folder import FitSettings, read_manifest
 from credence.runs.page import write_page
@@ -113,3 +116,18 @@ def test_a_budget_is_of_the_whole_command(
     budget: float | None, spent: float, left: float | None
 ) -> None:
     assert finishing.seconds_of_fit(budget, spent) == left
+
+
+def test_test_rows_calibrate_where_they_are_enough_and_finite(tmp_path: Path) -> None:
+    for share, is_enough in ((0.2, False), (0.7, True)):
+        chosen = replace(settings(tmp_path, "y"), test_fraction=share)
+        workflow.fit(chosen, tmp_path / str(share))
+        model = credence.load(tmp_path / str(share) / "ensemble")
+        assert model.is_recalibrated == is_enough
+    model = credence.load(tmp_path / "0.2" / "ensemble")
+    for broken in (np.nan, np.inf):
+        pit = np.append(np.linspace(0.1, 0.9, 60), broken)
+        finishing._calibrate(model, Scores({}, {"pit": pit}))
+        assert not model.is_recalibrated
+    finishing._calibrate(model, Scores({}, {"pit": np.linspace(0.1, 0.9, 60)}))
+    assert model.is_recalibrated

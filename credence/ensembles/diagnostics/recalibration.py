@@ -47,6 +47,7 @@ def from_probabilities(
     probabilities: Float[np.ndarray, "row class"], y: Int[np.ndarray, " row"]
 ) -> Recalibration:
     """Find the temperature of calibration rows."""
+    finite("probabilities", probabilities)
     return {"num_rows": len(y), "temperature": best_temperature(probabilities, y)}
 
 
