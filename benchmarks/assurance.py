@@ -54,7 +54,7 @@ def law_of(number: int) -> tuple[str, str]:
 
 
 def table_of(number: int, num_rows: int, *, fresh: bool = False) -> pd.DataFrame:
-    """Rows of a law."""
+    """Draw rows of a law."""
     rng = np.random.default_rng([number, int(fresh)])
     function, noise = law_of(number)
     x = rng.uniform(-1.5, 1.5, (num_rows, NUM_INPUTS))
@@ -98,7 +98,7 @@ def row_of(number: int) -> dict[str, Any]:
 
 
 def is_faulty(row: dict[str, Any]) -> bool:
-    """Whether the truth disqualifies the model."""
+    """Tell whether the truth disqualifies the model."""
     return row["true_coverage_95"] < MOST_MISSED or row["true_gap"] > MOST_APART
 
 

@@ -14,7 +14,6 @@ boosting with early stopping; `lightgbm`, stopped early on a fifth of the traini
 regression; `mlps`, five scikit-learn networks of 50-50, stopped early.
 """
 
-import argparse
 import os
 import resource
 import time
@@ -24,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from default_model import add_row, commit, done, mean_error
+from default_model import commit, mean_error, run
 
 SCORES = ("accuracy", "log_loss", "ece", "log_loss_tempered", "ece_tempered")
 DATASETS = ("cancer", "wine3", "digits", "credit_approval", "vehicle", "spambase", "magic_gamma")
@@ -169,29 +168,7 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--datasets", default=",".join(DATASETS))
-    parser.add_argument("--splits", default=f"0-{NUM_SPLITS - 1}")
-    parser.add_argument("--models", default=f"auto,{','.join(PEERS)}")
-    parser.add_argument("--table", action="store_true", help="only print what is there")
-    options = parser.parse_args()
-    import credence
-
-    credence.configure()
-    options.out.mkdir(parents=True, exist_ok=True)
-    known = {(row["data"], row["split"], row["model"]) for row in done(options.out)}
-    first, _, last = options.splits.partition("-")
-    for name in () if options.table else options.datasets.split(","):
-        for number in range(int(first), int(last or first) + 1):
-            for model in options.models.split(","):
-                if (name, number, model) not in known:
-                    row = row_of(name, number, model)
-                    add_row(options.out, row)
-                    print(f"{name} {number} {model}: {row['log_loss']:.4f} nats", flush=True)
-    print("\n".join(table_lines(done(options.out))))
+    run(__doc__, DATASETS, ("auto", *PEERS), lambda name: NUM_SPLITS, row_of, table_lines)
 
 
 if __name__ == "__main__":

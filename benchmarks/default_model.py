@@ -35,6 +35,7 @@ import statistics
 import subprocess
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -297,14 +298,30 @@ def mean_error(values: list[float]) -> str:
     return f"{statistics.mean(values):.4g} ± {statistics.stdev(values) / len(values) ** 0.5:.2g}"
 
 
-def main() -> None:
+def run(
+    description: str | None,
+    datasets: Sequence[str],
+    models: Sequence[str],
+    splits_of: Callable[[str], int],
+    row_of: Callable[[str, int, str], dict[str, Any]],
+    table_lines: Callable[[list[dict[str, Any]]], list[str]],
+) -> None:
+    """Run what the command line asks for and is not done yet, row by row, and print the table.
+
+    Args:
+        description: of the script, for its help.
+        datasets, models: by default.
+        splits_of: (data set) -> how many splits it has.
+        row_of: (data set, split, model) -> a row, with its `seconds`.
+        table_lines: (rows) -> a Markdown table.
+    """
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--datasets", default=",".join(FILES))
+    parser.add_argument("--datasets", default=",".join(datasets))
     parser.add_argument("--splits", default="", help="such as 0-4; all by default")
-    parser.add_argument("--models", default="auto,boosting,gp,lightgbm,mlps,ngboost")
+    parser.add_argument("--models", default=",".join(models))
     parser.add_argument("--table", action="store_true", help="only print what is there")
     options = parser.parse_args()
     import credence
@@ -314,7 +331,7 @@ def main() -> None:
     known = {(row["data"], row["split"], row["model"]) for row in done(options.out)}
     first, _, last = options.splits.partition("-")
     for name in () if options.table else options.datasets.split(","):
-        numbers = range(num_splits(name))
+        numbers = range(splits_of(name))
         if options.splits:
             numbers = range(int(first), int(last or first) + 1)
         for number in numbers:
@@ -323,9 +340,18 @@ def main() -> None:
                     continue
                 row = row_of(name, number, model)
                 add_row(options.out, row)
-                scores = " ".join(f"{score} {row[score]:.4f}" for score in SCORES)
-                print(f"{name} {number} {model}: {scores}, {row['seconds']:.1f} s", flush=True)
+                told = f"NLL {nll_of(row):.4f}, {row['seconds']:.1f} s"
+                print(f"{name} {number} {model}: {told}", flush=True)
     print("\n".join(table_lines(done(options.out))))
+
+
+def nll_of(row: dict[str, Any]) -> float:
+    """The log loss of labels goes by its own name."""
+    return row["nll"] if "nll" in row else row["log_loss"]
+
+
+def main() -> None:
+    run(__doc__, tuple(FILES), ("auto", *PEERS), num_splits, row_of, table_lines)
 
 
 if __name__ == "__main__":

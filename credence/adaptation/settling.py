@@ -19,7 +19,7 @@ Score = Callable[[Block], Float[np.ndarray, " row"]]
 
 
 class Settling(NamedTuple):
-    """What is remembered between rounds."""
+    """Holds what is remembered between rounds."""
 
     memory: Any
     """The memory of the adapter that tunes the kernel."""

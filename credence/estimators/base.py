@@ -45,7 +45,7 @@ class BNN(BaseEstimator, ABC):
     """What the two estimators share; see `BNNRegressor` for the arguments."""
 
     _recalibration: Recalibration | None
-    """What `calibrate` found."""
+    """Holds what `calibrate` found."""
 
     def __init__(
         self,
@@ -154,8 +154,9 @@ class BNN(BaseEstimator, ABC):
 
     @property
     def recalibration_(self) -> Recalibration:
-        """What rows that the networks had not seen say of the predictions: those of `calibrate`, or
-        those that the method left out.
+        """Tell what rows that the networks had not seen say of the predictions.
+
+        They are those of `calibrate`, or else those that the method left out.
 
         Raises:
             InputError: where there are none.
@@ -171,7 +172,7 @@ class BNN(BaseEstimator, ABC):
 
     @property
     def is_recalibrated(self) -> bool:
-        """Whether rows are known that no network has seen: see `recalibration_`."""
+        """Tell whether rows are known that no network has seen: see `recalibration_`."""
         return self._unseen_rows_say() is not None
 
     def _unseen_rows_say(self) -> Recalibration | None:

@@ -34,7 +34,7 @@ class EstimatorDocument(TypedDict):
     total_weight: NotRequired[float]
     """Observations that the training rows stand for; not in folders of version 0.1.0."""
     recalibration: NotRequired[Recalibration | None]
-    """What `calibrate` found."""
+    """Holds what `calibrate` found."""
     parameters: dict[str, Any]
     target_scaler: NotRequired[dict[str, list[float]]]
     y_ndim: NotRequired[int]

@@ -60,7 +60,7 @@ def _key_numbers(target: RegressionTarget, metrics: Mapping[str, object]) -> lis
 
 
 def _conformal(metrics: Mapping[str, object]) -> list[KeyNumber]:
-    """How often conformal intervals hold, which are made to hold on rows that were left out."""
+    """Tell how often conformal intervals hold, made to hold on rows that were left out."""
     share = metrics.get("coverage_95_conformal")
     if not isinstance(share, float):
         return []

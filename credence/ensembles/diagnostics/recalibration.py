@@ -23,7 +23,7 @@ TEMPERATURES = (0.05, 20.0)
 
 
 class Recalibration(TypedDict):
-    """What rows that the model had not seen say of its predictions, as JSON data."""
+    """Holds what rows that the model had not seen say of its predictions, as JSON data."""
 
     num_rows: int
     places: NotRequired[list[int]]

@@ -171,7 +171,7 @@ class FoldChains(Chains):
             target_acceptance_rate=self.target_acceptance_rate,
             add_draws=same_metric,
         )
-        score = partial(left_out, data=data, model=model, num_folds=self.num_folds)
+        score = partial(unseen_log_prob, data=data, model=model, num_folds=self.num_folds)
         return until_settled(
             replace(step_size, tuned=latest), lambda block: score(block.states), len(data.y)
         )
@@ -225,7 +225,7 @@ def improve_on_next_fold(
 
 
 @partial(jax.jit, static_argnames=("model", "num_folds"))
-def left_out(
+def unseen_log_prob(
     states: LeavingOut, data: Data, *, model: BayesianModel, num_folds: int
 ) -> Float[Array, " row"]:
     """Log probability of every row, summed over the chains that have not seen it."""

@@ -1,4 +1,4 @@
-"""What chains say of the rows that they have not seen, and what follows from it for the rest."""
+"""Chains score and predict the rows that they have not seen; weights and calibration follow."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
