@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from credence.ensembles.diagnostics.recalibration import LEAST_LEVEL
 from credence.errors import InputError
 
 PointTarget = Float[Array, "point target"]
@@ -15,7 +16,7 @@ PointTarget = Float[Array, "point target"]
 def check_levels(levels: Sequence[float]) -> None:
     """Refuse quantile levels beyond single precision."""
     for level in levels:
-        if not 1e-6 <= level <= 1 - 1e-6:
+        if not LEAST_LEVEL <= level <= 1 - LEAST_LEVEL:
             raise InputError(f"Quantile levels must be in [1e-6, 1 - 1e-6], got {level}.")
 
 

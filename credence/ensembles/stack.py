@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 from credence.ensembles.arviz import Groups, targets, without_single
+from credence.ensembles.beta_transformed import BetaTransformed
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.recalibration import Recalibration, checked
 from credence.ensembles.diagnostics.stacking import (
@@ -70,6 +71,7 @@ class StackDocument(TypedDict):
 
     weights: list[float]
     mean_weights: NotRequired[list[float] | None]
+    shape: NotRequired[float]
     recalibration: NotRequired[Recalibration | None]
     parts_sha256: list[str]
     cost: Cost
@@ -91,6 +93,7 @@ class Stack(Predictor):
         num_rows: how many rows the weights rest on.
         mean_weights: how much each part's mean counts in the predictive mean; None: as the part.
         recalibration: what rows that chains had left out say of the stack's predictions.
+        shape: of the beta law that makes the mixture as narrow as these rows say; 1 for none.
     """
 
     document: ClassVar[str] = "stack.json"
@@ -103,6 +106,7 @@ class Stack(Predictor):
     num_rows: int = 0
     mean_weights: Float[np.ndarray, " part"] | None = None
     recalibration: Recalibration | None = None
+    shape: float = 1.0
 
     def __repr__(self) -> str:
         listed = ", ".join(
@@ -161,10 +165,12 @@ class Stack(Predictor):
         """Whether all members count the same; the weights of parts differ."""
         return False
 
-    def predictive(self, x: Inputs) -> Mixture:
-        """Predictions at the rows of x: the mixture of what the parts predict."""
+    def predictive(self, x: Inputs) -> Predictions:
+        """Predictions at the rows of x: the mixture of what the parts predict, beta-transformed
+        where rows that they left out ask for it."""
         parts = tuple(part.predictive(x) for part in self.parts)
-        return Mixture(parts, self.part_weights, self.mean_weights)
+        mixture = Mixture(parts, self.part_weights, self.mean_weights)
+        return mixture if self.shape == 1 else BetaTransformed(mixture, self.shape)
 
     def functions(self, x: Inputs) -> Float[np.ndarray, "chain draw point target"]:
         """Noise-free predictions of as many networks as there are, each drawn by its weight: those
@@ -213,6 +219,7 @@ class Stack(Predictor):
         document = {
             "weights": np.asarray(self.part_weights, float).tolist(),
             "mean_weights": None if self.mean_weights is None else self.mean_weights.tolist(),
+            "shape": self.shape,
             "recalibration": self.recalibration,
             "parts_sha256": [
                 file_sha256(folder / f"part_{index}" / "ensemble.json")
@@ -252,6 +259,10 @@ class Stack(Predictor):
         for index, digest in enumerate(document["parts_sha256"]):
             require_sha256(folder / f"part_{index}" / "ensemble.json", digest)
         parts = tuple(Ensemble.load(folder / f"part_{i}", network) for i in range(len(weights)))
+        shape = document.get("shape", 1.0)
+        with reading(folder / "stack.json"):
+            if not shape >= 1 or (shape > 1 and parts[0].num_predicted > 1):
+                raise ValueError(f"shape {shape} is not 1, nor larger for one target")
         recalibration = document.get("recalibration")
         if recalibration is not None:
             with reading(folder / "stack.json"):
@@ -265,6 +276,7 @@ class Stack(Predictor):
             document["num_rows"],
             mean_weights,
             recalibration,
+            shape,
         )
 
 

@@ -145,6 +145,19 @@ def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
             Stack.load(tmp_path)
 
 
+def test_a_mixture_that_was_made_narrower_is_saved_and_loaded(tmp_path: Path) -> None:
+    ensemble = make_ensemble()
+    plain = Stack((ensemble,), np.ones(1), ensemble.cost, ensemble.provenance)
+    found = replace(plain, shape=3.0)
+    found.save(tmp_path)
+    loaded = Stack.load(tmp_path).predictive(X)
+    np.testing.assert_array_equal(loaded.quantiles([0.1]), found.predictive(X).quantiles([0.1]))
+    assert (loaded.std() < plain.predictive(X).std()).all()
+    replace(plain, shape=0.5).save(tmp_path)
+    with pytest.raises(StorageError, match="shape 0.5"):
+        Stack.load(tmp_path)
+
+
 def test_what_cannot_be_stacked_is_refused() -> None:
     x, y = PROBLEM.x.astype(np.float32), PROBLEM.y[:, None]
     ensemble = exact_draws(PROBLEM)

@@ -17,7 +17,7 @@ MOST_KNOTS = 2000
 FEWEST_ROWS = 39
 """Rows below which a conformal 95 % interval is infinite."""
 LEAST_LEVEL = 1e-6
-"""Smallest level of a quantile, see `credence.ensembles.quantiles`."""
+"""Smallest level of a quantile; beyond it single precision knows no probabilities."""
 TEMPERATURES = (0.05, 20.0)
 """The least and the largest temperature that is tried."""
 

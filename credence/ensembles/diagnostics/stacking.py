@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from credence.ensembles.diagnostics._checks import finite
 from credence.ensembles.diagnostics.importance import MOST_PARETO_K
+from credence.ensembles.diagnostics.recalibration import LEAST_LEVEL
 
 MIN_DRAWS = 25
 """Pareto smoothing needs so many draws."""
@@ -179,3 +180,36 @@ def mean_stacking_weights(
     sums = np.full((1, len(products)), size)
     weights, _ = nnls(np.concatenate([root, sums]), np.append(np.zeros(len(root)), size))
     return weights / weights.sum()
+
+
+def beta_shape(
+    pit: Float[np.ndarray, " point"], *, prior_rows: float = 10.0, largest: float = 20.0
+) -> float:
+    """The shape at which a beta-transformed mixture gives rows that it has not seen the highest
+    probability, at least 1.
+
+    Gneiting & Ranjan, "Combining predictive distributions" (2013), section 3.3, with both shapes
+    of the beta law equal. A mixture of predictions that hold by themselves is too wide, never too
+    narrow (their theorem 3.1), so the shape is not below 1.
+
+    Args:
+        pit: the mixture's probability of values below the truth.
+        prior_rows: as many rows more that ask for a shape of 1; they keep a few rows from saying
+            much.
+        largest: value that is returned.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import digamma
+
+    finite("pit", pit)
+    inside = np.clip(pit, LEAST_LEVEL, 1 - LEAST_LEVEL)
+    found = np.log(inside) + np.log1p(-inside)
+    wanted = (found.sum() - 2 * prior_rows) / (len(found) + prior_rows)
+
+    def excess(shape: float) -> float:
+        """By how much more the truths are in the middle than the beta law says."""
+        return wanted - 2 * (digamma(shape) - digamma(2 * shape))
+
+    if excess(1.0) <= 0:
+        return 1.0
+    return largest if excess(largest) >= 0 else float(brentq(excess, 1.0, largest))

@@ -15,6 +15,7 @@ from credence.ensembles.diagnostics.recalibration import (
 )
 from credence.ensembles.diagnostics.stacking import (
     as_of_more,
+    beta_shape,
     excess_of_few,
     log_mean,
     mean_stacking_weights,
@@ -96,16 +97,26 @@ def mean_weights(
     return mean_stacking_weights(errors, np.array([each.excess for each in found]))
 
 
-def recalibration(
+def spread(
     found: Sequence[LeftOut], weights: Float[np.ndarray, " part"], posterior: Posterior
-) -> Recalibration | None:
-    """Compare the stack's predictions of left-out rows with the truth; None for several targets,
-    and where predictions are not finite."""
+) -> tuple[float, Recalibration | None]:
+    """Compare the stack's predictions of left-out rows with the truth.
+
+    Returns:
+        the shape of a beta-transformed mixture, 1 for labels, several targets and few rows; and the
+        calibration of what is predicted then, None for several targets. 1 and None where
+        predictions are not finite.
+    """
+    from scipy.special import betainc
+
     y, cdfs = np.asarray(posterior.data.y), [each.cdf for each in found if each.cdf is not None]
     if not cdfs:
         probabilities = np.tensordot(weights, np.stack([each.mean for each in found]), axes=1)
-        return from_probabilities(probabilities, y) if np.isfinite(probabilities).all() else None
+        is_finite = np.isfinite(probabilities).all()
+        return 1.0, from_probabilities(probabilities, y) if is_finite else None
     pit = np.tensordot(weights, np.stack(cdfs), axes=1)
     if y.shape[1] > 1 or not np.isfinite(pit).all():
-        return None
-    return from_pit(np.clip(pit[:, 0], 0, 1))
+        return 1.0, None
+    pit = np.clip(pit[:, 0], 0, 1)
+    shape = beta_shape(pit) if len(pit) >= FEW_ROWS else 1.0
+    return shape, from_pit(betainc(shape, shape, pit))

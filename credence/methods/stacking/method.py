@@ -22,7 +22,7 @@ from credence.errors import InputError, Interrupted, check_share, plural, requir
 from credence.methods.base import Algorithm, as_key, fingerprint
 from credence.methods.stacking.candidates import Candidates
 from credence.methods.stacking.folds import FoldChains
-from credence.methods.stacking.left_out import left_out, mean_weights, out_of_fold, recalibration
+from credence.methods.stacking.left_out import left_out, mean_weights, out_of_fold, spread
 from credence.methods.stacking.models import ModelSpec, usual_models
 
 SECONDS_OF_A_MODEL = 10.0
@@ -158,13 +158,15 @@ class Stacking(Algorithm):
             least_weight=self.least_weight,
         )
         found = [left_out(part, self.chains, posterior) for part in stacked.parts]
+        shape, recalibration = spread(found, stacked.part_weights, posterior)
         seconds = dict(stacked.cost.seconds)
         seconds["weigh"] = max(perf_counter() - start - sum(seconds.values()), 0.0)
         return replace(
             stacked,
             cost=replace(stacked.cost, seconds=seconds),
             mean_weights=mean_weights(found, posterior),
-            recalibration=recalibration(found, stacked.part_weights, posterior),
+            shape=shape,
+            recalibration=recalibration,
         )
 
 
