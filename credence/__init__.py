@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from credence.ensembles import diagnostics
     from credence.ensembles.ensemble import Ensemble
     from credence.ensembles.predictive import Predictive
-    from credence.ensembles.stack import Stack, stack
+    from credence.ensembles.stack import Stack
+    from credence.ensembles.weighing import stack
     from credence.environment import configure
     from credence.errors import CredenceError, InputError, Interrupted, StorageError
     from credence.estimators import BNNClassifier, BNNRegressor, load
@@ -38,7 +39,7 @@ _HOME = {
     "StorageError": "errors",
     "configure": "environment",
     "load": "estimators",
-    "stack": "ensembles.stack",
+    "stack": "ensembles.weighing",
 }
 _ROOMS = {
     "datasets": "credence.datasets",

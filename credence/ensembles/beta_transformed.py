@@ -73,6 +73,7 @@ class BetaTransformed(Predictions):
         return self.mixture.member_samples(key)
 
     def mean(self) -> PointTarget:
+        """Return the mixture's mean, for which other weights were found than for its spread."""
         return self.mixture.mean()
 
     def std(self) -> PointTarget:
@@ -86,11 +87,11 @@ class BetaTransformed(Predictions):
         return jnp.sqrt(weighted(share, (found - weighted(share, found)) ** 2))
 
     def aleatoric_variance(self) -> PointTarget:
-        """Its share of the variance, as in the mixture."""
+        """Share out the variance as the mixture does: here what is of the noise."""
         return self._shrinkage() * self.mixture.aleatoric_variance()
 
     def epistemic_variance(self) -> PointTarget:
-        """Its share of the variance, as in the mixture."""
+        """Share out the variance as the mixture does: here what networks disagree by."""
         return self._shrinkage() * self.mixture.epistemic_variance()
 
     def log_prob(self, y: PointTarget | Int[Array, " point"]) -> Float[Array, " point"]:

@@ -28,8 +28,10 @@ class Predictor(ABC):
         is_chain: whether draws form Markov chains of one posterior, so that R-hat and ESS mean
             something.
         scalars: per-draw numbers (chain, draw) by name: acceptance_rate, is_divergent, ...
-        recalibration: what rows that it had not seen say of its predictions, where it left some
-            out.
+        left_out: what was predicted of training rows by parts of it that had not seen them, as
+            networks see targets, with the names of `credence.ensembles.scores.JUDGED` and more;
+            None where it left none out.
+        recalibration: what these rows say of its predictions.
     """
 
     document: ClassVar[str]
@@ -41,6 +43,7 @@ class Predictor(ABC):
     num_targets: int
     is_chain: bool
     scalars: Mapping[str, Float[np.ndarray, "chain draw"]]
+    left_out: Mapping[str, np.ndarray] | None = None
     recalibration: Recalibration | None = None
 
     @property

@@ -42,9 +42,26 @@ from credence.ensembles.diagnostics.recalibration import (
 )
 from credence.ensembles.predictive import Predictions
 from credence.ensembles.predictor import Inputs, Predictor
+from credence.storage import require_array
 
 INTERVALS = {95: (0.025, 0.975), 50: (0.25, 0.75)}
 """Quantiles between which intervals lie, by their coverage in percent."""
+LEVELS = {
+    f"{end}_{coverage}": level
+    for coverage, ends in INTERVALS.items()
+    for end, level in zip(("lower", "upper"), ends, strict=True)
+}
+"""The same by their names."""
+JUDGED = {
+    "regression": ("y", "mean", "std", *LEVELS, "pit", "aleatoric_std", "epistemic_std"),
+    "classification": (
+        *("y", "predicted", "probabilities"),
+        *("entropy_total", "entropy_aleatoric", "entropy_epistemic"),
+    ),
+}
+"""Values row by row by which a task is judged."""
+DISTANCES = ("std", "crps", "aleatoric_std", "epistemic_std")
+"""Values in the target's unit that have no place on its axis."""
 NLL_FLOOR = 1e-3
 """Probability below which `nll_floor` does not look."""
 SMALLEST_ENTROPY = 1e-5
@@ -98,26 +115,13 @@ def regression_scores(
         y: truths, in the target's own unit.
         recalibration: what other unseen rows say; it gives conformal intervals.
     """
-    levels = {
-        f"{end}_{coverage}": level
-        for coverage, ends in INTERVALS.items()
-        for end, level in zip(("lower", "upper"), ends, strict=True)
-    }
-    ends: dict[str, float] = {}
+    levels, ends = LEVELS, {}
     if recalibration is not None:
         both = conformal_levels(recalibration, 0.95)
         ends = dict(zip(CONFORMAL, both, strict=True))
-        levels |= dict(zip(CONFORMAL, closed(both), strict=True))
-    found = _regression_pass(ensemble, x, units.transform(y), levels)
-    log_scale = float(np.log(units.scale).sum())
-    places = [*levels, *(name for name in CREDIBLE if name in found)]
-    rows = {"y": y, "mean": units.inverse(found["mean"])}
-    rows |= {name: units.inverse(found[name]) for name in places}
+        levels = levels | dict(zip(CONFORMAL, closed(both), strict=True))
+    rows = in_units(regression_rows(ensemble, x, units.transform(y), levels), units) | {"y": y}
     rows |= {name: opened(rows[name], level) for name, level in ends.items()}
-    for name in ("std", "crps", "aleatoric_std", "epistemic_std"):
-        rows[name] = units.inverse_scale(found[name])
-    rows["pit"] = np.clip(found["pit"].astype(float), 0, 1)
-    rows["log_prob"] = found["log_prob"].astype(float) - log_scale
     rmse = regression.rmse(rows["mean"], y)
     numbers = {
         "mse": rmse**2,
@@ -142,10 +146,27 @@ CONFORMAL = ("lower_95_conformal", "upper_95_conformal")
 """Rows that there are where other unseen rows say how wide intervals must be."""
 
 
-def _regression_pass(
-    ensemble: Predictor, x: Inputs, z: Float[np.ndarray, " point"], levels: Mapping[str, float]
+def in_units(rows: Rows, units: Units) -> Rows:
+    """What `regression_rows` found, in the target's own unit."""
+    found = {name: np.asarray(value, float) for name, value in rows.items()}
+    log_scale = float(np.log(units.scale).sum())
+    unchanged = {"pit": found.pop("pit"), "log_prob": found.pop("log_prob") - log_scale}
+    distances = {name: units.inverse_scale(found.pop(name)) for name in DISTANCES}
+    return {name: units.inverse(place) for name, place in found.items()} | distances | unchanged
+
+
+def regression_rows(
+    ensemble: Predictor,
+    x: Inputs,
+    z: Float[np.ndarray, " point"],
+    levels: Mapping[str, float] = LEVELS,
 ) -> Rows:
-    """Everything at every row, as the network sees targets; with the quantiles of these levels."""
+    """Predict one target at every row, beside the truth, both as the network sees targets.
+
+    Args:
+        z: truths.
+        levels: of the quantiles that are wanted, by name.
+    """
     is_mixture = ensemble.is_equally_weighted and ensemble.num_members > 1
     key = jax.random.key(0)  # of the draws behind the CRPS: the same for all ensembles
 
@@ -159,7 +180,7 @@ def _regression_pass(
             **dict(zip(levels, quantiles, strict=True)),
             "aleatoric_std": jnp.sqrt(predictive.aleatoric_variance()),
             "epistemic_std": jnp.sqrt(predictive.epistemic_variance()),
-            "pit": predictive.cdf(truth),
+            "pit": jnp.clip(predictive.cdf(truth), 0, 1),
             "crps": predictive.crps(truth, jax.random.fold_in(key, rows.start)),
         }
         if is_mixture:
@@ -168,7 +189,7 @@ def _regression_pass(
         one_target = {name: value[:, 0] for name, value in found.items()}
         return one_target | {"log_prob": predictive.log_prob(truth)}
 
-    return ensemble.over_batches(x, summarise)
+    return {"y": z, **ensemble.over_batches(x, summarise)}
 
 
 def classification_scores(
@@ -187,12 +208,9 @@ def classification_scores(
         x_others: strangers, inputs of classes that no label stands for.
         recalibration: what other unseen rows say; it gives tempered probabilities.
     """
-    rows = {"y": y, **_classification_pass(ensemble, x)}
+    rows = classification_rows(ensemble, x, y)
     p, doubt = rows["probabilities"], _doubt(rows)
-    rows["predicted"] = np.argmax(p, axis=1)
     is_wrong = rows["predicted"] != y
-    with np.errstate(divide="ignore"):
-        rows["log_prob"] = np.log(p[np.arange(len(p)), y])
     numbers: dict[str, Any] = {
         "accuracy": classification.accuracy(p, y),
         "nll": classification.log_loss(p, y),
@@ -216,6 +234,44 @@ def classification_scores(
         numbers["ood_auroc"] = separation(rows["entropy_total"], others["entropy_total"])
         numbers["ood_auroc_epistemic"] = separation(doubt, _doubt(others))
     return Scores(numbers, rows)
+
+
+def classification_rows(ensemble: Predictor, x: Inputs, y: Int[np.ndarray, " point"]) -> Rows:
+    """Predict labels at every row, beside the truth.
+
+    Args:
+        y: truths, counted from 0.
+    """
+    rows = {"y": y, **_classification_pass(ensemble, x)}
+    p = rows["probabilities"]
+    rows["predicted"] = np.argmax(p, axis=1)
+    with np.errstate(divide="ignore"):
+        rows["log_prob"] = np.log(p[np.arange(len(p)), y])
+    return rows
+
+
+def check_rows(arrays: Mapping[str, np.ndarray], task: str, prefix: str = "") -> int:
+    """Check arrays that were read from a file, and count their rows.
+
+    Args:
+        prefix: of their names.
+    Raises:
+        ValueError: where a value by which the task is judged is missing, or they do not fit
+            together.
+    """
+    num_rows = len(arrays[f"{prefix}y"]) if f"{prefix}y" in arrays else 0
+    for name in JUDGED[task]:
+        is_index = name in ("y", "predicted") and task == "classification"
+        dimension = 2 if name == "probabilities" else 1
+        require_array(arrays, prefix + name, "iu" if is_index else "fiu", dimension)
+        if (found := len(arrays[prefix + name])) != num_rows:
+            raise ValueError(f"{prefix}{name} has {found} rows, not {num_rows}")
+    if task == "classification":
+        num_labels = arrays[f"{prefix}probabilities"].shape[1]
+        for name in (f"{prefix}y", f"{prefix}predicted"):
+            if not np.isin(arrays[name], np.arange(num_labels)).all():
+                raise ValueError(f"{name} holds labels beyond the {num_labels} there are")
+    return num_rows
 
 
 def _classification_pass(ensemble: Predictor, x: Inputs) -> Rows:

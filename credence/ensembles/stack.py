@@ -1,36 +1,22 @@
-"""Several ensembles that predict together, weighted by what they say of rows they have not seen.
+"""Several ensembles that predict together, each with a weight that `weighing` finds."""
 
-Yao, Vehtari, Simpson & Gelman, "Using stacking to average Bayesian predictive distributions"
-(2018): the weights give unseen rows the highest probability. Models that are all wrong may do well
-together, and one that is nearly right gets nearly all the weight.
-
-Yao, Vehtari & Gelman, "Stacking for non-mixing Bayesian computations: the curse and blessing of
-multimodal posteriors" (2022): chains that stay in modes of their own are models of their own. So
-each chain gets a weight, by default.
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import reduce
-from operator import add
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NotRequired, TypedDict
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from credence.ensembles.arviz import Groups, targets, without_single
 from credence.ensembles.beta_transformed import BetaTransformed
 from credence.ensembles.diagnostics.cost import Cost
-from credence.ensembles.diagnostics.recalibration import Recalibration, checked
-from credence.ensembles.diagnostics.stacking import (
-    MIN_DRAWS,
-    LeaveOneOut,
-    leave_one_out,
-    mean_with_error,
-    stacking_weights,
+from credence.ensembles.diagnostics.recalibration import (
+    Recalibration,
+    from_pit,
+    from_probabilities,
 )
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.mixture import Mixture
@@ -38,12 +24,20 @@ from credence.ensembles.predictive import Predictions
 from credence.ensembles.predictor import Inputs, Predictor
 from credence.ensembles.provenance import Provenance
 from credence.ensembles.saved import EnsembleDocument
-from credence.errors import InputError, check_share
+from credence.ensembles.scores import check_rows
+from credence.errors import InputError
 from credence.models.networks.mlp import Network
-from credence.storage import file_sha256, read_json, reading, require_sha256, write_json
+from credence.storage import (
+    file_sha256,
+    read_arrays,
+    read_json,
+    reading,
+    require_sha256,
+    write_arrays,
+    write_json,
+)
 
-FEW_ROWS = 30
-"""Rows below which weights say little; they are then drawn towards equal ones."""
+LEFT_OUT = "left_out.npz"
 
 
 @dataclass(frozen=True)
@@ -72,7 +66,7 @@ class StackDocument(TypedDict):
     weights: list[float]
     mean_weights: NotRequired[list[float] | None]
     shape: NotRequired[float]
-    recalibration: NotRequired[Recalibration | None]
+    left_out_sha256: NotRequired[str | None]
     parts_sha256: list[str]
     cost: Cost
     provenance: Provenance
@@ -92,8 +86,9 @@ class Stack(Predictor):
         candidates: all that were weighed, those without weight included.
         num_rows: how many rows the weights rest on.
         mean_weights: how much each part's mean counts in the predictive mean; None: as the part.
-        recalibration: what rows that chains had left out say of the stack's predictions.
-        shape: of the beta law that makes the mixture as narrow as these rows say; 1 for none.
+        shape: of the beta law that makes the mixture as narrow as left-out rows say; 1 for none.
+        left_out: what the parts together predict of rows that they had not seen, as networks see
+            targets, with the names of `credence.ensembles.scores`; None where there are none.
     """
 
     document: ClassVar[str] = "stack.json"
@@ -105,8 +100,8 @@ class Stack(Predictor):
     candidates: tuple[Candidate, ...] = ()
     num_rows: int = 0
     mean_weights: Float[np.ndarray, " part"] | None = None
-    recalibration: Recalibration | None = None
     shape: float = 1.0
+    left_out: Mapping[str, np.ndarray] | None = None
 
     def __repr__(self) -> str:
         listed = ", ".join(
@@ -114,6 +109,15 @@ class Stack(Predictor):
             for weight, part in zip(self.part_weights, self.parts, strict=True)
         )
         return f"Stack({listed})"
+
+    @cached_property
+    def recalibration(self) -> Recalibration | None:  # type: ignore[override]
+        """What left-out rows say of the predictions."""
+        if self.left_out is None:
+            return None
+        if self.is_classifier:
+            return from_probabilities(self.left_out["probabilities"], self.left_out["y"])
+        return from_pit(self.left_out["pit"])
 
     @property
     def is_chain(self) -> bool:  # type: ignore[override]
@@ -216,11 +220,13 @@ class Stack(Predictor):
         folder = Path(folder)
         for index, part in enumerate(self.parts):
             part.save(folder / f"part_{index}")
+        if self.left_out is not None:
+            write_arrays(folder / LEFT_OUT, self.left_out)
         document = {
             "weights": np.asarray(self.part_weights, float).tolist(),
             "mean_weights": None if self.mean_weights is None else self.mean_weights.tolist(),
             "shape": self.shape,
-            "recalibration": self.recalibration,
+            "left_out_sha256": None if self.left_out is None else file_sha256(folder / LEFT_OUT),
             "parts_sha256": [
                 file_sha256(folder / f"part_{index}" / "ensemble.json")
                 for index in range(len(self.parts))
@@ -263,10 +269,13 @@ class Stack(Predictor):
         with reading(folder / "stack.json"):
             if not shape >= 1 or (shape > 1 and parts[0].num_predicted > 1):
                 raise ValueError(f"shape {shape} is not 1, nor larger for one target")
-        recalibration = document.get("recalibration")
-        if recalibration is not None:
-            with reading(folder / "stack.json"):
-                checked(recalibration, is_classifier=parts[0].is_classifier)
+        left_out = None
+        if digest := document.get("left_out_sha256"):
+            require_sha256(folder / LEFT_OUT, digest)
+            left_out = read_arrays(folder / LEFT_OUT)
+            with reading(folder / LEFT_OUT):
+                task = "classification" if parts[0].is_classifier else "regression"
+                check_rows(left_out, task)
         return cls(
             parts,
             weights,
@@ -275,8 +284,8 @@ class Stack(Predictor):
             tuple(document["candidates"]),
             document["num_rows"],
             mean_weights,
-            recalibration,
             shape,
+            left_out,
         )
 
 
@@ -308,137 +317,3 @@ def read_provenance(folder: Path) -> Provenance:
 
 def _holds_stack(folder: Path) -> bool:
     return (folder / Stack.document).exists() and not (folder / Ensemble.document).exists()
-
-
-def stack(
-    ensembles: Sequence[Ensemble],
-    x: Inputs,
-    y: Any,
-    *,
-    held_out: bool = False,
-    by_chain: bool = True,
-    least_weight: float = 0.01,
-) -> Stack:
-    """Combine ensembles so that their mixture predicts unseen rows best.
-
-    Args:
-        ensembles: of one task, fitted to the same rows.
-        x, y: rows, as the ensembles saw them: standardised inputs, targets in their units. Rows
-            that the ensembles were fitted to are scored by leave-one-out.
-        held_out: whether no ensemble has seen these rows; they are then scored as they are.
-        by_chain: weigh each Markov chain of an ensemble by itself.
-        least_weight: what has less is left out, and the other weights are scaled up.
-    Raises:
-        InputError: for no ensembles, targets that do not fit, signed weights, or anything but
-            chains of at least 25 draws where rows are to be left out one by one.
-    """
-    check_share("0.01 is usual", least_weight=least_weight)
-    if not ensembles:
-        raise InputError("stack got no ensembles: pass at least one.")
-    parts = [
-        (index, chain, part)
-        for index, ensemble in enumerate(ensembles)
-        for chain, part in _parts(ensemble, by_chain)
-    ]
-    found = [_scores(part, x, y, held_out) for _, _, part in parts]
-    candidates = [
-        Candidate(index, chain, *mean_with_error(each.log_probs), each.share_unreliable, 0.0)
-        for (index, chain, _), each in zip(parts, found, strict=True)
-    ]
-    if held_out:
-        candidates = [replace(each, share_unreliable=None) for each in candidates]
-    first = ensembles[0].provenance
-    return weighed(
-        [part for _, _, part in parts],
-        np.stack([each.log_probs for each in found], axis=1),
-        candidates,
-        cost=reduce(add, (ensemble.cost for ensemble in ensembles)),
-        provenance=Provenance("stack", {"held_out": held_out}, None, first.data_fingerprint),
-        least_weight=least_weight,
-    )
-
-
-def weighed(
-    parts: Sequence[Ensemble],
-    log_probs: Float[np.ndarray, "point part"],
-    candidates: Sequence[Candidate],
-    *,
-    cost: Cost,
-    provenance: Provenance,
-    least_weight: float = 0.01,
-) -> Stack:
-    """The stack of parts whose scores of unseen rows are known.
-
-    Args:
-        parts: candidates as ensembles.
-        log_probs: log p_k(y_i | rows without i), nats.
-        candidates: what is known of each part but for its weight.
-        cost, provenance: of the stack.
-        least_weight: what has less is left out, and the other weights are scaled up.
-    """
-    prior_rows = 1.0 if len(log_probs) >= FEW_ROWS else float(FEW_ROWS)
-    weights = stacking_weights(log_probs, prior_rows=prior_rows)
-    weights = np.where(weights >= min(least_weight, weights.max()), weights, 0.0)
-    weights /= weights.sum()
-    kept = np.flatnonzero(weights)
-    return Stack(
-        tuple(parts[int(i)] for i in kept),
-        weights[kept],
-        cost,
-        provenance,
-        tuple(
-            replace(each, weight=float(weight))
-            for each, weight in zip(candidates, weights, strict=True)
-        ),
-        len(log_probs),
-    )
-
-
-def _parts(ensemble: Ensemble, by_chain: bool) -> list[tuple[int | None, Ensemble]]:
-    """The chains of an ensemble, or the whole of it."""
-    if ensemble.weights is not None and np.any(np.asarray(ensemble.weights) < 0):
-        raise InputError(
-            f"{ensemble} has signed weights, and a stack is a mixture: leave it out of the stack."
-        )
-    if not (by_chain and ensemble.is_chain):
-        return [(None, ensemble)]
-    chain_of = np.indices((ensemble.num_chains, ensemble.num_draws))[0]
-    return [
-        (chain, ensemble.subset(chain_of == chain, is_chain=True))
-        for chain in range(ensemble.num_chains)
-    ]
-
-
-def _scores(ensemble: Ensemble, x: Inputs, y: Any, held_out: bool) -> LeaveOneOut:
-    """Log probabilities of rows that the ensemble has not seen, or as if it had not."""
-    y = np.asarray(ensemble.model.likelihood.checked_targets(y))
-    if len(y) != len(x):
-        raise InputError(f"x has {len(x)} rows and y has {len(y)}: they must match row by row.")
-    if not held_out and not (ensemble.is_chain and ensemble.num_members >= MIN_DRAWS):
-        raise InputError(
-            f"Rows can only be left out of Markov chains of at least {MIN_DRAWS} draws, got "
-            f"{ensemble}: draw more, or pass rows that no ensemble has seen, with held_out=True."
-        )
-
-    if held_out:
-        found = log_probs(ensemble, x, y)
-        return LeaveOneOut(found, np.full(len(found), -np.inf))
-    return leave_one_out(log_probs(ensemble, x, y, by_member=True).T)
-
-
-def log_probs(
-    ensemble: Ensemble, x: Inputs, y: np.ndarray, *, by_member: bool = False
-) -> Float[np.ndarray, "point *member"]:
-    """Log probability of every row by an ensemble, or by each of its members, in nats.
-
-    Args:
-        x, y: rows, as the ensemble saw them.
-    """
-
-    def of_batch(predictive: Predictions, rows: slice) -> dict[str, Any]:
-        truth = jnp.asarray(np.resize(y[rows], (predictive.num_points, *y.shape[1:])))
-        if by_member:
-            return {"log_prob": predictive.member_log_probs(truth).T}
-        return {"log_prob": predictive.log_prob(truth)}
-
-    return ensemble.over_batches(x, of_batch)["log_prob"].astype(float)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from credence.ensembles.diagnostics.recalibration import Recalibration
     from credence.ensembles.findings import Findings
     from credence.ensembles.predictive import Predictions
-    from credence.ensembles.scores import Scores
+    from credence.ensembles.scores import Rows, Scores
     from credence.methods.base import Algorithm
     from credence.models.likelihoods import Likelihood
     from credence.models.networks.mlp import Network
@@ -169,6 +169,18 @@ class BNN(BaseEstimator, ABC):
                 "rows, or let method 'stacking' leave some out."
             )
         return found
+
+    @property
+    def left_out_(self) -> Rows | None:
+        """Tell what was predicted of training rows by networks that had not seen them, row by row
+        in units of y, with the names of `credence.ensembles.scores`; None where there are none."""
+        check_is_fitted(self, "ensemble_")
+        found = self.ensemble_.left_out
+        return None if found is None else self._rows_in_units(dict(found))
+
+    def _rows_in_units(self, rows: Rows) -> Rows:
+        """Labels, and their probabilities, have no unit."""
+        return rows
 
     @property
     def is_recalibrated(self) -> bool:

@@ -18,7 +18,7 @@ from credence.preprocessing import TargetScaler
 
 if TYPE_CHECKING:
     from credence.ensembles.predictive import Predictions
-    from credence.ensembles.scores import Scores
+    from credence.ensembles.scores import Rows, Scores
     from credence.methods.base import Algorithm
     from credence.models.likelihoods import Likelihood
     from credence.models.networks.mlp import Network
@@ -249,6 +249,11 @@ class BNNRegressor(RegressorMixin, BNN):
         x = self._inputs(X, reset=False)
         y, units = y.reshape(len(y)), self.target_scaler_
         return regression_scores(self.ensemble_, x, y, units, self._unseen_rows_say())
+
+    def _rows_in_units(self, rows: Rows) -> Rows:
+        from credence.ensembles.scores import in_units
+
+        return in_units(rows, self.target_scaler_)
 
     def _coded(self, y: Any) -> Float[np.ndarray, "point target"]:
         return self.target_scaler_.transform(np.asarray(y, float)).reshape(len(y), -1)

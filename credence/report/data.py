@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from credence.ensembles.diagnostics.calibration import reliability_diagram
 from credence.ensembles.findings import Finding
 from credence.report.judging.simple_models import LogScores
 
@@ -180,6 +181,9 @@ class ReportData:
     run: RunRecord
     findings: tuple[Finding, ...] = ()
     """Findings of the method beside its predictions."""
+    left_out: tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...] = ()
+    """Training rows of every target as predicted by networks that had not seen them; they are
+    judged beside the test rows, and not shown. None where no network left out any."""
 
     def __post_init__(self) -> None:
         kind = {"regression": RegressionTarget, "classification": ClassificationTarget}
@@ -189,6 +193,11 @@ class ReportData:
             raise ValueError(
                 f"a {self.task} report needs one {kind[self.task].__name__} or more, "
                 f"got {tuple(type(target).__name__ for target in self.targets)}."
+            )
+        if self.left_out and len(self.left_out) != len(self.targets):
+            raise ValueError(
+                f"left_out is of {len(self.left_out)} targets and there are {len(self.targets)}: "
+                "pass one of each, or none."
             )
         for target in self.targets:
             if len(target.y) != self.n_test:
@@ -209,6 +218,17 @@ def finite_rows(target: AnyTarget) -> AnyTarget:
         keep &= np.isfinite(array).all(axis=tuple(range(1, array.ndim)))
     kept = {name: array[keep] for name, array in arrays.items()}
     return replace(target, **kept)
+
+
+def pooled(target: AnyTarget, other: AnyTarget) -> AnyTarget:
+    """The rows of two results together; all but the rows is of the first."""
+    more = _arrays(other)
+    rows = {name: np.concatenate([array, more[name]]) for name, array in _arrays(target).items()}
+    if isinstance(target, ClassificationTarget):
+        diagram = reliability_diagram(rows["probabilities"], rows["y"])
+        table = Reliability(diagram.confidence, diagram.accuracy, diagram.count)
+        return replace(target, reliability=table, **rows)
+    return replace(target, **rows)
 
 
 def is_inside(target: RegressionTarget, coverage: int = 95) -> Bool[np.ndarray, " point"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import zip_longest
 
 from credence.html.document import document
 from credence.html.markup import Html, element, join
@@ -30,7 +31,10 @@ def judge(report: ReportData) -> Verdict:
     return verdict(
         report.convergence.converged,
         report.convergence.reason,
-        [collect_evidence(target) for target in report.targets],
+        [
+            collect_evidence(target, left_out=left_out)
+            for target, left_out in zip_longest(report.targets, report.left_out)
+        ],
         report.convergence.unseen_rows,
     )
 

@@ -6,14 +6,8 @@ from typing import Literal, NotRequired, TypedDict
 import numpy as np
 
 from credence.ensembles.findings import Finding
+from credence.ensembles.scores import check_rows
 from credence.storage import read_arrays, read_json, reading, require_array
-
-INTERVALS = ("lower_50", "upper_50", "lower_95", "upper_95")
-REGRESSION = ("y", "mean", "std", *INTERVALS, "pit", "aleatoric_std", "epistemic_std")
-ENTROPIES = ("entropy_total", "entropy_aleatoric", "entropy_epistemic")
-CLASSIFICATION = ("y", "predicted", "probabilities", *ENTROPIES)
-ARRAYS = {"regression": REGRESSION, "classification": CLASSIFICATION}
-"""Arrays of evaluation.npz with an entry per test row, by task."""
 
 SCORES = {
     "regression": ("rmse", "nll", "crps", "coverage_95"),
@@ -98,13 +92,11 @@ def read_evaluation_arrays(path: Path, metrics: Metrics) -> dict[str, np.ndarray
     arrays = read_arrays(path)
     num_rows = metrics["n_test"]
     with reading(path):
-        for name in ARRAYS[metrics["task"]]:
-            is_index = name in ("y", "predicted") and metrics["task"] == "classification"
-            require_array(
-                arrays, name, "iu" if is_index else "fiu", 2 if name == "probabilities" else 1
-            )
-            if len(arrays[name]) != num_rows:
-                raise ValueError(f"{name} has {len(arrays[name])} rows, not {num_rows}")
+        found = check_rows(arrays, metrics["task"])
+        if found != num_rows:
+            raise ValueError(f"y has {found} rows, not {num_rows}")
+        if f"{LEFT_OUT}y" in arrays:
+            check_rows(arrays, metrics["task"], LEFT_OUT)
         for name, dimension in OPTIONAL.items():
             if name in arrays:
                 require_array(arrays, name, "fiu", dimension)
@@ -113,13 +105,11 @@ def read_evaluation_arrays(path: Path, metrics: Metrics) -> dict[str, np.ndarray
                 require_array(arrays, name, "f", 1)
                 if len(arrays[name]) != num_rows:
                     raise ValueError(f"{name} has {len(arrays[name])} rows, not {num_rows}")
-        if metrics["task"] == "classification":
-            num_labels = arrays["probabilities"].shape[1]
-            for name in ("y", "predicted"):
-                if not np.isin(arrays[name], np.arange(num_labels)).all():
-                    raise ValueError(f"{name} holds labels beyond the {num_labels} there are")
     return arrays
 
+
+LEFT_OUT = "left_out_"
+"""How the names begin of what was predicted of training rows by networks that had not seen them."""
 
 REFERENCES = ("log_prob", "log_prob_marginal", "log_prob_linear")
 """Log scores with an entry per test row, which runs of earlier versions do not have."""

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from credence.ensembles.scores import Scores
+from credence.ensembles.scores import JUDGED, Scores
 from credence.estimators import BNNClassifier, BNNRegressor
-from credence.runs.documents import CLASSIFICATION, RECALIBRATED, REGRESSION, SCORES
+from credence.runs.documents import LEFT_OUT, RECALIBRATED, SCORES
 from credence.storage import jsonable
 
 Arrays = dict[str, np.ndarray]
 NUM_TRACES = 6
-KEPT = {"regression": (*REGRESSION, "log_prob", "crps"), "classification": CLASSIFICATION}
+KEPT = {**JUDGED, "regression": (*JUDGED["regression"], "log_prob", "crps")}
 """Values row by row that evaluation.npz keeps, by task."""
 
 
@@ -25,6 +25,8 @@ def arrays_of(model: BNNRegressor | BNNClassifier, found: Scores, x: pd.DataFram
     """Collect the arrays of evaluation.npz: predictions, convergence, and those of findings."""
     arrays = {name: found.rows[name] for name in KEPT[task_of(model)]}
     arrays |= convergence_arrays(model, x)
+    if (left_out := model.left_out_) is not None:
+        arrays |= {f"{LEFT_OUT}{name}": left_out[name] for name in JUDGED[task_of(model)]}
     for finding in model.findings_.values():
         arrays |= finding.arrays()
     return arrays

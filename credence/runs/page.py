@@ -8,6 +8,7 @@ import numpy as np
 from credence.ensembles.diagnostics.calibration import reliability_diagram
 from credence.ensembles.findings import Finding
 from credence.ensembles.provenance import Provenance
+from credence.ensembles.scores import JUDGED
 from credence.ensembles.stack import read_provenance
 from credence.estimators.storage import EstimatorDocument
 from credence.html.wording import cut_short
@@ -25,7 +26,7 @@ from credence.report import (
     write_report,
 )
 from credence.runs.documents import (
-    ARRAYS,
+    LEFT_OUT,
     Evaluation,
     Metrics,
     read_evaluation_arrays,
@@ -123,6 +124,7 @@ def report_of(record: Record) -> ReportData:
         metrics=metrics,
         convergence=_convergence(record),
         targets=_targets(record),
+        left_out=_left_out(record),
         findings=record.findings,
         run=RunRecord(
             command=settings.command,
@@ -174,7 +176,8 @@ def _scores(arrays: dict[str, np.ndarray]) -> LogScores | None:
 
 
 def _targets(record: Record) -> tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]:
-    metrics, evaluation, arrays = record.metrics, record.evaluation, record.arrays
+    """The test rows, beside what simple models say of them."""
+    metrics, evaluation = record.metrics, record.evaluation
     least_sure = RowTable(
         index=tuple(evaluation["least_sure"]),
         columns=tuple(evaluation["columns"]),
@@ -183,16 +186,23 @@ def _targets(record: Record) -> tuple[RegressionTarget, ...] | tuple[Classificat
     )
     if any(not 0 <= row < metrics["n_test"] for row in least_sure.index):
         raise ValueError(f"least_sure names rows beyond the {metrics['n_test']} there are")
-    shared: dict[str, Any] = {"name": evaluation["target"], "least_sure": least_sure}
-    shared["scores"] = _scores(arrays)
-    shared |= {name: arrays[name] for name in ARRAYS[metrics["task"]]}
-    if metrics["task"] == "regression":
-        return (RegressionTarget(**shared),)
-    diagram = reliability_diagram(arrays["probabilities"], arrays["y"])
-    return (
-        ClassificationTarget(
-            labels=record.labels,
-            reliability=Reliability(diagram.confidence, diagram.accuracy, diagram.count),
-            **shared,
-        ),
-    )
+    return _predicted(record, "", least_sure=least_sure, scores=_scores(record.arrays))
+
+
+def _left_out(record: Record) -> tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]:
+    """Training rows as predicted by networks that had not seen them; none in most runs."""
+    return _predicted(record, LEFT_OUT) if f"{LEFT_OUT}y" in record.arrays else ()
+
+
+def _predicted(
+    record: Record, prefix: str, **more: Any
+) -> tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]:
+    """Rows from the arrays whose names begin so."""
+    task = record.metrics["task"]
+    rows: dict[str, Any] = {name: record.arrays[prefix + name] for name in JUDGED[task]}
+    rows |= {"name": record.evaluation["target"], **more}
+    if task == "regression":
+        return (RegressionTarget(**rows),)
+    diagram = reliability_diagram(rows["probabilities"], rows["y"])
+    table = Reliability(diagram.confidence, diagram.accuracy, diagram.count)
+    return (ClassificationTarget(labels=record.labels, reliability=table, **rows),)

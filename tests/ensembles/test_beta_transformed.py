@@ -118,7 +118,7 @@ def test_a_pool_of_good_predictions_is_mended_and_its_shape_is_found() -> None:
 
 @pytest.mark.parametrize("shape", [1.3, 4.0])
 def test_the_shape_of_a_known_law_is_found(shape: float) -> None:
-    """Its standard error from Fisher's information of a row, 2 psi'(a) - 4 psi'(2a)."""
+    """The standard error is of Fisher's information of a row, 2 psi'(a) - 4 psi'(2a)."""
     from scipy.special import polygamma
 
     count = 40_000

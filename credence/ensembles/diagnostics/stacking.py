@@ -207,7 +207,7 @@ def beta_shape(
     wanted = (found.sum() - 2 * prior_rows) / (len(found) + prior_rows)
 
     def excess(shape: float) -> float:
-        """By how much more the truths are in the middle than the beta law says."""
+        """Compare how much the truths are in the middle with what the beta law says."""
         return wanted - 2 * (digamma(shape) - digamma(2 * shape))
 
     if excess(1.0) <= 0:

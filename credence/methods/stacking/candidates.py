@@ -8,7 +8,8 @@ import numpy as np
 
 from credence.ensembles.findings import Finding
 from credence.ensembles.predictor import Predictor
-from credence.ensembles.stack import FEW_ROWS, Stack
+from credence.ensembles.stack import Stack
+from credence.ensembles.weighing import FEW_ROWS
 from credence.html.markup import Html, element
 from credence.html.parts import section, table
 from credence.html.wording import count, number, percent

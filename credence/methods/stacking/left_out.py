@@ -1,6 +1,7 @@
-"""Chains score and predict the rows that they have not seen; weights and calibration follow."""
+"""Chains score and predict rows that they have not seen; weights and spread follow from that."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -8,11 +9,6 @@ import numpy as np
 from jaxtyping import Float
 
 from credence.density.posterior import Posterior
-from credence.ensembles.diagnostics.recalibration import (
-    Recalibration,
-    from_pit,
-    from_probabilities,
-)
 from credence.ensembles.diagnostics.stacking import (
     as_of_more,
     beta_shape,
@@ -21,36 +17,26 @@ from credence.ensembles.diagnostics.stacking import (
     mean_stacking_weights,
 )
 from credence.ensembles.ensemble import Ensemble
-from credence.ensembles.predictive import Predictions
-from credence.ensembles.stack import FEW_ROWS, log_probs
+from credence.ensembles.predictive import Predictions, concatenate
+from credence.ensembles.scores import JUDGED, Rows, classification_rows, regression_rows
+from credence.ensembles.stack import Stack
+from credence.ensembles.weighing import FEW_ROWS
 from credence.methods.stacking.folds import FoldChains, of_fold
 
+MOST_JUDGED = 5000
+"""Rows that are predicted to judge the stack by them."""
 LEAST = -1e4
 """Log probability of a row that a model thinks impossible, or of which it says no number, nats."""
 
 
-def out_of_fold(
-    ensemble: Ensemble, method: FoldChains, posterior: Posterior
-) -> Float[np.ndarray, " row"]:
-    """Log probability of every row by chains that have not seen it, as many as there are, in nats;
-    `LEAST` where they think it impossible."""
-    x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
-    folds, scores = method.folds_of(y), np.empty(len(y))
-    for fold in range(method.num_folds):
-        is_in = folds == fold
-        unseen = of_fold(ensemble, method, fold)
-        by_member = log_probs(unseen, x[is_in], y[is_in], by_member=True)
-        by_draw = np.moveaxis(by_member.T.reshape(-1, ensemble.num_draws, len(by_member)), 1, 0)
-        chains = np.nan_to_num(log_mean(by_draw), nan=LEAST, neginf=LEAST)
-        scores[is_in] = as_of_more(chains, ensemble.num_chains)
-    return scores
-
-
 class LeftOut(NamedTuple):
-    """Predictions of every row by the chains that have not seen it."""
+    """What a model says of every row, by the chains that have not seen it."""
 
+    log_probs: Float[np.ndarray, " row"]
+    """Log probability by as many chains as there are, in nats; `LEAST` where they think the row
+    impossible."""
     mean: Float[np.ndarray, "row target"]
-    """Their mean: of labels, the probabilities of the classes."""
+    """The mean: of labels, the probabilities of the classes."""
     excess: float
     """The mean square error of the mean, less that of the mean of all chains together."""
     cdf: Float[np.ndarray, "row target"] | None
@@ -58,29 +44,49 @@ class LeftOut(NamedTuple):
 
 
 def left_out(ensemble: Ensemble, method: FoldChains, posterior: Posterior) -> LeftOut:
-    """Predict every row by the chains that have not seen it."""
+    """Score and predict every row by the chains that have not seen it."""
     x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
-    folds, mean, excess = method.folds_of(y), np.empty((len(y), ensemble.num_predicted)), 0.0
-    cdf = None if ensemble.is_classifier else np.empty(y.shape)
-    for fold in range(method.num_folds):
-        is_in = folds == fold
-        truth = y[is_in]
+    folds = method.folds_of(y)
+    rows_of = [np.flatnonzero(folds == fold) for fold in range(method.num_folds)]
+    parts = [
+        _unseen(ensemble, of_fold(ensemble, method, fold), x[rows], y[rows])
+        for fold, rows in enumerate(rows_of)
+    ]
+    order = np.argsort(np.concatenate(rows_of))
+    log_probs, means, excesses, cdfs = zip(*parts, strict=True)
+    return LeftOut(
+        np.concatenate(log_probs)[order],
+        np.concatenate(means)[order],
+        float(np.average(excesses, weights=list(map(len, rows_of)))),
+        None if ensemble.is_classifier else np.concatenate(cdfs)[order],
+    )
 
-        def of_batch(predictive: Predictions, rows: slice, truth: Any = truth) -> dict[str, Any]:
-            found = {"mean": jnp.moveaxis(predictive.member_means(), 0, 1)}
-            if cdf is not None:
-                batch = np.resize(truth[rows], (predictive.num_points, *truth.shape[1:]))
-                found["cdf"] = predictive.cdf(jnp.asarray(batch))
-            return found
 
-        found = of_fold(ensemble, method, fold).over_batches(x[is_in], of_batch)
-        means = np.moveaxis(found["mean"].astype(float), 1, 0)
-        by_chain = means.reshape(-1, ensemble.num_draws, *means.shape[1:]).mean(axis=1)
-        mean[is_in] = by_chain.mean(axis=0)
-        excess += excess_of_few(by_chain, ensemble.num_chains) * is_in.mean()
-        if cdf is not None:
-            cdf[is_in] = found["cdf"]
-    return LeftOut(mean, float(excess), cdf)
+def _unseen(ensemble: Ensemble, chains: Ensemble, x: np.ndarray, y: np.ndarray) -> LeftOut:
+    """Score and predict rows by those chains of an ensemble that have not seen them."""
+
+    def of_batch(predictive: Predictions, rows: slice) -> dict[str, Any]:
+        truth = jnp.asarray(np.resize(y[rows], (predictive.num_points, *y.shape[1:])))
+        found = {
+            "log_probs": predictive.member_log_probs(truth).T,
+            "means": jnp.moveaxis(predictive.member_means(), 0, 1),
+        }
+        return found if ensemble.is_classifier else found | {"cdf": predictive.cdf(truth)}
+
+    def by_chain(values: np.ndarray) -> np.ndarray:
+        """Turn (row, member, ...) into (draw, chain, row, ...)."""
+        members = np.moveaxis(values.astype(float), 1, 0)
+        return members.reshape(-1, ensemble.num_draws, *members.shape[1:]).swapaxes(0, 1)
+
+    found = chains.over_batches(x, of_batch)
+    scores = np.nan_to_num(log_mean(by_chain(found["log_probs"])), nan=LEAST, neginf=LEAST)
+    means = by_chain(found["means"]).mean(axis=0)
+    return LeftOut(
+        as_of_more(scores, ensemble.num_chains),
+        means.mean(axis=0),
+        excess_of_few(means, ensemble.num_chains),
+        found.get("cdf"),
+    )
 
 
 def mean_weights(
@@ -97,26 +103,34 @@ def mean_weights(
     return mean_stacking_weights(errors, np.array([each.excess for each in found]))
 
 
-def spread(
+def shape_of_mixture(
     found: Sequence[LeftOut], weights: Float[np.ndarray, " part"], posterior: Posterior
-) -> tuple[float, Recalibration | None]:
-    """Compare the stack's predictions of left-out rows with the truth.
-
-    Returns:
-        the shape of a beta-transformed mixture, 1 for labels, several targets and few rows; and the
-        calibration of what is predicted then, None for several targets. 1 and None where
-        predictions are not finite.
-    """
-    from scipy.special import betainc
-
-    y, cdfs = np.asarray(posterior.data.y), [each.cdf for each in found if each.cdf is not None]
-    if not cdfs:
-        probabilities = np.tensordot(weights, np.stack([each.mean for each in found]), axes=1)
-        is_finite = np.isfinite(probabilities).all()
-        return 1.0, from_probabilities(probabilities, y) if is_finite else None
+) -> float:
+    """Find how narrow the stack's mixture is to be, see `beta_shape`; 1, for as it is, of labels,
+    of several targets, and where rows are few or predictions are not finite."""
+    cdfs = [each.cdf for each in found if each.cdf is not None]
+    if not cdfs or cdfs[0].shape[1] > 1 or posterior.num_points < FEW_ROWS:
+        return 1.0
     pit = np.tensordot(weights, np.stack(cdfs), axes=1)
-    if y.shape[1] > 1 or not np.isfinite(pit).all():
-        return 1.0, None
-    pit = np.clip(pit[:, 0], 0, 1)
-    shape = beta_shape(pit) if len(pit) >= FEW_ROWS else 1.0
-    return shape, from_pit(betainc(shape, shape, pit))
+    return beta_shape(np.clip(pit[:, 0], 0, 1)) if np.isfinite(pit).all() else 1.0
+
+
+def predict_left_out(stack: Stack, method: FoldChains, posterior: Posterior) -> Rows | None:
+    """Predict rows, at most `MOST_JUDGED`, by those networks of the stack that have not seen them;
+    None for several targets, and where predictions are not finite."""
+    x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
+    if stack.num_targets > 1:
+        return None
+    folds, step = method.folds_of(y), -(-len(y) // MOST_JUDGED)
+    parts = []
+    for fold in range(method.num_folds):
+        rows = np.flatnonzero(folds == fold)[::step]
+        unseen = replace(stack, parts=tuple(of_fold(part, method, fold) for part in stack.parts))
+        if stack.is_classifier:
+            parts.append(classification_rows(unseen, x[rows], y[rows]))
+        else:
+            parts.append(regression_rows(unseen, x[rows], y[rows, 0]))
+    found = concatenate(parts)
+    task = "classification" if stack.is_classifier else "regression"
+    is_finite = all(np.isfinite(found[name]).all() for name in JUDGED[task])
+    return found if is_finite else None

@@ -17,12 +17,18 @@ from credence.ensembles.diagnostics.stacking import mean_with_error
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.stack import Candidate, Stack, weighed
+from credence.ensembles.stack import Candidate, Stack
+from credence.ensembles.weighing import weighed
 from credence.errors import InputError, Interrupted, check_share, plural, require_positive
 from credence.methods.base import Algorithm, as_key, fingerprint
 from credence.methods.stacking.candidates import Candidates
 from credence.methods.stacking.folds import FoldChains
-from credence.methods.stacking.left_out import left_out, mean_weights, out_of_fold, spread
+from credence.methods.stacking.left_out import (
+    left_out,
+    mean_weights,
+    predict_left_out,
+    shape_of_mixture,
+)
 from credence.methods.stacking.models import ModelSpec, usual_models
 
 SECONDS_OF_A_MODEL = 10.0
@@ -145,7 +151,8 @@ class Stacking(Algorithm):
         start: float,
     ) -> Stack:
         """Score the models on rows that they have not seen, and weigh them."""
-        scores = np.stack([out_of_fold(each, self.chains, posterior) for each in ensembles], 1)
+        found = [left_out(each, self.chains, posterior) for each in ensembles]
+        scores = np.stack([each.log_probs for each in found], axis=1)
         stacked = weighed(
             ensembles,
             scores,
@@ -157,17 +164,20 @@ class Stacking(Algorithm):
             provenance=provenance,
             least_weight=self.least_weight,
         )
-        found = [left_out(part, self.chains, posterior) for part in stacked.parts]
-        shape, recalibration = spread(found, stacked.part_weights, posterior)
+        found = [
+            each
+            for each, candidate in zip(found, stacked.candidates, strict=True)
+            if candidate.weight
+        ]
+        stacked = replace(
+            stacked,
+            mean_weights=mean_weights(found, posterior),
+            shape=shape_of_mixture(found, stacked.part_weights, posterior),
+        )
+        unseen = predict_left_out(stacked, self.chains, posterior)
         seconds = dict(stacked.cost.seconds)
         seconds["weigh"] = max(perf_counter() - start - sum(seconds.values()), 0.0)
-        return replace(
-            stacked,
-            cost=replace(stacked.cost, seconds=seconds),
-            mean_weights=mean_weights(found, posterior),
-            shape=shape,
-            recalibration=recalibration,
-        )
+        return replace(stacked, left_out=unseen, cost=replace(stacked.cost, seconds=seconds))
 
 
 def _share(ends_at: float | None, num_models: int) -> float | None:

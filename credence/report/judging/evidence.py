@@ -14,12 +14,13 @@ from jaxtyping import Float, Int
 from scipy import stats
 
 from credence.report.data import (
+    AnyTarget,
     ClassificationTarget,
     RegressionTarget,
     Reliability,
-    Target,
     finite_rows,
     is_inside,
+    pooled,
 )
 from credence.report.judging.classes import ClassCount, count_classes
 from credence.report.judging.laws import binomial_interval, shifted, smallest_gross_gap
@@ -38,6 +39,8 @@ class Evidence:
     Args:
         name: of the target.
         n_test: rows checked.
+        n_left_out: how many of these are training rows, predicted by networks that had not seen
+            them.
         num_not_finite: test rows with a prediction that is NaN or infinite.
         skill: share of the squared error (regression) or of the wrong labels (classification) of
             the best constant prediction that the model removes; at most 1, at or below 0 it is
@@ -62,12 +65,24 @@ class Evidence:
     quarters: tuple[Quarter, ...] = ()
     classes: tuple[ClassCount, ...] = ()
     scores: LogScores | None = None
+    n_left_out: int = 0
 
 
-def collect_evidence(target: Target, alpha: float = ALPHA) -> Evidence:
-    """Evidence from the rows whose numbers are finite; the others are counted."""
+def collect_evidence(
+    target: AnyTarget, alpha: float = ALPHA, left_out: AnyTarget | None = None
+) -> Evidence:
+    """Evidence from the rows whose numbers are finite; the others are counted.
+
+    Args:
+        target: predictions of test rows.
+        left_out: predictions of training rows by networks that had not seen them. They count as
+            much as test rows do: what is fitted to them are a few weights and one shape.
+    """
     finite = finite_rows(target)
-    num_not_finite = len(target.y) - len(finite.y)
+    num_not_finite, n_left_out = len(target.y) - len(finite.y), 0
+    if left_out is not None:
+        unseen = finite_rows(left_out)
+        finite, n_left_out = pooled(finite, unseen), len(unseen.y)
     if isinstance(finite, RegressionTarget):
         gap, limit = pit_gap(finite.pit, alpha)
         return Evidence(
@@ -81,6 +96,7 @@ def collect_evidence(target: Target, alpha: float = ALPHA) -> Evidence:
             gross_limit=smallest_gross_gap(len(finite.y), GROSS_GAPS[0]),
             quarters=count_quarters(finite),
             scores=target.scores,
+            n_left_out=n_left_out,
         )
     gap, limit = expected_calibration_error(finite.reliability, alpha)
     return Evidence(
@@ -93,6 +109,7 @@ def collect_evidence(target: Target, alpha: float = ALPHA) -> Evidence:
         gross_limit=smallest_gross_ece(finite.reliability, GROSS_GAPS[1]),
         classes=count_classes(finite, alpha),
         scores=target.scores,
+        n_left_out=n_left_out,
     )
 
 

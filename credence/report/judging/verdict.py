@@ -90,15 +90,25 @@ def check_sample_size(item: Evidence) -> Check:
             f"{count(item.num_not_finite, 'prediction')} of {number(total)} are not finite "
             "numbers. The sections below leave these rows out.",
         )
-    rows = count(item.n_test, "row")
-    if item.n_test < MIN_TEST:
-        return Check(
-            Level.CANNOT_TELL,
-            subject,
-            f"Only {rows} held back for testing: {TOO_FEW} whether the uncertainty holds. "
-            f"At least {MIN_TEST} are needed.",
+    rows, few = count(item.n_test, "row"), item.n_test < MIN_TEST
+    if item.n_left_out:
+        held = number(item.n_test - item.n_left_out)
+        parts = (
+            f"{rows}: {held} held back for testing, and {number(item.n_left_out)} of the training, "
+            "each predicted by networks that had not seen it"
         )
-    return Check(Level.TRUST, subject, f"Checked on {rows} that the model never saw.")
+        found = f"Only {parts}" if few else f"Checked on {parts}."
+    else:
+        found = (
+            f"Only {rows} held back for testing"
+            if few
+            else f"Checked on {rows} that the model never saw."
+        )
+    if few:
+        needed = f"At least {MIN_TEST} are needed."
+        sentence = f"{found}: {TOO_FEW} whether the uncertainty holds. {needed}"
+        return Check(Level.CANNOT_TELL, subject, sentence)
+    return Check(Level.TRUST, subject, found)
 
 
 def check_coverage(item: Evidence, alpha: float = ALPHA) -> Check:
@@ -109,7 +119,8 @@ def check_coverage(item: Evidence, alpha: float = ALPHA) -> Check:
         return Check(Level.CANNOT_TELL, subject, "No test rows to check them on.")
     share = covered / n
     lower, upper = binomial_interval(n, 0.95, alpha)
-    found = f"They hold {percent(share, 1)} of the test rows"
+    rows = "these rows" if item.n_left_out else "the test rows"
+    found = f"They hold {percent(share, 1)} of {rows}"
     chance = f"chance allows {percent(lower, 1)} to {percent(upper, 1)}"
     level = answer(
         is_chance=lower <= share <= upper,

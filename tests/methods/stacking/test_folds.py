@@ -18,7 +18,7 @@ from credence.methods import Training
 from credence.methods.base import as_key
 from credence.methods.stacking import folds
 from credence.methods.stacking.folds import LEAST_WARMUP, FoldChains, assign_folds, of_fold
-from credence.methods.stacking.left_out import left_out, out_of_fold
+from credence.methods.stacking.left_out import left_out
 
 PROBLEM = linear_regression(num_points=24)
 METHOD = FoldChains(
@@ -64,7 +64,7 @@ def test_each_chain_has_the_posterior_of_the_rows_it_sees(ensemble: Any) -> None
 
 
 def test_rows_are_scored_by_chains_that_have_not_seen_them(ensemble: Any) -> None:
-    found = out_of_fold(ensemble, METHOD, PROBLEM.posterior)
+    found = left_out(ensemble, METHOD, PROBLEM.posterior).log_probs
     fold = METHOD.folds_of(PROBLEM.y[:, None].astype(np.float32))
     exact, seen = np.empty(24), stats.norm(*PROBLEM.predict(PROBLEM.x)).logpdf(PROBLEM.y)
     for each in range(4):
@@ -176,7 +176,7 @@ def test_the_warmup_ends_when_predictions_no_longer_get_better() -> None:
 
 
 def test_rows_are_predicted_by_chains_that_have_not_seen_them(ensemble: Any) -> None:
-    mean, excess, cdf = left_out(ensemble, METHOD, PROBLEM.posterior)
+    _, mean, excess, cdf = left_out(ensemble, METHOD, PROBLEM.posterior)
     errors = PROBLEM.y[:, None] - mean
     fold = METHOD.folds_of(PROBLEM.y[:, None].astype(np.float32))
     means = ensemble.functions(PROBLEM.x.astype(np.float32))[..., 0].reshape(8, 16, 50, 24)

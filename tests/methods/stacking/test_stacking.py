@@ -23,7 +23,7 @@ from credence.errors import InputError, StorageError
 from credence.methods import Stacking, Training
 from credence.methods.stacking import method
 from credence.methods.stacking.folds import FoldChains
-from credence.methods.stacking.left_out import LEAST, out_of_fold
+from credence.methods.stacking.left_out import LEAST, left_out
 from credence.methods.stacking.models import ModelSpec, usual_models
 from credence.models import MLP, Gaussian, HeteroscedasticNormal, Normal
 
@@ -66,7 +66,7 @@ def test_weights_are_those_of_the_scores_of_unseen_rows(stacked: Stack) -> None:
     runs = [
         BRIEF.run(key, spec.posterior(posterior)) for key, spec in zip(keys, specs, strict=True)
     ]
-    scores = [out_of_fold(each, BRIEF, posterior) for each in runs]
+    scores = [left_out(each, BRIEF, posterior).log_probs for each in runs]
     weights = stacking_weights(np.stack(scores, 1), prior_rows=1.0)
     found = [each.weight for each in stacked.candidates]
     np.testing.assert_allclose(found, np.where(weights < 0.01, 0, weights), atol=0.02)
@@ -78,9 +78,11 @@ def test_weights_are_those_of_the_scores_of_unseen_rows(stacked: Stack) -> None:
 def test_a_model_that_thinks_a_row_impossible_loses(monkeypatch: pytest.MonkeyPatch) -> None:
     posterior = posterior_of(*wave(40))
     ensemble = BRIEF.run(0, posterior)
-    impossible = {"log_prob": np.full((10, 20), -np.inf)}
+    predicted = {"means": np.zeros((10, 20, 1)), "cdf": np.zeros((10, 1))}
+    impossible = {"log_probs": np.full((10, 20), -np.inf)} | predicted
     monkeypatch.setattr(type(ensemble), "over_batches", lambda self, x, of: impossible)
-    np.testing.assert_array_equal(out_of_fold(ensemble, BRIEF, posterior), np.full(40, LEAST))
+    found = left_out(ensemble, BRIEF, posterior)
+    np.testing.assert_array_equal(found.log_probs, np.full(40, LEAST))
     weights = stacking_weights(np.column_stack([np.zeros(40), np.full(40, LEAST)]))
     np.testing.assert_allclose(weights, [1, 0])
 
