@@ -120,7 +120,8 @@ def regression_scores(
         both = conformal_levels(recalibration, 0.95)
         ends = dict(zip(CONFORMAL, both, strict=True))
         levels = levels | dict(zip(CONFORMAL, closed(both), strict=True))
-    rows = in_units(regression_rows(ensemble, x, units.transform(y), levels), units) | {"y": y}
+    found = regression_rows(ensemble, x, units.transform(y), levels, with_crps=True)
+    rows = in_units(found, units) | {"y": y}
     rows |= {name: opened(rows[name], level) for name, level in ends.items()}
     rmse = regression.rmse(rows["mean"], y)
     numbers = {
@@ -151,7 +152,7 @@ def in_units(rows: Rows, units: Units) -> Rows:
     found = {name: np.asarray(value, float) for name, value in rows.items()}
     log_scale = float(np.log(units.scale).sum())
     unchanged = {"pit": found.pop("pit"), "log_prob": found.pop("log_prob") - log_scale}
-    distances = {name: units.inverse_scale(found.pop(name)) for name in DISTANCES}
+    distances = {name: units.inverse_scale(found.pop(name)) for name in DISTANCES if name in found}
     return {name: units.inverse(place) for name, place in found.items()} | distances | unchanged
 
 
@@ -160,12 +161,15 @@ def regression_rows(
     x: Inputs,
     z: Float[np.ndarray, " point"],
     levels: Mapping[str, float] = LEVELS,
+    *,
+    with_crps: bool = False,
 ) -> Rows:
     """Predict one target at every row, beside the truth, both as the network sees targets.
 
     Args:
         z: truths.
         levels: of the quantiles that are wanted, by name.
+        with_crps: whether the continuous ranked probability score is wanted, which needs draws.
     """
     is_mixture = ensemble.is_equally_weighted and ensemble.num_members > 1
     key = jax.random.key(0)  # of the draws behind the CRPS: the same for all ensembles
@@ -181,8 +185,9 @@ def regression_rows(
             "aleatoric_std": jnp.sqrt(predictive.aleatoric_variance()),
             "epistemic_std": jnp.sqrt(predictive.epistemic_variance()),
             "pit": jnp.clip(predictive.cdf(truth), 0, 1),
-            "crps": predictive.crps(truth, jax.random.fold_in(key, rows.start)),
         }
+        if with_crps:
+            found["crps"] = predictive.crps(truth, jax.random.fold_in(key, rows.start))
         if is_mixture:
             members = np.asarray(predictive.member_means())
             found |= dict(zip(CREDIBLE, np.quantile(members, INTERVALS[95], axis=0), strict=True))
