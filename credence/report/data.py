@@ -44,7 +44,8 @@ class RegressionTarget:
 
     `pit` is the predictive distribution function at the truth, in [0, 1]. `aleatoric_std` is the
     spread that stays when the network is known, `epistemic_std` the spread between networks:
-    std^2 = aleatoric_std^2 + epistemic_std^2.
+    std^2 = aleatoric_std^2 + epistemic_std^2. `conformal_share` is the share of the rows in their
+    conformal 95 % interval, where there is one.
     """
 
     name: str
@@ -61,6 +62,7 @@ class RegressionTarget:
     unit: str = ""
     least_sure: RowTable | None = None
     scores: LogScores | None = None
+    conformal_share: float | None = None
 
     def __post_init__(self) -> None:
         _require_same_length(f"target {self.name!r}", **_arrays(self))

@@ -186,7 +186,10 @@ def _targets(record: Record) -> tuple[RegressionTarget, ...] | tuple[Classificat
     )
     if any(not 0 <= row < metrics["n_test"] for row in least_sure.index):
         raise ValueError(f"least_sure names rows beyond the {metrics['n_test']} there are")
-    return _predicted(record, "", least_sure=least_sure, scores=_scores(record.arrays))
+    more: dict[str, Any] = {"least_sure": least_sure, "scores": _scores(record.arrays)}
+    if metrics["task"] == "regression":
+        more["conformal_share"] = metrics.get("coverage_95_conformal")
+    return _predicted(record, "", **more)
 
 
 def _left_out(record: Record) -> tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...]:

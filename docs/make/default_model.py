@@ -75,7 +75,9 @@ def beside_published(rows: list[dict[str, Any]]) -> list[str]:
         mine = of_model(rows, name, OURS)
         if not mine:
             continue
-        ours = {score: np.mean([row[score] for row in mine]) for score in ("rmse", "nll")}
+        ours = {
+            score: np.mean([row[score] for row in mine]) for score in ("rmse", "nll", "coverage_95")
+        }
         trees = [
             np.mean([row["rmse"] for row in found])
             for model in ("boosting", "lightgbm")
@@ -85,7 +87,8 @@ def beside_published(rows: list[dict[str, Any]]) -> list[str]:
         words = "at or below" if ours["nll"] <= nll else "above"
         lines.append(
             f"- {name}: NLL {ours['nll']:.3g} is {words} the best published, {nll:g}; RMSE is "
-            f"{ours['rmse'] / best:.2f} times the better of MC dropout and gradient boosting "
+            f"{ours['rmse'] / best:.2f} times the better of MC dropout and gradient boosting; 95 % "
+            f"intervals hold {100 * ours['coverage_95']:.1f} % "
             f"({len(mine)} of {default_model.num_splits(name)} splits)."
         )
     return lines

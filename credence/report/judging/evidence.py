@@ -51,6 +51,7 @@ class Evidence:
         gross_limit: what 95 % of grossly faulty models stay above.
         quarters: what intervals hold in parts of the predictions (regression only).
         classes: how every class fares (classification only).
+        conformal_share: share of the test rows in their conformal 95 % interval; None without.
         scores: log scores beside those of simple models; None in runs that did not keep them.
     """
 
@@ -66,6 +67,7 @@ class Evidence:
     classes: tuple[ClassCount, ...] = ()
     scores: LogScores | None = None
     n_left_out: int = 0
+    conformal_share: float | None = None
 
 
 def collect_evidence(
@@ -97,6 +99,7 @@ def collect_evidence(
             quarters=count_quarters(finite),
             scores=target.scores,
             n_left_out=n_left_out,
+            conformal_share=finite.conformal_share,
         )
     gap, limit = expected_calibration_error(finite.reliability, alpha)
     return Evidence(

@@ -135,9 +135,12 @@ def check_coverage(item: Evidence, alpha: float = ALPHA) -> Check:
         return Check(level, subject, f"{found} ({chance}; {bad}): {TOO_FEW}.")
     if level == Level.TRUST:
         return Check(level, subject, f"{found}, as they should ({chance}).")
+    instead = ""
+    if item.conformal_share is not None:
+        instead = f" Conformal intervals hold {percent(item.conformal_share, 1)} of the test rows."
     if share > upper:
-        return Check(level, subject, f"{found}, wider than they need to be ({chance}).")
-    return Check(level, subject, f"{found}, too few: they are too narrow ({chance}).")
+        return Check(level, subject, f"{found}, wider than they need to be ({chance}).{instead}")
+    return Check(level, subject, f"{found}, too few: they are too narrow ({chance}).{instead}")
 
 
 def check_calibration(item: Evidence) -> Check:

@@ -214,6 +214,13 @@ def test_estimators_predict_save_and_load(tmp_path: Path) -> None:
     )
     assert model.diagnostics_.converged is None
     assert model.diagnostics_.unseen_rows == 80
+    unseen = model.left_out_
+    assert unseen is not None
+    np.testing.assert_allclose(unseen["y"][np.argsort(unseen["y"])], np.sort(5 + 2 * y), rtol=1e-5)
+    assert loaded.left_out_["mean"].tolist() == unseen["mean"].tolist()
+    seen = np.sqrt(np.mean((model.predict(x) - 5 - 2 * y) ** 2))
+    assert np.sqrt(np.mean((unseen["mean"] - unseen["y"]) ** 2)) > seen
+    assert loaded.recalibration_ == model.recalibration_
     assert model.sample_functions(x[:3]).shape[2:] == (3,)
     with pytest.raises(InputError, match=r"parts\[0\].to_arviz"):
         model.to_arviz()
@@ -246,8 +253,12 @@ def test_the_command_line(run: Callable[..., tuple[int, str, str]], tmp_path: Pa
     assert metrics["models"][1]["weight"] > 0.9
     page = (out / "report.html").read_text()
     assert "Models that were tried" in page
+    told = "150 rows: 30 held back for testing, and 120 of the training"
+    assert told in page
     assert run("report", out)[0] == 0
-    assert "Models that were tried" in (out / "report.html").read_text()
+    written = (out / "report.html").read_text()
+    assert "Models that were tried" in written
+    assert told in written
     assert run("predict", out, table, "--out", tmp_path / "p.csv")[0] == 0
     damaged = out / "ensemble" / "part_0" / "ensemble.json"
     damaged.write_text(damaged.read_text() + " ")

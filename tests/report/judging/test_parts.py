@@ -9,7 +9,9 @@ from scipy import stats
 from tools.report_faults import credit, with_truth
 from tools.report_samples import classification_target, regression_target
 
+from credence.ensembles.diagnostics.calibration import ece
 from credence.report import Level, LogScores, verdict
+from credence.report.data import is_inside
 from credence.report.judging.classes import check_classes, count_classes
 from credence.report.judging.evidence import collect_evidence, smallest_gross_ece
 from credence.report.judging.laws import (
@@ -184,3 +186,46 @@ def test_gross_limits_by_hand() -> None:
     assert 0.08 < smallest_gross_ece(table, 0.15) < 0.15
     one = replace(table, confidence=np.ones(10))  # none can be more modest than they are
     assert smallest_gross_ece(one, 0.15) > 0.1
+
+
+def test_rows_that_networks_left_out_count_as_test_rows_do() -> None:
+    """Too few test rows become enough; a fault that only the others show is found."""
+    tested, more = regression_target(60, seed=1), regression_target(340, seed=2)
+    alone = verdict(True, "Fine.", [collect_evidence(tested)])
+    assert alone.level == Level.CANNOT_TELL
+    both = collect_evidence(tested, left_out=more)
+    assert (both.n_test, both.n_left_out) == (400, 340)
+    assert both.num_covered == is_inside(tested).sum() + is_inside(more).sum()
+    judged = verdict(True, "Fine.", [both])
+    assert judged.level == Level.TRUST
+    sentences = {check.subject: check.sentence for check in judged.checks}
+    assert sentences["Test rows"].startswith("Checked on 400 rows: 60 held back for testing, and")
+    assert "of these rows" in sentences["95 % intervals"]
+    faulty = collect_evidence(tested, left_out=regression_target(340, seed=2, spread=0.5))
+    assert verdict(True, "Fine.", [faulty]).level == Level.DO_NOT_TRUST
+    few = collect_evidence(regression_target(10), left_out=regression_target(20, seed=3))
+    assert "Only 30 rows: 10 held back" in verdict(True, "", [few]).checks[1].sentence
+
+
+def test_left_out_rows_of_labels_are_pooled_and_odd_ones_dropped() -> None:
+    tested, more = classification_target(n=80, seed=1), classification_target(n=220, seed=2)
+    found = collect_evidence(tested, left_out=more)
+    truth = np.concatenate([tested.y, more.y])
+    assert [each.n for each in found.classes] == np.bincount(truth).tolist()
+    whole = ece(
+        np.concatenate([tested.probabilities, more.probabilities]),
+        np.concatenate([tested.y, more.y]),
+    )
+    assert found.gap == pytest.approx(whole)
+    odd = regression_target(50, seed=3)
+    odd.mean[4] = np.nan
+    found = collect_evidence(regression_target(80), left_out=odd)
+    assert (found.n_left_out, found.n_test, found.num_not_finite) == (49, 129, 0)
+
+
+def test_intervals_that_do_not_hold_are_shown_beside_conformal_ones() -> None:
+    narrow = replace(regression_target(400, spread=0.6), conformal_share=0.947)
+    told = verdict(True, "Fine.", [collect_evidence(narrow)]).checks[2].sentence
+    assert told.endswith("Conformal intervals hold 94.7\u00a0% of the test rows.")
+    sound = replace(regression_target(400), conformal_share=0.947)
+    assert "Conformal" not in verdict(True, "Fine.", [collect_evidence(sound)]).checks[2].sentence
