@@ -117,8 +117,7 @@ class FoldChains(Chains):
                 a table of 1000 rows; larger ones may take more, in proportion to the square root of
                 their rows.
         """
-        max_work *= max(posterior.num_points / 1000, 1.0) ** 0.5
-        num_passes = max_work / (posterior.num_points * posterior.num_weights * self.num_chains)
+        num_passes = self.affordable_passes(posterior, max_work)
         max_epochs = max(min(int(num_passes), self.training.max_epochs), 1)
         longest, num_gradients = self.max_integration_steps, 1.5 * num_passes
         affordable = int(num_gradients / longest) - self.num_draws
@@ -132,6 +131,14 @@ class FoldChains(Chains):
             num_warmup=max(round(share * num_warmup), 1),
             num_draws=max(round(share * self.num_draws), 1),
         )
+
+    def work(self, posterior: Posterior, num_passes: float) -> float:
+        """Rows times weights times gradients of all chains."""
+        return posterior.num_points * posterior.num_weights * self.num_chains * num_passes
+
+    def affordable_passes(self, posterior: Posterior, max_work: float) -> float:
+        """How many passes of all chains `max_work` is for, see `within`."""
+        return max_work * max(posterior.num_points / 1000, 1.0) ** 0.5 / self.work(posterior, 1)
 
     def folds_of(self, y: Any) -> Int[np.ndarray, " row"]:
         """The fold of every row."""

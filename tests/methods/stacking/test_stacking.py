@@ -24,6 +24,7 @@ from credence.methods import Stacking, Training
 from credence.methods.stacking import method
 from credence.methods.stacking.folds import FoldChains
 from credence.methods.stacking.left_out import LEAST, left_out
+from credence.methods.stacking.method import SECONDS_TO_COMPILE, WORK_PER_SECOND
 from credence.methods.stacking.models import ModelSpec, usual_models
 from credence.models import MLP, Gaussian, HeteroscedasticNormal, Normal
 
@@ -133,6 +134,24 @@ def test_time_is_shared_by_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.cost.total_seconds < 30  # compilation included, which no budget can cut
 
 
+def test_it_says_beforehand_how_long_it_takes() -> None:
+    """Twice the rows take twice as long while nothing is cut short, then as the root of them."""
+    small, twice, large = (posterior_of(*wave(rows)) for rows in (100, 200, 40_000))
+    stacking = Stacking(max_work=1e10)
+
+    def seconds(posterior: Posterior) -> float:
+        return stacking.expected_seconds(posterior) - SECONDS_TO_COMPILE
+
+    assert seconds(twice) == pytest.approx(2 * seconds(small))
+    bound = 2.5 * stacking.max_work * 40**0.5 / WORK_PER_SECOND
+    assert seconds(large) == pytest.approx(bound)
+    told: list[str] = []
+    watch = NoProgress()
+    watch.say = told.append  # type: ignore[method-assign]
+    METHOD.run(0, small, progress=watch)
+    assert told[0].startswith("2 models to try: about")
+
+
 def test_little_time_is_for_few_models() -> None:
     class Said(NoProgress):
         told: ClassVar[list[str]] = []
@@ -217,7 +236,8 @@ def test_estimators_predict_save_and_load(tmp_path: Path) -> None:
     unseen = model.left_out_
     assert unseen is not None
     np.testing.assert_allclose(unseen["y"][np.argsort(unseen["y"])], np.sort(5 + 2 * y), rtol=1e-5)
-    assert loaded.left_out_["mean"].tolist() == unseen["mean"].tolist()
+    again: Any = loaded.left_out_
+    assert again["mean"].tolist() == unseen["mean"].tolist()
     seen = np.sqrt(np.mean((model.predict(x) - 5 - 2 * y) ** 2))
     assert np.sqrt(np.mean((unseen["mean"] - unseen["y"]) ** 2)) > seen
     assert loaded.recalibration_ == model.recalibration_
