@@ -12,6 +12,7 @@ middle of the mixture gains what its tails lose, and its median stays.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import jax
 import jax.numpy as jnp
@@ -20,12 +21,14 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.ensembles.diagnostics.recalibration import LEAST_LEVEL
 from credence.ensembles.mixture import Mixture
-from credence.ensembles.predictive import PointTarget, Predictions, weighted
-from credence.ensembles.quantiles import check_levels
+from credence.ensembles.predictive import PointTarget, Predictions
+from credence.errors import InputError
 
-NODES = 9
-"""Quantiles behind a standard deviation: exact for a normal mixture, and to 0.001 of it for
-Student's t with 4 degrees of freedom."""
+NUM_NODES = 33
+"""Points on each side at which the distribution function is asked for its standard deviation: for
+ordinary mixtures it is right to 1 %, for two modes without any noise to 8 %."""
+REACH = 30.0
+"""How far out the last of them are, in standard deviations of the mixture."""
 LEAST_DRAWS = 1000
 """Draws that show the mixture's distribution function well enough."""
 
@@ -41,6 +44,10 @@ class BetaTransformed(Predictions):
 
     mixture: Mixture
     shape: float
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.shape < np.inf:
+            raise InputError(f"shape must be a number >= 1, got {self.shape}.")
 
     def __repr__(self) -> str:
         return f"BetaTransformed({self.mixture!r}, shape={self.shape:.3g})"
@@ -77,14 +84,26 @@ class BetaTransformed(Predictions):
         return self.mixture.mean()
 
     def std(self) -> PointTarget:
-        """Predictive standard deviation, by Gauss-Hermite quadrature of quantiles at the levels of
-        a standard normal variable."""
-        from scipy.special import ndtr
+        """Predictive standard deviation, by the trapezoidal rule on the tails:
 
-        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-        found = self.quantiles([float(ndtr(node)) for node in nodes])
-        share = jnp.asarray(weights / weights.sum(), found.dtype)
-        return jnp.sqrt(weighted(share, (found - weighted(share, found)) ** 2))
+        E(Y - c) = int_0^inf P(Y > c + t) - P(Y < c - t) dt,
+        E(Y - c)^2 = int_0^inf 2 t (P(Y > c + t) + P(Y < c - t)) dt.
+        """
+        return self._std
+
+    @cached_property
+    def _std(self) -> PointTarget:
+        centre, spread = Predictions.mean(self.mixture), self.mixture.std()
+        steps = np.linspace(0, np.arcsinh(REACH), NUM_NODES)
+        first = second = jnp.zeros_like(centre)
+        for step in steps:
+            half = 0.5 if step in (0.0, steps[-1]) else 1.0
+            distance = float(np.sinh(step)) * spread
+            width = half * steps[1] * float(np.cosh(step)) * spread
+            above, below = 1 - self.cdf(centre + distance), self.cdf(centre - distance)
+            first += width * (above - below)
+            second += width * 2 * distance * (above + below)
+        return jnp.sqrt(jnp.maximum(second - first**2, 0.0))
 
     def aleatoric_variance(self) -> PointTarget:
         """Share out the variance as the mixture does: here what is of the noise."""
@@ -109,7 +128,8 @@ class BetaTransformed(Predictions):
         return jnp.asarray(betainc(self.shape, self.shape, found).astype(found.dtype))
 
     def quantiles(self, levels: Sequence[float]) -> Float[Array, "level point target"]:
-        check_levels(levels)
+        """Return exact quantiles; levels beyond those of a mixture are known, as long as they are
+        its own levels within them."""
         return self.mixture.quantiles(self._levels(levels))
 
     def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:

@@ -152,6 +152,9 @@ def in_units(rows: Rows, units: Units) -> Rows:
     found = {name: np.asarray(value, float) for name, value in rows.items()}
     log_scale = float(np.log(units.scale).sum())
     unchanged = {"pit": found.pop("pit"), "log_prob": found.pop("log_prob") - log_scale}
+    if "row" in rows:
+        del found["row"]
+        unchanged["row"] = rows["row"]
     distances = {name: units.inverse_scale(found.pop(name)) for name in DISTANCES if name in found}
     return {name: units.inverse(place) for name, place in found.items()} | distances | unchanged
 

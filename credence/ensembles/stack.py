@@ -14,6 +14,7 @@ from credence.ensembles.arviz import Groups, targets, without_single
 from credence.ensembles.beta_transformed import BetaTransformed
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.recalibration import (
+    LEAST_LEVEL,
     Recalibration,
     from_pit,
     from_probabilities,
@@ -32,6 +33,7 @@ from credence.storage import (
     read_arrays,
     read_json,
     reading,
+    require_array,
     require_sha256,
     write_arrays,
     write_json,
@@ -112,12 +114,17 @@ class Stack(Predictor):
 
     @cached_property
     def recalibration(self) -> Recalibration | None:  # type: ignore[override]
-        """What left-out rows say of the predictions."""
-        if self.left_out is None:
+        """What left-out rows say of the predictions; None without any, and where predictions are
+        not finite."""
+        from scipy.special import betainc
+
+        predicted = "probabilities" if self.is_classifier else "pit"
+        if self.left_out is None or not np.isfinite(self.left_out[predicted]).all():
             return None
         if self.is_classifier:
             return from_probabilities(self.left_out["probabilities"], self.left_out["y"])
-        return from_pit(self.left_out["pit"])
+        pit, shape = self.left_out["pit"], self.shape
+        return from_pit(pit, least_level=float(betainc(shape, shape, LEAST_LEVEL)))
 
     @property
     def is_chain(self) -> bool:  # type: ignore[override]
@@ -274,8 +281,8 @@ class Stack(Predictor):
             require_sha256(folder / LEFT_OUT, digest)
             left_out = read_arrays(folder / LEFT_OUT)
             with reading(folder / LEFT_OUT):
-                task = "classification" if parts[0].is_classifier else "regression"
-                check_rows(left_out, task)
+                check_rows(left_out, "classification" if parts[0].is_classifier else "regression")
+                require_array(left_out, "log_prob", "f", 1)
         return cls(
             parts,
             weights,

@@ -172,8 +172,12 @@ class BNN(BaseEstimator, ABC):
 
     @property
     def left_out_(self) -> Rows | None:
-        """Tell what was predicted of training rows by networks that had not seen them, row by row
-        in units of y, with the names of `credence.ensembles.scores`; None where there are none."""
+        """Tell what was predicted of training rows by networks that were not trained on them.
+
+        Arrays with an entry per row, in units of y, with the names of `credence.ensembles.scores`;
+        "row" is the place among the training rows, of which there are 5000 at most. None where the
+        method left none out.
+        """
         check_is_fitted(self, "ensemble_")
         found = self.ensemble_.left_out
         return None if found is None else self._rows_in_units(dict(found))

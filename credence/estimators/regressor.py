@@ -123,9 +123,10 @@ class BNNRegressor(RegressorMixin, BNN):
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictive mean (n,) or (n, targets); on request its standard deviation too."""
+        if not return_std:
+            return self._to_units(self._over_rows(X, lambda p: {"mean": p.mean()})["mean"])
         found = self._over_rows(X, lambda p: {"mean": p.mean(), "std": p.std()})
-        mean = self._to_units(found["mean"])
-        return (mean, self._spread(found["std"])) if return_std else mean
+        return self._to_units(found["mean"]), self._spread(found["std"])
 
     def predict_interval(
         self, X: Any, coverage: float = 0.95, *, conformal: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import zip_longest
 
 from credence.html.document import document
 from credence.html.markup import Html, element, join
@@ -28,14 +27,13 @@ BAR = "This run did not converge. Do not rely on any number below."
 
 def judge(report: ReportData) -> Verdict:
     """The verdict on a report's run."""
+    pairs = zip(report.targets, report.left_out, strict=False)
     return verdict(
         report.convergence.converged,
         report.convergence.reason,
-        [
-            collect_evidence(target, left_out=left_out)
-            for target, left_out in zip_longest(report.targets, report.left_out)
-        ],
+        [collect_evidence(target) for target in report.targets],
         report.convergence.unseen_rows,
+        [collect_evidence(target, left_out=left_out) for target, left_out in pairs],
     )
 
 

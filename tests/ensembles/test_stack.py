@@ -13,6 +13,7 @@ from tools.exact import LinearRegression, linear_regression
 
 from credence.density.posterior import Params
 from credence.ensembles.diagnostics.cost import Cost
+from credence.ensembles.diagnostics.recalibration import conformal_levels
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.scores import regression_scores
 from credence.ensembles.stack import Candidate, Stack
@@ -154,9 +155,33 @@ def test_a_mixture_that_was_made_narrower_is_saved_and_loaded(tmp_path: Path) ->
     loaded = Stack.load(tmp_path).predictive(X)
     np.testing.assert_array_equal(loaded.quantiles([0.1]), found.predictive(X).quantiles([0.1]))
     assert (loaded.std() < plain.predictive(X).std()).all()
+    replace(found, left_out={"y": np.zeros(3)}).save(tmp_path)
+    with pytest.raises(StorageError, match="mean must be"):
+        Stack.load(tmp_path)
+    (tmp_path / "left_out.npz").write_bytes(b"changed")
+    with pytest.raises(StorageError, match="checksum"):
+        Stack.load(tmp_path)
     replace(plain, shape=0.5).save(tmp_path)
     with pytest.raises(StorageError, match=r"shape 0\.5"):
         Stack.load(tmp_path)
+
+
+def test_conformal_ends_do_not_depend_on_the_shape() -> None:
+    """Quantiles far out of the narrow mixture are ordinary ones of the wide one."""
+    ensemble = make_ensemble()
+    wide = Stack((ensemble,), np.ones(1), ensemble.cost, ensemble.provenance)
+    pit = np.linspace(0.001, 0.999, 999)
+    ends = []
+    for shape in (1.0, 3.0, 5.0):
+        left_out = {"pit": stats.beta(shape, shape).cdf(pit)}
+        stacked = replace(wide, shape=shape, left_out=left_out)
+        assert stacked.recalibration is not None
+        levels = conformal_levels(stacked.recalibration, 0.97)
+        assert 0 < levels[0] < levels[1] < 1
+        ends.append(stacked.predictive(X).quantiles(levels))
+    assert levels[0] < 1e-6
+    np.testing.assert_allclose(ends[1], ends[0], rtol=1e-4)
+    np.testing.assert_allclose(ends[2], ends[0], rtol=1e-4)
 
 
 def test_what_cannot_be_stacked_is_refused() -> None:

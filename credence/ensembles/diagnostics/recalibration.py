@@ -26,6 +26,9 @@ class Recalibration(TypedDict):
     """Holds what rows that the model had not seen say of its predictions, as JSON data."""
 
     num_rows: int
+    least_level: NotRequired[float]
+    """The smallest level that has a quantile, and the distance of the largest from 1 (regression);
+    `LEAST_LEVEL` where it is not said."""
     places: NotRequired[list[int]]
     """Places of the kept values of `pit` among all rows in order, counted from 1 (regression)."""
     pit: NotRequired[list[float]]
@@ -34,13 +37,22 @@ class Recalibration(TypedDict):
     """The temperature of `best_temperature` (classification)."""
 
 
-def from_pit(pit: Float[np.ndarray, " row"]) -> Recalibration:
-    """Keep the probability integral transform of calibration rows, at most `MOST_KNOTS` of them."""
+def from_pit(pit: Float[np.ndarray, " row"], *, least_level: float = LEAST_LEVEL) -> Recalibration:
+    """Keep the probability integral transform of calibration rows, at most `MOST_KNOTS` of them.
+
+    Args:
+        least_level: the smallest level that has a quantile, and the distance of the largest from 1.
+    """
     finite("pit", pit)
     count = len(pit)
     places = np.unique(np.linspace(1, count, min(count, MOST_KNOTS)).round().astype(int))
     values = np.sort(pit)[places - 1]
-    return {"num_rows": count, "places": places.tolist(), "pit": values.tolist()}
+    return {
+        "num_rows": count,
+        "least_level": least_level,
+        "places": places.tolist(),
+        "pit": values.tolist(),
+    }
 
 
 def from_probabilities(
@@ -71,16 +83,17 @@ def conformal_levels(found: Recalibration, coverage: float) -> tuple[float, floa
     above = np.searchsorted(places, count + 1 - place)
     low = values[below] if below >= 0 else 0.0
     high = values[above] if above < len(values) else 1.0
+    least = found.get("least_level", LEAST_LEVEL)
     return (
-        float(low) if low >= LEAST_LEVEL else 0.0,
-        float(high) if high <= 1 - LEAST_LEVEL else 1.0,
+        float(low) if low >= least else 0.0,
+        float(high) if high <= 1 - max(least, np.finfo(float).eps) else 1.0,
     )
 
 
 def closed(levels: tuple[float, float]) -> tuple[float, float]:
-    """Move levels of 0 and 1 to the nearest that have quantiles."""
+    """Move levels of 0 and 1 to some that have quantiles."""
     low, high = levels
-    return max(low, LEAST_LEVEL), min(high, 1 - LEAST_LEVEL)
+    return low or LEAST_LEVEL, high if high < 1 else 1 - LEAST_LEVEL
 
 
 def opened(values: Any, level: float) -> Any:
@@ -141,6 +154,8 @@ def checked(found: Recalibration, *, is_classifier: bool) -> Recalibration:
             raise ValueError(f"temperature {found.get('temperature')} is out of range")
         return found
     places, values = np.asarray(found.get("places", [])), np.asarray(found.get("pit", []))
+    if not 0 <= found.get("least_level", LEAST_LEVEL) <= LEAST_LEVEL:
+        raise ValueError(f"least_level {found.get('least_level')} is out of range")
     if len(places) != len(values) or not len(places):
         raise ValueError(f"{len(places)} places of {len(values)} values")
     if not (places[0] == 1 and places[-1] == found["num_rows"] and (np.diff(places) > 0).all()):

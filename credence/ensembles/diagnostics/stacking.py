@@ -183,20 +183,21 @@ def mean_stacking_weights(
 
 
 def beta_shape(
-    pit: Float[np.ndarray, " point"], *, prior_rows: float = 10.0, largest: float = 20.0
+    pit: Float[np.ndarray, " point"], *, prior_rows: float = 10.0, largest: float = 10.0
 ) -> float:
     """The shape at which a beta-transformed mixture gives rows that it has not seen the highest
     probability, at least 1.
 
     Gneiting & Ranjan, "Combining predictive distributions" (2013), section 3.3, with both shapes
     of the beta law equal. A mixture of predictions that hold by themselves is too wide, never too
-    narrow (their theorem 3.1), so the shape is not below 1.
+    narrow (their theorem 3.1), so the shape is not below 1: networks that are too sure stay as they
+    are.
 
     Args:
         pit: the mixture's probability of values below the truth.
-        prior_rows: as many rows more that ask for a shape of 1; they keep a few rows from saying
-            much.
-        largest: value that is returned.
+        prior_rows: acts as if so many more rows had been seen that a shape of 1 fits exactly; they
+            keep a few rows from saying much.
+        largest: the shape is never above it.
     """
     from scipy.optimize import brentq
     from scipy.special import digamma

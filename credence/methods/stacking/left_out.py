@@ -18,7 +18,7 @@ from credence.ensembles.diagnostics.stacking import (
 )
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.predictive import Predictions, concatenate
-from credence.ensembles.scores import JUDGED, Rows, classification_rows, regression_rows
+from credence.ensembles.scores import Rows, classification_rows, regression_rows
 from credence.ensembles.stack import Stack
 from credence.ensembles.weighing import FEW_ROWS
 from credence.methods.stacking.folds import FoldChains, of_fold
@@ -103,34 +103,57 @@ def mean_weights(
     return mean_stacking_weights(errors, np.array([each.excess for each in found]))
 
 
-def shape_of_mixture(
-    found: Sequence[LeftOut], weights: Float[np.ndarray, " part"], posterior: Posterior
-) -> float:
+def shape_of_mixture(pit: Float[np.ndarray, "row target"] | None) -> float:
     """Find how narrow the stack's mixture is to be, see `beta_shape`; 1, for as it is, of labels,
     of several targets, and where rows are few or predictions are not finite."""
-    cdfs = [each.cdf for each in found if each.cdf is not None]
-    if not cdfs or cdfs[0].shape[1] > 1 or posterior.num_points < FEW_ROWS:
+    if pit is None or pit.shape[1] > 1 or len(pit) < FEW_ROWS or not np.isfinite(pit).all():
         return 1.0
-    pit = np.tensordot(weights, np.stack(cdfs), axes=1)
-    return beta_shape(np.clip(pit[:, 0], 0, 1)) if np.isfinite(pit).all() else 1.0
+    return beta_shape(pit[:, 0])
 
 
-def predict_left_out(stack: Stack, method: FoldChains, posterior: Posterior) -> Rows | None:
-    """Predict rows, at most `MOST_JUDGED`, by those networks of the stack that have not seen them;
-    None for several targets, and where predictions are not finite."""
+def mixed_cdf(
+    found: Sequence[LeftOut], weights: Float[np.ndarray, " part"]
+) -> Float[np.ndarray, "row target"] | None:
+    """Mix the probabilities of values below the truth; None for labels.
+
+    In double precision: single precision knows too little of what is near 1.
+    """
+    cdfs = [each.cdf.astype(float) for each in found if each.cdf is not None]
+    return np.clip(np.tensordot(weights, np.stack(cdfs), axes=1), 0, 1) if cdfs else None
+
+
+def predict_left_out(
+    stack: Stack,
+    method: FoldChains,
+    posterior: Posterior,
+    pit: Float[np.ndarray, "row target"] | None,
+) -> Rows | None:
+    """Predict rows, `MOST_JUDGED` at most, by those networks of the stack that have not seen them.
+
+    Args:
+        pit: the mixture's probability of values below the truth; None for labels.
+    Returns:
+        what `credence.ensembles.scores` knows of each row, and its place among the training rows as
+        `row`, in that order. None for several targets.
+    """
+    from scipy.special import betainc
+
     x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
     if stack.num_targets > 1:
         return None
-    folds, step = method.folds_of(y), -(-len(y) // MOST_JUDGED)
-    parts = []
-    for fold in range(method.num_folds):
-        rows = np.flatnonzero(folds == fold)[::step]
+    judged = np.unique(np.linspace(0, len(y) - 1, min(len(y), MOST_JUDGED)).round().astype(int))
+    folds, parts = method.folds_of(y)[judged], []
+    for fold in np.unique(folds).tolist():
+        rows = judged[folds == fold]
         unseen = replace(stack, parts=tuple(of_fold(part, method, fold) for part in stack.parts))
         if stack.is_classifier:
-            parts.append(classification_rows(unseen, x[rows], y[rows]))
+            found = classification_rows(unseen, x[rows], y[rows])
         else:
-            parts.append(regression_rows(unseen, x[rows], y[rows, 0]))
-    found = concatenate(parts)
-    task = "classification" if stack.is_classifier else "regression"
-    is_finite = all(np.isfinite(found[name]).all() for name in JUDGED[task])
-    return found if is_finite else None
+            found = regression_rows(unseen, x[rows], y[rows, 0])
+        parts.append({"row": rows, **found})
+    joined = concatenate(parts)
+    order = np.argsort(joined["row"])
+    joined = {name: values[order] for name, values in joined.items()}
+    if pit is not None:
+        joined["pit"] = betainc(stack.shape, stack.shape, pit[joined["row"], 0])
+    return joined

@@ -27,6 +27,7 @@ from credence.methods.stacking.folds import FoldChains
 from credence.methods.stacking.left_out import (
     left_out,
     mean_weights,
+    mixed_cdf,
     predict_left_out,
     shape_of_mixture,
 )
@@ -35,7 +36,7 @@ from credence.methods.stacking.models import ModelSpec, usual_models
 SECONDS_OF_A_MODEL = 10.0
 """Time in which a model can be compiled and sampled at all."""
 SECONDS_TO_COMPILE = 5.5
-"""Of a model's programs, on two cores, measured."""
+"""How long it takes to compile a model's programs on two cores, measured."""
 WORK_PER_SECOND = 5.4e10
 """Rows times weights times gradients that a model may use, for each second that it takes; measured
 on two cores, on tables of 277 to 7,400 rows. Most models end before they have used all."""
@@ -186,12 +187,11 @@ class Stacking(Algorithm):
             for each, candidate in zip(found, stacked.candidates, strict=True)
             if candidate.weight
         ]
+        pit = mixed_cdf(found, stacked.part_weights)
         stacked = replace(
-            stacked,
-            mean_weights=mean_weights(found, posterior),
-            shape=shape_of_mixture(found, stacked.part_weights, posterior),
+            stacked, mean_weights=mean_weights(found, posterior), shape=shape_of_mixture(pit)
         )
-        unseen = predict_left_out(stacked, self.chains, posterior)
+        unseen = predict_left_out(stacked, self.chains, posterior, pit)
         seconds = dict(stacked.cost.seconds)
         seconds["weigh"] = max(perf_counter() - start - sum(seconds.values()), 0.0)
         return replace(stacked, left_out=unseen, cost=replace(stacked.cost, seconds=seconds))

@@ -39,8 +39,8 @@ class Evidence:
     Args:
         name: of the target.
         n_test: rows checked.
-        n_left_out: how many of these are training rows, predicted by networks that had not seen
-            them.
+        n_left_out: how many of these are training rows, predicted by networks that were not
+            trained on them.
         num_not_finite: test rows with a prediction that is NaN or infinite.
         skill: share of the squared error (regression) or of the wrong labels (classification) of
             the best constant prediction that the model removes; at most 1, at or below 0 it is
@@ -77,13 +77,16 @@ def collect_evidence(
 
     Args:
         target: predictions of test rows.
-        left_out: predictions of training rows by networks that had not seen them. They count as
-            much as test rows do: what is fitted to them are a few weights and one shape.
+        left_out: predictions of training rows by networks that were not trained on them, which
+            count beside the test rows. They are no test rows: a fifth of the networks predicts
+            them, and they chose the models' weights, the shape of their mixture and the end of the
+            warm-up. So `verdict` asks them only where test rows are too few to tell.
     """
     finite = finite_rows(target)
     num_not_finite, n_left_out = len(target.y) - len(finite.y), 0
     if left_out is not None:
         unseen = finite_rows(left_out)
+        num_not_finite += len(left_out.y) - len(unseen.y)
         finite, n_left_out = pooled(finite, unseen), len(unseen.y)
     if isinstance(finite, RegressionTarget):
         gap, limit = pit_gap(finite.pit, alpha)

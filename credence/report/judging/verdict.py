@@ -42,11 +42,16 @@ HEADLINES = {
     Level.CANNOT_TELL: "Not enough rows to tell: it may be sound, or too faulty to be used.",
     Level.DO_NOT_TRUST: "It failed the checks marked below.",
 }
+ROWS = "Test rows"
 UNSETTLED = "The run did not converge: run again, it may predict something else."
 
 
 def verdict(
-    converged: bool | None, reason: str, evidence: Sequence[Evidence], unseen_rows: int = 0
+    converged: bool | None,
+    reason: str,
+    evidence: Sequence[Evidence],
+    unseen_rows: int = 0,
+    beside: Sequence[Evidence] = (),
 ) -> Verdict:
     """The worst of all checks, convergence first.
 
@@ -56,9 +61,15 @@ def verdict(
         reason: the sentence that says why it did or did not converge.
         evidence: one per target; each subject is reported for the target that fares worst.
         unseen_rows: rows by which the method itself judged what it has in place of such chains.
+        beside: per target, evidence of the test rows together with those that networks left out;
+            asked where the test rows alone are not enough to tell. Empty without such rows.
     """
-    alpha = ALPHA / max(len(evidence), 1)  # as many chances to be blamed unjustly as targets
+    looks = len(evidence) * (2 if beside else 1)
+    alpha = ALPHA / max(looks, 1)  # as many chances to be blamed unjustly as looks
     per_target = [_target_checks(item, alpha) for item in evidence]
+    if beside:
+        more = [_target_checks(item, alpha) for item in beside]
+        per_target = [tuple(map(_settled, *pair)) for pair in zip(per_target, more, strict=True)]
     checks = (
         check_convergence(converged, reason, unseen_rows),
         *(_worst(evidence, subject) for subject in zip(*per_target, strict=True)),
@@ -81,7 +92,7 @@ def check_convergence(converged: bool | None, reason: str, unseen_rows: int = 0)
 
 def check_sample_size(item: Evidence) -> Check:
     """Too few test rows can not show that intervals hold."""
-    subject = "Test rows"
+    subject = ROWS
     if item.num_not_finite:
         total = item.n_test + item.num_not_finite
         return Check(
@@ -94,8 +105,9 @@ def check_sample_size(item: Evidence) -> Check:
     if item.n_left_out:
         held = number(item.n_test - item.n_left_out)
         parts = (
-            f"{rows}: {held} held back for testing, and {number(item.n_left_out)} of the training, "
-            "each predicted by networks that had not seen it"
+            f"{rows}: {held} held back for testing, and, where these are not enough to tell, "
+            f"{number(item.n_left_out)} of the training rows, each predicted by networks that were "
+            "not trained on it"
         )
         found = f"Only {parts}" if few else f"Checked on {parts}."
     else:
@@ -119,7 +131,7 @@ def check_coverage(item: Evidence, alpha: float = ALPHA) -> Check:
         return Check(Level.CANNOT_TELL, subject, "No test rows to check them on.")
     share = covered / n
     lower, upper = binomial_interval(n, 0.95, alpha)
-    rows = "these rows" if item.n_left_out else "the test rows"
+    rows = "the test rows and those left out" if item.n_left_out else "the test rows"
     found = f"They hold {percent(share, 1)} of {rows}"
     chance = f"chance allows {percent(lower, 1)} to {percent(upper, 1)}"
     level = answer(
@@ -185,6 +197,12 @@ def check_skill(item: Evidence) -> Check:
     return Check(Level.TRUST, subject, f"{percent(item.skill)} {what} than {guess}.")
 
 
+def _settled(of_test: Check, of_both: Check) -> Check:
+    """What the test rows say; where they are not enough to tell, what both kinds of row say."""
+    is_open = of_test.level == Level.CANNOT_TELL or of_test.subject == ROWS
+    return of_both if is_open and of_test.level < Level.DO_NOT_TRUST else of_test
+
+
 def _target_checks(item: Evidence, alpha: float) -> tuple[Check, ...]:
     """All checks of one target; more of them for a run that kept what they need."""
     parts: list[Check] = []
@@ -200,7 +218,7 @@ def _worst(evidence: Sequence[Evidence], checks: Sequence[Check]) -> Check:
     """The worst check of one subject over the targets, and whose it is."""
     i = max(range(len(checks)), key=lambda j: checks[j].level)
     worst = checks[i]
-    if len(checks) == 1 or worst.subject == "Test rows":
+    if len(checks) == 1 or worst.subject == ROWS:
         return worst
     if worst.level == Level.TRUST:
         return worst._replace(sentence=f"Sound for all {len(checks)} targets.")

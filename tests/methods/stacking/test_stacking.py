@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from tools.exact import assert_mean
 
 import credence
@@ -18,12 +19,13 @@ from credence import BNNClassifier, BNNRegressor, methods
 from credence.density.posterior import Posterior
 from credence.engine.progress import NoProgress
 from credence.ensembles.diagnostics import stacking_weights
+from credence.ensembles.diagnostics.stacking import beta_shape
 from credence.ensembles.stack import Stack, load_predictor
 from credence.errors import InputError, StorageError
 from credence.methods import Stacking, Training
 from credence.methods.stacking import method
 from credence.methods.stacking.folds import FoldChains
-from credence.methods.stacking.left_out import LEAST, left_out
+from credence.methods.stacking.left_out import LEAST, left_out, mixed_cdf, shape_of_mixture
 from credence.methods.stacking.method import SECONDS_TO_COMPILE, WORK_PER_SECOND
 from credence.methods.stacking.models import ModelSpec, usual_models
 from credence.models import MLP, Gaussian, HeteroscedasticNormal, Normal
@@ -74,6 +76,31 @@ def test_weights_are_those_of_the_scores_of_unseen_rows(stacked: Stack) -> None:
     np.testing.assert_allclose(
         [each.log_score for each in stacked.candidates], np.mean(scores, axis=1), rtol=1e-6
     )
+
+
+def test_left_out_rows_are_predicted_by_the_stack_without_the_chains_that_saw_them() -> None:
+    posterior = posterior_of(*wave(90))
+    found = METHOD.run(3, posterior)
+    of_parts = [left_out(part, BRIEF, posterior) for part in found.parts]
+    assert found.left_out is not None
+    means = np.stack([each.mean[:, 0] for each in of_parts])
+    assert found.mean_weights is not None
+    np.testing.assert_allclose(found.left_out["mean"], found.mean_weights @ means, atol=1e-5)
+    pit = mixed_cdf(of_parts, found.part_weights)
+    assert pit is not None
+    assert found.shape == beta_shape(pit[:, 0])
+    narrowed = stats.beta(found.shape, found.shape).cdf(pit[:, 0])
+    np.testing.assert_allclose(found.left_out["pit"], narrowed, rtol=1e-6)
+    x = np.asarray(posterior.data.x)
+    seen = np.asarray(found.predictive(x).mean())[:, 0]
+    assert np.abs(seen - found.left_out["mean"]).max() > 0.01, "planted: by all chains"
+
+
+@pytest.mark.parametrize("pit", [None, np.full((20, 1), 0.5), np.full((90, 2), 0.5)])
+def test_labels_few_rows_and_several_targets_have_no_shape(pit: Any) -> None:
+    assert shape_of_mixture(pit) == 1
+    assert shape_of_mixture(np.full((90, 1), 0.5)) > 1
+    assert shape_of_mixture(np.full((90, 1), np.nan)) == 1
 
 
 def test_a_model_that_thinks_a_row_impossible_loses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +262,8 @@ def test_estimators_predict_save_and_load(tmp_path: Path) -> None:
     assert model.diagnostics_.unseen_rows == 80
     unseen = model.left_out_
     assert unseen is not None
-    np.testing.assert_allclose(unseen["y"][np.argsort(unseen["y"])], np.sort(5 + 2 * y), rtol=1e-5)
+    np.testing.assert_array_equal(unseen["row"], np.arange(80))
+    np.testing.assert_allclose(unseen["y"], 5 + 2 * y, rtol=1e-5)
     again: Any = loaded.left_out_
     assert again["mean"].tolist() == unseen["mean"].tolist()
     seen = np.sqrt(np.mean((model.predict(x) - 5 - 2 * y) ** 2))
@@ -273,7 +301,7 @@ def test_the_command_line(run: Callable[..., tuple[int, str, str]], tmp_path: Pa
     assert metrics["models"][1]["weight"] > 0.9
     page = (out / "report.html").read_text()
     assert "Models that were tried" in page
-    told = "150 rows: 30 held back for testing, and 120 of the training"
+    told = "150 rows: 30 held back for testing, and, where these are not enough to tell, 120"
     assert told in page
     assert run("report", out)[0] == 0
     written = (out / "report.html").read_text()

@@ -10,7 +10,7 @@ from tools.report_faults import credit, with_truth
 from tools.report_samples import classification_target, regression_target
 
 from credence.ensembles.diagnostics.calibration import ece
-from credence.report import Level, LogScores, verdict
+from credence.report import Level, LogScores, RegressionTarget, Verdict, verdict
 from credence.report.data import is_inside
 from credence.report.judging.classes import check_classes, count_classes
 from credence.report.judging.evidence import collect_evidence, smallest_gross_ece
@@ -188,23 +188,40 @@ def test_gross_limits_by_hand() -> None:
     assert smallest_gross_ece(one, 0.15) > 0.1
 
 
-def test_rows_that_networks_left_out_count_as_test_rows_do() -> None:
-    """Too few test rows become enough; a fault that only the others show is found."""
+def judged_beside(tested: RegressionTarget, more: RegressionTarget) -> Verdict:
+    """Judge test rows and rows that networks left out."""
+    both = [collect_evidence(tested, left_out=more)]
+    return verdict(True, "Fine.", [collect_evidence(tested)], 0, both)
+
+
+def test_rows_that_networks_left_out_count_where_test_rows_are_too_few() -> None:
     tested, more = regression_target(60, seed=1), regression_target(340, seed=2)
     alone = verdict(True, "Fine.", [collect_evidence(tested)])
     assert alone.level == Level.CANNOT_TELL
     both = collect_evidence(tested, left_out=more)
     assert (both.n_test, both.n_left_out) == (400, 340)
     assert both.num_covered == is_inside(tested).sum() + is_inside(more).sum()
-    judged = verdict(True, "Fine.", [both])
+    judged = judged_beside(tested, more)
     assert judged.level == Level.TRUST
     sentences = {check.subject: check.sentence for check in judged.checks}
     assert sentences["Test rows"].startswith("Checked on 400 rows: 60 held back for testing, and")
-    assert "of these rows" in sentences["95 % intervals"]
-    faulty = collect_evidence(tested, left_out=regression_target(340, seed=2, spread=0.5))
-    assert verdict(True, "Fine.", [faulty]).level == Level.DO_NOT_TRUST
-    few = collect_evidence(regression_target(10), left_out=regression_target(20, seed=3))
-    assert "Only 30 rows: 10 held back" in verdict(True, "", [few]).checks[1].sentence
+    faulty = judged_beside(tested, regression_target(340, seed=2, spread=0.5))
+    assert faulty.level == Level.DO_NOT_TRUST
+    few = judged_beside(regression_target(10), regression_target(20, seed=3))
+    assert "Only 30 rows: 10 held back" in few.checks[1].sentence
+
+
+def test_left_out_rows_do_not_acquit_what_test_rows_convict() -> None:
+    """Chance does not explain 85 of 100 covered test rows, but 465 of 500 with the others."""
+    tested, more = regression_target(100, seed=4), regression_target(400, seed=5)
+    for target, share in ((tested, 0.85), (more, 0.95)):
+        is_in = np.arange(len(target.y)) < share * len(target.y)
+        target.lower_95[:] = np.where(is_in, target.y - 1, target.y + 1)
+        target.upper_95[:] = target.y + 2
+    pool = verdict(True, "Fine.", [collect_evidence(tested, left_out=more)]).checks[2]
+    assert pool.level < Level.DO_NOT_TRUST, "planted: one pool of both"
+    assert judged_beside(tested, more).checks[2].level == Level.DO_NOT_TRUST
+    assert judged_beside(tested, more).level == Level.DO_NOT_TRUST
 
 
 def test_left_out_rows_of_labels_are_pooled_and_odd_ones_dropped() -> None:
@@ -220,7 +237,7 @@ def test_left_out_rows_of_labels_are_pooled_and_odd_ones_dropped() -> None:
     odd = regression_target(50, seed=3)
     odd.mean[4] = np.nan
     found = collect_evidence(regression_target(80), left_out=odd)
-    assert (found.n_left_out, found.n_test, found.num_not_finite) == (49, 129, 0)
+    assert (found.n_left_out, found.n_test, found.num_not_finite) == (49, 129, 1)
 
 
 def test_intervals_that_do_not_hold_are_shown_beside_conformal_ones() -> None:
