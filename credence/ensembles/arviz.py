@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Shaped
 
 from credence.density.posterior import BayesianModel, Params
-from credence.ensembles.predictive import Predictions
+from credence.ensembles.predictive import Predictions, filled
 from credence.ensembles.saved import named_leaves
 from credence.errors import InputError, plural
 
@@ -103,8 +102,7 @@ def _log_likelihood(draws: Draws, x: Any, y: np.ndarray) -> Float[np.ndarray, "c
     """Log likelihoods of the rows by every member, in nats."""
 
     def log_probs(predictive: Predictions, rows: slice) -> dict[str, Any]:
-        size = predictive.num_points
-        truth = jnp.asarray(np.resize(y[rows], (size, *y.shape[1:])))
+        truth = filled(y, rows, predictive.num_points)
         return {"log_prob": predictive.member_log_probs(truth).T}
 
     return _by_chain(draws, draws.over_batches(x, log_probs)["log_prob"])

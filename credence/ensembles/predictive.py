@@ -363,6 +363,16 @@ def _entropy(probabilities: Float[Array, "*batch class"]) -> Float[Array, "*batc
     return -jnp.sum(xlogy(probabilities, probabilities), axis=-1)
 
 
+def filled(values: np.ndarray, rows: slice, size: int) -> Array:
+    """Take the rows of a batch, filled up to its size with others: what is found there is dropped.
+
+    Args:
+        values: with an entry per row, to go with the inputs of `over_batches`.
+        size: of the batch, `Predictions.num_points`.
+    """
+    return jnp.asarray(np.resize(values[rows], (size, *values.shape[1:])))
+
+
 def concatenate(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """Join summaries of consecutive batches along the points."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -40,7 +40,7 @@ from credence.ensembles.diagnostics.recalibration import (
     opened,
     recalibrated,
 )
-from credence.ensembles.predictive import Predictions
+from credence.ensembles.predictive import Predictions, filled
 from credence.ensembles.predictor import Inputs, Predictor
 from credence.storage import require_array
 
@@ -178,8 +178,7 @@ def regression_rows(
     key = jax.random.key(0)  # of the draws behind the CRPS: the same for all ensembles
 
     def summarise(predictive: Predictions, rows: slice) -> dict[str, Any]:
-        size = predictive.num_points
-        truth = jnp.asarray(np.resize(z[rows], (size, 1)), jnp.float32)
+        truth = filled(z[:, None].astype(np.float32), rows, predictive.num_points)
         quantiles = predictive.quantiles(tuple(levels.values()))
         found = {
             "mean": predictive.mean(),

@@ -15,7 +15,6 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -28,7 +27,7 @@ from credence.ensembles.diagnostics.stacking import (
     stacking_weights,
 )
 from credence.ensembles.ensemble import Ensemble
-from credence.ensembles.predictive import Predictions
+from credence.ensembles.predictive import Predictions, filled
 from credence.ensembles.predictor import Inputs
 from credence.ensembles.provenance import Provenance
 from credence.ensembles.stack import Candidate, Stack
@@ -164,7 +163,7 @@ def log_probs(
     """
 
     def of_batch(predictive: Predictions, rows: slice) -> dict[str, Any]:
-        truth = jnp.asarray(np.resize(y[rows], (predictive.num_points, *y.shape[1:])))
+        truth = filled(y, rows, predictive.num_points)
         if by_member:
             return {"log_prob": predictive.member_log_probs(truth).T}
         return {"log_prob": predictive.log_prob(truth)}

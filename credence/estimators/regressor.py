@@ -208,15 +208,14 @@ class BNNRegressor(RegressorMixin, BNN):
 
         In units of y; `cdf` is the probability integral transform.
         """
-        import jax.numpy as jnp
+        from credence.ensembles.predictive import filled
 
         check_is_fitted(self, "ensemble_")
         keys = batch_keys(seed)
-        scaled = self._coded(y)
+        scaled = self._coded(y).astype(np.float32)
 
         def scores(predictive: Predictions, rows: slice) -> dict[str, Any]:
-            size = predictive.num_points
-            truth = jnp.asarray(np.resize(scaled[rows], (size, scaled.shape[1])), jnp.float32)
+            truth = filled(scaled, rows, predictive.num_points)
             return {
                 "log_prob": predictive.log_prob(truth),
                 "cdf": predictive.cdf(truth),

@@ -31,6 +31,7 @@ from credence.methods.smc.method import SMC
 from credence.methods.smc.multilevel.method import MLSMC
 from credence.methods.smc.mutation import Mutation
 from credence.methods.stacking.method import Stacking
+from credence.methods.stacking.models import OWN_MODEL
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA
 from credence.methods.surrogate.ces import CES
 from credence.methods.surrogate.rns_hmc import RNSHMC
@@ -105,6 +106,8 @@ METHODS: Registry[type[Algorithm]] = Registry(
 
 FEWEST_STACKED = 20
 """Rows from which "auto" tries several models: of fewer, scores of unseen rows say little."""
+FEWEST_PASSES = 20
+"""Passes over the rows, below which networks are not trained to the end."""
 LARGEST_EXACT = 3e7
 """Rows times weights up to which "auto" samples: about ten minutes for 4 chains on two cores."""
 
@@ -133,9 +136,10 @@ def resolve(
         return method, "Chosen by the caller."
     if method == "auto":
         is_named = is_model_named or any(value is not None for value in settings.values())
-        name, reason = choose(posterior, is_model_named=is_named)
+        name, own, reason = choose(posterior, is_model_named=is_named)
         chosen = METHODS[name]
-        return chosen(**chosen.known(num_draws=USUAL_DRAWS) | chosen.known(**settings)), reason
+        usual = chosen.known(num_draws=USUAL_DRAWS)
+        return chosen(**usual | own | chosen.known(**settings)), reason
     chosen = METHODS[check_name(method)]
     return chosen(**chosen.given(**settings)), "Chosen by the caller."
 
@@ -185,10 +189,12 @@ def check_name(name: str) -> str:
     return name
 
 
-def choose(posterior: Posterior, *, is_model_named: bool = True) -> tuple[str, str]:
-    """The method "auto" takes, and why.
+def choose(posterior: Posterior, *, is_model_named: bool = True) -> tuple[str, dict[str, Any], str]:
+    """The method "auto" takes, settings of it, and why.
 
     A chain of 1000 draws costs about 35,000 passes over rows and weights; an ensemble a thousand.
+    In between, a short chain from each of several trained networks costs little more than these:
+    Sommer, Robnik, Nozadze, Seljak & Ruegamer, "Microcanonical Langevin ensembles" (2025).
 
     Args:
         is_model_named: whether the model of the posterior is to be kept. Otherwise several are
@@ -196,12 +202,25 @@ def choose(posterior: Posterior, *, is_model_named: bool = True) -> tuple[str, s
     """
     size = f"{posterior.num_points:,} rows and {posterior.num_weights:,} weights"
     if not is_model_named and posterior.num_points >= FEWEST_STACKED:
-        return "stacking", "No model was named: several are tried, on rows that they have not seen."
+        told = "No model was named: several are tried, on rows that they have not seen."
+        return "stacking", {}, told
     if posterior.num_weights < 2:
-        return "hmc", "A single weight needs no more."
+        return "hmc", {}, "A single weight needs no more."
     if posterior.num_points * posterior.num_weights <= LARGEST_EXACT:
-        return "mclmc", f"{size} are few enough to sample the posterior exactly, and it is fastest."
-    return "deep_ensemble", (
-        f"{size} would take long to sample; an ensemble of trained networks is the usual "
-        "approximation."
+        told = f"{size} are few enough to sample the posterior exactly, and it is fastest."
+        return "mclmc", {}, told
+    is_table = len(posterior.data.x.shape) == 2
+    if is_table and Stacking().affordable_passes(posterior) >= FEWEST_PASSES:
+        told = (
+            f"{size} would take long to sample: short chains start at trained networks, and rows "
+            "that they leave out say how far to trust them."
+        )
+        return "stacking", {"models": (OWN_MODEL,)}, told
+    return (
+        "deep_ensemble",
+        {},
+        (
+            f"{size} would take long to sample; an ensemble of trained networks is the usual "
+            "approximation."
+        ),
     )

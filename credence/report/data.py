@@ -76,6 +76,14 @@ class Reliability:
     accuracy: Float[np.ndarray, " bin"]  # share of rows whose predicted label is the truth
     count: Int[np.ndarray, " bin"]
 
+    @classmethod
+    def of(
+        cls, probabilities: Float[np.ndarray, "point label"], y: Int[np.ndarray, " point"]
+    ) -> Reliability:
+        """Count the rows of every bin, from class probabilities and true labels."""
+        found = reliability_diagram(probabilities, y)
+        return cls(found.confidence, found.accuracy, found.count)
+
     def __post_init__(self) -> None:
         _require_same_length("Reliability", **_arrays(self))
 
@@ -227,8 +235,7 @@ def pooled(target: AnyTarget, other: AnyTarget) -> AnyTarget:
     more = _arrays(other)
     rows = {name: np.concatenate([array, more[name]]) for name, array in _arrays(target).items()}
     if isinstance(target, ClassificationTarget):
-        diagram = reliability_diagram(rows["probabilities"], rows["y"])
-        table = Reliability(diagram.confidence, diagram.accuracy, diagram.count)
+        table = Reliability.of(rows["probabilities"], rows["y"])
         return replace(target, reliability=table, **rows)
     return replace(target, **rows)
 

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credence.ensembles.diagnostics.calibration import reliability_diagram
 from credence.ensembles.findings import Finding
 from credence.ensembles.provenance import Provenance
 from credence.ensembles.scores import JUDGED
@@ -206,6 +205,5 @@ def _predicted(
     rows |= {"name": record.evaluation["target"], **more}
     if task == "regression":
         return (RegressionTarget(**rows),)
-    diagram = reliability_diagram(rows["probabilities"], rows["y"])
-    table = Reliability(diagram.confidence, diagram.accuracy, diagram.count)
+    table = Reliability.of(rows["probabilities"], rows["y"])
     return (ClassificationTarget(labels=record.labels, reliability=table, **rows),)

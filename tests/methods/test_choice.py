@@ -7,7 +7,7 @@ import pytest
 
 from credence import BNNClassifier, BNNRegressor, methods
 from credence.density.posterior import Posterior
-from credence.models import MLP, Gaussian, Normal
+from credence.models import MLP, Gaussian, Normal, ResNet
 
 
 def posterior(num_rows: int, width: int = 50) -> Posterior:
@@ -25,7 +25,8 @@ def posterior(num_rows: int, width: int = 50) -> Posterior:
         (100, 50, False, {"num_chains": 2}, "mclmc"),
         (methods.FEWEST_STACKED, 50, False, {}, "stacking"),
         (methods.FEWEST_STACKED - 1, 50, False, {}, "mclmc"),
-        (1000, 20_000, True, {}, "deep_ensemble"),
+        (1000, 20_000, True, {}, "stacking"),
+        (1000, 1_000_000, True, {}, "deep_ensemble"),
     ],
 )
 def test_auto_tries_models_where_none_is_named(
@@ -37,6 +38,17 @@ def test_auto_tries_models_where_none_is_named(
     assert found.name == chosen
     assert reason.endswith(".")
     assert not settings or settings.items() <= vars(found).items() or None in settings.values()
+
+
+def test_a_large_table_keeps_the_model_that_was_named() -> None:
+    """Images are as they were: their networks take more work than their weights tell."""
+    found: Any = methods.resolve("auto", posterior(1000, 20_000))[0]
+    assert found.models == ("own/own/own",)
+    images = np.zeros((1000, 8, 8, 1), np.float32)
+    network = ResNet(1, width=32, blocks=(1, 1))
+    model = Posterior(network, Gaussian(), Normal(), (images, np.arange(1000.0)))
+    assert model.num_points * model.num_weights > methods.LARGEST_EXACT
+    assert methods.resolve("auto", model)[0].name == "deep_ensemble"
 
 
 def test_a_posterior_has_a_named_model() -> None:

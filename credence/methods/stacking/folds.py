@@ -35,6 +35,8 @@ FIRST_STEP_SIZE = 0.002
 """Small enough where noise is small; elsewhere it grows fast."""
 METRIC = 0.1
 """About the variance of a weight."""
+SAMPLING_SHARE = 1.5
+"""Gradients that may be spent on sampling, warm-up included, for each that may be on training."""
 LEAST_WARMUP = 100
 """Steps of the warm-up, below which shorter trajectories are better."""
 
@@ -119,7 +121,7 @@ class FoldChains(Chains):
         """
         num_passes = self.affordable_passes(posterior, max_work)
         max_epochs = max(min(int(num_passes), self.training.max_epochs), 1)
-        longest, num_gradients = self.max_integration_steps, 1.5 * num_passes
+        longest, num_gradients = self.max_integration_steps, SAMPLING_SHARE * num_passes
         affordable = int(num_gradients / longest) - self.num_draws
         num_warmup = min(max(affordable, LEAST_WARMUP), self.num_warmup)
         bound = int(num_gradients / (num_warmup + self.num_draws))

@@ -17,7 +17,7 @@ from credence.ensembles.diagnostics.stacking import (
     mean_stacking_weights,
 )
 from credence.ensembles.ensemble import Ensemble
-from credence.ensembles.predictive import Predictions, concatenate
+from credence.ensembles.predictive import Predictions, concatenate, filled
 from credence.ensembles.scores import Rows, classification_rows, regression_rows
 from credence.ensembles.stack import Stack
 from credence.ensembles.weighing import FEW_ROWS
@@ -66,7 +66,7 @@ def _unseen(ensemble: Ensemble, chains: Ensemble, x: np.ndarray, y: np.ndarray) 
     """Score and predict rows by those chains of an ensemble that have not seen them."""
 
     def of_batch(predictive: Predictions, rows: slice) -> dict[str, Any]:
-        truth = jnp.asarray(np.resize(y[rows], (predictive.num_points, *y.shape[1:])))
+        truth = filled(y, rows, predictive.num_points)
         found = {
             "log_probs": predictive.member_log_probs(truth).T,
             "means": jnp.moveaxis(predictive.member_means(), 0, 1),

@@ -23,7 +23,7 @@ from credence.errors import InputError, Interrupted, check_share, plural, requir
 from credence.html.wording import duration
 from credence.methods.base import Algorithm, as_key, fingerprint
 from credence.methods.stacking.candidates import Candidates
-from credence.methods.stacking.folds import FoldChains
+from credence.methods.stacking.folds import SAMPLING_SHARE, FoldChains
 from credence.methods.stacking.left_out import (
     left_out,
     mean_weights,
@@ -119,12 +119,16 @@ class Stacking(Algorithm):
         )
         return self._stack(ensembles, specs, posterior, provenance, start)
 
+    def affordable_passes(self, posterior: Posterior) -> float:
+        """How often all chains of one model may pass over the rows while they are trained."""
+        return self.chains.affordable_passes(posterior, self.max_work)
+
     def expected_seconds(self, posterior: Posterior) -> float:
         """How long one model is expected to take on two cores, compiling included."""
         chains = self.chains
         most = chains.training.max_epochs
         most += (chains.num_warmup + chains.num_draws) * chains.max_integration_steps
-        num_passes = min(most, 2.5 * chains.affordable_passes(posterior, self.max_work))
+        num_passes = min(most, (1 + SAMPLING_SHARE) * self.affordable_passes(posterior))
         return SECONDS_TO_COMPILE + chains.work(posterior, num_passes) / WORK_PER_SECOND
 
     def _sample(

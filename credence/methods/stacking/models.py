@@ -11,6 +11,9 @@ from credence.models.likelihoods import Classification, ScaleOutputs
 OWN = "own"
 """Stands for a part of the model that the posterior has."""
 
+OWN_MODEL = f"{OWN}/{OWN}/{OWN}"
+"""The model of the posterior."""
+
 REGRESSION = (
     "50/fan_in/heteroscedastic_t",
     "32-32/unit/student_t",

@@ -170,7 +170,7 @@ def test_it_says_beforehand_how_long_it_takes() -> None:
         return stacking.expected_seconds(posterior) - SECONDS_TO_COMPILE
 
     assert seconds(twice) == pytest.approx(2 * seconds(small))
-    bound = 2.5 * stacking.max_work * 40**0.5 / WORK_PER_SECOND
+    bound = (1 + 1.5) * stacking.max_work * 40**0.5 / WORK_PER_SECOND
     assert seconds(large) == pytest.approx(bound)
     told: list[str] = []
     watch = NoProgress()
