@@ -9,6 +9,7 @@ from credence.models.likelihoods import (
     Normal,
     StudentT,
 )
+from credence.models.networks.encodings import PiecewiseLinear
 from credence.models.networks.mlp import ACTIVATIONS, MLP, Layer, Network
 from credence.models.networks.residual import ResNet
 from credence.models.networks.wrappers import LeadingInputs, PerAction
@@ -49,6 +50,7 @@ __all__ = [
     "NoisyArgmax",
     "Normal",
     "PerAction",
+    "PiecewiseLinear",
     "Prior",
     "ResNet",
     "StudentT",

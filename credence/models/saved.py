@@ -5,13 +5,14 @@ from typing import Any
 
 from credence.errors import InputError
 from credence.models import likelihoods, noisy_argmax, priors
-from credence.models.networks import linearized, residual, variable_depth, wrappers
+from credence.models.networks import encodings, linearized, residual, variable_depth, wrappers
 from credence.models.networks import mlp as networks
 from credence.schema import build
 
 _KNOWN: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
+        encodings.PiecewiseLinear,
         linearized.Linearized,
         networks.MLP,
         residual.ResNet,

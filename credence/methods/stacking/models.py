@@ -7,12 +7,24 @@ from credence.density.posterior import Posterior, num_targets
 from credence.errors import InputError
 from credence.models import ACTIVATIONS, LIKELIHOODS, MLP, PRIORS
 from credence.models.likelihoods import Classification, ScaleOutputs
+from credence.models.networks.encodings import PiecewiseLinear, quantile_knots
 
 OWN = "own"
 """Stands for a part of the model that the posterior has."""
 
 OWN_MODEL = f"{OWN}/{OWN}/{OWN}"
 """The model of the posterior."""
+
+ENCODED = "ple"
+"""Marks a network of piecewise-linear encodings of its inputs, before its widths."""
+MOST_PIECES = 64
+"""Pieces of an encoded input."""
+MOST_RAMPS = 256
+"""Pieces of all inputs together."""
+LEAST_PIECES = 4
+"""Pieces of an input, below which an encoding is hardly one."""
+LARGE_ROWS = 5000
+"""Rows from which on a table tells enough of the pieces of its inputs."""
 
 REGRESSION = (
     "50/fan_in/heteroscedastic_t",
@@ -22,6 +34,14 @@ REGRESSION = (
 )
 """Usual models of a regression: a smooth one, and three that bend more, with noise that is the same
 everywhere or is not, and with kinks. All bear outliers."""
+LARGE_REGRESSION = (
+    "50/fan_in/heteroscedastic_t",
+    "32-32/unit/heteroscedastic_t",
+    f"{ENCODED}-32-32/unit/student_t",
+    f"{ENCODED}-32-32/unit/heteroscedastic_t",
+)
+"""Usual models of a regression with many rows: these say where a target jumps, which networks of
+encoded inputs follow."""
 CLASSIFICATION = ("50/fan_in/own", "50/unit/own", "32-32/unit/own")
 """Usual models of a classification."""
 
@@ -35,13 +55,15 @@ class ModelSpec:
     """Name of the activation of the hidden layers, see `credence.models.ACTIVATIONS`."""
     prior: str
     likelihood: str
+    is_encoded: bool = False
+    """Whether the network is of encoded inputs, see `PiecewiseLinear`."""
 
     @classmethod
     def read(cls, text: str) -> "ModelSpec":
         """Read HIDDEN/PRIOR/LIKELIHOOD, such as 50-50/unit/student_t.
 
         HIDDEN is 0 for no hidden layer, and may end in an activation, 50-50-relu; by default that
-        of the posterior.
+        of the posterior. It may begin with ple, ple-50-50, for encoded inputs.
 
         Raises:
             InputError: for another form, or an unknown name.
@@ -52,6 +74,8 @@ class ModelSpec:
                 f"A model is HIDDEN/PRIOR/LIKELIHOOD, got {text!r}: try 50-50/unit/student_t."
             )
         hidden, prior, likelihood = parts
+        is_encoded = hidden.startswith(f"{ENCODED}-")
+        hidden = hidden.removeprefix(f"{ENCODED}-")
         widths, _, last = hidden.rpartition("-")
         activation = OWN
         if last in ACTIVATIONS:
@@ -67,7 +91,7 @@ class ModelSpec:
                     f"Unknown {what} {name!r} in {text!r}: choose {OWN} or one of "
                     f"{', '.join(known)}."
                 )
-        return cls(hidden, activation, prior, likelihood)
+        return cls(hidden, activation, prior, likelihood, is_encoded)
 
     def posterior(self, own: Posterior) -> Posterior:
         """The posterior of this model, given the data of another.
@@ -77,48 +101,90 @@ class ModelSpec:
         With neurons of size one its variance is 2 under fan_in, and the width plus 1 under unit.
 
         Raises:
-            InputError: for hidden layers of a network that is no MLP, or a regression's likelihood
-                for labels.
+            InputError: for hidden layers of a network that is no MLP, a regression's likelihood
+                for labels, or an encoding of inputs that are no table.
         """
-        model, data = own.model, own.data
-        network = model.network
-        likelihood: Any = model.likelihood
-        is_classifier = isinstance(likelihood, Classification)
-        if self.likelihood != OWN:
-            if is_classifier:
-                raise InputError(f"Labels have no likelihood '{self.likelihood}': write {OWN}.")
-            likelihood = LIKELIHOODS[self.likelihood]()
-        if (self.hidden, self.activation, self.likelihood) != (OWN, OWN, OWN):
-            if not isinstance(network, MLP):
-                raise InputError(
-                    f"Other hidden layers and likelihoods need an MLP, got {network}: write {OWN}."
-                )
-            hidden = network.hidden
-            if self.hidden != OWN:
-                hidden = tuple(width for width in map(int, self.hidden.split("-")) if width)
-            if self.prior == "unit" and isinstance(likelihood, ScaleOutputs) and hidden:
-                gain = (2 / (hidden[-1] + 1)) ** 0.5  # weights and bias of variance 1 each
-                likelihood = replace(likelihood, scale_gain=gain)  # type: ignore[type-var]
-            outputs = network.num_outputs
-            if not is_classifier:
-                outputs = likelihood.num_outputs(num_targets(data))
-            activation = network.activation if self.activation == OWN else self.activation
-            network = MLP(outputs, hidden, activation)
-        prior = model.prior if self.prior == OWN else PRIORS[self.prior]
+        data, prior = own.data, PRIORS.get(self.prior, own.model.prior)
+        likelihood = self._likelihood(own.model.likelihood)
+        network = self._network(own, likelihood)
+        is_other = network is not own.model.network
+        if is_other and self.prior == "unit" and isinstance(likelihood, ScaleOutputs):
+            likelihood = _damped(likelihood, network)
+        if self.is_encoded:
+            network = encoded(network, data.x)
         return Posterior(network, prior, likelihood, (data.x, data.y, data.weight))
+
+    def _likelihood(self, own: Any) -> Any:
+        """The likelihood of this name, or the own one."""
+        if self.likelihood == OWN:
+            return own
+        if isinstance(own, Classification):
+            raise InputError(f"Labels have no likelihood '{self.likelihood}': write {OWN}.")
+        return LIKELIHOODS[self.likelihood]()
+
+    def _network(self, own: Posterior, likelihood: Any) -> Any:
+        """The own network, or one of these hidden layers with the outputs that the noise needs."""
+        network: Any = own.model.network
+        if (self.hidden, self.activation, self.likelihood) == (OWN, OWN, OWN):
+            return network
+        if not isinstance(network, MLP):
+            raise InputError(
+                f"Other hidden layers and likelihoods need an MLP, got {network}: write {OWN}."
+            )
+        hidden, outputs = network.hidden, network.num_outputs
+        if self.hidden != OWN:
+            hidden = tuple(width for width in map(int, self.hidden.split("-")) if width)
+        if not isinstance(likelihood, Classification):
+            outputs = likelihood.num_outputs(num_targets(own.data))
+        activation = network.activation if self.activation == OWN else self.activation
+        return MLP(outputs, hidden, activation)
 
     def describe(self) -> str:
         """Words for people: "50-50, prior unit, noise student_t"."""
         hidden = {OWN: "own network", "0": "linear"}.get(self.hidden, self.hidden)
         if self.activation != OWN:
             hidden += f" {self.activation}"
+        if self.is_encoded:
+            hidden += " of encoded inputs"
         words = [hidden, f"prior {self.prior}", f"noise {self.likelihood}"]
         return ", ".join(word for word in words if not word.endswith(f" {OWN}"))
 
 
+def _damped(likelihood: Any, network: MLP) -> Any:
+    """Make the noise's logarithm scatter as under fan_in: weights and bias have variance 1 each."""
+    if not network.hidden:
+        return likelihood
+    return replace(likelihood, scale_gain=(2 / (network.hidden[-1] + 1)) ** 0.5)
+
+
+def encoded(network: MLP, x: Any) -> PiecewiseLinear:
+    """A network of the piecewise-linear encodings of these inputs.
+
+    Raises:
+        InputError: for inputs that are no table, or so many that none would have a few pieces.
+    """
+    num_pieces = _num_pieces(x)
+    if not num_pieces:
+        raise InputError(
+            f"Only a table with at most {MOST_RAMPS // LEAST_PIECES} inputs is encoded, got inputs "
+            f"of shape {x.shape}: leave out {ENCODED}-."
+        )
+    return PiecewiseLinear(network, quantile_knots(x, num_pieces))
+
+
+def _num_pieces(x: Any) -> int:
+    """Pieces of every encoded input; 0 where inputs cannot be encoded."""
+    pieces = min(MOST_RAMPS // x.shape[1], MOST_PIECES) if x.ndim == 2 else 0
+    return pieces if pieces >= LEAST_PIECES else 0
+
+
 def usual_models(posterior: Posterior) -> tuple[str, ...]:
     """The models to try where nobody has named any."""
-    is_classifier = isinstance(posterior.model.likelihood, Classification)
     own = getattr(posterior.model.network, "activation", OWN)
-    models = CLASSIFICATION if is_classifier else REGRESSION
+    if isinstance(posterior.model.likelihood, Classification):
+        models = CLASSIFICATION
+    elif posterior.num_points >= LARGE_ROWS and _num_pieces(posterior.data.x):
+        models = LARGE_REGRESSION
+    else:
+        models = REGRESSION
     return tuple(model for model in models if ModelSpec.read(model).activation != own)

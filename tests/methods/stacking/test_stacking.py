@@ -27,8 +27,8 @@ from credence.methods.stacking import method
 from credence.methods.stacking.folds import FoldChains
 from credence.methods.stacking.left_out import LEAST, left_out, mixed_cdf, shape_of_mixture
 from credence.methods.stacking.method import SECONDS_TO_COMPILE, WORK_PER_SECOND
-from credence.methods.stacking.models import ModelSpec, usual_models
-from credence.models import MLP, Gaussian, HeteroscedasticNormal, Normal
+from credence.methods.stacking.models import LARGE_ROWS, REGRESSION, ModelSpec, usual_models
+from credence.models import MLP, Gaussian, HeteroscedasticNormal, Normal, PiecewiseLinear
 
 BRIEF = FoldChains(
     num_chains=4, num_folds=4, num_draws=20, num_warmup=20, training=Training(max_epochs=300)
@@ -243,6 +243,42 @@ def test_parts_of_a_model_are_replaced() -> None:
     assert ModelSpec.read("0/unit/own").posterior(labels).model.network == MLP(3, ())
     with pytest.raises(InputError, match="Labels have no likelihood 'normal'"):
         ModelSpec.read("0/unit/normal").posterior(labels)
+
+
+def steps(num_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Twelve steps of random heights, with a little noise."""
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-2, 2, (num_rows, 1)).astype(np.float32)
+    heights = rng.normal(size=12)
+    return x, heights[np.floor(3 * (x[:, 0] + 2)).astype(int)] + 0.1 * rng.normal(size=num_rows)
+
+
+def test_networks_of_encoded_inputs_follow_steps() -> None:
+    """Their left-out rows are likelier by several standard errors of the difference."""
+    posterior = posterior_of(*steps(600))
+    scores = []
+    for text in ("16/unit/student_t", "ple-16/unit/student_t"):
+        ensemble = BRIEF.run(0, ModelSpec.read(text).posterior(posterior))
+        scores.append(left_out(ensemble, BRIEF, posterior).log_probs)
+    gain = scores[1] - scores[0]
+    assert gain.mean() > 5 * gain.std() / len(gain) ** 0.5
+
+
+def test_large_tables_try_encoded_inputs() -> None:
+    x = np.random.default_rng(0).normal(size=(LARGE_ROWS, 70)).astype(np.float32)
+    few = posterior_of(x[:, :8], x[:, 0])
+    texts = usual_models(few)
+    assert [ModelSpec.read(text).is_encoded for text in texts] == [False, False, True, True]
+    network = ModelSpec.read(texts[2]).posterior(few).model.network
+    assert isinstance(network, PiecewiseLinear)
+    assert [len(each) for each in network.knots] == [33] * 8
+    assert usual_models(posterior_of(x[:-1, :8], x[:-1, 0])) == REGRESSION
+    assert usual_models(posterior_of(x, x[:, 0])) == REGRESSION
+    with pytest.raises(InputError, match="at most 64 inputs"):
+        ModelSpec.read("ple-own/own/own").posterior(posterior_of(x, x[:, 0]))
+    assert ModelSpec.read("ple-8-relu/unit/own").describe() == (
+        "8 relu of encoded inputs, prior unit"
+    )
 
 
 def test_estimators_predict_save_and_load(tmp_path: Path) -> None:

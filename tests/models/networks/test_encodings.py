@@ -1,0 +1,81 @@
+"""Piecewise-linear encodings: their values, and the prior over functions that they make."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tools.exact import assert_mean
+
+from credence.errors import InputError
+from credence.models import MLP, Gaussian, PiecewiseLinear
+from credence.models.networks.encodings import quantile_knots
+
+KNOTS = ((-1.0, 0.0, 0.5, 3.0), ())
+
+
+def encoding(spread: float = 2.0) -> PiecewiseLinear:
+    return PiecewiseLinear(MLP(1, (3,)), KNOTS, spread)
+
+
+def test_ramps_add_up_to_the_place_between_knots() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 4, (50, 2)).astype(np.float32)
+    found = np.asarray(encoding().encode(jnp.asarray(x)))
+    assert found.shape == (50, 2 + 3)
+    np.testing.assert_array_equal(found[:, :2], x)
+    place = np.interp(x[:, 0], KNOTS[0], np.arange(4.0))
+    np.testing.assert_allclose(found[:, 2:].sum(axis=1), 2 / 3**0.5 * place, rtol=1e-5, atol=1e-6)
+
+
+def test_any_function_that_is_linear_between_knots_is_linear_in_them() -> None:
+    values = np.array([1.0, -2.0, 5.0, 0.5])
+    weights = np.diff(values) * 3**0.5 / 2
+    x = np.linspace(-2, 4, 40, dtype=np.float32)
+    ramps = encoding().encode(jnp.stack([x, x], axis=1))[:, 2:]
+    np.testing.assert_allclose(
+        values[0] + ramps @ weights, np.interp(x, KNOTS[0], values), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_unit_weights_make_a_random_walk_at_the_knots() -> None:
+    """Covariance spread^2 min(s, t) / T; the second input, a line, has none."""
+    network = PiecewiseLinear(MLP(1, ()), KNOTS, spread=1.5)
+    x = jnp.array([[knot, 0.0] for knot in KNOTS[0]])
+    template = network.init(jax.random.key(0), x)
+    prior = Gaussian("unit", bias_std=1.0)
+
+    def walk(key: jax.Array) -> jax.Array:
+        params, _ = prior.sample(key, network, template)
+        (layer,) = params
+        without_line = layer._replace(kernel=layer.kernel.at[:2].set(0), bias=jnp.zeros(1))
+        return network.apply((without_line,), x)[:, 0]
+
+    draws = np.asarray(jax.vmap(walk)(jax.random.split(jax.random.key(1), 20_000)))
+    expected = 1.5**2 * np.minimum.outer(np.arange(4), np.arange(4)) / 3
+    products = (draws[:, :, None] * draws[:, None, :]).reshape(len(draws), -1)
+    for found, exact in zip(products.T[5:], expected.ravel()[5:], strict=True):
+        if exact:
+            assert_mean(found, exact, 0.05)
+
+
+def test_knots_have_as_many_rows_between_them() -> None:
+    rng = np.random.default_rng(0)
+    skewed = rng.exponential(size=1000)
+    mark, same = np.arange(1000) % 2, np.full(1000, 3.0)
+    few = np.arange(1000) % 5
+    knots = quantile_knots(np.stack([skewed, mark, same, few], axis=1), 10)
+    assert [len(each) for each in knots] == [11, 0, 0, 5]
+    below = (skewed[:, None] <= np.array(knots[0])[1:-1]).sum(axis=0)
+    assert np.abs(below - 100 * np.arange(1, 10)).max() <= 1
+    assert knots[3] == (0.0, 1.0, 2.0, 3.0, 4.0)
+
+
+def test_bad_knots_are_refused() -> None:
+    with pytest.raises(InputError, match="input 1 has others"):
+        PiecewiseLinear(MLP(1), ((0.0, 1.0), (2.0, 1.0)))
+    with pytest.raises(InputError, match="input 0 has others"):
+        PiecewiseLinear(MLP(1), ((0.0,),))
+    with pytest.raises(InputError, match="spread"):
+        encoding(0.0)
+    with pytest.raises(InputError, match="knots for 2 inputs, but there are 3"):
+        encoding().encode(jnp.zeros((4, 3)))
