@@ -8,7 +8,7 @@ divergences, and what a `Monitor` says of the draws.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -70,6 +70,10 @@ class Progress(Protocol):
         """Show a sentence to the person who watches."""
         ...
 
+    def early(self, answer: Any) -> None:
+        """Take what can predict already, while the run goes on to something better."""
+        ...
+
 
 class NoLine:
     """Shows nothing of a phase."""
@@ -95,6 +99,9 @@ class NoProgress:
 
     def say(self, message: str) -> None:
         """Do nothing: no message is shown."""
+
+    def early(self, answer: Any) -> None:
+        """Do nothing: nobody asks before the end."""
 
 
 class RichProgress:
@@ -123,6 +130,9 @@ class RichProgress:
     def say(self, message: str) -> None:
         """Print a sentence above the line."""
         self.console.print(message, markup=False, emoji=False, highlight=False)
+
+    def early(self, answer: Any) -> None:
+        """Do nothing: a terminal shows no predictions."""
 
 
 class _RichLine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import warnings
 from abc import ABC, abstractmethod
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from credence.ensembles.diagnostics.recalibration import Recalibration
     from credence.ensembles.findings import Findings
     from credence.ensembles.predictive import Predictions
+    from credence.ensembles.predictor import Predictor
     from credence.ensembles.scores import Rows, Scores
     from credence.methods.base import Algorithm
     from credence.models.likelihoods import Likelihood
@@ -96,6 +98,7 @@ class BNN(BaseEstimator, ABC):
         from credence.density.posterior import Posterior
         from credence.engine.progress import NoProgress, RichProgress
         from credence.environment import use_all_cores
+        from credence.estimators.early import EARLY_FOLDER, EarlyAnswers
         from credence.models import MLP, PRIORS
 
         use_all_cores()
@@ -117,11 +120,15 @@ class BNN(BaseEstimator, ABC):
         self._total_weight = float(np.sum(weight))
         self.__dict__.pop("findings_", None)
         self._recalibration = None
+        progress = RichProgress() if self.progress else NoProgress()
+        if self.checkpoint_folder is not None:
+            early = Path(self.checkpoint_folder) / EARLY_FOLDER
+            progress = EarlyAnswers(progress, early, self._save_early)
         self.ensemble_ = self.method_.run(
             self._seed(),
             posterior,
             folder=self.checkpoint_folder,
-            progress=RichProgress() if self.progress else NoProgress(),
+            progress=progress,
             max_seconds=self.max_seconds,
         )
         self.diagnostics_ = self._assess(x)
@@ -129,6 +136,17 @@ class BNN(BaseEstimator, ABC):
             warnings.warn(
                 f"Not converged: {self.diagnostics_.reason}", ConvergenceWarning, stacklevel=3
             )
+
+    def _save_early(self, ensemble: Predictor, folder: Path) -> None:
+        """Save an estimator that has this ensemble, before there is a better one."""
+        from credence.ensembles.diagnostics.convergence import assess
+        from credence.estimators.early import EARLY
+
+        early = copy.copy(self)
+        early.ensemble_ = ensemble
+        early.method_reason_ = EARLY
+        early.diagnostics_ = dataclasses.replace(assess(None), reason=EARLY)
+        early.save(folder)
 
     def _is_model_named(self) -> bool:
         """Whether the network, the prior or the noise was asked for."""

@@ -188,12 +188,20 @@ class Method(Algorithm):
         with CompileClock() as clock:
             with driver:
                 drawn = self._run(key, posterior, driver)
-            model, params = members(posterior, drawn)
+            ensemble = self._ensemble(posterior, drawn, driver, seed)
         seconds = time.perf_counter() - start
+        cost = measured_cost(driver.results.values(), posterior, seconds, clock.seconds)
+        return replace(ensemble, cost=cost)
+
+    def _ensemble(
+        self, posterior: Posterior, drawn: Drawn, driver: Driver, seed: int | None = None
+    ) -> Ensemble:
+        """Draws as something that predicts; its cost is that of the phases so far."""
+        model, params = members(posterior, drawn)
         return Ensemble(
             model=model,
             params=params,
-            cost=measured_cost(driver.results.values(), posterior, seconds, clock.seconds),
+            cost=measured_cost(driver.results.values(), posterior, 0.0, 0.0),
             provenance=Provenance(
                 self.name,
                 dataclasses.asdict(self),

@@ -147,10 +147,10 @@ def _put(values: dict[str, Any], known: dict[str, Setting], name: str, value: An
 
 def _read(setting: Setting, written: str) -> Any:
     """The value that a text stands for, as the type of its setting."""
-    candidates: list[Any] = [] if not written else [_json(written)]
-    if "," in written:
-        candidates.append([_json(word.strip()) for word in written.split(",") if word.strip()])
-    for candidate in (*candidates, written):
+    listed = [_json(word.strip()) for word in written.split(",") if word.strip()]
+    found = [_json(written)] if written else []
+    candidates = [*found, listed, written] if "," in written else [*found, written, listed]
+    for candidate in candidates:
         try:
             return build(setting.kind, candidate, setting.name)
         except ValueError:

@@ -39,17 +39,18 @@ def predict(
         StorageError: where its files are damaged, or have changed.
     """
     manifest = read_manifest(folder)
-    if manifest.status == "running":
-        raise InputError(f"{folder} is not finished: `credence resume {folder}` finishes it.")
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must be between 0 and 1, got {coverage}; 0.95 is usual.")
     from credence.estimators.storage import read_document, restored
     from credence.preprocessing import TablePreprocessor
 
-    documents = ensemble_files(folder, ".json")
-    manifest.require_files(folder, "ensemble/estimator.json", *documents)
-    saved = read_document(folder / "ensemble")
-    with reading(folder / "ensemble" / "estimator.json"):
+    place = folder / "ensemble"
+    if manifest.status == "running":
+        place = _early_answer(folder)
+    else:
+        manifest.require_files(folder, "ensemble/estimator.json", *ensemble_files(folder, ".json"))
+    saved = read_document(place)
+    with reading(place / "estimator.json"):
         if saved.get("y_ndim", 1) != 1:
             raise ValueError("it predicts several targets, and a run has one")
     text_columns = TablePreprocessor.from_json(saved["preprocessor"]).text_columns
@@ -57,7 +58,7 @@ def predict(
     if frame.empty:
         raise InputError(f"{table} has no rows: there is nothing to predict.")
     ids = _row_ids(table, frame, id_column)
-    model = restored(folder / "ensemble", saved)
+    model = restored(place, saved)
     if ids.name in prediction_columns(model):
         raise InputError(
             f"The predictions have a column '{ids.name}' of their own: rename that of the table."
@@ -66,9 +67,28 @@ def predict(
     aside = {manifest.settings.target, id_column} - set(features)
     inputs = frame.drop(columns=list(aside), errors="ignore")
     notes = model.preprocessor_.check_columns(inputs)
+    if manifest.status == "running":
+        notes = [f"{folder} is not finished. {model.method_reason_}", *notes]
     predictions = prediction_table(model, inputs[features], coverage)
     predictions.insert(0, str(ids.name), ids)
     return predictions, notes
+
+
+def _early_answer(folder: Path) -> Path:
+    """Find what a run keeps that goes on.
+
+    Raises:
+        InputError: where there is nothing yet.
+    """
+    from credence.estimators.early import EARLY_FOLDER
+
+    early = folder / "checkpoint" / EARLY_FOLDER
+    if not (early / "estimator.json").exists():
+        raise InputError(
+            f"{folder} is not finished, and has no early answer yet: "
+            f"`credence resume {folder}` finishes it."
+        )
+    return early
 
 
 def _row_ids(table: str, frame: pd.DataFrame, id_column: str) -> pd.Series:

@@ -4,7 +4,7 @@ import pytest
 from tools.exact import linear_regression
 
 from credence.errors import InputError
-from credence.methods import METHODS, MLSMC, NUTS, SMC, Transdimensional, resolve
+from credence.methods import METHODS, MLSMC, NUTS, SMC, Stacking, Transdimensional, resolve
 from credence.methods.settings import settings_of, shared_out, with_settings
 
 
@@ -27,6 +27,9 @@ def test_lists_parts_and_words() -> None:
     assert (jumps.moves, jumps.within, jumps.max_depth) == (("plain", "collapsed"), "hmc", 2)
     assert jumps.width_prior.mean == 4.0
     assert with_settings(SMC, ["mutation.num_steps=None"]) == SMC()
+    one = with_settings(Stacking, ["models=50/unit/own"])
+    assert isinstance(one, Stacking)
+    assert one.models == ("50/unit/own",)
 
 
 @pytest.mark.parametrize(

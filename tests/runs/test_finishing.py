@@ -9,17 +9,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tools.stops import Stop, stop
 
 import credence
 from credence import storage
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.scores import Scores
+from credence.methods import Stacking
 from credence.runs import finishing, prediction, workflow
 from credence.runs.folder import FitSettings, read_manifest
 from credence.runs.page import write_page
 from credence.storage import read_json, write_json
 
 QUICK = ("num_members=2", "training.max_epochs=20")
+STACKING = (
+    "models=0/fan_in/own",
+    "chains.num_folds=4",
+    "chains.num_chains=4",
+    "chains.num_draws=10",
+    "chains.num_warmup=10",
+    "chains.training.max_epochs=100",
+)
 TIME = re.compile(r"<dt>Time</dt>\s*<dd>.*?</dd>", re.DOTALL)
 
 
@@ -92,6 +102,31 @@ def test_predict_reads_the_estimator_once(tmp_path: Path, monkeypatch: pytest.Mo
     )
     prediction.predict(tmp_path / "run", str(table(tmp_path)))
     assert read == ["estimator.json"]
+
+
+def test_a_run_that_goes_on_predicts_by_its_early_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stacking = replace(
+        settings(tmp_path, "y"), method="stacking", method_settings=STACKING, hidden=None
+    )
+    run, rows = tmp_path / "run", str(table(tmp_path))
+    with monkeypatch.context() as patched:
+        patched.setattr(Stacking, "_stack", lambda *_: stop())
+        with pytest.raises(Stop):
+            workflow.fit(stacking, run)
+    found, notes = prediction.predict(run, rows)
+    assert "is not finished. An early answer: networks that were trained" in notes[0]
+    early = credence.load(run / "checkpoint" / "early")
+    assert (early.ensemble_.num_chains, early.ensemble_.num_draws) == (4, 1)
+    assert early.diagnostics_.converged is None
+    read = pd.read_csv(rows)
+    np.testing.assert_array_equal(found["mean"], early.predict(read[["x", "name"]]))
+    assert np.sqrt(np.mean((found["mean"] - read["y"]) ** 2)) < 0.8 * read["y"].std()
+    workflow.resume(run)
+    _, notes = prediction.predict(run, rows)
+    assert notes == []
+    assert not (run / "checkpoint").exists()
 
 
 def test_the_depth_of_an_earlier_manifest_is_a_setting_of_its_method(tmp_path: Path) -> None:

@@ -156,6 +156,8 @@ class FoldChains(Chains):
         data = posterior.data._replace(fold=fold)
         chain_folds = jnp.arange(self.num_chains, dtype=jnp.int32) % self.num_folds
         start = self._train(key_train, posterior, data, chain_folds, driver)
+        trained = self._ensemble(posterior, Drawn(start[:, None], {}), driver)
+        driver.progress.early(replace(trained, is_chain=False))
         data = posterior.anchored(start[0])._replace(fold=fold)
         recipe = self._recipe(
             posterior,

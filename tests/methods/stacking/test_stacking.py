@@ -281,6 +281,18 @@ def test_large_tables_try_encoded_inputs() -> None:
     )
 
 
+def test_an_early_answer_is_kept_once(tmp_path: Path) -> None:
+    """It is made of the networks that the first model was trained to."""
+    x, y = wave(80)
+    BNNRegressor(method=METHOD, random_state=0, checkpoint_folder=tmp_path).fit(x, y)
+    early = credence.load(tmp_path / "early")
+    assert early.method_reason_.startswith("An early answer")
+    assert {name.shape[:2] for name in jax.tree.leaves(early.ensemble_.params)} == {(4, 1)}
+    line = np.polyfit(x[:, 0], y, 1)
+    np.testing.assert_allclose(early.predict(x), np.polyval(line, x[:, 0]), atol=0.3)
+    assert early.diagnostics_.unseen_rows == 0
+
+
 def test_estimators_predict_save_and_load(tmp_path: Path) -> None:
     x, y = wave(80)
     model = BNNRegressor(method=METHOD, random_state=0).fit(x, 5 + 2 * y)

@@ -1,0 +1,45 @@
+"""An answer before the end: what a method has first, kept where others can read it."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from credence.engine.progress import Line, Monitor, Progress
+
+EARLY_FOLDER = "early"
+"""Lies in the checkpoint folder, and holds a fitted estimator."""
+
+EARLY = (
+    "An early answer: networks that were trained, not sampled, of the first model that is tried. "
+    "Its intervals were compared with nothing yet."
+)
+
+
+class EarlyAnswers:
+    """Shows what another `Progress` shows, and keeps the first early answer of a run.
+
+    Args:
+        shown: what shows the run.
+        folder: for an estimator; one that is there stays.
+        save: is given the answer, a `Predictor`, and the folder.
+    """
+
+    def __init__(self, shown: Progress, folder: Path, save: Callable[[Any, Path], None]) -> None:
+        self.shown, self.folder, self.save = shown, folder, save
+
+    def phase(
+        self, name: str, num_draws: int | None, *, done: int = 0, monitor: Monitor | None = None
+    ) -> AbstractContextManager[Line]:
+        """Open the line of one phase."""
+        return self.shown.phase(name, num_draws, done=done, monitor=monitor)
+
+    def say(self, message: str) -> None:
+        """Show a sentence to the person who watches."""
+        self.shown.say(message)
+
+    def early(self, answer: Any) -> None:
+        """Keep the first, and tell where it is."""
+        if not (self.folder / "estimator.json").exists():
+            self.save(answer, self.folder)
+            self.say(f"An early answer can be used: {self.folder}.")
