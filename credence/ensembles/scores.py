@@ -148,7 +148,7 @@ CONFORMAL = ("lower_95_conformal", "upper_95_conformal")
 
 
 def in_units(rows: Rows, units: Units) -> Rows:
-    """What `regression_rows` found, in the target's own unit."""
+    """Change what `regression_rows` found to the target's own unit."""
     found = {name: np.asarray(value, float) for name, value in rows.items()}
     log_scale = float(np.log(units.scale).sum())
     unchanged = {"pit": found.pop("pit"), "log_prob": found.pop("log_prob") - log_scale}

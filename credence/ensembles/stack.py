@@ -114,8 +114,8 @@ class Stack(Predictor):
 
     @cached_property
     def recalibration(self) -> Recalibration | None:  # type: ignore[override]
-        """What left-out rows say of the predictions; None without any, and where predictions are
-        not finite."""
+        """Levels or temperature by left-out rows; None without any, and where predictions are not
+        finite."""
         from scipy.special import betainc
 
         predicted = "probabilities" if self.is_classifier else "pit"

@@ -216,11 +216,5 @@ def choose(posterior: Posterior, *, is_model_named: bool = True) -> tuple[str, d
             "that they leave out say how far to trust them."
         )
         return "stacking", {"models": (OWN_MODEL,)}, told
-    return (
-        "deep_ensemble",
-        {},
-        (
-            f"{size} would take long to sample; an ensemble of trained networks is the usual "
-            "approximation."
-        ),
-    )
+    told = f"{size} would take long to sample; an ensemble of trained networks is usual then."
+    return "deep_ensemble", {}, told

@@ -30,7 +30,7 @@ LEAST = -1e4
 
 
 class LeftOut(NamedTuple):
-    """What a model says of every row, by the chains that have not seen it."""
+    """A model's predictions of every row, by the chains that have not seen it."""
 
     log_probs: Float[np.ndarray, " row"]
     """Log probability by as many chains as there are, in nats; `LEAST` where they think the row

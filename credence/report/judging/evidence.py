@@ -38,8 +38,8 @@ class Evidence:
 
     Args:
         name: of the target.
-        n_test: rows checked.
-        n_left_out: how many of these are training rows, predicted by networks that were not
+        num_rows: rows checked.
+        num_left_out: how many of these are training rows, predicted by networks that were not
             trained on them.
         num_not_finite: test rows with a prediction that is NaN or infinite.
         skill: share of the squared error (regression) or of the wrong labels (classification) of
@@ -56,7 +56,7 @@ class Evidence:
     """
 
     name: str
-    n_test: int
+    num_rows: int
     num_not_finite: int
     skill: float
     gap: float
@@ -66,7 +66,7 @@ class Evidence:
     quarters: tuple[Quarter, ...] = ()
     classes: tuple[ClassCount, ...] = ()
     scores: LogScores | None = None
-    n_left_out: int = 0
+    num_left_out: int = 0
     conformal_share: float | None = None
 
 
@@ -83,16 +83,16 @@ def collect_evidence(
             warm-up. So `verdict` asks them only where test rows are too few to tell.
     """
     finite = finite_rows(target)
-    num_not_finite, n_left_out = len(target.y) - len(finite.y), 0
+    num_not_finite, num_left_out = len(target.y) - len(finite.y), 0
     if left_out is not None:
         unseen = finite_rows(left_out)
         num_not_finite += len(left_out.y) - len(unseen.y)
-        finite, n_left_out = pooled(finite, unseen), len(unseen.y)
+        finite, num_left_out = pooled(finite, unseen), len(unseen.y)
     if isinstance(finite, RegressionTarget):
         gap, limit = pit_gap(finite.pit, alpha)
         return Evidence(
             name=target.name,
-            n_test=len(finite.y),
+            num_rows=len(finite.y),
             num_not_finite=num_not_finite,
             skill=skill_regression(finite),
             gap=gap,
@@ -101,13 +101,13 @@ def collect_evidence(
             gross_limit=smallest_gross_gap(len(finite.y), GROSS_GAPS[0]),
             quarters=count_quarters(finite),
             scores=target.scores,
-            n_left_out=n_left_out,
+            num_left_out=num_left_out,
             conformal_share=finite.conformal_share,
         )
     gap, limit = expected_calibration_error(finite.reliability, alpha)
     return Evidence(
         name=target.name,
-        n_test=len(finite.y),
+        num_rows=len(finite.y),
         num_not_finite=num_not_finite,
         skill=skill_classification(finite),
         gap=gap,
@@ -115,7 +115,7 @@ def collect_evidence(
         gross_limit=smallest_gross_ece(finite.reliability, GROSS_GAPS[1]),
         classes=count_classes(finite, alpha),
         scores=target.scores,
-        n_left_out=n_left_out,
+        num_left_out=num_left_out,
     )
 
 

@@ -94,44 +94,45 @@ def check_sample_size(item: Evidence) -> Check:
     """Too few test rows can not show that intervals hold."""
     subject = ROWS
     if item.num_not_finite:
-        total = item.n_test + item.num_not_finite
+        total = item.num_rows + item.num_not_finite
         return Check(
             Level.DO_NOT_TRUST,
             subject,
             f"{count(item.num_not_finite, 'prediction')} of {number(total)} are not finite "
             "numbers. The sections below leave these rows out.",
         )
-    rows, few = count(item.n_test, "row"), item.n_test < MIN_TEST
-    if item.n_left_out:
-        held = number(item.n_test - item.n_left_out)
-        parts = (
-            f"{rows}: {held} held back for testing, and, where these are not enough to tell, "
-            f"{number(item.n_left_out)} of the training rows, each predicted by networks that were "
-            "not trained on it"
-        )
-        found = f"Only {parts}" if few else f"Checked on {parts}."
-    else:
-        found = (
-            f"Only {rows} held back for testing"
-            if few
-            else f"Checked on {rows} that the model never saw."
-        )
-    if few:
-        needed = f"At least {MIN_TEST} are needed."
-        sentence = f"{found}: {TOO_FEW} whether the uncertainty holds. {needed}"
-        return Check(Level.CANNOT_TELL, subject, sentence)
-    return Check(Level.TRUST, subject, found)
+    if item.num_rows >= MIN_TEST:
+        return Check(Level.TRUST, subject, f"Checked on {_rows_checked(item)}.")
+    return Check(
+        Level.CANNOT_TELL,
+        subject,
+        f"Only {_rows_checked(item)}: {TOO_FEW} whether the uncertainty holds. At least {MIN_TEST} "
+        "are needed.",
+    )
+
+
+def _rows_checked(item: Evidence) -> str:
+    """Say how many rows there are, and of which kind."""
+    rows = count(item.num_rows, "row")
+    if not item.num_left_out:
+        return f"{rows} that the model never saw"
+    held = number(item.num_rows - item.num_left_out)
+    return (
+        f"{rows}: {held} held back for testing, and, where these are not enough to tell, "
+        f"{number(item.num_left_out)} of the training rows, each predicted by networks that were "
+        "not trained on it"
+    )
 
 
 def check_coverage(item: Evidence, alpha: float = ALPHA) -> Check:
     """95 % intervals against the binomial law of the number of rows that they cover."""
     subject = "95 % intervals"
-    covered, n = item.num_covered, item.n_test
+    covered, n = item.num_covered, item.num_rows
     if not n or covered is None:
         return Check(Level.CANNOT_TELL, subject, "No test rows to check them on.")
     share = covered / n
     lower, upper = binomial_interval(n, 0.95, alpha)
-    rows = "the test rows and those left out" if item.n_left_out else "the test rows"
+    rows = "the test rows and those left out" if item.num_left_out else "the test rows"
     found = f"They hold {percent(share, 1)} of {rows}"
     chance = f"chance allows {percent(lower, 1)} to {percent(upper, 1)}"
     level = answer(
@@ -158,7 +159,7 @@ def check_coverage(item: Evidence, alpha: float = ALPHA) -> Check:
 def check_calibration(item: Evidence) -> Check:
     """Distance from calibration against what chance makes of a sound model, and of a gross one."""
     subject, chance = "Calibration", f"chance allows {points(item.gap_limit)}"
-    if not item.n_test:
+    if not item.num_rows:
         return Check(Level.CANNOT_TELL, subject, "No test rows to check it on.")
     if item.num_covered is None:
         (care, fail), apart = ECE_GAPS, "Stated probabilities and observed frequencies are"
@@ -185,7 +186,7 @@ def check_calibration(item: Evidence) -> Check:
 def check_skill(item: Evidence) -> Check:
     """A calibrated model that knows nothing is honest but of no use."""
     subject = "Usefulness"
-    if not item.n_test:
+    if not item.num_rows:
         return Check(Level.CANNOT_TELL, subject, "No test rows to check it on.")
     if np.isnan(item.skill):
         return Check(Level.CARE, subject, "All test rows have the same truth: nothing to explain.")
@@ -198,7 +199,7 @@ def check_skill(item: Evidence) -> Check:
 
 
 def _settled(of_test: Check, of_both: Check) -> Check:
-    """What the test rows say; where they are not enough to tell, what both kinds of row say."""
+    """Answer by the test rows; where they are not enough to tell, by both kinds of row."""
     is_open = of_test.level == Level.CANNOT_TELL or of_test.subject == ROWS
     return of_both if is_open and of_test.level < Level.DO_NOT_TRUST else of_test
 
@@ -207,7 +208,7 @@ def _target_checks(item: Evidence, alpha: float) -> tuple[Check, ...]:
     """All checks of one target; more of them for a run that kept what they need."""
     parts: list[Check] = []
     if item.num_covered is not None:
-        parts = [check_coverage(item, alpha), check_quarters(item.quarters, item.n_test, alpha)]
+        parts = [check_coverage(item, alpha), check_quarters(item.quarters, item.num_rows, alpha)]
     elif item.classes:
         parts = [check_classes(item.classes)]
     scores = () if item.scores is None else (check_simple_models(item.scores),)

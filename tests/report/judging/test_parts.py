@@ -199,7 +199,7 @@ def test_rows_that_networks_left_out_count_where_test_rows_are_too_few() -> None
     alone = verdict(True, "Fine.", [collect_evidence(tested)])
     assert alone.level == Level.CANNOT_TELL
     both = collect_evidence(tested, left_out=more)
-    assert (both.n_test, both.n_left_out) == (400, 340)
+    assert (both.num_rows, both.num_left_out) == (400, 340)
     assert both.num_covered == is_inside(tested).sum() + is_inside(more).sum()
     judged = judged_beside(tested, more)
     assert judged.level == Level.TRUST
@@ -237,7 +237,7 @@ def test_left_out_rows_of_labels_are_pooled_and_odd_ones_dropped() -> None:
     odd = regression_target(50, seed=3)
     odd.mean[4] = np.nan
     found = collect_evidence(regression_target(80), left_out=odd)
-    assert (found.n_left_out, found.n_test, found.num_not_finite) == (49, 129, 1)
+    assert (found.num_left_out, found.num_rows, found.num_not_finite) == (49, 129, 1)
 
 
 def test_intervals_that_do_not_hold_are_shown_beside_conformal_ones() -> None:

@@ -26,7 +26,7 @@ def regression_evidence(covered: int = 190, n: int = 200, **changes: object) -> 
     return Evidence(
         **{
             "name": "y",
-            "n_test": n,
+            "num_rows": n,
             "num_not_finite": 0,
             "skill": 0.5,
             "gap": 0.04,
@@ -170,5 +170,5 @@ def test_rows_that_are_not_finite_are_counted_not_hidden():
     target.upper_95[5] = np.inf
     evidence = collect_evidence(target)
     assert evidence.num_not_finite == 2
-    assert evidence.n_test == len(target.y) - 2
+    assert evidence.num_rows == len(target.y) - 2
     assert verdict(True, "", [evidence]).level == DO_NOT_TRUST
