@@ -85,7 +85,7 @@ class FoldChains(Chains):
     num_chains: int = 20
     num_warmup: int = 200
     target_acceptance_rate: float = 0.9
-    num_folds: int = 5
+    num_folds: int = 10
     fold_seed: int = 0
     trajectory_length: float = 0.5
     decoherence_length: float = 2.0

@@ -37,6 +37,7 @@ everywhere or is not, and with kinks. All bear outliers."""
 LARGE_REGRESSION = (
     "50/fan_in/heteroscedastic_t",
     "32-32/unit/heteroscedastic_t",
+    "32-32-relu/unit/student_t",
     f"{ENCODED}-32-32/unit/student_t",
     f"{ENCODED}-32-32/unit/heteroscedastic_t",
 )

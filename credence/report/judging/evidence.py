@@ -78,7 +78,7 @@ def collect_evidence(
     Args:
         target: predictions of test rows.
         left_out: predictions of training rows by networks that were not trained on them, which
-            count beside the test rows. They are no test rows: a fifth of the networks predicts
+            count beside the test rows. They are no test rows: few of the networks predict
             them, and they chose the models' weights, the shape of their mixture and the end of the
             warm-up. So `verdict` asks them only where test rows are too few to tell.
     """

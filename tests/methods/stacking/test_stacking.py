@@ -268,8 +268,8 @@ def test_large_tables_try_encoded_inputs() -> None:
     x = np.random.default_rng(0).normal(size=(LARGE_ROWS, 70)).astype(np.float32)
     few = posterior_of(x[:, :8], x[:, 0])
     texts = usual_models(few)
-    assert [ModelSpec.read(text).is_encoded for text in texts] == [False, False, True, True]
-    network = ModelSpec.read(texts[2]).posterior(few).model.network
+    assert [ModelSpec.read(text).is_encoded for text in texts] == [False, False, False, True, True]
+    network = ModelSpec.read(texts[3]).posterior(few).model.network
     assert isinstance(network, PiecewiseLinear)
     assert [len(each) for each in network.knots] == [33] * 8
     assert usual_models(posterior_of(x[:-1, :8], x[:-1, 0])) == REGRESSION
