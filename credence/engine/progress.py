@@ -70,8 +70,12 @@ class Progress(Protocol):
         """Show a sentence to the person who watches."""
         ...
 
-    def early(self, answer: Any) -> None:
-        """Take what can predict already, while the run goes on to something better."""
+    def early(self, answer: Callable[[], Any]) -> None:
+        """Hear that something can predict already, while the run goes on to something better.
+
+        Args:
+            answer: makes it.
+        """
         ...
 
 
@@ -100,7 +104,7 @@ class NoProgress:
     def say(self, message: str) -> None:
         """Do nothing: no message is shown."""
 
-    def early(self, answer: Any) -> None:
+    def early(self, answer: Callable[[], Any]) -> None:
         """Do nothing: nobody asks before the end."""
 
 
@@ -131,7 +135,7 @@ class RichProgress:
         """Print a sentence above the line."""
         self.console.print(message, markup=False, emoji=False, highlight=False)
 
-    def early(self, answer: Any) -> None:
+    def early(self, answer: Callable[[], Any]) -> None:
         """Do nothing: a terminal shows no predictions."""
 
 

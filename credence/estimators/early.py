@@ -1,11 +1,13 @@
 """An answer before the end: what a method has first, kept where others can read it."""
 
+import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from credence.engine.progress import Line, Monitor, Progress
+from credence.errors import CredenceError
 
 EARLY_FOLDER = "early"
 """Lies in the checkpoint folder, and holds a fitted estimator."""
@@ -21,12 +23,14 @@ class EarlyAnswers:
 
     Args:
         shown: what shows the run.
-        folder: for an estimator; one that is there stays.
+        folder: for an estimator; one of an earlier run is removed.
         save: is given the answer, a `Predictor`, and the folder.
     """
 
     def __init__(self, shown: Progress, folder: Path, save: Callable[[Any, Path], None]) -> None:
         self.shown, self.folder, self.save = shown, folder, save
+        self.is_kept = False
+        shutil.rmtree(folder, ignore_errors=True)
 
     def phase(
         self, name: str, num_draws: int | None, *, done: int = 0, monitor: Monitor | None = None
@@ -38,8 +42,14 @@ class EarlyAnswers:
         """Show a sentence to the person who watches."""
         self.shown.say(message)
 
-    def early(self, answer: Any) -> None:
-        """Keep the first, and tell where it is."""
-        if not (self.folder / "estimator.json").exists():
-            self.save(answer, self.folder)
+    def early(self, answer: Callable[[], Any]) -> None:
+        """Keep the first, and tell where it is; where it cannot be kept, tell why, and go on."""
+        if self.is_kept:
+            return
+        self.is_kept = True
+        try:
+            self.save(answer(), self.folder)
+        except (CredenceError, OSError, TypeError, ValueError) as error:
+            self.say(f"No early answer could be kept: {error}")
+        else:
             self.say(f"An early answer can be used: {self.folder}.")

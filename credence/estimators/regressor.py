@@ -49,6 +49,7 @@ class BNNRegressor(RegressorMixin, BNN):
         standardize_target: model (y - mean) / sd; False models y as it is.
         max_seconds: wall-clock budget of `fit`.
         checkpoint_folder: where `fit` saves as it goes; the same fit again goes on from there.
+            Method `stacking` keeps an early answer in its folder `early`, for `credence.load`.
         progress: show progress bars on standard error.
         random_state: an integer makes `fit` repeatable.
 

@@ -147,9 +147,11 @@ def _put(values: dict[str, Any], known: dict[str, Setting], name: str, value: An
 
 def _read(setting: Setting, written: str) -> Any:
     """The value that a text stands for, as the type of its setting."""
-    listed = [_json(word.strip()) for word in written.split(",") if word.strip()]
-    found = [_json(written)] if written else []
-    candidates = [*found, listed, written] if "," in written else [*found, written, listed]
+    candidates: list[Any] = [written]
+    if written:
+        listed = [_json(word.strip()) for word in written.split(",") if word.strip()]
+        rest = [listed, written] if "," in written else [written, listed]
+        candidates = [_json(written), *rest]
     for candidate in candidates:
         try:
             return build(setting.kind, candidate, setting.name)

@@ -1,4 +1,4 @@
-"""Predictions for new rows by a finished run, as a table.
+"""Predictions for new rows by a run, as a table; by its early answer as long as it goes on.
 
 What computes is imported by the functions that need it, so that bad input is refused at once.
 """
@@ -27,15 +27,15 @@ def predict(
 ) -> tuple[pd.DataFrame, list[str]]:
     """The prediction table for new rows, and notes on them.
 
-    Columns mean, std, lower, upper, and where rows are known that no network has seen
-    lower_conformal, upper_conformal; or label, probability_LABEL, entropy_total, entropy_aleatoric,
-    entropy_epistemic. Before them stands the column that says which row it is.
+    Columns mean, std, lower, upper, and where rows are known that no network has seen (not yet in
+    an early answer) lower_conformal, upper_conformal; or label, probability_LABEL, entropy_total,
+    entropy_aleatoric, entropy_epistemic. Before them stands the column that says which row it is.
 
     Args:
         id_column: of the table, copied as it stands there; without it the column is called `row`
             and counts the table's rows from 0.
     Raises:
-        InputError: where the folder is not a finished run, or the table lacks columns.
+        InputError: where the folder is no run or cannot answer yet, or the table lacks columns.
         StorageError: where its files are damaged, or have changed.
     """
     manifest = read_manifest(folder)
@@ -85,7 +85,7 @@ def _early_answer(folder: Path) -> Path:
     early = folder / "checkpoint" / EARLY_FOLDER
     if not (early / "estimator.json").exists():
         raise InputError(
-            f"{folder} is not finished, and has no early answer yet: "
+            f"{folder} is not finished, and has no early answer: wait, or, if it was stopped, "
             f"`credence resume {folder}` finishes it."
         )
     return early

@@ -44,10 +44,7 @@ def ranks(rows: list[dict[str, Any]], scores: tuple[str, ...]) -> list[str]:
     found: dict[str, list[list[int]]] = {score: [] for score in scores}
     for name in dict.fromkeys(row["data"] for row in rows):
         by_model = {
-            model: {
-                row["split"]: row for row in rows if (row["data"], row["model"]) == (name, model)
-            }
-            for model in models
+            model: {row["split"]: row for row in of_model(rows, name, model)} for model in models
         }
         common = set.intersection(*(set(each) for each in by_model.values()))
         if not common:
@@ -80,10 +77,11 @@ def beside_published(rows: list[dict[str, Any]]) -> list[str]:
         ours = {
             score: np.mean([row[score] for row in mine]) for score in ("rmse", "nll", "coverage_95")
         }
+        splits = {row["split"] for row in mine}
         trees = [
-            np.mean([row["rmse"] for row in found])
+            np.mean([row["rmse"] for row in of_model(rows, name, model) if row["split"] in splits])
             for model in ("boosting", "lightgbm")
-            if (found := of_model(rows, name, model))
+            if of_model(rows, name, model)
         ]
         best = min([rmse, *trees])
         words = "at or below" if ours["nll"] <= nll else "above"

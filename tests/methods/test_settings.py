@@ -30,6 +30,8 @@ def test_lists_parts_and_words() -> None:
     one = with_settings(Stacking, ["models=50/unit/own"])
     assert isinstance(one, Stacking)
     assert one.models == ("50/unit/own",)
+    with pytest.raises(InputError, match="--set models=: it is"):
+        with_settings(Stacking, ["models="])
 
 
 @pytest.mark.parametrize(

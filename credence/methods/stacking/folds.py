@@ -99,7 +99,7 @@ class FoldChains(Chains):
         if not 3 <= self.num_folds <= self.num_chains:
             raise InputError(
                 f"num_folds={self.num_folds} must be at least 3, and at most num_chains="
-                f"{self.num_chains}: every fold needs a chain that leaves it out."
+                f"{self.num_chains}: every fold needs a chain that leaves it out. Set both."
             )
 
     def prepared(self, posterior: Posterior) -> Posterior:
@@ -156,8 +156,8 @@ class FoldChains(Chains):
         data = posterior.data._replace(fold=fold)
         chain_folds = jnp.arange(self.num_chains, dtype=jnp.int32) % self.num_folds
         start = self._train(key_train, posterior, data, chain_folds, driver)
-        trained = self._ensemble(posterior, Drawn(start[:, None], {}), driver)
-        driver.progress.early(replace(trained, is_chain=False))
+        trained = Drawn(start[:, None], {})
+        driver.progress.early(lambda: self._ensemble(posterior, trained, driver))
         data = posterior.anchored(start[0])._replace(fold=fold)
         recipe = self._recipe(
             posterior,

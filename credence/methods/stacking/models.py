@@ -3,11 +3,14 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from credence.density.posterior import Posterior, num_targets
 from credence.errors import InputError
 from credence.models import ACTIVATIONS, LIKELIHOODS, MLP, PRIORS
 from credence.models.likelihoods import Classification, ScaleOutputs
 from credence.models.networks.encodings import PiecewiseLinear, quantile_knots
+from credence.models.networks.mlp import Network
 
 OWN = "own"
 """Stands for a part of the model that the posterior has."""
@@ -105,7 +108,7 @@ class ModelSpec:
             InputError: for hidden layers of a network that is no MLP, a regression's likelihood
                 for labels, or an encoding of inputs that are no table.
         """
-        data, prior = own.data, PRIORS.get(self.prior, own.model.prior)
+        data, prior = own.data, own.model.prior if self.prior == OWN else PRIORS[self.prior]
         likelihood = self._likelihood(own.model.likelihood)
         network = self._network(own, likelihood)
         is_other = network is not own.model.network
@@ -158,7 +161,7 @@ def _damped(likelihood: Any, network: MLP) -> Any:
     return replace(likelihood, scale_gain=(2 / (network.hidden[-1] + 1)) ** 0.5)
 
 
-def encoded(network: MLP, x: Any) -> PiecewiseLinear:
+def encoded(network: Network, x: Any) -> PiecewiseLinear:
     """A network of the piecewise-linear encodings of these inputs.
 
     Raises:
@@ -167,16 +170,24 @@ def encoded(network: MLP, x: Any) -> PiecewiseLinear:
     num_pieces = _num_pieces(x)
     if not num_pieces:
         raise InputError(
-            f"Only a table with at most {MOST_RAMPS // LEAST_PIECES} inputs is encoded, got inputs "
-            f"of shape {x.shape}: leave out {ENCODED}-."
+            f"Only a table with 1 to {MOST_RAMPS // LEAST_PIECES} inputs that are no marks of yes "
+            f"and no is encoded, got inputs of shape {x.shape}: leave out {ENCODED}-."
         )
     return PiecewiseLinear(network, quantile_knots(x, num_pieces))
 
 
 def _num_pieces(x: Any) -> int:
     """Pieces of every encoded input; 0 where inputs cannot be encoded."""
-    pieces = min(MOST_RAMPS // x.shape[1], MOST_PIECES) if x.ndim == 2 else 0
+    if x.ndim != 2:
+        return 0
+    num_encoded = sum(len(np.unique(values)) > 2 for values in np.asarray(x).T)
+    pieces = min(MOST_RAMPS // num_encoded, MOST_PIECES) if num_encoded else 0
     return pieces if pieces >= LEAST_PIECES else 0
+
+
+def _is_encodable(posterior: Posterior) -> bool:
+    """Tell whether the inputs can be encoded; those on disk are not read for it."""
+    return posterior.data.rows.in_memory and _num_pieces(posterior.data.x) > 0
 
 
 def usual_models(posterior: Posterior) -> tuple[str, ...]:
@@ -184,8 +195,9 @@ def usual_models(posterior: Posterior) -> tuple[str, ...]:
     own = getattr(posterior.model.network, "activation", OWN)
     if isinstance(posterior.model.likelihood, Classification):
         models = CLASSIFICATION
-    elif posterior.num_points >= LARGE_ROWS and _num_pieces(posterior.data.x):
+    elif posterior.num_points >= LARGE_ROWS and _is_encodable(posterior):
         models = LARGE_REGRESSION
     else:
         models = REGRESSION
-    return tuple(model for model in models if ModelSpec.read(model).activation != own)
+    twins = {model: model.replace(f"-{own}/", "/") for model in models}
+    return tuple(model for model, twin in twins.items() if twin == model or twin not in models)

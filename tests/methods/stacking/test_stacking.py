@@ -22,6 +22,7 @@ from credence.ensembles.diagnostics import stacking_weights
 from credence.ensembles.diagnostics.stacking import beta_shape
 from credence.ensembles.stack import Stack, load_predictor
 from credence.errors import InputError, StorageError
+from credence.estimators.early import EarlyAnswers
 from credence.methods import Stacking, Training
 from credence.methods.stacking import method
 from credence.methods.stacking.folds import FoldChains
@@ -272,9 +273,15 @@ def test_large_tables_try_encoded_inputs() -> None:
     network = ModelSpec.read(texts[3]).posterior(few).model.network
     assert isinstance(network, PiecewiseLinear)
     assert [len(each) for each in network.knots] == [33] * 8
+    relu = Posterior(MLP(1, (8,), "relu"), Gaussian(), Normal(), (x[:, :8], x[:, 0]))
+    assert usual_models(relu) == texts
+    marks = np.sign(x[:, :40])
+    assert usual_models(posterior_of(marks, x[:, 0])) == REGRESSION
+    marked = np.concatenate([x[:, :8], marks, marks], axis=1)
+    assert usual_models(posterior_of(marked, x[:, 0])) == texts
     assert usual_models(posterior_of(x[:-1, :8], x[:-1, 0])) == REGRESSION
     assert usual_models(posterior_of(x, x[:, 0])) == REGRESSION
-    with pytest.raises(InputError, match="at most 64 inputs"):
+    with pytest.raises(InputError, match="1 to 64 inputs"):
         ModelSpec.read("ple-own/own/own").posterior(posterior_of(x, x[:, 0]))
     assert ModelSpec.read("ple-8-relu/unit/own").describe() == (
         "8 relu of encoded inputs, prior unit"
@@ -291,6 +298,26 @@ def test_an_early_answer_is_kept_once(tmp_path: Path) -> None:
     line = np.polyfit(x[:, 0], y, 1)
     np.testing.assert_allclose(early.predict(x), np.polyval(line, x[:, 0]), atol=0.3)
     assert early.diagnostics_.unseen_rows == 0
+
+
+def test_an_early_answer_that_cannot_be_kept_stops_nothing(tmp_path: Path) -> None:
+    """It tells why, once; one of an earlier run is gone."""
+
+    class Said(NoProgress):
+        told: ClassVar[list[str]] = []
+
+        def say(self, message: str) -> None:
+            self.told.append(message)
+
+    def full(answer: Any, folder: Path) -> None:
+        raise StorageError(f"{answer}: the disk is full.")
+
+    (tmp_path / "early").mkdir()
+    watch = EarlyAnswers(Said(), tmp_path / "early", full)
+    assert not (tmp_path / "early").exists()
+    for _ in range(2):
+        watch.early(lambda: "net")
+    assert Said.told == ["No early answer could be kept: net: the disk is full."]
 
 
 def test_estimators_predict_save_and_load(tmp_path: Path) -> None:
