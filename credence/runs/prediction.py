@@ -44,8 +44,8 @@ def predict(
     from credence.estimators.storage import read_document, restored
     from credence.preprocessing import TablePreprocessor
 
-    place = folder / "ensemble"
-    if manifest.status == "running":
+    place, goes_on = folder / "ensemble", manifest.status == "running"
+    if goes_on:
         place = _early_answer(folder)
     else:
         manifest.require_files(folder, "ensemble/estimator.json", *ensemble_files(folder, ".json"))
@@ -67,7 +67,7 @@ def predict(
     aside = {manifest.settings.target, id_column} - set(features)
     inputs = frame.drop(columns=list(aside), errors="ignore")
     notes = model.preprocessor_.check_columns(inputs)
-    if manifest.status == "running":
+    if goes_on:
         notes = [f"{folder} is not finished. {model.method_reason_}", *notes]
     predictions = prediction_table(model, inputs[features], coverage)
     predictions.insert(0, str(ids.name), ids)

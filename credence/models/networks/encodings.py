@@ -10,14 +10,14 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from credence.errors import InputError, require_positive
-from credence.models.networks.mlp import Network
+from credence.models.networks.wrappers import OfInputs
 
 
 @dataclass(frozen=True)
-class PiecewiseLinear:
+class PiecewiseLinear(OfInputs):
     """A network of the inputs and of their piecewise-linear encodings.
 
         f(x) = network(x, r(x_1), ..., r(x_d)),
@@ -36,7 +36,6 @@ class PiecewiseLinear:
         InputError: for knots that do not ascend or a single one, or a spread that is not > 0.
     """
 
-    network: Network
     knots: tuple[tuple[float, ...], ...]
     spread: float = 2.0
 
@@ -46,7 +45,7 @@ class PiecewiseLinear:
             if len(of_input) == 1 or not np.all(np.diff(of_input) > 0):
                 raise InputError(f"Knots must be at least 2 and ascend, input {index} has others.")
 
-    def encode(self, x: Float[Array, "point feature"]) -> Float[Array, "point encoded"]:
+    def inputs(self, x: Float[Array, "point feature"]) -> Float[Array, "point encoded"]:
         """The inputs, and beside them the ramps of every encoded one.
 
         Raises:
@@ -69,18 +68,6 @@ class PiecewiseLinear:
         lower, upper = knots[:-1], knots[1:]
         share = jnp.clip((values[:, None] - lower) / (upper - lower), 0, 1)
         return self.spread / len(lower) ** 0.5 * share
-
-    def init(self, key: PRNGKeyArray, x: Float[Array, "point feature"]) -> Any:
-        """The network's own start."""
-        return self.network.init(key, self.encode(x))
-
-    def apply(self, params: Any, x: Float[Array, "point feature"]) -> Float[Array, "point output"]:
-        """Outputs at the rows of x."""
-        return self.network.apply(params, self.encode(x))
-
-    def fan_in(self, params: Any) -> Any:
-        """Inputs per neuron, as the network says it."""
-        return self.network.fan_in(params)
 
 
 def quantile_knots(x: Any, num_pieces: int) -> tuple[tuple[float, ...], ...]:

@@ -1,5 +1,6 @@
 """Networks made of a network: on some of the inputs, or once for every action."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,34 @@ from credence.models.networks.mlp import Network
 
 
 @dataclass(frozen=True)
-class LeadingInputs:
+class OfInputs(ABC):
+    """What networks of changed inputs share: f(x) = network(inputs(x)).
+
+    Args:
+        network: what is applied.
+    """
+
+    network: Network
+
+    @abstractmethod
+    def inputs(self, x: Float[Array, "point *feature"]) -> Float[Array, "row *changed"]:
+        """What the network sees of x."""
+
+    def init(self, key: PRNGKeyArray, x: Float[Array, "point *feature"]) -> Any:
+        """The network's own start."""
+        return self.network.init(key, self.inputs(x))
+
+    def apply(self, params: Any, x: Float[Array, "point *feature"]) -> Float[Array, "row output"]:
+        """Outputs at the rows of what the network sees."""
+        return self.network.apply(params, self.inputs(x))
+
+    def fan_in(self, params: Any) -> Any:
+        """Inputs per neuron, as the network says it."""
+        return self.network.fan_in(params)
+
+
+@dataclass(frozen=True)
+class LeadingInputs(OfInputs):
     """A network of the first inputs only: a coarse level where features come in order.
 
         f(x) = network(x[:num_inputs])
@@ -24,14 +52,14 @@ class LeadingInputs:
         InputError: if num_inputs is below 1, or above the number of inputs there are.
     """
 
-    network: Network
     num_inputs: int
 
     def __post_init__(self) -> None:
         if self.num_inputs < 1:
             raise InputError(f"num_inputs must be >= 1, got {self.num_inputs}.")
 
-    def _leading(self, x: Float[Array, "point feature"]) -> Float[Array, "point leading"]:
+    def inputs(self, x: Float[Array, "point feature"]) -> Float[Array, "point leading"]:
+        """The first columns of x."""
         if x.shape[-1] < self.num_inputs:
             raise InputError(
                 f"The network needs the first {self.num_inputs} inputs, but there are "
@@ -39,21 +67,9 @@ class LeadingInputs:
             )
         return x[:, : self.num_inputs]
 
-    def init(self, key: PRNGKeyArray, x: Float[Array, "point feature"]) -> Any:
-        """The network's own start."""
-        return self.network.init(key, self._leading(x))
-
-    def apply(self, params: Any, x: Float[Array, "point feature"]) -> Float[Array, "point output"]:
-        """Outputs at the rows of x."""
-        return self.network.apply(params, self._leading(x))
-
-    def fan_in(self, params: Any) -> Any:
-        """Inputs per neuron, as the network says it."""
-        return self.network.fan_in(params)
-
 
 @dataclass(frozen=True)
-class PerAction:
+class PerAction(OfInputs):
     """One scalar function applied to every row of actions: x (point, action, feature).
 
         f(x)_a = network(x_a),    outputs (point, action)
@@ -67,27 +83,18 @@ class PerAction:
         InputError: if the network has several outputs, or x is not (point, action, feature).
     """
 
-    network: Network
-
-    def _rows(self, x: Float[Array, "point *feature"]) -> Float[Array, "row feature"]:
+    def inputs(self, x: Float[Array, "point *feature"]) -> Float[Array, "row feature"]:
+        """All states, one after the other."""
         if x.ndim != 3:
             raise InputError(f"PerAction needs x (point, action, feature), got shape {x.shape}.")
         return x.reshape(-1, x.shape[-1])
 
-    def init(self, key: PRNGKeyArray, x: Float[Array, "point *feature"]) -> Any:
-        """The network's own start."""
-        return self.network.init(key, self._rows(x))
-
     def apply(self, params: Any, x: Float[Array, "point *feature"]) -> Float[Array, "point output"]:
         """Values (point, action)."""
-        outputs = self.network.apply(params, self._rows(x))
+        outputs = super().apply(params, x)
         if outputs.shape[-1] != 1:
             raise InputError(
                 f"PerAction needs a network with one output, got {outputs.shape[-1]}: the "
                 "actions are rows of x, not outputs."
             )
         return outputs.reshape(x.shape[:2])
-
-    def fan_in(self, params: Any) -> Any:
-        """Inputs per neuron, as the network says it."""
-        return self.network.fan_in(params)

@@ -20,7 +20,7 @@ def encoding(spread: float = 2.0) -> PiecewiseLinear:
 def test_ramps_add_up_to_the_place_between_knots() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 4, (50, 2)).astype(np.float32)
-    found = np.asarray(encoding().encode(jnp.asarray(x)))
+    found = np.asarray(encoding().inputs(jnp.asarray(x)))
     assert found.shape == (50, 2 + 3)
     np.testing.assert_array_equal(found[:, :2], x)
     place = np.interp(x[:, 0], KNOTS[0], np.arange(4.0))
@@ -31,7 +31,7 @@ def test_any_function_that_is_linear_between_knots_is_linear_in_them() -> None:
     values = np.array([1.0, -2.0, 5.0, 0.5])
     weights = np.diff(values) * 3**0.5 / 2
     x = np.linspace(-2, 4, 40, dtype=np.float32)
-    ramps = encoding().encode(jnp.stack([x, x], axis=1))[:, 2:]
+    ramps = encoding().inputs(jnp.stack([x, x], axis=1))[:, 2:]
     np.testing.assert_allclose(
         values[0] + ramps @ weights, np.interp(x, KNOTS[0], values), rtol=1e-4, atol=1e-5
     )
@@ -78,4 +78,4 @@ def test_bad_knots_are_refused() -> None:
     with pytest.raises(InputError, match="spread"):
         encoding(0.0)
     with pytest.raises(InputError, match="knots for 2 inputs, but there are 3"):
-        encoding().encode(jnp.zeros((4, 3)))
+        encoding().inputs(jnp.zeros((4, 3)))
