@@ -2,7 +2,9 @@
 #   make demo    fit scikit-learn's diabetes data, print the summary, write the report
 #   make test    the tests; costly ones take turns, a fifth a day, all in fifteen days
 #                (make test-slow: the long statistical ones, and those without a turn today)
-#   make truth   every kernel against exact targets; writes docs/truth.md
+#   make truth   every kernel against exact targets; writes docs/results/truth.md
+#   make docs    the site, in docs/_build/html; runs the tutorials, which takes half an hour once
+#                (make docs-serve: the same, and shows it; make docs-links: checks outside links)
 #   make fuzz    damaged and hostile folders and tables, 100,000 of them
 
 PYTHON ?= python3
@@ -10,7 +12,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo truth fuzz test test-slow test-oldest test-newest lint types layers check format clean
+.PHONY: demo docs docs-serve docs-links truth fuzz test test-slow test-oldest test-newest lint types layers check format clean
 
 demo: $(VENV)/installed
 	rm -rf demo-run
@@ -23,8 +25,18 @@ test: $(VENV)/installed
 test-slow: $(VENV)/installed
 	$(PYTEST) -m slow
 
+docs: $(VENV)/installed
+	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
+	@echo "The site is docs/_build/html/index.html."
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+
+docs-links: $(VENV)/installed
+	CREDENCE_DOCS_EXECUTE=off $(BIN)/sphinx-build -q -b linkcheck docs docs/_build/links
+
 truth: $(VENV)/installed
-	PYTHONPATH=tests $(BIN)/python -m truth --out docs/truth.md
+	PYTHONPATH=tests $(BIN)/python -m truth --out docs/results/truth.md
 
 fuzz: $(VENV)/installed
 	PYTHONPATH=tests $(BIN)/python -m fuzz --mutations 100000
@@ -57,7 +69,7 @@ format: $(VENV)/installed
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .venv-oldest .venv-newest .jax_cache demo-run
+	rm -rf .venv .venv-oldest .venv-newest .jax_cache demo-run docs/_build docs/reference/made
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Credence needs Python >= 3.11, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from credence.environment import configure
     from credence.errors import CredenceError, InputError, Interrupted, StorageError
     from credence.estimators import BNNClassifier, BNNRegressor, load
+    from credence.methods import citation
 
 _HOME = {
     "BNNClassifier": "estimators",
@@ -37,6 +38,7 @@ _HOME = {
     "Predictive": "ensembles.predictive",
     "Stack": "ensembles.stack",
     "StorageError": "errors",
+    "citation": "methods",
     "configure": "environment",
     "load": "estimators",
     "stack": "ensembles.weighing",
@@ -60,6 +62,7 @@ __all__ = [
     "Predictive",
     "Stack",
     "StorageError",
+    "citation",
     "configure",
     "datasets",
     "diagnostics",

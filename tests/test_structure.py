@@ -1,4 +1,4 @@
-"""The map in docs/architecture.md is that of the code, and the plan of the house holds."""
+"""The map of the architecture page is that of the code, and the plan of the house holds."""
 
 import importlib.util
 import subprocess

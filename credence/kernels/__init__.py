@@ -5,7 +5,7 @@
 
 A builder takes log_density(position, data), in nats and summed over all data, and settings by
 keyword; it returns `Kernel(init, step)`: see `credence.kernels.base` for the contract and
-docs/kernels.md for a page to read. Names are imported when first used.
+docs/how_to/own_kernel.md for a page to read. Names are imported when first used.
 """
 
 from importlib import import_module

@@ -67,6 +67,7 @@ __all__ = [
     "Transdimensional",
     "Tunable",
     "Variational",
+    "citation",
     "findings",
     "register_kernel",
     "resolve",
@@ -167,6 +168,22 @@ def saved_findings(
 def finding_kinds(method: str) -> tuple[type[Finding], ...]:
     """The kinds of finding that a method of that name declares; none where it is not known."""
     return METHODS[method].findings if method in METHODS else ()
+
+
+def citation(method: str | Algorithm) -> str:
+    """The papers to cite when a method was used, one a line: authors, title, year.
+
+    Args:
+        method: a name in `METHODS`, or a method object; "auto" takes `stacking` in most cases.
+    Raises:
+        InputError: for a name that is not known.
+    """
+    if isinstance(method, str):
+        check_name(method)
+        method_class = METHODS["stacking" if method == "auto" else method]
+    else:
+        method_class = type(method)
+    return "\n".join(f"{source}." for source in method_class.sources)
 
 
 def default_prior(*methods: str | Algorithm) -> str:

@@ -79,6 +79,8 @@ class Algorithm(ABC):
     """The name by which method="..." chooses it."""
     summary: ClassVar[str]
     """One line for `credence methods`."""
+    sources: ClassVar[tuple[str, ...]] = ()
+    """The papers that a user should cite: authors, title, year."""
     is_chain: ClassVar[bool] = True
     """Whether draws form Markov chains that leave the posterior (nearly) invariant."""
     prior: ClassVar[str] = "fan_in"

@@ -67,6 +67,12 @@ class NUTS(Hamiltonian):
 
     name: ClassVar[str] = "nuts"
     summary: ClassVar[str] = "no-U-turn sampler: exact, the reference"
+    sources: ClassVar[tuple[str, ...]] = (
+        (
+            'Hoffman & Gelman, "The No-U-Turn sampler: adaptively setting path lengths in '
+            'Hamiltonian Monte Carlo" (2014)'
+        ),
+    )
 
     max_doublings: int = 10
 
@@ -86,6 +92,10 @@ class HMC(Hamiltonian):
 
     name: ClassVar[str] = "hmc"
     summary: ClassVar[str] = "Hamiltonian Monte Carlo: exact"
+    sources: ClassVar[tuple[str, ...]] = (
+        'Duane, Kennedy, Pendleton & Roweth, "Hybrid Monte Carlo" (1987)',
+        'Neal, "Bayesian learning for neural networks" (1996)',
+    )
 
     trajectory_length: float = 1.0
     max_integration_steps: int = 256
@@ -108,6 +118,12 @@ class MALA(Hamiltonian):
 
     name: ClassVar[str] = "mala"
     summary: ClassVar[str] = "Metropolis-adjusted Langevin algorithm: exact"
+    sources: ClassVar[tuple[str, ...]] = (
+        (
+            'Roberts & Tweedie, "Exponential convergence of Langevin distributions and '
+            'their discrete approximations" (1996)'
+        ),
+    )
 
     num_warmup: int = 2000
     thinning: int = 20
@@ -129,6 +145,13 @@ class MCLMC(Hamiltonian):
 
     name: ClassVar[str] = "mclmc"
     summary: ClassVar[str] = "microcanonical Langevin Monte Carlo, Metropolis-adjusted: exact"
+    sources: ClassVar[tuple[str, ...]] = (
+        'Robnik, De Luca, Silverstein & Seljak, "Microcanonical Hamiltonian Monte Carlo" (2023)',
+        (
+            'Robnik, Cohn-Gordon & Seljak, "Metropolis adjusted microcanonical Hamiltonian '
+            'Monte Carlo" (2025)'
+        ),
+    )
 
     num_warmup: int = 200
     target_acceptance_rate: float = 0.9

@@ -30,6 +30,12 @@ class PCN(TrainedChains):
     name: ClassVar[str] = "pcn"
     reads_disk: ClassVar[bool] = True
     summary: ClassVar[str] = "preconditioned Crank-Nicolson: exact, without gradients"
+    sources: ClassVar[tuple[str, ...]] = (
+        (
+            'Cotter, Roberts, Stuart & White, "MCMC methods for functions: modifying old '
+            'algorithms to make them faster" (2013)'
+        ),
+    )
     round_draws: ClassVar[int] = 10
 
     num_warmup: int = 10_000

@@ -232,6 +232,9 @@ class SGLD(Langevin):
 
     name: ClassVar[str] = "sgld"
     summary: ClassVar[str] = "stochastic gradient Langevin dynamics (biased by the step size)"
+    sources: ClassVar[tuple[str, ...]] = (
+        'Welling & Teh, "Bayesian learning via stochastic gradient Langevin dynamics" (2011)',
+    )
 
     def _rows(self, posterior: Posterior) -> int:
         return minibatch_rows(self.batch_size, posterior)
@@ -246,6 +249,12 @@ class ULA(Langevin):
 
     name: ClassVar[str] = "ula"
     summary: ClassVar[str] = "unadjusted Langevin algorithm (biased by the step size)"
+    sources: ClassVar[tuple[str, ...]] = (
+        (
+            'Roberts & Tweedie, "Exponential convergence of Langevin distributions and '
+            'their discrete approximations" (1996)'
+        ),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -274,6 +283,9 @@ class SGHMC(StochasticGradient):
 
     name: ClassVar[str] = "sghmc"
     summary: ClassVar[str] = "stochastic gradient Hamiltonian Monte Carlo (biased by the step size)"
+    sources: ClassVar[tuple[str, ...]] = (
+        'Chen, Fox & Guestrin, "Stochastic gradient Hamiltonian Monte Carlo" (2014)',
+    )
 
     published: ClassVar[str] = "scale_adapted"
     published_frozen: ClassVar[Settings] = {"is_adapting": np.asarray(False)}

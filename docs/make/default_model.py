@@ -1,6 +1,6 @@
 """The page on what `fit` gives without options, from the committed results.
 
-    python docs/make/default_model.py > docs/default_model.md
+    python docs/make/default_model.py > docs/results/default_model.md
 
 The rows in `results/` come from `benchmarks/default_model.py` and `benchmarks/default_classes.py`.
 """
@@ -20,8 +20,8 @@ OURS = "auto"
 INTRODUCTION = """# What `fit` gives without options, beside what you might use instead
 
 `BNNRegressor().fit(X, y)` and `credence fit` try several networks and combine them
-([stacking](stacking.md)). This page compares that with other methods on the same rows. It is made
-by `python docs/make/default_model.py` from the rows in `results/`.
+([stacking](../explanation/stacking.md)). This page compares that with other methods on the same
+rows. It is made by `python docs/make/default_model.py` from the rows in `results/`.
 
 **Read it with care.** The tables are not complete: the column `splits` says how many of the 20
 published splits (5 of protein, 5 of labels) were run; where there are few, differences are within

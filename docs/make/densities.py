@@ -1,4 +1,4 @@
-"""The figures and the table of docs/interacting.md, from a folder of a finished experiment.
+"""The figures and table of docs/explanation/interacting.md, from a finished experiment.
 
 credence experiment run densities --out out
 python docs/make/densities.py out

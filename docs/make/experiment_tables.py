@@ -1,7 +1,7 @@
 """The table of a finished experiment as Markdown: ours beside the published numbers.
 
 credence experiment run fbnn --size laptop --out fbnn-run
-python docs/make/experiment_tables.py fbnn-run > docs/fbnn.md
+python docs/make/experiment_tables.py fbnn-run > docs/results/fbnn.md
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Figures and tables of docs/multilevel.md, from folders that `credence experiment run` wrote.
+"""Figures and tables of docs/explanation/multilevel.md, from folders of `credence experiment`.
 
     credence experiment run prior_rates --out rates
     credence experiment run multilevel_noise --out noise

@@ -3,7 +3,7 @@
 A room is a package or a module; an arrow is an import. Run it in a checkout:
 
     python docs/make/structure.py            # a table of numbers
-    python docs/make/structure.py --write    # the same, and the map in docs/architecture.md
+    python docs/make/structure.py --write    # the same, and the map on the architecture page
 """
 
 import argparse
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import grimp
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 PACKAGES = ("credence", "credence_papers")
 SHARED = ("ensembles", "estimators", "runs", "report", "cli", "html", "engine", "density", "models")
 """Layers that every method uses, and that name none."""
@@ -160,7 +160,7 @@ def drawing(found: Structure) -> str:
 
 
 def map_text(found: Structure) -> str:
-    """The part of docs/architecture.md that is made from the code."""
+    """The part of docs/explanation/architecture.md that is made from the code."""
     table = [f"| `{room}` | {found.sentences[room]} |" for room in found.layers]
     return "\n".join([
         START, "", "| room | what it is |", "|---|---|", *table, "",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-PAGE = Path(__file__).parents[2] / "docs" / "stacking.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "stacking.md"
 
 
 def test_the_page_runs_and_the_curve_gets_the_weight(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from credence import kernels
 from credence.engine.clock import CompileClock
 from credence.errors import InputError
 
-PAGE = Path(__file__).parents[2] / "docs" / "kernels.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "own_kernel.md"
 TARGET = correlated(3)
 ONES = jnp.ones(3)
 

@@ -1,4 +1,4 @@
-"""The method that docs/methods.md writes samples the posterior, and its finding is found."""
+"""The method of docs/how_to/own_method.md samples the posterior, and its finding is found."""
 
 import runpy
 from pathlib import Path
@@ -13,7 +13,7 @@ from credence.ensembles.findings import found_in
 from credence.errors import InputError
 from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
 
-PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "own_method.md"
 
 
 @pytest.fixture(scope="module")

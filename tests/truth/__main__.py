@@ -20,7 +20,7 @@ def main() -> int:
     """Run, print, write."""
     parser = argparse.ArgumentParser(prog="truth", description="Kernels against exact targets.")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter chains")
-    parser.add_argument("--out", type=Path, help="page to write, docs/truth.md say")
+    parser.add_argument("--out", type=Path, help="page to write, docs/results/truth.md say")
     arguments = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
     console, start = Console(), time.perf_counter()

@@ -29,6 +29,12 @@ class DeepEnsemble(Method):
 
     name: ClassVar[str] = "deep_ensemble"
     summary: ClassVar[str] = "independently trained networks (approximate)"
+    sources: ClassVar[tuple[str, ...]] = (
+        (
+            'Lakshminarayanan, Pritzel & Blundell, "Simple and scalable predictive '
+            'uncertainty estimation using deep ensembles" (2017)'
+        ),
+    )
     is_chain: ClassVar[bool] = False
 
     num_members: int = 5
@@ -52,6 +58,9 @@ class MAP(Method):
 
     name: ClassVar[str] = "map"
     summary: ClassVar[str] = "one network at a maximum of the posterior (no weight uncertainty)"
+    sources: ClassVar[tuple[str, ...]] = (
+        'MacKay, "A practical Bayesian framework for backpropagation networks" (1992)',
+    )
     is_chain: ClassVar[bool] = False
 
     training: Training = field(default=Training(validation_fraction=0.0))

@@ -44,6 +44,12 @@ class MCDropout(Method):
 
     name: ClassVar[str] = "mc_dropout"
     summary: ClassVar[str] = "dropout at training and prediction (approximate)"
+    sources: ClassVar[tuple[str, ...]] = (
+        (
+            'Gal & Ghahramani, "Dropout as a Bayesian approximation: representing model '
+            'uncertainty in deep learning" (2016)'
+        ),
+    )
     is_chain: ClassVar[bool] = False
 
     num_draws: int = 1000

@@ -58,6 +58,12 @@ class SWAG(Method):
 
     name: ClassVar[str] = "swag"
     summary: ClassVar[str] = "Gaussian fitted to the path of SGD (approximate)"
+    sources: ClassVar[tuple[str, ...]] = (
+        (
+            'Maddox, Izmailov, Garipov, Vetrov & Wilson, "A simple baseline for Bayesian '
+            'uncertainty in deep learning" (2019)'
+        ),
+    )
     is_chain: ClassVar[bool] = False
 
     num_draws: int = 1000

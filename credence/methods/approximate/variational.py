@@ -48,6 +48,16 @@ class Variational(Method):
 
     name: ClassVar[str] = "variational"
     summary: ClassVar[str] = "nearest Gaussian, mean field or low rank (approximate)"
+    sources: ClassVar[tuple[str, ...]] = (
+        (
+            'Blundell, Cornebise, Kavukcuoglu & Wierstra, "Weight uncertainty in neural '
+            'networks" (2015)'
+        ),
+        (
+            'Ong, Nott & Smith, "Gaussian variational approximation with a factor '
+            'covariance structure" (2018)'
+        ),
+    )
     is_chain: ClassVar[bool] = False
 
     num_draws: int = 1000

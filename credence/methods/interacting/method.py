@@ -91,6 +91,9 @@ class Interacting(Method):
 
     name: ClassVar[str] = "interacting"
     summary: ClassVar[str] = "nonlinear MCMC: particles that jump to partners elsewhere"
+    sources: ClassVar[tuple[str, ...]] = (
+        'Vuckovic, "Nonlinear MCMC for Bayesian machine learning" (2022)',
+    )
     aliases: ClassVar[dict[str, str]] = {"num_chains": "num_particles"}
     findings: ClassVar[tuple[type[Finding], ...]] = (Partners,)
 

@@ -62,6 +62,10 @@ class NonlinearSGLD(Langevin):
 
     name: ClassVar[str] = "nonlinear_sgld"
     summary: ClassVar[str] = "SGLD particles that jump to tempered partners (biased by the steps)"
+    sources: ClassVar[tuple[str, ...]] = (
+        'Vuckovic, "Nonlinear MCMC for Bayesian machine learning" (2022)',
+        'Welling & Teh, "Bayesian learning via stochastic gradient Langevin dynamics" (2011)',
+    )
     findings: ClassVar[tuple[type[Finding], ...]] = (Partners,)
 
     num_chains: int = 10

@@ -107,6 +107,18 @@ class Laplace(Method):
 
     name: ClassVar[str] = "laplace"
     summary: ClassVar[str] = "Gaussian around one trained network, linearised (approximate)"
+    sources: ClassVar[tuple[str, ...]] = (
+        'MacKay, "A practical Bayesian framework for backpropagation networks" (1992)',
+        'Daxberger et al., "Laplace redux: effortless Bayesian deep learning" (2021)',
+        (
+            'Immer, Korzepa & Bauer, "Improving predictions of Bayesian neural nets via '
+            'local linearization" (2021)'
+        ),
+        (
+            'Antoran et al., "Adapting the linearised Laplace model evidence for modern '
+            'deep learning" (2022)'
+        ),
+    )
     findings: ClassVar[tuple[type[Finding], ...]] = (LogEvidence,)
     is_chain: ClassVar[bool] = False
 

@@ -54,6 +54,10 @@ class SMC(Method):
 
     name: ClassVar[str] = "smc"
     summary: ClassVar[str] = "tempered sequential Monte Carlo: exact, with evidence"
+    sources: ClassVar[tuple[str, ...]] = (
+        'Del Moral, Doucet & Jasra, "Sequential Monte Carlo samplers" (2006)',
+        'Dau & Chopin, "Waste-free sequential Monte Carlo" (2022)',
+    )
     findings: ClassVar[tuple[type[Finding], ...]] = (LogEvidence,)
 
     aliases: ClassVar[Mapping[str, str]] = PARTICLES_AND_RUNS

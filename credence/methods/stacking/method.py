@@ -68,6 +68,14 @@ class Stacking(Algorithm):
 
     name: ClassVar[str] = "stacking"
     summary: ClassVar[str] = "several models, cross-validated and weighted by stacking"
+    sources: ClassVar[tuple[str, ...]] = (
+        (
+            'Yao, Vehtari, Simpson & Gelman, "Using stacking to average Bayesian predictive '
+            'distributions" (2018)'
+        ),
+        'Yao, Vehtari & Gelman, "Stacking for non-mixing Bayesian computations" (2022)',
+        'Sommer, Robnik, Nozadze, Seljak & Ruegamer, "Microcanonical Langevin ensembles" (2025)',
+    )
     is_chain: ClassVar[bool] = False
     findings: ClassVar[tuple[type[Finding], ...]] = (Candidates,)
 

@@ -59,7 +59,7 @@ STUCK = (
 )
 """What an infinite error means."""
 FEW_ROWS = 5000
-"""Number of rows below which NUTS on all was sooner, for a network of 38 weights (docs/ces.md)."""
+"""Rows below which NUTS on all was sooner, for a network of 38 weights: docs/explanation/ces.md."""
 MIN_CALIBRATION = 10
 """Draws per chain that leave some to fit and some to hold out."""
 
@@ -105,6 +105,14 @@ class CES(TrainedChains):
     name: ClassVar[str] = "ces"
     reads_disk: ClassVar[bool] = True
     summary: ClassVar[str] = "calibrate, emulate, sample (FBNN): exact by delayed acceptance"
+    sources: ClassVar[tuple[str, ...]] = (
+        (
+            'Moslemi, Meng, Lan & Shahbaba, "Scaling up Bayesian neural networks with '
+            'neural networks" (2024)'
+        ),
+        'Cleary, Garbuno-Inigo, Lan, Schneider & Stuart, "Calibrate, emulate, sample" (2021)',
+        'Christen & Fox, "Markov chain Monte Carlo using an approximation" (2005)',
+    )
     findings: ClassVar[tuple[type[Finding], ...]] = (Emulation,)
 
     thinning: int = 1

@@ -67,6 +67,12 @@ class RNSHMC(TrainedChains):
     name: ClassVar[str] = "rns_hmc"
     reads_disk: ClassVar[bool] = True
     summary: ClassVar[str] = "HMC along a random network surrogate's gradients: exact"
+    sources: ClassVar[tuple[str, ...]] = (
+        (
+            'Zhang, Shahbaba & Zhao, "Hamiltonian Monte Carlo acceleration using surrogate '
+            'functions with random bases" (2017)'
+        ),
+    )
     findings: ClassVar[tuple[type[Finding], ...]] = (ExplainedGradients,)
 
     num_warmup: int = 500

@@ -92,6 +92,13 @@ class Transdimensional(Chains):
 
     name: ClassVar[str] = "transdimensional"
     summary: ClassVar[str] = "reversible jump over width and depth: exact, with p(size | data)"
+    sources: ClassVar[tuple[str, ...]] = (
+        'Berezowski, "Trans-dimensional inference over Bayesian neural networks"',
+        (
+            'Green, "Reversible jump Markov chain Monte Carlo computation and Bayesian '
+            'model determination" (1995)'
+        ),
+    )
     findings: ClassVar[tuple[type[Finding], ...]] = (Architecture,)
     aliases: ClassVar[Mapping[str, str]] = {}
 

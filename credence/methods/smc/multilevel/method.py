@@ -71,6 +71,13 @@ class MLSMC(Method):
 
     name: ClassVar[str] = "mlsmc"
     summary: ClassVar[str] = "multilevel SMC over widths: exact in the limit, with evidence"
+    sources: ClassVar[tuple[str, ...]] = (
+        (
+            'Chada, Jasra, Law & Singh, "Bayesian deep learning with multilevel trace-class '
+            'neural networks"'
+        ),
+        'Beskos, Jasra, Law, Tempone & Zhou, "Multilevel sequential Monte Carlo samplers" (2017)',
+    )
     findings: ClassVar[tuple[type[Finding], ...]] = (LogEvidence,)
     is_chain: ClassVar[bool] = False
     prior: ClassVar[str] = "trace_class"
