@@ -9,7 +9,8 @@ The protocol is that of Hernandez-Lobato & Adams, "Probabilistic backpropagation
 splits these are: fit on 90 % of the rows, score the others in the units of the target; mean and
 standard error over splits. Every model sees the same rows of a split. What is done already is in
 FOLDER/rows.jsonl and is not done again; `--table` only prints it. Seconds are those of the fit,
-compilation included, on as many cores as the row says.
+compilation included, on as many cores as the row says; `cpu_seconds` are those of the processor
+for fit and scores, which do not grow when something else runs beside.
 
 Models: `auto` (what `fit` does without options) and any method of the library, with `@30` behind
 it for a budget of 30 seconds; and what a user might take instead, `pip install "credence[bench]"`:
@@ -255,10 +256,13 @@ def row_of(name: str, number: int, model: str) -> dict[str, Any]:
     from credence.environment import num_cores
 
     rows = split_of(name, number)
+    start = time.process_time()
     found = PEERS[model](rows, number) if model in PEERS else network_scores(model, rows, number)
+    cpu_seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     what = {"data": name, "split": number, "model": model, "seed": number, "commit": commit()}
-    return {**what, **found, "num_cores": num_cores(), "peak_memory_mib": peak}
+    machine = {"num_cores": num_cores(), "cpu_seconds": cpu_seconds, "peak_memory_mib": peak}
+    return {**what, **found, **machine}
 
 
 def done(folder: Path) -> list[dict[str, Any]]:
