@@ -2,17 +2,20 @@
 #   make demo    fit scikit-learn's diabetes data, print the summary, write the report
 #   make test    the tests; costly ones take turns, a fifth a day, all in fifteen days
 #                (make test-slow: the long statistical ones, and those without a turn today)
-#   make truth   every kernel against exact targets; writes docs/results/truth.md
+#   make truth   every kernel against exact targets; makes docs/results/truth.md
 #   make docs    the site, in docs/_build/html; runs the tutorials, which takes half an hour once
 #                (make docs-serve: the same, and shows it; make docs-links: checks outside links)
+#   make results SIZE=laptop    the published experiments; hours; goes on where it stopped
+#   make pages   tables and figures of README and docs from results/
 #   make fuzz    damaged and hostile folders and tables, 100,000 of them
 
 PYTHON ?= python3
+SIZE ?= laptop
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo docs docs-serve docs-links truth fuzz test test-slow test-oldest test-newest lint types layers check format clean
+.PHONY: demo docs results pages docs-serve docs-links truth fuzz test test-slow test-oldest test-newest lint types layers check format clean
 
 demo: $(VENV)/installed
 	rm -rf demo-run
@@ -36,7 +39,14 @@ docs-links: $(VENV)/installed
 	CREDENCE_DOCS_EXECUTE=off $(BIN)/sphinx-build -q -b linkcheck docs docs/_build/links
 
 truth: $(VENV)/installed
-	PYTHONPATH=tests $(BIN)/python -m truth --out docs/results/truth.md
+	PYTHONPATH=tests $(BIN)/python -m truth --out results/truth/full.json
+	$(BIN)/python docs/make/pages.py
+
+results: $(VENV)/installed
+	$(BIN)/python docs/make/results.py --size $(SIZE)
+
+pages: $(VENV)/installed
+	$(BIN)/python docs/make/pages.py
 
 fuzz: $(VENV)/installed
 	PYTHONPATH=tests $(BIN)/python -m fuzz --mutations 100000

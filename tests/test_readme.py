@@ -1,4 +1,4 @@
-"""What the README says of Python runs, word for word, with a quicker method."""
+"""What README and how-to say of Python runs, word for word, with a quicker method."""
 
 import functools
 import re
@@ -15,13 +15,18 @@ from credence.methods.stacking.folds import FoldChains
 QUICK = DeepEnsemble(num_members=1, training=Training(max_epochs=5))
 FOLDS = FoldChains(num_chains=3, num_folds=3, num_draws=4, num_warmup=4, training=QUICK.training)
 STACKING = Stacking(models=("own/own/own",), chains=FOLDS)
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+
+
+def blocks(page: str) -> list[str]:
+    """The Python code of a page."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.S)
 
 
 def test_estimators_are_saved_loaded_and_take_networks_of_others(tmp_path, monkeypatch) -> None:
     pytest.importorskip("equinox")
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
-    ours, others = (block for block in blocks if ".save(" in block)
+    ours = next(block for block in blocks("README.md") if ".save(" in block)
+    others = "\n".join(blocks("docs/how_to/own_network.md"))
     quick = functools.partial(credence.BNNRegressor, method=STACKING)
     monkeypatch.setattr(credence, "BNNRegressor", quick, raising=False)
     monkeypatch.chdir(tmp_path)

@@ -1,36 +1,41 @@
-"""The table of a finished experiment as Markdown: ours beside the published numbers.
+"""Pages of finished experiments: ours beside the published numbers, from `results/NAME`."""
 
-credence experiment run fbnn --size laptop --out fbnn-run
-python docs/make/experiment_tables.py fbnn-run > docs/results/fbnn.md
-"""
-
-import argparse
-import json
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
+from kept import kept, path_of
 
-def main() -> None:
-    """Print the tables of a run folder."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--note", default="", help="what else a reader must know of the run")
-    options = parser.parse_args()
-    summary = json.loads((options.folder / "results.json").read_text(encoding="utf-8"))
-    print("\n".join(page(summary, options.note)))
+NAMES = {
+    "fbnn": "docs/results/fbnn.md",
+    "fbnn_first_version": "docs/results/fbnn_first_version.md",
+}
+"""Experiments and their pages."""
 
 
-def page(summary: dict[str, Any], note: str) -> list[str]:
+def pages() -> dict[str, Callable[[], str]]:
+    """The pages whose results are kept."""
+    return {
+        path: lambda name=name: "\n".join(page(kept(name)))
+        for name, path in NAMES.items()
+        if path_of(name).exists()
+    }
+
+
+def tables(name: str) -> str:
+    """The tables of an experiment alone, for a page with a text of its own."""
+    return "\n\n".join("\n".join(table(problem)) for problem in kept(name)["problems"])
+
+
+def page(summary: dict[str, Any]) -> list[str]:
     """Title, one table per problem, reasons for differences."""
     lines = [
         f"# {summary['description']}",
         "",
         f"{summary['source']}. `credence experiment run {summary['experiment']} --size "
         f"{summary['size']} --seed {summary['seed']}{seeds(summary)} --jobs {summary['n_jobs']}`; "
-        f"{versions(summary['versions'])}.",
+        f"{versions(summary['versions'])}; {summary['machine']}; commit {summary['commit']}.",
         "",
         legend(summary),
-        *(["", note] if note else []),
     ]
     for problem in summary["problems"]:
         lines += ["", f"## {problem['name']}", "", sizes(problem), "", *table(problem)]
@@ -197,7 +202,3 @@ def triple(values: Any) -> str:
         return "-"
     three = values.values() if isinstance(values, dict) else values
     return " ; ".join("-" if value is None else f"{value:,.0f}" for value in three)
-
-
-if __name__ == "__main__":
-    main()

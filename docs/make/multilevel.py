@@ -1,18 +1,10 @@
-"""Figures and tables of docs/explanation/multilevel.md, from folders of `credence experiment`.
+"""Figures and tables of docs/explanation/multilevel.md, from `results/prior_rates` and the like."""
 
-    credence experiment run prior_rates --out rates
-    credence experiment run multilevel_noise --out noise
-    python docs/make/multilevel.py rates noise [--figures docs/figures]
-
-Writes one SVG per chart, readable in light and in dark, and prints Markdown tables.
-"""
-
-import argparse
-import json
 import re
 from importlib import resources
 from pathlib import Path
-from typing import Any
+
+from kept import kept
 
 from credence.html.wording import number
 from credence_papers.multilevel.error_cost.charts import cost_chart
@@ -22,40 +14,43 @@ from credence_papers.multilevel.prior_rates_page import panel_chart, panels
 MEASURES = ("flops", "seconds", "nominal")
 
 
-def main() -> None:
-    """Every folder's figures and tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--figures", type=Path, default=Path("docs/figures"))
-    options = parser.parse_args()
-    options.figures.mkdir(parents=True, exist_ok=True)
-    for folder in options.folders:
-        summary = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-        if "curves" in summary:
-            rates(summary, options.figures)
-        else:
-            costs(summary, options.figures)
+def rate_figures(folder: Path) -> None:
+    """Second moments of the increments against width, a chart for each prior and network."""
+    for title, rows in panels(kept("prior_rates")).items():
+        write(folder, f"rates-{title}", panel_chart(rows, "rates"))
 
 
-def rates(summary: dict[str, Any], figures: Path) -> None:
-    """Charts and slopes under the prior."""
-    print("\n| prior and network | slope, wider half | theory | widest |\n|---|---|---|---|")
-    for title, rows in panels(summary).items():
-        write(figures, f"rates-{title}", panel_chart(rows, "rates"))
+def rates() -> str:
+    """Slopes under the prior: a row for each prior, a column for each network."""
+    found: dict[tuple[str, float], dict[str, float]] = {}
+    for title, rows in panels(kept("prior_rates")).items():
+        network = title.partition(": ")[2]
         for row in rows:
-            print(
-                f"| {title}, {row['name']} | {row['slope']:.2f} | {row['theory']:.1f} | "
-                f"{row['widths'][-1]} |"
-            )
+            found.setdefault((row["name"], row["theory"]), {})[network] = row["slope"]
+    networks = list(dict.fromkeys(name for slopes in found.values() for name in slopes))
+    lines = [f"| prior | theory | {' | '.join(networks)} |", f"|{'---|' * (len(networks) + 2)}"]
+    for (prior, theory), slopes in found.items():
+        cells = [f"{slopes[name]:.2f}" if name in slopes else "-" for name in networks]
+        lines.append(f"| {prior} | {theory:.1f} | {' | '.join(cells)} |")
+    return "\n".join(lines).replace("-0.00", "0.00")
 
 
-def costs(summary: dict[str, Any], figures: Path) -> None:
-    """Charts, ratios of costs, slopes, and how variance and work multiply."""
-    print(
-        "\n| problem | lowest common MSE | ratio: work | seconds | nominal | work, widest only | "
-        "slope, one level | several | theory |\n|---|---|---|---|---|---|---|---|---|"
+def cost_figures(folder: Path, name: str) -> None:
+    """Cost against mean square error, a chart for each problem and measure of cost."""
+    for problem in kept(name)["problems"]:
+        for measure in MEASURES:
+            chart = cost_chart(problem, measure, "cost", "Cost against mean square error.")
+            write(folder, f"{problem['name']}-{measure}", chart)
+
+
+def costs(*names: str) -> str:
+    """Ratios of costs and slopes, a row for each problem of these studies."""
+    heads = (
+        "| problem | lowest common MSE | ratio: work | seconds | nominal | work, widest only | "
+        "slope, one level | several | theory |"
     )
-    for problem in summary["problems"]:
+    lines = [heads, f"|{'---|' * 9}"]
+    for problem in (each for name in names for each in kept(name)["problems"]):
         fits, theory = problem["fits"], problem["theory"]
         slopes = fits["flops"]["slopes"]
         cells = [
@@ -66,27 +61,8 @@ def costs(summary: dict[str, Any], figures: Path) -> None:
             *(interval(slopes[method]) for method in ("smc", "mlsmc")),
             f"{theory['smc']:.2f}, {theory['mlsmc']:.2f}",
         ]
-        print("| " + " | ".join(cells) + " |")
-        for measure in MEASURES:
-            chart = cost_chart(problem, measure, "cost", "Cost against mean square error.")
-            write(figures, f"{problem['name']}-{measure}", chart)
-    for problem in summary["problems"]:
-        products(problem)
-
-
-def products(problem: dict[str, Any]) -> None:
-    """Variance times work of every setting, biases, and the steps between levels."""
-    print(f"\n{problem['name']}: squared bias of width", end=" ")
-    print(", ".join(f"{row['width']}: {row['bias_squared']:.1e}" for row in problem["biases"]))
-    for each in problem["pilots"]:
-        print(f"{each['family']}: nats {[round(value, 2) for value in each['nats']]}, ", end="")
-        print(f"V_l {[f'{value:.1e}' for value in each['variances']]}, ", end="")
-        print(f"C_l {[f'{value:.1e}' for value in each['costs']]}, product {each['product']:.2e}")
-    for row in problem["points"]:
-        print(
-            f"{row['family']}, {row['particles']}: MSE {row['mse']:.2e} +- {row['mse_error']:.0e}, "
-            f"variance x work {row['variance'] * row['flops']:.2e}"
-        )
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def write(figures: Path, name: str, chart: str) -> None:
@@ -108,7 +84,3 @@ def colours(file: str) -> str:
     """Variables of a style sheet that are colours."""
     text = resources.files("credence.html").joinpath(file).read_text(encoding="utf-8")
     return "".join(f"--{name}:{value};" for name, value in re.findall(r"--([\w-]+): (#\w+)", text))
-
-
-if __name__ == "__main__":
-    main()

@@ -7,15 +7,15 @@ import numpy as np
 
 from .cells import FULL, Bias, Cell
 from .planted import NUM_CHAINS
-from .table import Table
+from .table import from_json
 
 DIVERGED = 10.0
 """Excess of the mean square from which on a number says nothing more."""
 
 HEAD = """# The truth table
 
-The Markov kernels of Credence, against targets whose exact law is known. `make truth` computes this
-page; nothing on it is written by hand. {verdict}
+The Markov kernels of Credence, against targets whose exact law is known. `make truth` computes
+these numbers; nothing on this page is written by hand. {verdict}
 
 ## How to read it
 
@@ -79,8 +79,9 @@ limit.
 """
 
 
-def page(table: Table, *, seconds: float, cores: int, date: str) -> str:
-    """All of it, in Markdown."""
+def page(found: dict[str, Any]) -> str:
+    """The results that `python -m truth` keeps, in Markdown."""
+    table = from_json(found)
     faults = table.faults()
     verdict = f"**{len(faults)} faults.**" if faults else "**All cells pass.**"
     head = HEAD.format(
@@ -111,7 +112,7 @@ def page(table: Table, *, seconds: float, cores: int, date: str) -> str:
                 for s in table.slopes
             ],
         ),
-        footer(seconds, cores, date),
+        footer(found),
     ]
     return "\n".join(parts)
 
@@ -149,11 +150,17 @@ def markdown(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
-def footer(seconds: float, cores: int, date: str) -> str:
+def about(*, seconds: float, cores: int, date: str) -> dict[str, Any]:
+    """When, where and with what the table was made."""
+    names = ("credence", "jax", "blackjax", "arviz-stats", "numpy", "scipy")
+    versions = {name: version(name) for name in names}
+    return {"date": date, "versions": versions, "seconds": round(seconds), "cores": cores}
+
+
+def footer(found: dict[str, Any]) -> str:
     """The page's last line: the date, versions, and how long it took."""
-    names = ("jax", "blackjax", "arviz-stats", "numpy", "scipy")
-    versions = ", ".join(f"{name} {version(name)}" for name in names)
+    versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     return (
-        f"\n{date}; Credence {version('credence')}, {versions}; double precision, fixed seeds, "
-        f"{seconds:.0f} s on {cores} cores.\n"
+        f"\n{found['date']}; {versions}; double precision, fixed seeds, "
+        f"{found['seconds']} s on {found['cores']} cores.\n"
     )

@@ -1,5 +1,6 @@
 """The whole table: what is run, and whether it passes."""
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -51,6 +52,36 @@ class Table(NamedTuple):
         wrong += [cell for cell in self.exact if not abs(cell.memory) < 0.9]
         wrong += [planted for planted in self.planted if not is_caught(planted)]
         return wrong + [slope for slope in self.slopes if not is_as_in_theory(slope)]
+
+
+def to_json(table: Table) -> dict[str, list[dict[str, Any]]]:
+    """The table as JSON data, numbers with six digits, NaN as None."""
+    return {
+        name: [{key: short(value) for key, value in row._asdict().items()} for row in rows]
+        for name, rows in table._asdict().items()
+    }
+
+
+def short(value: Any) -> Any:
+    """A number with six digits, None for NaN; what is no number as it is."""
+    if isinstance(value, str):
+        return value
+    return None if math.isnan(value) else float(f"{value:.6g}")
+
+
+def from_json(found: dict[str, Any]) -> Table:
+    """The table that `to_json` made JSON data of."""
+    return Table(
+        *(
+            [make(**{key: numbers(value) for key, value in row.items()}) for row in found[name]]
+            for name, make in zip(Table._fields, (Cell, Cell, Bias, Planted, Slope), strict=True)
+        )
+    )
+
+
+def numbers(value: Any) -> Any:
+    """NaN for None."""
+    return math.nan if value is None else value
 
 
 def is_as_in_theory(slope: Slope) -> bool:

@@ -1,14 +1,18 @@
 """The truth table: its quick size for two kernels, and all of it in the slow tests."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from truth.cells import FULL, Size, compare, exact_cell, scores
-from truth.planted import is_caught, repeated_keys
+from truth.cells import FULL, Bias, Cell, Size, compare, exact_cell, scores
+from truth.page import about, page
+from truth.planted import Planted, is_caught, repeated_keys
 from truth.rows import EXACT
-from truth.table import PASS, run
+from truth.slopes import Slope
+from truth.table import PASS, Table, run, to_json
 from truth.targets import (
     Target,
     banana,
@@ -77,6 +81,23 @@ def test_planted_wrong_banana_is_caught():
     data = target.data._replace(x=0.5 * target.data.x)
     starts = target.sample(9, 4000)
     assert compare(ROWS["mala"].build, ROWS["mala"], target, starts, data=data)[0] > 8
+
+
+@pytest.mark.parametrize(("worst", "verdict"), [(3.2, "All cells pass."), (6.0, "1 faults.")])
+def test_the_page_is_made_of_what_is_kept(worst: float, verdict: str):
+    table = Table(
+        [Cell("hmc", "standard-2", worst, "mean", 0.1)],
+        [Cell("ula", "standard-2", 2.0, "mean", 0.1)],
+        [Bias("ula", "banana", 0.05, 0.01)],
+        [Planted("hmc", "no momentum flip", 2.5, 40.0)],
+        [Slope("hmc", "energy", 2.0, 2.1, 0.1)],
+    )
+    found = {**about(seconds=7.4, cores=2, date="2026-11-24"), **to_json(table)}
+    text = page(json.loads(json.dumps(found)))
+    assert f"**{verdict}**" in text
+    assert f"| hmc | {worst:.1f} · – |" in text
+    assert "| ula | +5.0 ± 1.0 |" in text
+    assert "7 s on 2 cores" in text
 
 
 @pytest.mark.slow

@@ -1,8 +1,7 @@
-"""The page on what `fit` gives without options, from the committed results.
+"""The page on what `fit` gives without options, and the README's table, from committed results.
 
-    python docs/make/default_model.py > docs/results/default_model.md
-
-The rows in `results/` come from `benchmarks/default_model.py` and `benchmarks/default_classes.py`.
+The rows in `results/` come from `benchmarks/default_model.py` and `benchmarks/default_classes.py`;
+`python docs/make/pages.py` writes the page.
 """
 
 import sys
@@ -21,7 +20,7 @@ INTRODUCTION = """# What `fit` gives without options, beside what you might use 
 
 `BNNRegressor().fit(X, y)` and `credence fit` try several networks and combine them
 ([stacking](../explanation/stacking.md)). This page compares that with other methods on the same
-rows. It is made by `python docs/make/default_model.py` from the rows in `results/`.
+rows. It is made by `python docs/make/pages.py` from the rows in `results/`.
 
 **Read it with care.** The tables are not complete: the column `splits` says how many of the 20
 published splits (5 of protein, 5 of labels) were run; where there are few, differences are within
@@ -38,33 +37,85 @@ def of_model(rows: list[dict[str, Any]], name: str, model: str) -> list[dict[str
     return [row for row in rows if (row["data"], row["model"]) == (name, model)]
 
 
-def ranks(rows: list[dict[str, Any]], scores: tuple[str, ...]) -> list[str]:
-    """Mean rank of every model over data sets, by means over the splits that all models have."""
-    models = sorted({row["model"] for row in rows if "@" not in row["model"]})
-    found: dict[str, list[list[int]]] = {score: [] for score in scores}
+def mean_scores(rows: list[dict[str, Any]], scores: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Means over the splits that all models have, by data set: one row a model, sorted by name."""
+    models, found = names_of(rows), {}
     for name in dict.fromkeys(row["data"] for row in rows):
         by_model = {
             model: {row["split"]: row for row in of_model(rows, name, model)} for model in models
         }
         common = set.intersection(*(set(each) for each in by_model.values()))
-        if not common:
-            continue
-        for score in scores:
-            means = [np.mean([by_model[model][i][score] for i in common]) for model in models]
-            found[score].append([sum(other < mean for other in means) + 1 for mean in means])
-    num_sets = len(found[scores[0]])
-    if not num_sets:
+        if common:
+            found[name] = np.array(
+                [
+                    [np.mean([by_model[model][i][score] for i in common]) for score in scores]
+                    for model in models
+                ]
+            )
+    return found
+
+
+def names_of(rows: list[dict[str, Any]]) -> list[str]:
+    """The models without a time limit."""
+    return sorted({row["model"] for row in rows if "@" not in row["model"]})
+
+
+def mean_ranks(means: dict[str, np.ndarray]) -> np.ndarray:
+    """Mean rank over data sets; shape (models, scores)."""
+    return np.mean([[np.sum(each < row, 0) + 1 for row in each] for each in means.values()], 0)
+
+
+def ranks(rows: list[dict[str, Any]], scores: tuple[str, ...]) -> list[str]:
+    """Mean rank of every model over data sets, by means over the splits that all models have."""
+    means = mean_scores(rows, scores)
+    if not means:
         return []
+    models = names_of(rows)
     lines = [
-        f"Mean rank over {num_sets} data sets (1 is best):",
+        f"Mean rank over {len(means)} data sets (1 is best):",
         "",
         f"| | {' | '.join(models)} |",
         f"|{'---|' * (len(models) + 1)}",
     ]
-    for score in scores:
-        mean = np.mean(found[score], axis=0)
-        lines.append(f"| {score} | {' | '.join(f'{value:.2f}' for value in mean)} |")
+    for score, of_models in zip(scores, mean_ranks(means).T, strict=True):
+        lines.append(f"| {score} | {' | '.join(f'{value:.2f}' for value in of_models)} |")
     return [*lines, ""]
+
+
+FULL_NAMES = {
+    "auto": "**Credence, no options**",
+    "boosting": "scikit-learn's gradient boosting",
+    "gp": "Gaussian process",
+    "lightgbm": "LightGBM with conformal intervals",
+    "mlps": "five scikit-learn networks",
+    "ngboost": "NGBoost",
+}
+
+
+def headline() -> str:
+    """The table of the README: mean ranks, how often intervals hold, and what it takes."""
+    rows = default_model.done(ROOT / "results" / "default_model")
+    means = mean_scores(rows, ("nll", "crps", "rmse", "coverage_95", "seconds"))
+    models, places = names_of(rows), mean_ranks(means)
+    lines = [
+        "| | log loss | CRPS | RMSE | 95 % intervals hold | seconds |",
+        "|---|---|---|---|---|---|",
+    ]
+    for index in np.argsort(places[:, 0]):
+        held = [each[index, 3] for each in means.values()]
+        cells = [f"{place:.1f}" for place in places[index, :3]]
+        cells.append(f"{100 * min(held):.0f} to {100 * max(held):.0f} %")
+        seconds = np.median([each[index, 4] for each in means.values()])
+        cells.append(f"{seconds:.0f}" if seconds >= 1 else "below 1")
+        lines.append(f"| {FULL_NAMES[models[index]]} | {' | '.join(cells)} |")
+    splits = sorted({len(of_model(rows, name, OURS)) for name in means})
+    lines += [
+        "",
+        f"Mean rank over {len(means)} UCI regressions (1 is best), lowest and highest coverage of "
+        "a data set, and median seconds of a fit on two cores; "
+        f"{splits[0]} to {splits[-1]} of the 20 published splits each.",
+    ]
+    return "\n".join(lines)
 
 
 def beside_published(rows: list[dict[str, Any]]) -> list[str]:
@@ -94,8 +145,8 @@ def beside_published(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def main() -> None:
-    """Print the page."""
+def page() -> str:
+    """The whole page."""
     tables = default_model.done(ROOT / "results" / "default_model")
     classes = default_model.done(ROOT / "results" / "default_classes")
     commits = sorted({row["commit"] for row in tables + classes})
@@ -120,8 +171,4 @@ def main() -> None:
         *ranks(classes, ("log_loss", "ece")),
         *default_classes.table_lines(classes),
     ]
-    print("\n".join(lines))
-
-
-if __name__ == "__main__":
-    main()
+    return "\n".join([*lines, ""])

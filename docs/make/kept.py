@@ -1,0 +1,55 @@
+"""Results of the published experiments, kept in `results/NAME/SIZE.json`."""
+
+import json
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results"
+
+
+def path_of(name: str, size: str = "laptop") -> Path:
+    """Where the results of an experiment are."""
+    return RESULTS / name / f"{size}.json"
+
+
+def kept(name: str, size: str = "laptop") -> dict[str, Any]:
+    """The results of an experiment."""
+    return json.loads(path_of(name, size).read_text(encoding="utf-8"))
+
+
+def keep(folder: Path) -> Path:
+    """Copy the results of a finished run, with the commit and the machine that made them.
+
+    A run that is continued later, by another commit, has the commit that finished it.
+    """
+    from credence.ensembles.provenance import package_versions
+    from credence.environment import num_cores
+
+    summary = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    about = {
+        "commit": commit(),
+        "machine": f"{platform.machine()}, {num_cores()} cores",
+        "versions": package_versions(),
+    }
+    path = path_of(summary["experiment"], summary["size"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**about, **short(summary)}, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def short(value: Any) -> Any:
+    """Write numbers with six digits, which is more than a page shows."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: short(each) for key, each in value.items()}
+    return [short(each) for each in value] if isinstance(value, list) else value
+
+
+def commit() -> str:
+    """The commit that runs, with a mark where files differ from it."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude", "*"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

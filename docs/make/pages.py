@@ -1,0 +1,81 @@
+"""What pages and README have of numbers, made from the results in `results/`.
+
+    python docs/make/pages.py            # writes the pages
+    python docs/make/pages.py --check    # names those that differ, and ends with status 1
+
+A page is made whole, or has parts between `<!-- made: NAME -->` and `<!-- end -->`.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import densities
+import experiment_tables
+import multilevel
+import peers
+from kept import kept
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+PART = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+
+
+def truth_table() -> str:
+    """The page of `make truth`."""
+    from truth.page import page
+
+    return page(kept("truth", "full"))
+
+
+WHOLE: dict[str, Callable[[], str]] = {
+    "docs/results/default_model.md": peers.page,
+    "docs/results/truth.md": truth_table,
+    **experiment_tables.pages(),
+}
+PARTS: dict[str, Callable[[], str]] = {
+    "default-model-headline": peers.headline,
+    "densities": densities.table,
+    "prior-rates": multilevel.rates,
+}
+FIGURES: tuple[Callable[[Path], None], ...] = (densities.figures, multilevel.rate_figures)
+"""What draws into a folder."""
+
+
+def made(path: Path) -> str:
+    """The text of a page with its numbers made again."""
+    name = path.relative_to(ROOT).as_posix()
+    if name in WHOLE:
+        return WHOLE[name]()
+    text = path.read_text(encoding="utf-8")
+    return PART.sub(lambda part: f"{part[1]}{PARTS[part[2]]()}{part[3]}", text)
+
+
+def paths() -> list[Path]:
+    """Where numbers may be: the README, and every page that is written by hand."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*/*.md"))]
+
+
+def main() -> None:
+    """Write the pages, or name those that differ."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    is_check = parser.parse_args().check
+    if not is_check:
+        for draw in FIGURES:
+            draw(ROOT / "docs" / "figures")
+    differ = []
+    for path in paths():
+        text = made(path)
+        if text != path.read_text(encoding="utf-8"):
+            differ.append(path.relative_to(ROOT).as_posix())
+            if not is_check:
+                path.write_text(text, encoding="utf-8")
+    print("\n".join(f"{'differs' if is_check else 'written'}: {name}" for name in differ))
+    sys.exit(int(is_check and bool(differ)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Run the published experiments and keep their results; `make results SIZE=laptop`.
+
+    python docs/make/results.py --size laptop                  # all: many hours
+    python docs/make/results.py --size laptop densities imdb   # only these
+    python docs/make/results.py --keep FOLDER                  # of a run that is finished already
+
+Runs are in `results-run/SIZE/NAME`. What is finished is not run again: after Ctrl-C, or on another
+day, the same command goes on where it stopped. `python docs/make/pages.py` then makes the pages.
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from kept import ROOT, keep
+
+from credence.compare import EXPERIMENTS
+
+CONVERGED_OR_NOT = (0, 3)
+"""Exit statuses of an experiment that is finished."""
+
+
+def main() -> None:
+    """Run, keep, and say what failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="of experiments; all by default")
+    parser.add_argument("--size", default="laptop", help="smoke, laptop or paper")
+    parser.add_argument("--seeds", type=int, help="repetitions; by default the experiment's own")
+    parser.add_argument("--jobs", type=int, default=1, help="cells at a time")
+    parser.add_argument("--keep", type=Path, help="keep the results of this folder, run nothing")
+    options = parser.parse_args()
+    if options.keep:
+        print(keep(options.keep))
+        return
+    failed = []
+    for name in options.names or sorted(EXPERIMENTS):
+        folder = ROOT / "results-run" / options.size / name
+        more = ["--seeds", str(options.seeds)] if options.seeds else []
+        more += ["--jobs", str(options.jobs)] if options.jobs > 1 else []
+        command = ["experiment", "run", name, "--size", options.size, "--out", str(folder), *more]
+        print(f"== {name}", flush=True)
+        ended = subprocess.run([sys.executable, "-m", "credence.cli", *command], check=False)
+        if ended.returncode in CONVERGED_OR_NOT:
+            print(keep(folder), flush=True)
+        else:
+            failed.append(name)
+    sys.exit(f"Not finished: {', '.join(failed)}." if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

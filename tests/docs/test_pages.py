@@ -1,0 +1,120 @@
+"""Numbers in the pages are those of the committed results."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "make"))
+import pages  # noqa: E402
+
+TYPED = {
+    "docs/explanation/ces.md",
+    "docs/explanation/interacting.md",
+    "docs/explanation/multilevel.md",
+    "docs/explanation/stacking.md",
+    "docs/explanation/transdimensional.md",
+    "docs/results/fbnn.md",
+    "docs/results/fbnn_emulated.md",
+    "docs/results/fbnn_first_version.md",
+    "docs/results/multilevel_tables.md",
+}
+"""Pages with tables of runs whose results were not kept, until these are run again."""
+
+
+def num_measured(text: str) -> int:
+    """How many cells of tables have a number with a point, outside of what is made."""
+    rows = [line for line in pages.PART.sub("", text).splitlines() if line.startswith("|")]
+    return sum(len(re.findall(r"\d*\.\d+", row)) > 0 for row in rows)
+
+
+def test_tables_of_measurements_are_made_or_known_not_to_be() -> None:
+    found = {
+        name
+        for path in pages.paths()
+        if num_measured(path.read_text(encoding="utf-8"))
+        and (name := path.relative_to(ROOT).as_posix()) not in pages.WHOLE
+    }
+    assert found == TYPED
+
+
+@pytest.mark.parametrize("path", pages.paths(), ids=lambda path: path.stem)
+def test_tables_are_those_of_the_results(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert pages.made(path).splitlines() == text.splitlines()
+    assert text.count("<!-- made: ") == text.count("<!-- end -->")
+
+
+def test_figures_are_those_of_the_results(tmp_path: Path) -> None:
+    for draw in pages.FIGURES:
+        draw(tmp_path)
+    assert list(tmp_path.iterdir())
+    for made in tmp_path.iterdir():
+        assert made.read_text("utf-8") == (ROOT / "docs" / "figures" / made.name).read_text("utf-8")
+
+
+def test_a_number_that_is_changed_by_hand_is_found(tmp_path: Path, monkeypatch) -> None:
+    """The planted error."""
+    page = tmp_path / "docs" / "explanation" / "interacting.md"
+    page.parent.mkdir(parents=True)
+    text = (ROOT / page.relative_to(tmp_path)).read_text(encoding="utf-8")
+    row = re.search(r"\| rings \| MALA \| 1 \| (\d+\.\d+)", text)
+    assert row is not None
+    page.write_text(text.replace(row[1], "1.23"), encoding="utf-8")
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    assert pages.made(page) != page.read_text(encoding="utf-8")
+
+
+def section(page: Path, anchor: str) -> str:
+    """The text of a page under a heading, or all of it."""
+    text = page.read_text(encoding="utf-8")
+    if not anchor:
+        return text
+    parts = re.split(r"^(#+ .*)$", text, flags=re.MULTILINE)
+    for index in range(1, len(parts), 2):
+        if slug(parts[index]) == anchor:
+            return parts[index + 1]
+    raise AssertionError(f"{page.name} has no heading {anchor}")
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading."""
+    kept = re.sub(r"[^\w\- ]", "", heading.lstrip("# ").lower())
+    return kept.replace(" ", "-")
+
+
+def numbers(text: str) -> list[str]:
+    """Numbers with a point or an exponent, whatever their sign."""
+    text = re.sub(r"Algorithm \d\.\d", "", text)
+    return re.findall(r"\d*\.\d+(?:e-?\d+)?|\d+e-?\d+", text)
+
+
+def stands(number: str, there: list[str]) -> bool:
+    """Whether one of these numbers, rounded like this one, is it."""
+    digits = len(number.partition("e")[0].partition(".")[2])
+    spell = f"{{:.{digits}{'e' if 'e' in number else 'f'}}}".format
+    return any(spell(float(each)) == spell(float(number)) for each in there)
+
+
+def linked_numbers(page: Path) -> list[tuple[str, str]]:
+    """Texts of links with such numbers, each with the page and heading it leads to."""
+    text = page.read_text(encoding="utf-8")
+    names = dict(re.findall(r"^\[(\w+)\]: (\S+)$", text, flags=re.MULTILINE))
+    direct = re.findall(r"\[([^\]]+)\]\((\S+?)\)", text)
+    named = [(label, names[name]) for label, name in re.findall(r"\[([^\]]+)\]\[(\w+)\]", text)]
+    return [(label, target) for label, target in direct + named if numbers(label)]
+
+
+def test_numbers_of_the_summary_stand_where_its_links_lead() -> None:
+    summary = ROOT / "docs" / "results" / "papers.md"
+    links = linked_numbers(summary)
+    assert len(links) > 30
+    missing = {}
+    for label, target in links:
+        name, _, anchor = target.partition("#")
+        there = numbers(section((summary.parent / name).resolve(), anchor))
+        if found := [number for number in numbers(label) if not stands(number, there)]:
+            missing[f"[{label}]({target})"] = found
+    assert missing == {}
