@@ -43,6 +43,11 @@ class TablePreprocessor:
         return [column.name for column in self.columns]
 
     @property
+    def number_columns(self) -> list[str]:
+        """The columns of numbers."""
+        return [column.name for column in self.columns if isinstance(column, NumericColumn)]
+
+    @property
     def text_columns(self) -> list[str]:
         """The columns of names that were text in training: to be read from files as text."""
         return [

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from credence.ensembles.diagnostics.convergence import Convergence
     from credence.ensembles.diagnostics.recalibration import Recalibration
     from credence.ensembles.findings import Findings
+    from credence.ensembles.inputs import Effect, Importances
     from credence.ensembles.predictive import Predictions
     from credence.ensembles.predictor import Predictor
     from credence.ensembles.scores import Rows, Scores
@@ -264,6 +265,54 @@ class BNN(BaseEstimator, ABC):
         check_is_fitted(self, "ensemble_")
         x = self._inputs(X, reset=False)
         return self.ensemble_.over_batches(x, lambda predictive, rows: dict(summarise(predictive)))
+
+    def importances(self, X: Any, y: Any, *, seed: int = 0) -> Importances:
+        """Find how much each column of X is needed to predict y, best of held-out rows.
+
+        The values of a column are shuffled among the rows; what counts is by how many nats the log
+        loss of a row grows. See `credence.ensembles.inputs.Importances`.
+
+        Args:
+            seed: of the shuffles, five of each column, fewer of large tables; of more than 20,000
+                rows and columns together, some rows are left out.
+        Raises:
+            InputError: for more than 1000 columns, or a label that `fit` never saw.
+        """
+        from credence.ensembles.predictive import filled
+        from credence.estimators.effects import importances
+
+        check_is_fitted(self, "ensemble_")
+
+        def log_prob(X: Any, y: Any) -> np.ndarray:
+            coded = self._coded(y)
+            coded = coded.astype(np.float32) if coded.dtype.kind == "f" else coded
+            return self.ensemble_.over_batches(
+                self._inputs(X, reset=False),
+                lambda p, rows: {"log_prob": p.log_prob(filled(coded, rows, p.num_points))},
+            )["log_prob"]
+
+        return importances(log_prob, self.preprocessor_.feature_names_in_, X, y, seed)
+
+    def effect(self, X: Any, name: str, *, seed: int = 0) -> Effect:
+        """Find how the prediction changes with one column, the others as they are in rows of X.
+
+        See `credence.ensembles.inputs.Effect`; in units of y, or the probability of every label.
+
+        Args:
+            X: rows to average over; 50 of them are, if there are more.
+            name: of the column; those of an array are x0, x1, ...
+            seed: of the choice of rows.
+        Raises:
+            InputError: for a column that `fit` did not see, or without values in X.
+        """
+        from credence.estimators.effects import effect
+
+        check_is_fitted(self, "ensemble_")
+        return effect(self.sample_functions, self.preprocessor_, X, name, seed)
+
+    @abstractmethod
+    def sample_functions(self, X: Any) -> Float[np.ndarray, "chain draw point *output"]:
+        """Noise-free predictions of every draw."""
 
     def to_arviz(self, X: Any = None, y: Any = None, *, seed: int = 0) -> Any:
         """The draws for ArviZ, as `ensemble_.to_arviz`, with X and y as given to `fit`.

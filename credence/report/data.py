@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from credence.ensembles.diagnostics.calibration import reliability_diagram
 from credence.ensembles.findings import Finding
+from credence.ensembles.inputs import Effect, Importances
 from credence.report.judging.simple_models import LogScores
 
 
@@ -194,6 +195,11 @@ class ReportData:
     left_out: tuple[RegressionTarget, ...] | tuple[ClassificationTarget, ...] = ()
     """Training rows of every target as predicted by networks that had not seen them; they are
     judged beside the test rows, and not shown. None where no network left out any."""
+
+    importances: Importances | None = None
+    """How much the predictions need each input; None of runs that did not find out."""
+    effects: tuple[Effect, ...] = ()
+    """What some of these inputs do."""
 
     def __post_init__(self) -> None:
         kind = {"regression": RegressionTarget, "classification": ClassificationTarget}

@@ -12,6 +12,7 @@ from credence.report import sections_classification, sections_regression
 from credence.report.data import ClassificationTarget, RegressionTarget, ReportData
 from credence.report.judging.evidence import collect_evidence
 from credence.report.judging.verdict import Level, Verdict, verdict
+from credence.report.sections_inputs import inputs_section
 from credence.report.sections_run import convergence_section, run_section
 
 MAX_CHAPTERS = 6  # targets with sections of their own
@@ -111,7 +112,7 @@ def _check_item(check: tuple[Level, str, str]) -> Html:
 
 
 def _body(report: ReportData, is_converged: bool) -> list[Html]:
-    """Key numbers, then the sections of every target, as chapters if there are several."""
+    """Key numbers, the sections of every target, as chapters if there are several, inputs."""
     if report.task == "regression":
         targets = [t for t in report.targets if isinstance(t, RegressionTarget)]
         numbers = sections_regression.numbers_section(targets, report.metrics, is_converged)
@@ -120,7 +121,7 @@ def _body(report: ReportData, is_converged: bool) -> list[Html]:
         numbers = sections_classification.numbers_section(labels, report.metrics, is_converged)
     shown = range(min(len(report.targets), MAX_CHAPTERS))
     chapters = [_chapter(report, i, is_converged) for i in shown]
-    return [numbers, *_contents(report), *chapters]
+    return [numbers, *_contents(report), *chapters, *inputs_section(report, is_converged)]
 
 
 def _chapter(report: ReportData, i: int, is_converged: bool) -> Html:

@@ -6,6 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 import numpy as np
 
 from credence.ensembles.findings import Finding
+from credence.ensembles.inputs import InputsDocument
 from credence.ensembles.scores import check_rows
 from credence.storage import read_arrays, read_json, reading, require_array
 
@@ -59,7 +60,7 @@ class Metrics(TypedDict):
 
 
 class Evaluation(TypedDict):
-    """What evaluation.json holds: the held-out rows worth showing."""
+    """What evaluation.json holds: the held-out rows worth showing, and what the inputs do."""
 
     target: str
     notes: list[str]
@@ -68,6 +69,7 @@ class Evaluation(TypedDict):
     rows: list[list[str | bool | int | float | None]]
     row_names: list[str]
     trace_names: list[str]
+    inputs: NotRequired[InputsDocument]
 
 
 def read_metrics(path: Path) -> Metrics:

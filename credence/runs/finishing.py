@@ -21,14 +21,19 @@ from credence.storage import jsonable, write_arrays, write_json
 
 if TYPE_CHECKING:
     from credence.ensembles.findings import Finding
+    from credence.ensembles.inputs import InputsDocument
     from credence.ensembles.scores import Scores
     from credence.estimators import BNNClassifier, BNNRegressor
     from credence.methods import Algorithm
     from credence.runs.documents import Evaluation
     from credence.runs.page import Record
 
-SECONDS_TO_JUDGE = 5.0
-"""A fit of a small table takes so long beside its method: scores, reference models, files."""
+NUM_EFFECTS = 3
+"""Inputs whose effects the report shows."""
+FEWEST_ROWS_OF_EFFECTS = 10
+"""Test rows from which on inputs are shuffled among them."""
+SECONDS_TO_JUDGE = 8.0
+"""A fit of a small table takes so long beside its method, to score, compare and write."""
 
 
 @dataclass(frozen=True)
@@ -151,16 +156,33 @@ def judged(model: BNNRegressor | BNNClassifier, manifest: Manifest, rows: Rows) 
     _calibrate(model, found)
     beside = references_of(model, rows.train, rows.test, target)
     arrays |= beside.rows
+    document = evaluation_document(rows.table, x, arrays)
+    if (inputs := inputs_of(model, x, y)) is not None:
+        document["inputs"] = inputs
     numbers: Any = metrics(model, found, len(rows.train)) | jsonable(beside.numbers)
     return Record(
         manifest,
         numbers,
-        evaluation_document(rows.table, x, arrays),
+        document,
         arrays,
         tuple(model.findings_.values()),
         dataclasses.replace(provenance, settings=jsonable(provenance.settings)),
         tuple(map(str, getattr(model, "classes_", np.empty(0)).tolist())),
     )
+
+
+def inputs_of(
+    model: BNNRegressor | BNNClassifier, x: pd.DataFrame, y: pd.Series
+) -> InputsDocument | None:
+    """Find what the test rows say of the inputs: importances, and the effects of the largest."""
+    from credence.ensembles.inputs import to_document
+    from credence.estimators.effects import MOST_COLUMNS
+
+    if not 1 < x.shape[1] <= MOST_COLUMNS or len(x) < FEWEST_ROWS_OF_EFFECTS:
+        return None
+    found = model.importances(x, y)
+    names = [found.names[i] for i in found.order if x[found.names[i]].notna().any()]
+    return to_document(found, tuple(model.effect(x, name) for name in names[:NUM_EFFECTS]))
 
 
 def evaluation_document(

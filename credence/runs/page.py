@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credence.ensembles.findings import Finding
+from credence.ensembles.inputs import Effect, Importances, from_document
 from credence.ensembles.provenance import Provenance
 from credence.ensembles.scores import JUDGED
 from credence.ensembles.stack import read_provenance
@@ -113,6 +114,7 @@ def report_of(record: Record) -> ReportData:
         ValueError: where parts of the record do not fit together.
     """
     metrics, settings = record.metrics, record.manifest.settings
+    importances, effects = _inputs(record)
     return ReportData(
         title=f"Predicting {settings.target}",
         task=metrics["task"],
@@ -125,6 +127,8 @@ def report_of(record: Record) -> ReportData:
         targets=_targets(record),
         left_out=_left_out(record),
         findings=record.findings,
+        importances=importances,
+        effects=effects,
         run=RunRecord(
             command=settings.command,
             seed=settings.seed,
@@ -136,6 +140,12 @@ def report_of(record: Record) -> ReportData:
             notes=(*record.evaluation["notes"], *_stopped_note(metrics)),
         ),
     )
+
+
+def _inputs(record: Record) -> tuple[Importances | None, tuple[Effect, ...]]:
+    """What the inputs do, of runs that found out."""
+    document = record.evaluation.get("inputs")
+    return (None, ()) if document is None else from_document(document)
 
 
 def _stopped_note(metrics: Metrics) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ RESULTS = ROOT / "results"
 
 
 def path_of(name: str, size: str = "laptop") -> Path:
-    """Where the results of an experiment are."""
+    """Name the file of an experiment's results."""
     return RESULTS / name / f"{size}.json"
 
 
@@ -36,8 +36,14 @@ def keep(folder: Path) -> Path:
     }
     path = path_of(summary["experiment"], summary["size"])
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({**about, **short(summary)}, indent=1) + "\n", encoding="utf-8")
+    path.write_text(lines({**about, **short(summary)}), encoding="utf-8")
     return path
+
+
+def lines(found: dict[str, Any]) -> str:
+    """JSON with a line for each entry."""
+    entries = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
+    return "{\n" + ",\n".join(entries) + "\n}\n"
 
 
 def short(value: Any) -> Any:

@@ -16,7 +16,7 @@ import densities
 import experiment_tables
 import multilevel
 import peers
-from kept import kept
+from kept import kept, path_of
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -32,7 +32,7 @@ def truth_table() -> str:
 
 WHOLE: dict[str, Callable[[], str]] = {
     "docs/results/default_model.md": peers.page,
-    "docs/results/truth.md": truth_table,
+    **({"docs/results/truth.md": truth_table} if path_of("truth", "full").exists() else {}),
     **experiment_tables.pages(),
 }
 PARTS: dict[str, Callable[[], str]] = {
@@ -54,7 +54,7 @@ def made(path: Path) -> str:
 
 
 def paths() -> list[Path]:
-    """Where numbers may be: the README, and every page that is written by hand."""
+    """All pages that may have numbers: the README and the docs."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*/*.md"))]
 
 

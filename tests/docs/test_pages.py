@@ -10,16 +10,18 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "make"))
 import pages  # noqa: E402
 
+LINKED = "docs/results/papers.md"
+"""The summary, whose numbers link to the page that they are of."""
 TYPED = {
     "docs/explanation/ces.md",
     "docs/explanation/interacting.md",
     "docs/explanation/multilevel.md",
-    "docs/explanation/stacking.md",
     "docs/explanation/transdimensional.md",
     "docs/results/fbnn.md",
     "docs/results/fbnn_emulated.md",
     "docs/results/fbnn_first_version.md",
     "docs/results/multilevel_tables.md",
+    "docs/results/truth.md",
 }
 """Pages with tables of runs whose results were not kept, until these are run again."""
 
@@ -35,7 +37,7 @@ def test_tables_of_measurements_are_made_or_known_not_to_be() -> None:
         name
         for path in pages.paths()
         if num_measured(path.read_text(encoding="utf-8"))
-        and (name := path.relative_to(ROOT).as_posix()) not in pages.WHOLE
+        and (name := path.relative_to(ROOT).as_posix()) not in {*pages.WHOLE, LINKED}
     }
     assert found == TYPED
 
@@ -108,7 +110,7 @@ def linked_numbers(page: Path) -> list[tuple[str, str]]:
 
 
 def test_numbers_of_the_summary_stand_where_its_links_lead() -> None:
-    summary = ROOT / "docs" / "results" / "papers.md"
+    summary = ROOT / LINKED
     links = linked_numbers(summary)
     assert len(links) > 30
     missing = {}

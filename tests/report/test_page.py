@@ -145,9 +145,21 @@ def test_sections_in_order(pages):
         "Calibration",
         "Where the uncertainty comes from",
         "The rows it is least sure of",
+        "What the inputs do",
         "Convergence",
         "What was run, and how to repeat it",
     ]
+
+
+def test_inputs_say_what_is_drawn(pages):
+    page = pages["converged"]
+    assert "Without blood pressure a row is predicted worse by 0.22 nats" in page
+    assert "8 inputs of 14 can be missed, one at a time." in page
+    assert "12 of 14 inputs drawn." in page
+    assert "The mean prediction goes from 100\N{NO-BREAK SPACE}points (at 140) to " in page
+    assert "Probability of yes" in pages["two_labels"]
+    assert ">setosa</li>" in pages["three_labels"]
+    assert "What the inputs do" not in pages["multi_target"]
 
 
 def test_a_run_that_did_not_converge_says_so_everywhere(pages):
@@ -155,7 +167,7 @@ def test_a_run_that_did_not_converge_says_so_everywhere(pages):
     assert "<title>Not converged: " in page
     assert page.index("did not converge") < page.index("<h1>")
     sections = re.findall(r"<section>.*?</section>", page, flags=re.S)
-    assert len(sections) == 7
+    assert len(sections) == 8
     assert all("Not converged: " in section for section in sections)
     assert "Not converged" not in pages["converged"]
 

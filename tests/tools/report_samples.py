@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import stats
 
+from credence.ensembles.inputs import Effect, Importances
 from credence.report import (
     ClassificationTarget,
     Convergence,
@@ -155,6 +156,26 @@ def row_table(index: tuple[int, ...], rng: np.random.Generator) -> RowTable:
     return RowTable(index, columns, values, tuple(f"row {1000 + i}" for i in index))
 
 
+def importances(num_inputs: int = 14) -> Importances:
+    nats = np.linspace(0.6, -0.01, num_inputs) ** 3
+    names = ("blood pressure", "clinic", "bmi", *(f"s{i}" for i in range(num_inputs - 3)))
+    return Importances(names, nats, np.full(num_inputs, 0.02))
+
+
+def effects(num_outputs: int = 1) -> tuple[Effect, ...]:
+    """Effects of a number and of names; with several outputs, on probabilities."""
+    x = np.linspace(60, 140, 15)
+    curves = np.stack([np.exp(-(((x - 70 - 25 * i) / 30) ** 2)) for i in range(num_outputs)], 1)
+    curves = 100 + 80 * curves if num_outputs == 1 else curves / curves.sum(1, keepdims=True)
+    width = np.full_like(curves, 12.0 if num_outputs == 1 else 0.06)
+    names = ("Lund", "Malmö", "Kristianstad")
+    few = slice(0, 15, 5)
+    return (
+        Effect("blood pressure", tuple(x.tolist()), curves, curves - width, curves + width),
+        Effect("clinic", names, curves[few], (curves - width)[few], (curves + width)[few]),
+    )
+
+
 def regression(
     converged: bool = True, n: int = 110, spread: float = 1.0, seed: int = 0
 ) -> ReportData:
@@ -169,6 +190,8 @@ def regression(
                  "gradient_evaluations": 182_000_000},
         convergence=convergence(converged),
         targets=(regression_target(n, seed, spread),),
+        importances=importances(),
+        effects=effects(),
         run=RUN,
     )  # fmt: skip
 
@@ -188,6 +211,8 @@ def classification(
                  "brier": 0.27, "auroc": 0.93},
         convergence=convergence(),
         targets=(target,),
+        importances=importances(5),
+        effects=effects(len(labels)),
         run=RUN,
     )  # fmt: skip
 
@@ -198,7 +223,13 @@ def multi_target(count: int = 3) -> ReportData:
         regression_target(seed=i, name=name, spread=0.6 if i == 1 else 1.0)
         for i, name in enumerate(names)
     )
-    return replace(regression(), title="Energy efficiency of buildings", targets=targets)
+    return replace(
+        regression(),
+        title="Energy efficiency of buildings",
+        targets=targets,
+        importances=None,
+        effects=(),
+    )
 
 
 def deep_ensemble() -> ReportData:
@@ -248,6 +279,11 @@ def nasty_report(text: str) -> ReportData:
         method=text,
         method_reason=text,
         targets=(target,),
+        importances=Importances((text, "plain"), np.array([0.1, 0.2]), np.array([0.05, 0.3])),
+        effects=(
+            *(replace(each, name=text) for each in effects()),
+            replace(effects()[1], values=(text, "plain", text)),
+        ),
         convergence=replace(report.convergence, reason=text, trace_names=(text,) * 3),
         run=replace(
             report.run,

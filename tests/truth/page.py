@@ -151,7 +151,7 @@ def markdown(header: list[str], rows: list[list[str]]) -> str:
 
 
 def about(*, seconds: float, cores: int, date: str) -> dict[str, Any]:
-    """When, where and with what the table was made."""
+    """Tell when, where and with what the table was made."""
     names = ("credence", "jax", "blackjax", "arviz-stats", "numpy", "scipy")
     versions = {name: version(name) for name in names}
     return {"date": date, "versions": versions, "seconds": round(seconds), "cores": cores}

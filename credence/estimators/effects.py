@@ -1,0 +1,120 @@
+"""What a fitted estimator makes of its inputs, found by changing them and predicting again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from credence.ensembles.inputs import Effect, Importances
+from credence.errors import InputError, did_you_mean
+from credence.preprocessing import TablePreprocessor, as_frame
+
+MOST_PREDICTED = 20_000
+"""Rows that importances predict, all shuffles together."""
+MOST_SHUFFLES = 5
+MOST_COLUMNS = 1000
+"""Columns that are shuffled one after the other."""
+NUM_VALUES = 15
+"""Values of an input at which its effect is found."""
+MOST_NAMES = 12
+"""Names of a column of categories whose effect is found."""
+ROWS_OF_EFFECT = 50
+QUANTILES = (0.05, 0.95)
+ENDS = (0.02, 0.98)
+"""Quantiles of a column between which its effect is found; beyond there are next to no rows."""
+
+
+def importances(
+    log_prob: Callable[[Any, Any], Float[np.ndarray, " point"]],
+    columns: Sequence[str],
+    X: Any,
+    y: Any,
+    seed: int,
+) -> Importances:
+    """Shuffle columns and predict again: see `BNN.importances`.
+
+    Args:
+        log_prob: (X, y) -> log density of the truth of every row.
+        columns: those that the fit saw.
+    """
+    rng = np.random.default_rng(seed)
+    frame, truth = as_frame(X)[list(columns)], np.asarray(y)
+    most = MOST_PREDICTED // len(columns)
+    if len(columns) > MOST_COLUMNS:
+        raise InputError(
+            f"importances() shuffles one column after the other, and {len(columns)} columns are "
+            f"more than {MOST_COLUMNS}."
+        )
+    kept = rng.permutation(len(frame))[:most]
+    frame, truth = frame.iloc[kept].reset_index(drop=True), truth[kept]
+    num_rows = len(frame)
+    num_shuffles = min(MOST_SHUFFLES, max(1, most // num_rows))
+    places = [rng.permutation(num_rows) for _ in range(num_shuffles)]
+    shuffled = [
+        frame.assign(**{name: frame[name].to_numpy()[place]})
+        for name in columns
+        for place in places
+    ]
+    table = pd.concat([frame, *shuffled], ignore_index=True)
+    found = log_prob(_like(X, table), np.concatenate([truth] * (1 + len(shuffled))))
+    found = np.asarray(found, float).reshape(-1, num_rows)
+    worse = found[0] - found[1:].reshape(len(columns), num_shuffles, num_rows).mean(1)
+    error = worse.std(axis=1, ddof=1) / np.sqrt(num_rows)
+    return Importances(tuple(columns), worse.mean(1), error)
+
+
+def effect(
+    functions: Callable[[Any], Float[np.ndarray, "chain draw point *output"]],
+    preprocessor: TablePreprocessor,
+    X: Any,
+    name: str,
+    seed: int,
+) -> Effect:
+    """Set a column to values and predict again: see `BNN.effect`.
+
+    Args:
+        functions: X -> what every network predicts of every row.
+        preprocessor: tells numbers from names.
+    """
+    columns = preprocessor.feature_names_in_
+    if name not in columns:
+        raise InputError(f"The fit saw no column {name!r}.{did_you_mean(name, set(columns))}")
+    frame = as_frame(X)[columns]
+    kept = np.random.default_rng(seed).permutation(len(frame))[:ROWS_OF_EFFECT]
+    is_number = name in preprocessor.number_columns
+    values = _values(frame[name], is_number)
+    rows = frame.iloc[kept].reset_index(drop=True)
+    found = [_mean_over_rows(functions(_like(X, rows.assign(**{name: value})))) for value in values]
+    curves = np.stack(found, axis=1)  # (network, value, output)
+    lower, upper = np.quantile(curves, QUANTILES, axis=0)
+    told = tuple(values) if is_number else tuple(map(str, values))
+    return Effect(name, told, curves.mean(0), lower, upper)
+
+
+def _mean_over_rows(functions: np.ndarray) -> Float[np.ndarray, "network output"]:
+    chains, draws, rows = functions.shape[:3]
+    return functions.reshape(chains * draws, rows, -1).mean(1)
+
+
+def _values(column: pd.Series, is_number: bool) -> list[Any]:
+    """Choose values of a column: between quantiles of numbers, or the most common names."""
+    present = column.dropna()
+    if not len(present):
+        raise InputError(f"Column {column.name!r} has no values in these rows.")
+    if not is_number:
+        return present.value_counts().index[:MOST_NAMES].tolist()
+    numbers = present.to_numpy(float)
+    found = np.unique(numbers)
+    if len(found) <= NUM_VALUES:
+        return found.tolist()
+    low, high = np.quantile(numbers, ENDS)
+    return np.linspace(low, high, NUM_VALUES).tolist()
+
+
+def _like(X: Any, frame: pd.DataFrame) -> Any:
+    """The rows as the caller gives them: a DataFrame, or an array."""
+    return frame if isinstance(X, pd.DataFrame) else frame.to_numpy()

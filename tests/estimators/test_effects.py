@@ -1,0 +1,115 @@
+"""What a fit makes of its inputs, against functions that are known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from credence import BNNClassifier, BNNRegressor
+from credence.ensembles.inputs import from_document, to_document
+from credence.errors import InputError
+from credence.estimators.effects import importances
+from credence.methods import DeepEnsemble, Training
+
+QUICK = DeepEnsemble(num_members=4, training=Training(max_epochs=300))
+
+
+def table(num_rows: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "slope": rng.normal(size=num_rows),
+            "kind": rng.choice(["low", "middle", "high"], num_rows, p=[0.5, 0.3, 0.2]),
+            "nothing": rng.normal(size=num_rows),
+        }
+    )
+
+
+def truth(X: pd.DataFrame) -> np.ndarray:
+    return 2 * X["slope"].to_numpy() + X["kind"].map({"low": -1, "middle": 0, "high": 3}).to_numpy()
+
+
+@pytest.fixture(scope="module")
+def fitted() -> BNNRegressor:
+    X = table(300)
+    y = truth(X) + 0.5 * np.random.default_rng(1).normal(size=300)
+    return BNNRegressor(method=QUICK, hidden=(20,), random_state=0).fit(X, y)
+
+
+def test_shuffling_costs_what_it_costs_a_known_normal() -> None:
+    """E log p falls by Var(f | others) / sigma^2: 4 / .25 nats for the slope, none for nothing."""
+    X = table(4000)[["slope", "nothing"]]
+    y = 2 * X["slope"] + 0.5 * np.random.default_rng(1).normal(size=4000)
+
+    def log_prob(X: pd.DataFrame, y: np.ndarray) -> np.ndarray:
+        return -0.5 * ((y - 2 * X["slope"].to_numpy()) / 0.5) ** 2
+
+    found = importances(log_prob, ["slope", "nothing"], X, y, 0)
+    assert abs(found.nats[0] - 16) < 4 * found.error[0]
+    assert 0.1 < found.error[0] < 1
+    assert found.nats[1] == found.error[1] == 0
+    assert found.order == [0, 1]
+
+
+def test_importances_of_a_fit(fitted: BNNRegressor) -> None:
+    X = table(200, seed=2)
+    y = truth(X) + 0.5 * np.random.default_rng(3).normal(size=200)
+    found = fitted.importances(X, y)
+    assert found.names == ("slope", "kind", "nothing")
+    assert found.nats[:2].min() > 1
+    assert abs(found.nats[2]) < 0.3
+    again = fitted.importances(X, y)
+    np.testing.assert_array_equal(found.nats, again.nats)
+    assert not np.array_equal(found.nats, fitted.importances(X, y, seed=1).nats)
+
+
+def test_effect_of_a_number_is_its_slope(fitted: BNNRegressor) -> None:
+    found = fitted.effect(table(200, seed=2), "slope")
+    values = np.array(found.values)
+    assert np.all(np.diff(values) > 0)
+    slope = np.polyfit(values, found.mean[:, 0], 1)[0]
+    assert abs(slope - 2) < 0.3
+    assert np.all(found.lower <= found.mean)
+    assert np.all(found.mean <= found.upper)
+
+
+def test_effect_of_names(fitted: BNNRegressor) -> None:
+    found = fitted.effect(table(200, seed=2), "kind")
+    assert found.values == ("low", "middle", "high")
+    assert np.allclose(np.diff(found.mean[:, 0]), [1, 3], atol=0.5)
+
+
+def test_labels_and_arrays() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=300) > 0, "yes", "no")
+    model = BNNClassifier(method=QUICK, hidden=(10,), random_state=0).fit(X[:200], y[:200])
+    found = model.importances(X[200:], y[200:])
+    assert found.names == ("x0", "x1")
+    assert found.nats[0] > 0.5 > abs(found.nats[1])
+    effect = model.effect(X[200:], "x0")
+    assert effect.mean.shape == (15, 2)
+    assert np.allclose(effect.mean.sum(1), 1, atol=1e-5)
+    assert effect.mean[-1, 1] - effect.mean[0, 1] > 0.8
+
+
+def test_bad_input(fitted: BNNRegressor) -> None:
+    X = table(30)
+    with pytest.raises(InputError, match=r"no column 'slop'.*slope"):
+        fitted.effect(X, "slop")
+    with pytest.raises(InputError, match="no values"):
+        fitted.effect(X.assign(slope=np.nan), "slope")
+    with pytest.raises(InputError, match="1001 columns"):
+        importances(lambda X, y: y, [f"x{i}" for i in range(1001)], np.zeros((5, 1001)), [0] * 5, 0)
+
+
+def test_documents(fitted: BNNRegressor) -> None:
+    X = table(50)
+    found, effects = fitted.importances(X, truth(X)), (fitted.effect(X, "kind"),)
+    document = to_document(found, effects)
+    again, (effect,) = from_document(document)
+    np.testing.assert_array_equal(again.nats, found.nats)
+    np.testing.assert_array_equal(effect.upper, effects[0].upper)
+    assert effect.values == effects[0].values
+    document["nats"].pop()
+    with pytest.raises(ValueError, match="3 inputs have 2 importances"):
+        from_document(document)
