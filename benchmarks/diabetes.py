@@ -3,6 +3,7 @@
     python benchmarks/diabetes.py                        all contenders, 1000 draws, both priors
     python benchmarks/diabetes.py --draws 10000 --priors fan_in --contenders auto,numpyro
     python benchmarks/diabetes.py --cold                 with an empty compilation cache
+    python benchmarks/diabetes.py --out results/samplers and keep the rows, for the pages
 
 442 x 10, standardised; 50 tanh neurons; biases N(0, 1); noise standard deviation HalfNormal(1),
 learnt; 4 chains on 2 CPU devices. Seconds count every phase from the data to the draws: tracing,
@@ -26,9 +27,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from default_model import add_row, commit
+
+from credence.environment import num_cores
 
 NUM_CHAINS = 4
 HIDDEN = 50
+THINNING = 20
+"""Steps of unadjusted MCLMC for each draw that is kept."""
+NUM_CHEES_CHAINS = 32
+"""Chains of ChEES, which learns from all of them at once."""
 CACHE = Path(tempfile.gettempdir()) / "credence-benchmark"
 
 
@@ -62,8 +70,12 @@ def credence(method: str, prior: str, num_draws: int, seed: int) -> tuple[np.nda
     return functions, {"seconds": seconds, "phases": ensemble.cost.seconds}
 
 
-def numpyro(prior: str, num_draws: int, seed: int) -> tuple[np.ndarray, dict]:
-    """NumPyro's NUTS, vectorised chains, default warm-up length (Stan's 1000)."""
+def numpyro(prior: str, num_draws: int, seed: int, chains: str) -> tuple[np.ndarray, dict]:
+    """NumPyro's NUTS, default warm-up length (Stan's 1000).
+
+    Args:
+        chains: "vectorized", all in one program on one device, or "parallel", a device for each.
+    """
     import jax
     import jax.numpy as jnp
     import numpyro
@@ -72,10 +84,6 @@ def numpyro(prior: str, num_draws: int, seed: int) -> tuple[np.ndarray, dict]:
 
     x, y, x_new = diabetes()
     std_in, std_out = weight_stds(prior)
-
-    def network(draw: Any, x: Any) -> Any:
-        hidden = jnp.tanh(x @ draw["kernel"] + draw["bias"])
-        return hidden @ draw["kernel_out"] + draw["bias_out"]
 
     def model(x: Any, y: Any) -> None:
         draw = {
@@ -93,32 +101,40 @@ def numpyro(prior: str, num_draws: int, seed: int) -> tuple[np.ndarray, dict]:
         num_warmup=1000,
         num_samples=num_draws,
         num_chains=NUM_CHAINS,
-        chain_method="vectorized",
+        chain_method=chains,
         progress_bar=False,
     )
     sampler.run(jax.random.key(seed), jnp.asarray(x), jnp.asarray(y))
     draws = jax.block_until_ready(sampler.get_samples(group_by_chain=True))
     seconds = time.perf_counter() - start
-    functions = jax.lax.map(
-        jax.vmap(lambda draw: network(draw, jnp.asarray(x_new))), draws, batch_size=1
-    )
-    return np.asarray(functions), {"seconds": seconds}
+    return predictions(draws, x_new), {"seconds": seconds}
 
 
-def blackjax(
-    prior: str, num_draws: int, seed: int, num_warmup: int = 1000, num_chains: int = NUM_CHAINS
-) -> tuple[np.ndarray, dict]:
-    """BlackJAX's NUTS, its window adaptation, chains under vmap."""
-    import blackjax
+def network(draw: Any, x: Any) -> Any:
+    """The network as NumPyro and BlackJAX get it."""
+    import jax.numpy as jnp
+
+    hidden = jnp.tanh(x @ draw["kernel"] + draw["bias"])
+    return hidden @ draw["kernel_out"] + draw["bias_out"]
+
+
+def predictions(draws: Any, x_new: np.ndarray) -> np.ndarray:
+    """Predictions of all draws, (chain, draw, point)."""
     import jax
     import jax.numpy as jnp
 
-    x, y, x_new = (jnp.asarray(array) for array in diabetes())
-    std_in, std_out = weight_stds(prior)
+    at = jnp.asarray(x_new)
+    found = jax.lax.map(jax.vmap(lambda draw: network(draw, at)), draws, batch_size=1)
+    return np.asarray(found)
 
-    def network(draw: Any, x: Any) -> Any:
-        hidden = jnp.tanh(x @ draw["kernel"] + draw["bias"])
-        return hidden @ draw["kernel_out"] + draw["bias_out"]
+
+def blackjax_problem(prior: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """The log posterior, and a draw of the prior to start from, as BlackJAX gets them."""
+    import jax
+    import jax.numpy as jnp
+
+    x, y, _ = (jnp.asarray(array) for array in diabetes())
+    std_in, std_out = weight_stds(prior)
 
     def log_density(draw: Any) -> Any:
         log_std = draw["log_noise_std"]
@@ -142,6 +158,28 @@ def blackjax(
             "log_noise_std": jnp.zeros(()),
         }
 
+    return log_density, start_point
+
+
+def timed(chains: Callable[[Any], Any], seed: int) -> tuple[np.ndarray, dict]:
+    """Predictions of what a compiled sampler draws, and its seconds."""
+    import jax
+
+    start = time.perf_counter()
+    draws = jax.block_until_ready(chains(jax.random.key(seed)))
+    seconds = time.perf_counter() - start
+    return predictions(draws, diabetes()[2]), {"seconds": seconds}
+
+
+def blackjax(
+    prior: str, num_draws: int, seed: int, num_warmup: int = 1000, num_chains: int = NUM_CHAINS
+) -> tuple[np.ndarray, dict]:
+    """BlackJAX's NUTS, its window adaptation, chains under vmap."""
+    import blackjax
+    import jax
+
+    log_density, start_point = blackjax_problem(prior)
+
     @jax.jit
     def chains(key: Any) -> Any:
         def chain(key: Any) -> Any:
@@ -158,16 +196,94 @@ def blackjax(
 
         return jax.vmap(chain)(jax.random.split(key, num_chains))
 
-    start = time.perf_counter()
-    draws = jax.block_until_ready(chains(jax.random.key(seed)))
-    seconds = time.perf_counter() - start
-    functions = jax.lax.map(jax.vmap(lambda draw: network(draw, x_new)), draws, batch_size=1)
-    return np.asarray(functions), {"seconds": seconds}
+    return timed(chains, seed)
+
+
+def mclmc(prior: str, num_draws: int, seed: int) -> tuple[np.ndarray, dict]:
+    """BlackJAX's unadjusted MCLMC, tuned by its authors' rule; every 20th of its steps is kept.
+
+    It has a bias, which the columns `offset` and `std ratio` show.
+    """
+    import blackjax
+    import jax
+
+    log_density, start_point = blackjax_problem(prior)
+    kernel = blackjax.mcmc.mclmc.build_kernel()
+    num_steps = THINNING * num_draws
+
+    @jax.jit
+    def chains(key: Any) -> Any:
+        def chain(key: Any) -> Any:
+            key_start, key_init, key_tune, key_sample = jax.random.split(key, 4)
+            state = blackjax.mcmc.mclmc.init(start_point(key_start), log_density, key_init)
+            state, tuned, _ = blackjax.mclmc_find_L_and_step_size(
+                kernel, num_steps, state, key_tune, logdensity_fn=log_density
+            )
+            step = blackjax.mclmc(
+                log_density,
+                L=tuned.L,
+                step_size=tuned.step_size,
+                inverse_mass_matrix=tuned.inverse_mass_matrix,
+            ).step
+
+            def draw(state: Any, key: Any) -> Any:
+                state, _ = jax.lax.scan(
+                    lambda state, key: (step(key, state)[0], None),
+                    state,
+                    jax.random.split(key, THINNING),
+                )
+                return state, state.position
+
+            return jax.lax.scan(draw, state, jax.random.split(key_sample, num_draws))[1]
+
+        return jax.vmap(chain)(jax.random.split(key, NUM_CHAINS))
+
+    return timed(chains, seed)
+
+
+def chees(prior: str, num_draws: int, seed: int) -> tuple[np.ndarray, dict]:
+    """BlackJAX's ChEES-HMC: 32 chains tune together and then draw as many as the others in all.
+
+    Its weights are one vector, as its adaptation asks.
+    """
+    import blackjax
+    import jax
+    import jax.numpy as jnp
+    import optax
+    from jax.flatten_util import ravel_pytree
+
+    density, start_point = blackjax_problem(prior)
+    _, named = ravel_pytree(start_point(jax.random.key(0)))
+
+    def log_density(draw: Any) -> Any:
+        return density(named(draw))
+
+    @jax.jit
+    def chains(key: Any) -> Any:
+        key_start, key_warmup, key_sample = jax.random.split(key, 3)
+        start_points = jax.vmap(lambda key: ravel_pytree(start_point(key))[0])
+        starts = start_points(jax.random.split(key_start, NUM_CHEES_CHAINS))
+        warmup = blackjax.chees_adaptation(log_density, NUM_CHEES_CHAINS)
+        (states, parameters), _ = warmup.run(key_warmup, starts, 0.01, optax.adam(0.02), 1000)
+        step = jax.vmap(blackjax.dhmc(log_density, **parameters).step)
+
+        def draw(states: Any, key: Any) -> Any:
+            states, _ = step(jax.random.split(key, NUM_CHEES_CHAINS), states)
+            return states, states.position
+
+        num_each = NUM_CHAINS * num_draws // NUM_CHEES_CHAINS
+        _, draws = jax.lax.scan(draw, states, jax.random.split(key_sample, num_each))
+        return jax.vmap(jax.vmap(named))(jnp.swapaxes(draws, 0, 1))
+
+    return timed(chains, seed)
 
 
 OTHERS: dict[str, Callable[..., tuple[np.ndarray, dict]]] = {
-    "numpyro": numpyro,
+    "numpyro": partial(numpyro, chains="vectorized"),
+    "numpyro-parallel": partial(numpyro, chains="parallel"),
     "blackjax": blackjax,
+    "blackjax-mclmc": mclmc,
+    "blackjax-chees": chees,
 }
 """Contenders that are not methods of this library."""
 
@@ -194,7 +310,8 @@ def work(contender: str, prior: str, num_draws: int, seed: int) -> None:
     """One run in this process; prints JSON."""
     import jax
 
-    jax.config.update("jax_num_cpu_devices", 2)
+    is_a_device_each = contender == "numpyro-parallel"
+    jax.config.update("jax_num_cpu_devices", NUM_CHAINS if is_a_device_each else 2)
     path = CACHE / f"reference-{prior}.npy"
     reference = np.load(path) if path.exists() else None
     sampler = OTHERS.get(contender, partial(credence, contender))
@@ -225,8 +342,19 @@ def make_reference(prior: str) -> None:
     print(f"reference {prior}: {measures(functions, None)}")
 
 
-def compare(contenders: list[str], priors: list[str], num_draws: int, repeats: int, cold: bool):
-    """Run and print the table: medians over the repeats, contenders taking turns."""
+def compare(
+    contenders: list[str],
+    priors: list[str],
+    num_draws: int,
+    repeats: int,
+    cold: bool,
+    out: Path | None,
+) -> None:
+    """Run and print the table: medians over the repeats, contenders taking turns.
+
+    Args:
+        out: folder whose rows.jsonl gets every measured run.
+    """
     columns = "min/s  median/s  seconds  min ESS  R-hat  offset  std ratio"
     for prior in priors:
         runs: dict[str, list[dict]] = {name: [] for name in contenders}
@@ -237,11 +365,16 @@ def compare(contenders: list[str], priors: list[str], num_draws: int, repeats: i
                     result = run(name, prior, num_draws, repeat + 1, cache)
                 if repeat >= 0:
                     runs[name].append(result)
+                    if out is not None:
+                        what = {"contender": name, "prior": prior, "num_draws": num_draws}
+                        told = {"seed": repeat + 1, "is_cold": cold, "commit": commit()}
+                        out.mkdir(parents=True, exist_ok=True)
+                        add_row(out, {**what, **told, "num_cores": num_cores(), **result})
         temperature = "cold" if cold else "warm"
         print(f"\n{prior} prior, {num_draws} draws x {NUM_CHAINS} chains, {temperature} cache")
-        print(f"{'':10s}{columns}")
+        print(f"{'':18s}{columns}")
         for name, results in runs.items():
-            print(f"{name:10s}{row(results)}", flush=True)
+            print(f"{name:18s}{row(results)}", flush=True)
 
 
 def row(results: list[dict]) -> str:
@@ -265,11 +398,12 @@ def main() -> None:
     parser.add_argument("--priors", default="fan_in,unit")
     parser.add_argument(
         "--contenders",
-        default="auto,nuts,numpyro,blackjax",
-        help="methods of this library, numpyro, blackjax",
+        default=",".join(("auto", "nuts", *OTHERS)),
+        help=f"methods of this library, and {', '.join(OTHERS)}",
     )
     parser.add_argument("--cold", action="store_true")
     parser.add_argument("--reference", action="store_true", help="make the long NUTS runs first")
+    parser.add_argument("--out", type=Path, help="folder to keep the rows in")
     parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
@@ -278,9 +412,8 @@ def main() -> None:
     priors = options.priors.split(",")
     for prior in priors if options.reference else []:
         make_reference(prior)
-    return compare(
-        options.contenders.split(","), priors, options.draws, options.repeats, options.cold
-    )
+    contenders = options.contenders.split(",")
+    return compare(contenders, priors, options.draws, options.repeats, options.cold, options.out)
 
 
 if __name__ == "__main__":
