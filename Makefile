@@ -5,6 +5,7 @@
 #   make truth   every kernel against exact targets; makes docs/results/truth.md
 #   make docs    the site, in docs/_build/html; runs the tutorials, which takes half an hour once
 #                (make docs-serve: the same, and shows it; make docs-links: checks outside links)
+#   make docs-browser    reports in a real browser (Debian's Chromium)
 #   make results SIZE=laptop    the published experiments; hours; goes on where it stopped
 #   make pages   tables and figures of README and docs from results/
 #   make fuzz    damaged and hostile folders and tables, 100,000 of them
@@ -15,7 +16,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo docs results pages docs-serve docs-links truth fuzz test test-slow test-oldest test-newest lint types layers check format clean
+.PHONY: demo docs docs-browser results pages docs-serve docs-links truth fuzz test test-slow test-oldest test-newest lint types layers check format clean
 
 demo: $(VENV)/installed
 	rm -rf demo-run
@@ -37,6 +38,10 @@ docs-serve: docs
 
 docs-links: $(VENV)/installed
 	CREDENCE_DOCS_EXECUTE=off $(BIN)/sphinx-build -q -b linkcheck docs docs/_build/links
+
+docs-browser: $(VENV)/installed
+	command -v chromium || (apt-get update -q && apt-get install -qy chromium)
+	$(PYTEST) tests/report/test_browser.py
 
 truth: $(VENV)/installed
 	PYTHONPATH=tests $(BIN)/python -m truth --out results/truth/full.json

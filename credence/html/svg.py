@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -126,7 +126,12 @@ def _tick_percent(value: float, _position: int | None = None) -> str:
 
 
 def to_svg(
-    figure: Figure, name: str, title: str, description: str, texts: Mapping[str, str] | None = None
+    figure: Figure,
+    name: str,
+    title: str,
+    description: str,
+    texts: Mapping[str, str] | None = None,
+    tips: Mapping[str, Sequence[str]] | None = None,
 ) -> Html:
     """The figure as one `<svg>` element.
 
@@ -134,6 +139,7 @@ def to_svg(
         name: unique on the page; prefixes every id.
         title, description: what a screen reader says.
         texts: user's text for each placeholder that the figure shows as `@@placeholder@@`.
+        tips: for the `gid` of a line of markers, what the mouse over each of them shows.
     """
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -148,9 +154,23 @@ def to_svg(
         f'aria-labelledby="{name}-title {name}-description">'
         + element("title", title, id=f"{name}-title")
         + element("desc", description, id=f"{name}-description")
-        + _fill_in(_compact(_theme(body), name), texts or {})
+        + _with_tips(_fill_in(_compact(_theme(body), name), texts or {}), name, tips or {})
         + "</svg>"
     )
+
+
+def _with_tips(body: str, name: str, tips: Mapping[str, Sequence[str]]) -> str:
+    """Markers get a `<title>` each, which browsers show under the mouse."""
+    for group, told in tips.items():
+        start = body.index(f'id="{name}-{group}"')
+        waiting = iter(told)
+
+        def with_title(use: re.Match[str], waiting: Iterator[str] = waiting) -> str:
+            return f"{use[1]}>{element('title', next(waiting))}</use>"
+
+        marked = re.sub(r"(<use [^>]*?) ?/>", with_title, body[start:], count=len(told))
+        body = body[:start] + marked
+    return body
 
 
 def _theme(body: str) -> str:

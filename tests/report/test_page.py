@@ -151,6 +151,44 @@ def test_sections_in_order(pages):
     ]
 
 
+def test_points_tell_of_themselves_under_the_mouse(pages):
+    """Every drawn point has its own tip; the tip of a red one names a truth outside."""
+    chart = re.search(r'<svg[^>]*"t1-intervals-title.*?</svg>', pages["converged"], re.S)[0]
+    tips = re.findall(r"<use [^>]*><title>(.*?)</title></use>", chart)
+    assert len(tips) == 40
+    outside = chart[chart.index('id="t1-intervals-outside"') :]
+    red = re.findall(r"<title>(.*?)</title>", outside)
+    assert red
+    for tip in red:
+        low, high, observed = map(
+            float, re.search(r"from (.*) to (.*); observed (.*)", tip.replace("−", "-")).groups()
+        )
+        assert not low <= observed <= high
+    assert "observed" not in pages["large"].split("t1-intervals")[0].split("t1-predictions")[1]
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of WCAG 2.2 of a colour such as #1a2b3c."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("theme", [0, 1])
+def test_text_has_the_contrast_that_wcag_asks_for(pages, theme):
+    """4.5 for text, 3 for what is drawn."""
+    css = re.findall(r":root \{.*?\}", pages["converged"], re.S)[theme]
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", css))
+    wanted = dict.fromkeys(("ink", "muted", "alarm", "accent"), 4.5)
+    wanted |= dict.fromkeys(("second", "third", "fourth"), 3.0)
+    paper = luminance(colours["paper"])
+    for name, least in wanted.items():
+        light, dark = sorted([luminance(colours[name]), paper], reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= least, name
+
+
 def test_inputs_say_what_is_drawn(pages):
     page = pages["converged"]
     assert "Without blood pressure a row is predicted worse by 0.22 nats" in page

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 
 from credence.html.markup import Html, shorten
 from credence.html.svg import ACCENT, ALARM, BAND, MUTED, SECOND, label, new_figure, to_svg
+from credence.html.wording import number
 from credence.report.data import RegressionTarget, is_inside
 from credence.report.judging.evidence import (
     binomial_band,
@@ -17,6 +18,7 @@ from credence.report.judging.evidence import (
 
 MAX_POINTS = 1500  # drawn in the scatter plot
 MAX_INTERVALS = 40  # drawn one by one
+MAX_TIPS = 500  # points of the scatter plot that tell of themselves under the mouse
 LEVELS = np.linspace(0.05, 0.95, 19)
 NUM_FIFTHS = 5
 
@@ -41,12 +43,14 @@ def predictions_chart(target: RegressionTarget, name: str, reading: str) -> Html
     axes.plot(ends, ends, color=MUTED, linewidth=0.8, dashes=(4, 3))
     size = 3.6 if len(shown) < 400 else 2.4
     dots = {"linestyle": "none", "marker": "o", "markersize": size, "markeredgewidth": 0}
-    axes.plot(mean[inside], y[inside], color=ACCENT, alpha=0.75, **dots)
-    axes.plot(mean[~inside], y[~inside], color=ALARM, alpha=0.95, **dots)
+    axes.plot(mean[inside], y[inside], color=ACCENT, alpha=0.75, gid="inside", **dots)
+    axes.plot(mean[~inside], y[~inside], color=ALARM, alpha=0.95, gid="outside", **dots)
     axes.margins(x=0.03)
     label(axes, "Observed @@target@@", "Predicted @@target@@")
     texts = {"target": _axis_name(target, 28)}
-    return to_svg(figure, name, f"Observed against predicted {target.name}", reading, texts)
+    tips = row_tips(target, shown) if len(shown) <= MAX_TIPS else {}
+    title = f"Observed against predicted {target.name}"
+    return to_svg(figure, name, title, reading, texts, tips)
 
 
 def intervals_chart(target: RegressionTarget, name: str, reading: str) -> Html:
@@ -60,12 +64,26 @@ def intervals_chart(target: RegressionTarget, name: str, reading: str) -> Html:
     axes.plot(*wide, color=ACCENT, alpha=0.35, linewidth=1.4)
     axes.plot(*narrow, color=ACCENT, alpha=0.55, linewidth=3.6)
     dots = {"linestyle": "none", "marker": "o", "markersize": 3.4, "markeredgewidth": 0}
-    axes.plot(x[inside], y[inside], color=MUTED, **dots)
-    axes.plot(x[~inside], y[~inside], color=ALARM, **dots)
+    axes.plot(x[inside], y[inside], color=MUTED, gid="inside", **dots)
+    axes.plot(x[~inside], y[~inside], color=ALARM, gid="outside", **dots)
     label(axes, "@@target@@", "Test rows, in order of their prediction")
     axes.set_xticks([])
     texts = {"target": _axis_name(target, 48)}
-    return to_svg(figure, name, f"Intervals of {target.name}, row by row", reading, texts)
+    title = f"Intervals of {target.name}, row by row"
+    return to_svg(figure, name, title, reading, texts, row_tips(target, shown))
+
+
+def row_tips(target: RegressionTarget, shown: Int[np.ndarray, " row"]) -> dict[str, list[str]]:
+    """Tell of each row its number among the test rows, prediction, interval and truth."""
+    tips: dict[str, list[str]] = {"inside": [], "outside": []}
+    inside = is_inside(target)
+    for i in shown:
+        ends = [number(float(end[i])) for end in (target.lower_95, target.upper_95)]
+        tips["inside" if inside[i] else "outside"].append(
+            f"Test row {i + 1}: predicted {number(float(target.mean[i]))}, 95 % from {ends[0]} to "
+            f"{ends[1]}; observed {number(float(target.y[i]))}"
+        )
+    return {group: told for group, told in tips.items() if told}
 
 
 def coverage_chart(target: RegressionTarget, name: str, reading: str) -> Html:
