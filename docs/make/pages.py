@@ -16,7 +16,7 @@ import densities
 import experiment_tables
 import multilevel
 import peers
-from kept import kept, path_of
+from kept import kept
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -32,7 +32,7 @@ def truth_table() -> str:
 
 WHOLE: dict[str, Callable[[], str]] = {
     "docs/results/default_model.md": peers.page,
-    **({"docs/results/truth.md": truth_table} if path_of("truth", "full").exists() else {}),
+    "docs/results/truth.md": truth_table,
     **experiment_tables.pages(),
 }
 PARTS: dict[str, Callable[[], str]] = {

@@ -19,6 +19,7 @@ ROOMS = {
     "credence.methods": "Methods",
     "credence.models": "Networks, priors and likelihoods",
     "credence.models.networks.adapters": "Networks of Flax and Equinox",
+    "credence.methods.transdimensional": "Widths and depths",
     "credence.kernels": "Kernels",
     "credence.ensembles.diagnostics": "Diagnostics and scores",
     "credence.datasets": "Data sets",

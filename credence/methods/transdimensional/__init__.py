@@ -10,3 +10,10 @@ method           `Transdimensional`
 architecture     p(widths, depth | data) with its Monte Carlo error
 section          the part of a report's page
 """
+
+from credence.methods.transdimensional.architecture.posterior import width_posterior
+from credence.methods.transdimensional.architecture.selection import given
+from credence.methods.transdimensional.method import Transdimensional
+from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
+
+__all__ = ["DepthPrior", "Transdimensional", "WidthPrior", "given", "width_posterior"]
