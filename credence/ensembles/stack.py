@@ -15,6 +15,7 @@ from credence.ensembles.beta_transformed import BetaTransformed
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.recalibration import (
     LEAST_LEVEL,
+    TEMPERATURES,
     Recalibration,
     from_pit,
     from_probabilities,
@@ -26,6 +27,7 @@ from credence.ensembles.predictor import Inputs, Predictor
 from credence.ensembles.provenance import Provenance
 from credence.ensembles.saved import EnsembleDocument
 from credence.ensembles.scores import check_rows
+from credence.ensembles.tempered import Tempered
 from credence.errors import InputError
 from credence.models.networks.mlp import Network
 from credence.storage import (
@@ -68,6 +70,7 @@ class StackDocument(TypedDict):
     weights: list[float]
     mean_weights: NotRequired[list[float] | None]
     shape: NotRequired[float]
+    temperature: NotRequired[float]
     left_out_sha256: NotRequired[str | None]
     parts_sha256: list[str]
     cost: Cost
@@ -89,6 +92,7 @@ class Stack(Predictor):
         num_rows: how many rows the weights rest on.
         mean_weights: how much each part's mean counts in the predictive mean; None: as the part.
         shape: of the beta law that makes the mixture as narrow as left-out rows say; 1 for none.
+        temperature: that makes the mixture of labels as sure as left-out rows say; 1 for none.
         left_out: what the parts together predict of rows that they had not seen, as networks see
             targets, with the names of `credence.ensembles.scores`; None where there are none.
     """
@@ -103,6 +107,7 @@ class Stack(Predictor):
     num_rows: int = 0
     mean_weights: Float[np.ndarray, " part"] | None = None
     shape: float = 1.0
+    temperature: float = 1.0
     left_out: Mapping[str, np.ndarray] | None = None
 
     def __repr__(self) -> str:
@@ -178,9 +183,11 @@ class Stack(Predictor):
 
     def predictive(self, x: Inputs) -> Predictions:
         """Predictions at the rows of x: the mixture of what the parts predict, beta-transformed
-        where rows that they left out ask for it."""
+        or tempered where rows that they left out ask for it."""
         parts = tuple(part.predictive(x) for part in self.parts)
         mixture = Mixture(parts, self.part_weights, self.mean_weights)
+        if self.temperature < 1:
+            return Tempered(mixture, self.temperature)
         return mixture if self.shape == 1 else BetaTransformed(mixture, self.shape)
 
     def functions(self, x: Inputs) -> Float[np.ndarray, "chain draw point target"]:
@@ -233,6 +240,7 @@ class Stack(Predictor):
             "weights": np.asarray(self.part_weights, float).tolist(),
             "mean_weights": None if self.mean_weights is None else self.mean_weights.tolist(),
             "shape": self.shape,
+            "temperature": self.temperature,
             "left_out_sha256": None if self.left_out is None else file_sha256(folder / LEFT_OUT),
             "parts_sha256": [
                 file_sha256(folder / f"part_{index}" / "ensemble.json")
@@ -272,10 +280,13 @@ class Stack(Predictor):
         for index, digest in enumerate(document["parts_sha256"]):
             require_sha256(folder / f"part_{index}" / "ensemble.json", digest)
         parts = tuple(Ensemble.load(folder / f"part_{i}", network) for i in range(len(weights)))
-        shape = document.get("shape", 1.0)
+        shape, temperature = document.get("shape", 1.0), document.get("temperature", 1.0)
         with reading(folder / "stack.json"):
             if not shape >= 1 or (shape > 1 and parts[0].num_predicted > 1):
                 raise ValueError(f"shape {shape} is not 1, nor larger for one target")
+            least = TEMPERATURES[0] if parts[0].is_classifier else 1.0
+            if not least <= temperature <= 1:
+                raise ValueError(f"temperature {temperature} is not 1, nor smaller for labels")
         left_out = None
         if digest := document.get("left_out_sha256"):
             require_sha256(folder / LEFT_OUT, digest)
@@ -292,6 +303,7 @@ class Stack(Predictor):
             document["num_rows"],
             mean_weights,
             shape,
+            temperature,
             left_out,
         )
 

@@ -18,17 +18,17 @@ OUT = ROOT / "docs" / "figures" / "gallery"
 SIZE = (360, 220)
 FIGURES = {
     "house_prices": 0,
-    "credit_decision": 0,
+    "credit_decision": 2,
     "counts": 0,
     "digits_and_strangers": 0,
-    "how_wide": 0,
-    "own_kernel_in_smc": 0,
+    "how_wide": 1,
+    "own_kernel_in_smc": 2,
     "active_learning": 0,
     "pretrained_flax": 0,
     "inverse_reinforcement": 0,
     "sentiment": 0,
 }
-"""Which figure stands for each tutorial."""
+"""The figure that stands for each tutorial."""
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from scipy import stats
 from tools.ensembles import X, make_ensemble
 from tools.exact import LinearRegression, linear_regression
 
-from credence.density.posterior import Params
+from credence.density.posterior import Params, Posterior
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.recalibration import conformal_levels
 from credence.ensembles.ensemble import Ensemble
@@ -19,7 +19,8 @@ from credence.ensembles.scores import regression_scores
 from credence.ensembles.stack import Candidate, Stack
 from credence.ensembles.weighing import stack
 from credence.errors import InputError, StorageError
-from credence.models import MLP, Layer, Normal
+from credence.methods import MAP
+from credence.models import MLP, Categorical, Gaussian, Layer, Normal
 from credence.preprocessing import TargetScaler
 
 PROBLEM = linear_regression(num_points=200)
@@ -163,6 +164,28 @@ def test_a_mixture_that_was_made_narrower_is_saved_and_loaded(tmp_path: Path) ->
         Stack.load(tmp_path)
     replace(plain, shape=0.5).save(tmp_path)
     with pytest.raises(StorageError, match=r"shape 0\.5"):
+        Stack.load(tmp_path)
+
+
+def test_a_mixture_of_labels_that_was_made_surer_is_saved_and_loaded(tmp_path: Path) -> None:
+    x, y = np.linspace(-1, 1, 30)[:, None], (np.arange(30) > 14).astype(int)
+    posterior = Posterior(MLP(2), Gaussian(), Categorical(), (x, y))
+    ensemble = MAP().run(0, posterior)
+    assert isinstance(ensemble, Ensemble)
+    plain = Stack((ensemble,), np.ones(1), ensemble.cost, ensemble.provenance)
+    found = replace(plain, temperature=0.5)
+    found.save(tmp_path)
+    loaded = Stack.load(tmp_path).predictive(x)
+    np.testing.assert_array_equal(loaded.mean(), found.predictive(x).mean())
+    squares = np.asarray(plain.predictive(x).mean()) ** 2
+    np.testing.assert_allclose(loaded.mean(), squares / squares.sum(1, keepdims=True), rtol=1e-4)
+    replace(plain, temperature=1.5).save(tmp_path)
+    with pytest.raises(StorageError, match=r"temperature 1\.5"):
+        Stack.load(tmp_path)
+    of_numbers = make_ensemble()
+    wrong = Stack((of_numbers,), np.ones(1), of_numbers.cost, of_numbers.provenance)
+    replace(wrong, temperature=0.5).save(tmp_path)
+    with pytest.raises(StorageError, match=r"temperature 0\.5"):
         Stack.load(tmp_path)
 
 

@@ -9,12 +9,14 @@ import numpy as np
 from jaxtyping import Float
 
 from credence.density.posterior import Posterior
+from credence.ensembles.diagnostics.recalibration import best_temperature, tempered
 from credence.ensembles.diagnostics.stacking import (
     as_of_more,
     beta_shape,
     excess_of_few,
     log_mean,
     mean_stacking_weights,
+    mean_with_error,
 )
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.predictive import Predictions, concatenate, filled
@@ -25,6 +27,7 @@ from credence.methods.stacking.folds import FoldChains, of_fold
 
 MOST_JUDGED = 5000
 """Rows that are predicted to judge the stack by them."""
+TINY = np.finfo(float).tiny
 LEAST = -1e4
 """Log probability of a row that a model thinks impossible, or of which it says no number, nats."""
 
@@ -109,6 +112,31 @@ def shape_of_mixture(pit: Float[np.ndarray, "row target"] | None) -> float:
     if pit is None or pit.shape[1] > 1 or len(pit) < FEW_ROWS or not np.isfinite(pit).all():
         return 1.0
     return beta_shape(pit[:, 0])
+
+
+def temperature_of_mixture(
+    found: Sequence[LeftOut], weights: Float[np.ndarray, " part"], posterior: Posterior
+) -> float:
+    """Find how sure the stack's mixture of labels is to be, see `best_temperature`; 1, for as it
+    is, of numbers, where rows are few or predictions are not finite, and where the rows do not ask
+    for more by two standard errors of what they gain.
+
+    The chains that left out a row are fewer than all, and fewer are surer: so this is modest.
+    """
+    if found[0].cdf is not None or posterior.num_points < FEW_ROWS:
+        return 1.0
+    mixed = np.tensordot(weights, np.stack([each.mean for each in found]), axes=1)
+    if not np.isfinite(mixed).all():
+        return 1.0
+    labels = np.asarray(posterior.data.y).ravel().astype(int)
+    temperature = best_temperature(mixed, labels)
+    rows = np.arange(len(labels))
+    own, sharper = (
+        np.log(np.maximum(probabilities[rows, labels], TINY))
+        for probabilities in (mixed, tempered(mixed, temperature))
+    )
+    gain, error = mean_with_error(sharper - own)
+    return temperature if temperature < 1 and gain > 2 * error else 1.0
 
 
 def mixed_cdf(

@@ -30,6 +30,7 @@ from credence.methods.stacking.left_out import (
     mixed_cdf,
     predict_left_out,
     shape_of_mixture,
+    temperature_of_mixture,
 )
 from credence.methods.stacking.models import ModelSpec, usual_models
 
@@ -206,7 +207,10 @@ class Stacking(Algorithm):
         ]
         pit = mixed_cdf(found, stacked.part_weights)
         stacked = replace(
-            stacked, mean_weights=mean_weights(found, posterior), shape=shape_of_mixture(pit)
+            stacked,
+            mean_weights=mean_weights(found, posterior),
+            shape=shape_of_mixture(pit),
+            temperature=temperature_of_mixture(found, stacked.part_weights, posterior),
         )
         unseen = predict_left_out(stacked, self.chains, posterior, pit)
         seconds = dict(stacked.cost.seconds)

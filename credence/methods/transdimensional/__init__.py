@@ -13,7 +13,6 @@ section          the part of a report's page
 
 from credence.methods.transdimensional.architecture.posterior import width_posterior
 from credence.methods.transdimensional.architecture.selection import given
-from credence.methods.transdimensional.method import Transdimensional
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 
-__all__ = ["DepthPrior", "Transdimensional", "WidthPrior", "given", "width_posterior"]
+__all__ = ["DepthPrior", "WidthPrior", "given", "width_posterior"]

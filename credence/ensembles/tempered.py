@@ -1,0 +1,108 @@
+"""A mixture of class probabilities made as sure as rows that it had not seen say.
+
+Probabilities that are right by themselves are too modest when they are averaged: Ranjan & Gneiting,
+"Combining probability forecasts" (2010), theorem 1. They mend it for two labels by a beta law on
+the average; here it is a power, which treats any number of labels alike:
+
+    p_T(label) = softmax(log p_mixture / T),    T <= 1.
+
+At T = 1 nothing changes; below, the likely labels gain what the others lose, and the order of the
+labels stays. Sharper members are no substitute: where members disagree, their average is modest
+however sure they are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from credence.ensembles.diagnostics.recalibration import TEMPERATURES
+from credence.ensembles.mixture import Mixture
+from credence.ensembles.predictive import PointTarget, Predictions
+from credence.errors import InputError
+
+
+@dataclass(frozen=True, repr=False)
+class Tempered(Predictions):
+    """Class probabilities of a mixture, at a power.
+
+    Args:
+        mixture: what is tempered; members stay as they are.
+        temperature: T above, between 0.05 and 1.
+    """
+
+    mixture: Mixture
+    temperature: float
+
+    def __post_init__(self) -> None:
+        if not TEMPERATURES[0] <= self.temperature <= 1:
+            raise InputError(
+                f"temperature must be between {TEMPERATURES[0]} and 1, got {self.temperature}."
+            )
+
+    def __repr__(self) -> str:
+        return f"Tempered({self.mixture!r}, temperature={self.temperature:.3g})"
+
+    @property
+    def weights(self) -> Float[Array, " member"]:  # type: ignore[override]
+        """How much each member counts."""
+        return self.mixture.weights
+
+    @property
+    def is_regression(self) -> bool:
+        return False
+
+    @property
+    def num_points(self) -> int:
+        return self.mixture.num_points
+
+    def member_means(self) -> Float[Array, "member point target"]:
+        return self.mixture.member_means()
+
+    def member_log_scales(self) -> Float[Array, "member point target"]:
+        return self.mixture.member_log_scales()
+
+    def member_log_probs(
+        self, y: PointTarget | Int[Array, " point"]
+    ) -> Float[Array, "member point"]:
+        return self.mixture.member_log_probs(y)
+
+    def member_samples(self, key: PRNGKeyArray) -> Array:
+        return self.mixture.member_samples(key)
+
+    def mean(self) -> PointTarget:
+        """Return the tempered class probabilities."""
+        return jnp.exp(self._logs)
+
+    def log_prob(self, y: PointTarget | Int[Array, " point"]) -> Float[Array, " point"]:
+        """Log of the tempered probability of each point's label, in nats."""
+        labels = jnp.asarray(y).reshape(self.num_points, 1).astype(int)
+        return jnp.take_along_axis(self._logs, labels, axis=1)[:, 0]
+
+    def entropy_aleatoric(self) -> Float[Array, " point"]:
+        """Share out the entropy as the mixture does: here what is of the labels."""
+        before = self.mixture.entropy_total()
+        share = jnp.where(before > 0, self.mixture.entropy_aleatoric() / before, 1.0)
+        return share * self.entropy_total()
+
+    def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
+        """Labels drawn by the tempered probabilities, every point for itself."""
+        shape = (num_samples, self.num_points)
+        return jax.random.categorical(key, self._logs, axis=-1, shape=shape)
+
+    def aleatoric_variance(self) -> PointTarget:
+        return self.mixture.aleatoric_variance()
+
+    def cdf(self, y: PointTarget) -> PointTarget:
+        return self.mixture.cdf(y)
+
+    def quantiles(self, levels: Sequence[float]) -> Float[Array, "level point target"]:
+        return self.mixture.quantiles(levels)
+
+    @cached_property
+    def _logs(self) -> Float[Array, "point target"]:
+        found = jnp.maximum(self.mixture.mean(), jnp.finfo(jnp.float32).tiny)
+        return jax.nn.log_softmax(jnp.log(found) / self.temperature, axis=-1)
