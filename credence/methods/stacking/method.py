@@ -74,6 +74,8 @@ class Stacking(Algorithm):
             'Yao, Vehtari, Simpson & Gelman, "Using stacking to average Bayesian predictive '
             'distributions" (2018)'
         ),
+        'Ranjan & Gneiting, "Combining probability forecasts" (2010)',
+        'Gneiting & Ranjan, "Combining predictive distributions" (2013)',
         'Yao, Vehtari & Gelman, "Stacking for non-mixing Bayesian computations" (2022)',
         'Sommer, Robnik, Nozadze, Seljak & Ruegamer, "Microcanonical Langevin ensembles" (2025)',
     )

@@ -46,8 +46,9 @@ LARGE_REGRESSION = (
 )
 """Usual models of a regression with many rows: these say where a target jumps, which networks of
 encoded inputs follow."""
-CLASSIFICATION = ("50/fan_in/own", "50/unit/own", "32-32/unit/own")
-"""Usual models of a classification."""
+CLASSIFICATION = ("50/hierarchical/own", "32-32/hierarchical/own", "32-32/unit/own")
+"""Usual models of a classification: two that learn the scale of each layer's weights, since labels
+that are told apart easily want large ones, and one whose scales are given."""
 
 
 @dataclass(frozen=True)
