@@ -16,6 +16,7 @@ import densities
 import experiment_tables
 import multilevel
 import peers
+import samplers
 from kept import kept
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "default-model-headline": peers.headline,
     "densities": densities.table,
     "prior-rates": multilevel.rates,
+    "samplers": samplers.table,
 }
 FIGURES: tuple[Callable[[Path], None], ...] = (densities.figures, multilevel.rate_figures)
 """What draws into a folder."""
@@ -54,8 +56,9 @@ def made(path: Path) -> str:
 
 
 def paths() -> list[Path]:
-    """All pages that may have numbers: the README and the docs."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*/*.md"))]
+    """All pages that may have numbers: both READMEs and the docs."""
+    readmes = [ROOT / "README.md", ROOT / "benchmarks" / "README.md"]
+    return [*readmes, *sorted((ROOT / "docs").glob("*/*.md"))]
 
 
 def main() -> None:

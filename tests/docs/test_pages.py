@@ -13,6 +13,7 @@ import pages  # noqa: E402
 LINKED = "docs/results/papers.md"
 """The summary, whose numbers link to the page that they are of."""
 TYPED = {
+    "benchmarks/README.md",
     "docs/explanation/ces.md",
     "docs/explanation/interacting.md",
     "docs/explanation/multilevel.md",

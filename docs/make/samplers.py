@@ -1,0 +1,105 @@
+"""The table of `benchmarks/diabetes.py`: samplers of Credence, NumPyro and BlackJAX, from rows.
+
+Rows come from `python benchmarks/diabetes.py --out results/samplers`.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROWS = Path(__file__).parents[2] / "results" / "samplers" / "rows.jsonl"
+FULL_NAMES = {
+    "auto": "**`auto`** (adjusted MCLMC, exact)",
+    "nuts": "`nuts`",
+    "numpyro": "NumPyro, NUTS, vectorised",
+    "numpyro-parallel": "NumPyro, NUTS, a device for each chain",
+    "blackjax": "BlackJAX, NUTS under `vmap`",
+    "blackjax-mclmc": "BlackJAX, unadjusted MCLMC, every 20th step kept",
+    "blackjax-chees": "BlackJAX, ChEES-HMC, 32 chains",
+}
+OURS = ("auto", "nuts")
+PRIORS = {"fan_in": "Weights N(0, 1/fan_in)", "unit": "Weights N(0, 1)"}
+LARGEST_RHAT = 1.01
+LARGEST_Z = 4.0
+"""Standard errors by which the worst of 50 means may be off by chance."""
+
+
+def rows() -> list[dict[str, Any]]:
+    """All runs that were kept."""
+    return [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
+
+
+def medians(runs: list[dict[str, Any]]) -> dict[str, float]:
+    """Medians over the repeats of what the table shows."""
+    columns = {
+        "min_rate": [run["min_ess"] / run["seconds"] for run in runs],
+        "median_rate": [run["median_ess"] / run["seconds"] for run in runs],
+        **{
+            name: [run[name] for run in runs]
+            for name in ("min_ess", "seconds", "max_rhat", "worst_offset", "mean_std_ratio")
+        },
+    }
+    return {name: float(np.median(column)) for name, column in columns.items()}
+
+
+def is_right(found: dict[str, float]) -> bool:
+    """Whether the chains agree with each other and their means with the long reference."""
+    z = found["worst_offset"] * found["min_ess"] ** 0.5
+    return found["max_rhat"] < LARGEST_RHAT and z < LARGEST_Z
+
+
+def of_prior(runs: list[dict[str, Any]]) -> list[str]:
+    """The table of one prior, contenders in the order in which they ran."""
+    lines = [
+        "| sampler | min ESS / s | median ESS / s | seconds | R-hat | worst offset | sd ratio |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for contender in dict.fromkeys(run["contender"] for run in runs):
+        found = medians([run for run in runs if run["contender"] == contender])
+        rates = f"{found['min_rate']:.0f} | {found['median_rate']:.0f}"
+        name = FULL_NAMES[contender] + ("" if is_right(found) else " (not to be trusted here)")
+        lines.append(
+            f"| {name} | {rates} | {found['seconds']:.1f} | {found['max_rhat']:.3f} "
+            f"| {found['worst_offset']:.3f} | {found['mean_std_ratio']:.3f} |"
+        )
+    return lines
+
+
+def lead(runs: list[dict[str, Any]]) -> str:
+    """How the default compares with the fastest of the others that is to be trusted."""
+    each = {
+        name: medians([run for run in runs if run["contender"] == name])
+        for name in dict.fromkeys(run["contender"] for run in runs)
+    }
+    peers = {name: found for name, found in each.items() if name not in OURS}
+    trusted = {name: found["min_rate"] for name, found in peers.items() if is_right(found)}
+    best = max(trusted, key=trusted.__getitem__)
+    ratio = each["auto"]["min_rate"] / trusted[best]
+    return (
+        f"The fastest of the others that is to be trusted is {FULL_NAMES[best]}; `auto` has "
+        f"{ratio:.1f} times its smallest ESS per second."
+    )
+
+
+def table() -> str:
+    """The tables of both priors, with what ran and where."""
+    runs = rows()
+    lines = []
+    for prior, title in PRIORS.items():
+        of_this = [run for run in runs if run["prior"] == prior]
+        lines += [f"{title}:", "", *of_prior(of_this), "", lead(of_this), ""]
+    numbers = {
+        name: ", ".join(map(str, sorted({run[name] for run in runs})))
+        for name in ("commit", "seed", "num_draws", "num_cores")
+    }
+    cache = "an empty" if runs[0]["is_cold"] else "a warm"
+    lines.append(
+        f"Medians over runs of seeds {numbers['seed']}; {numbers['num_draws']} draws, "
+        f"{numbers['num_cores']} cores, nothing else running, {cache} compilation cache on every "
+        f"side, commit {numbers['commit']}. *Not to be trusted here*: R-hat of predictions is "
+        f"{LARGEST_RHAT} or more, or the worst of 50 means is off by {LARGEST_Z:.0f} or more of "
+        "the standard errors that its own ESS says."
+    )
+    return "\n".join(lines)
