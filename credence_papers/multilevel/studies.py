@@ -8,7 +8,7 @@ a problem in about ten minutes; the page says so.
 from dataclasses import replace
 from typing import Any
 
-from credence_papers.multilevel.error_cost.settings_tried import Effort
+from credence_papers.multilevel.error_cost.settings_tried import Effort, doubled
 from credence_papers.multilevel.error_cost.study import ErrorCostStudy
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem
 from credence_papers.multilevel.prior_rates import Effort as RateEffort
@@ -51,7 +51,7 @@ def efforts(finest: int = 32, problem: dict[str, Any] | None = None) -> dict[str
     laptop = Effort(
         widths=(8, 16, finest),
         particles=(40, 320, 2560),
-        ladders=((finest // 4, finest),),
+        ladders=(doubled(finest // 4, finest),),
         base_particles=(80, 640, 5120),
         replicates=16,
         reference={"num_draws": 2000, "num_chains": 4, "num_warmup": 500},
@@ -62,7 +62,7 @@ def efforts(finest: int = 32, problem: dict[str, Any] | None = None) -> dict[str
     paper = Effort(
         widths=(8, 16, 32, 64, 128),
         particles=(50, 200, 800, 3200),
-        ladders=((8, 64), (16, 128), (32, 128), (64, 128)),
+        ladders=(doubled(8, 64), doubled(16, 128), doubled(32, 128), (64, 128)),
         base_particles=(100, 400, 1600, 6400),
         replicates=100,
         reference={"num_draws": 10000, "num_chains": 8, "num_warmup": 2000},
@@ -143,7 +143,7 @@ DEEP = ErrorCostStudy(
             _DEEP["laptop"],
             widths=(16, 32, 64),
             particles=(500, 5000),
-            ladders=((16, 128),),
+            ladders=(doubled(16, 128),),
             base_particles=(1000, 10000),
             pilot_particles=400,
             biases=False,
@@ -151,6 +151,38 @@ DEEP = ErrorCostStudy(
         ),
     },
     source=SOURCE,
+)  # fmt: skip
+_PUBLISHED = efforts()
+PUBLISHED = ErrorCostStudy(
+    name="multilevel_published",
+    description="Error against cost, two hidden layers, the prior and the widths as published",
+    problems=tuple(
+        _named(
+            "published regression", alpha, source="regression", num_points=100, depth=2,
+            decay_inputs=True,
+            description="10 inputs N(2, 0.5), targets from a network of widths 256, 256; the prior "
+            "(4.2), and data as many and as noisy as in the public code.",
+        )
+        for alpha in (3.0, 2.0, 1.9, 1.7, 1.4)
+    ),
+    efforts={
+        "smoke": replace(_PUBLISHED["smoke"], ladders=None, widths=(4, 8)),
+        "laptop": replace(
+            _PUBLISHED["laptop"],
+            widths=(8, 16, 32, 64, 128),
+            particles=(40, 160, 640),
+            ladders=None,
+            base_particles=(100, 400, 1600, 6400),
+            replicates=32,
+            biases=False,
+        ),
+        "paper": replace(_PUBLISHED["paper"], ladders=None),
+    },
+    source=SOURCE,
+    published={
+        f"published regression alpha {alpha:g}": SMOOTH if alpha > 1.5 else ROUGH
+        for alpha in ALPHAS
+    },
 )  # fmt: skip
 SPIRAL = ErrorCostStudy(
     name="multilevel_spiral",

@@ -171,6 +171,15 @@ def cost_ratio(
     return _bootstrapped(ratio, [*first, *second], noise, seed)
 
 
+def bound_width(error: float, alpha: float) -> float:
+    """The width that the paper's bound asks for, for a mean square error: its L(eps).
+
+    Section 4.4 of Chada et al. takes the squared bias to be n^-beta, beta = 2 alpha - 1, and at
+    most half of the mean square error.
+    """
+    return (2 / error) ** (1 / (2 * alpha - 1))
+
+
 def theory(alpha: float, depth: int) -> dict[str, float]:
     """Slopes of log cost against log MSE as widths go to infinity.
 

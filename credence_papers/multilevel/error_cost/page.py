@@ -67,7 +67,8 @@ def sentence(problem: dict[str, Any]) -> str:
         f"{interval(ratio)} times as much by counted work, "
         f"{interval(problem['fits']['seconds']['ratio'])} by the clock, and "
         f"{interval(problem['fits']['nominal']['ratio'])} by the paper's nominal cost; kept to its "
-        f"widest network, {widest} times by counted work."
+        f"widest network, {widest} times by counted work; kept to the width that the paper's bound "
+        f"asks for, {interval(problem['fits']['flops']['ratio_bound'])}."
     )
 
 

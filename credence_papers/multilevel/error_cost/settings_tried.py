@@ -12,6 +12,14 @@ NOMINAL_EXPONENT = 2.0
 Settings = Mapping[str, Any]
 
 
+def doubled(base: int, finest: int) -> tuple[int, ...]:
+    """Widths from base to finest, each twice the one before."""
+    widths = [base]
+    while widths[-1] < finest:
+        widths.append(min(2 * widths[-1], finest))
+    return tuple(widths)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Contender:
     """One method with one choice of widths and particles.
@@ -50,7 +58,8 @@ class Effort:
     Args:
         widths: of single-level SMC; the widest is where the reference is.
         particles: of single-level SMC.
-        ladders: coarsest and finest width of every multilevel run; each level is twice as wide.
+        ladders: widths of every multilevel run, from coarse to fine; None: one ladder per problem,
+            chosen by how much its steps change the likelihood.
         base_particles: at the coarsest level; a pilot says how many the others get.
         replicates: independent runs of every setting.
         together: replicates that share temperatures and step sizes; at 1 they share nothing.
@@ -58,12 +67,13 @@ class Effort:
         pilot_particles, pilot_runs: at the coarsest level, and how many runs.
         biases: whether NUTS runs at every width too, to say how far narrow networks are off.
         problem: what of a problem is smaller, e.g. {"num_points": 50}.
-        reference_width: of the reference; by default the widest of all.
+        reference_width: of the reference, and the finest of a chosen ladder; by default the widest
+            of all.
     """
 
     widths: tuple[int, ...]
     particles: tuple[int, ...]
-    ladders: tuple[tuple[int, int], ...]
+    ladders: tuple[tuple[int, ...], ...] | None
     base_particles: tuple[int, ...]
     replicates: int
     reference: Settings
@@ -80,7 +90,7 @@ class Effort:
         """Width of the networks whose posterior is asked for."""
         if self.reference_width:
             return self.reference_width
-        return max(*self.widths, *(finest for _, finest in self.ladders))
+        return max(*self.widths, *(widths[-1] for widths in self.ladders or ()))
 
     def within(self, limit: int | None) -> "Effort":
         """The same without networks wider than the limit; the reference stays where it was."""
@@ -89,7 +99,7 @@ class Effort:
         return replace(
             self,
             widths=tuple(width for width in self.widths if width <= limit) or (limit,),
-            ladders=((max(limit // 4, 1), limit),),
+            ladders=(doubled(max(limit // 4, 1), limit),),
             reference_width=self.finest,
         )
 
@@ -101,13 +111,6 @@ class Effort:
             for width in self.widths
             for count in self.particles
         ]
-
-    def ladder_widths(self, base: int, finest: int) -> tuple[int, ...]:
-        """Widths from base to finest, each twice the one before."""
-        widths = [base]
-        while widths[-1] < finest:
-            widths.append(min(2 * widths[-1], finest))
-        return tuple(widths)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,12 +21,21 @@ from credence_papers.cache import Cache
 from credence_papers.multilevel.error_cost.page import interval, render, sentence
 from credence_papers.multilevel.error_cost.programs import execute
 from credence_papers.multilevel.error_cost.results import MEASURES, Outcome, problem_row
-from credence_papers.multilevel.error_cost.settings_tried import Contender, Effort, Job
+from credence_papers.multilevel.error_cost.settings_tried import (
+    Contender,
+    Effort,
+    Job,
+    doubled,
+)
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem, arrays
 from credence_papers.study import Row, Study, with_seed
 
 FEWEST = 20
 """Particles at a level."""
+NARROWEST = 4
+"""Width from which a ladder that is chosen may start."""
+WELL_COUPLED = 0.4
+"""Nats below which the variance of an increment is small beside that of its level."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,8 +143,7 @@ def pilots(problem: WidthProblem, effort: Effort, seed: int) -> list[Job]:
     from credence.methods.smc.multilevel.allocation import usual
 
     jobs = []
-    for base, finest in effort.ladders:
-        widths = effort.ladder_widths(base, finest)
+    for widths in effort.ladders or (chosen_ladder(problem, effort.finest),):
         sizes = [problem.posterior(width).num_weights for width in widths]
         counts = usual(effort.pilot_particles, sizes)
         pilot = Contender(
@@ -144,6 +152,25 @@ def pilots(problem: WidthProblem, effort: Effort, seed: int) -> list[Job]:
         runs = effort.pilot_runs
         jobs.append(Job(kind="pilot", problem=problem, contender=pilot, replicates=runs, seed=seed))
     return jobs
+
+
+def chosen_ladder(problem: WidthProblem, finest: int) -> tuple[int, ...]:
+    """Widths of a ladder with few steps, from the coarsest width that can be weighed.
+
+    Every step goes to the widest network that changes the log likelihood by less than
+    `WELL_COUPLED` nats; one more step costs a program, and a term of the sum.
+    """
+    from credence.methods.smc.multilevel.allocation import coarsest, nats_between
+
+    widths = doubled(NARROWEST, finest)
+    levels = dict(zip(widths, map(problem.posterior, widths), strict=True))
+    ladder = [widths[coarsest(list(levels.values()))]]
+    while ladder[-1] < finest:
+        wider = [width for width in widths if width > ladder[-1]]
+        nats = [nats_between([levels[ladder[-1]], levels[width]])[0] for width in wider]
+        near = [width for width, step in zip(wider, nats, strict=True) if step < WELL_COUPLED]
+        ladder.append(near[-1] if near else wider[0])
+    return tuple(ladder)
 
 
 def allotted(pilot: Job, result: dict[str, Any], effort: Effort) -> list[Contender]:

@@ -29,7 +29,8 @@ class WidthProblem:
     Args:
         name, description: for people.
         source: one of `SOURCES`.
-        alpha, scale: of the trace-class prior.
+        alpha, scale, decay_inputs: of the trace-class prior; with decay over the inputs it is
+            (4.2) as printed.
         depth: hidden layers, all of one width.
         noise_std: of a regression's targets, or of the values an agent sees.
         num_points: data points.
@@ -44,6 +45,7 @@ class WidthProblem:
     source: str
     alpha: float = 2.0
     scale: float = 1.0
+    decay_inputs: bool = False
     depth: int = 1
     activation: str = "tanh"
     noise_std: float = 0.1
@@ -62,7 +64,7 @@ class WidthProblem:
     @property
     def prior(self) -> TraceClass:
         """The trace-class prior of the weights."""
-        return TraceClass(self.alpha, self.scale)
+        return TraceClass(self.alpha, self.scale, self.decay_inputs)
 
     def posterior(self, width: int) -> Posterior:
         """The posterior of networks with hidden layers of that width."""

@@ -18,6 +18,7 @@ from credence_papers.multilevel.error_cost import page as error_cost_page
 from credence_papers.multilevel.error_cost import study as error_cost
 from credence_papers.multilevel.error_cost.cost_envelope import (
     Point,
+    bound_width,
     cost_of,
     cost_ratio,
     envelope,
@@ -28,7 +29,7 @@ from credence_papers.multilevel.error_cost.cost_envelope import (
     theory,
 )
 from credence_papers.multilevel.error_cost.programs import joined
-from credence_papers.multilevel.error_cost.results import long_means, measured
+from credence_papers.multilevel.error_cost.results import as_bound_says, long_means, measured
 from credence_papers.multilevel.error_cost.settings_tried import Contender, Job
 from credence_papers.multilevel.studies import PRIOR_RATES, REGRESSION, SENSITIVITY
 
@@ -162,7 +163,7 @@ def test_a_limit_leaves_the_reference_where_it_was() -> None:
     effort = SENSITIVITY.efforts["laptop"]
     *_, wide, narrow = SENSITIVITY.problems
     limited = SENSITIVITY.effort(narrow, "laptop")
-    assert (limited.widths, limited.ladders, limited.finest) == ((8,), ((2, 8),), effort.finest)
+    assert (limited.widths, limited.ladders, limited.finest) == ((8,), ((2, 4, 8),), effort.finest)
     assert SENSITIVITY.effort(wide, "laptop") == effort
 
 
@@ -339,3 +340,39 @@ class TestPriorRates:
     def test_unknown_panels_are_refused(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="no problem"):
             PRIOR_RATES.run(tmp_path / "out", size="smoke", problems=("x",))
+
+
+def test_a_chosen_ladder_takes_the_widest_step_that_couples() -> None:
+    smooth = replace(REGRESSION.problems[0], alpha=3.0, depth=2, num_points=20)
+    assert error_cost.chosen_ladder(smooth, 64) == (8, 64)  # 1.02 nats from 4 to 8, then 0.06
+    rough = replace(smooth, alpha=1.4, noise_std=1.0)
+    assert error_cost.chosen_ladder(rough, 64) == (4, 8, 16, 64)  # 0.95, 0.67, below 0.4
+
+
+def test_the_paper_asks_for_the_width_at_which_the_squared_bias_is_half_the_error() -> None:
+    assert bound_width(2e-3, 2.0) ** -3.0 == pytest.approx(1e-3)
+    assert bound_width(2e-3, 3.0) < bound_width(2e-3, 2.0)
+
+
+def _points(method: str, width: int, cost: float) -> list[dict[str, Any]]:
+    """Two points of a family whose mean square error is 1 / particles, at a cost per particle."""
+    squares = {count: np.full(50, 1 / count).tolist() for count in (100, 1000)}
+    return [
+        {"method": method, "family": f"{method} {width}", "widths": [width], "flops": count * cost,
+         "squares": squares[count]}
+        for count in squares
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("alpha", "width", "ratio"), [(3.0, 8, 2.0), (2.0, 16, 6.0)])
+def test_one_level_at_the_width_of_the_bound(alpha: float, width: int, ratio: float) -> None:
+    rows = [
+        *_points("smc", 4, 1.0),
+        *_points("smc", 8, 2.0),
+        *_points("smc", 16, 6.0),
+        *_points("smc", 64, 20.0),
+        *_points("mlsmc", 64, 1.0),
+    ]
+    found = as_bound_says(rows, "flops", 0.0, alpha)
+    assert found["width"] == width  # at an error of 1e-3: 2000^(1 / 5) = 4.6, 2000^(1 / 3) = 12.6
+    assert found["value"] == pytest.approx(ratio)
