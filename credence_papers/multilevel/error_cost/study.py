@@ -34,8 +34,6 @@ FEWEST = 20
 """Particles at a level."""
 NARROWEST = 4
 """Width from which a ladder that is chosen may start."""
-WELL_COUPLED = 0.4
-"""Nats below which the variance of an increment is small beside that of its level."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,9 +156,9 @@ def chosen_ladder(problem: WidthProblem, finest: int) -> tuple[int, ...]:
     """Widths of a ladder with few steps, from the coarsest width that can be weighed.
 
     Every step goes to the widest network that changes the log likelihood by less than
-    `WELL_COUPLED` nats; one more step costs a program, and a term of the sum.
+    `MOST_NATS`; one more step costs a program, and a term of the sum.
     """
-    from credence.methods.smc.multilevel.allocation import coarsest, nats_between
+    from credence.methods.smc.multilevel.allocation import MOST_NATS, coarsest, nats_between
 
     widths = doubled(NARROWEST, finest)
     levels = dict(zip(widths, map(problem.posterior, widths), strict=True))
@@ -168,7 +166,7 @@ def chosen_ladder(problem: WidthProblem, finest: int) -> tuple[int, ...]:
     while ladder[-1] < finest:
         wider = [width for width in widths if width > ladder[-1]]
         nats = [nats_between([levels[ladder[-1]], levels[width]])[0] for width in wider]
-        near = [width for width, step in zip(wider, nats, strict=True) if step < WELL_COUPLED]
+        near = [width for width, step in zip(wider, nats, strict=True) if step < MOST_NATS]
         ladder.append(near[-1] if near else wider[0])
     return tuple(ladder)
 
