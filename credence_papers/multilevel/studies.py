@@ -13,6 +13,7 @@ from credence_papers.multilevel.error_cost.study import ErrorCostStudy
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem
 from credence_papers.multilevel.prior_rates import Effort as RateEffort
 from credence_papers.multilevel.prior_rates import RateStudy, panels
+from credence_papers.multilevel.steps import steps_study
 
 SOURCE = (
     'Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural '
@@ -273,4 +274,36 @@ PRIOR_RATES = RateStudy(
         "paper": RateEffort((11, 8), 200_000),
     },
     source=SOURCE + ", Figures 1 and 2",
+)
+
+_AS_PRINTED = {"num_points": 200, "source": "regression"}
+_PLACES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("regression", _AS_PRINTED),
+    ("regression, prior (4.2)", {**_AS_PRINTED, "decay_inputs": True}),
+    ("regression, two layers", {**_AS_PRINTED, "depth": 2}),
+    ("regression, two layers, prior (4.2)", {**_AS_PRINTED, "depth": 2, "decay_inputs": True}),
+    ("spiral", {"source": "spiral", "num_points": 1000}),
+    ("spiral, two layers", {"source": "spiral", "num_points": 1000, "depth": 2}),
+    ("MNIST 0 or 1", {"source": "digits", "num_points": 400, "num_features": 100}),
+    (
+        "MNIST 0 or 1, two layers",
+        {"source": "digits", "num_points": 400, "num_features": 100, "depth": 2},
+    ),
+    (
+        "HalfCheetah",
+        {"source": "halfcheetah", "num_points": 90, "noise_std": 0.1, "scale": 2.0},
+    ),
+    (
+        "mountain car",
+        {"source": "mountain_car", "num_points": 100, "noise_std": 0.1, "scale": 2.0},
+    ),
+)
+STEPS = steps_study(
+    tuple(
+        _named(place, alpha, description=f"{place}, as published.", **settings)
+        for place, settings in _PLACES
+        for alpha in (1.1, 1.4, 1.7, 2.0, 3.0)
+    ),
+    "multilevel_steps",
+    SOURCE,
 )

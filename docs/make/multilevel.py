@@ -10,6 +10,7 @@ from credence.html.wording import number
 from credence_papers.multilevel.error_cost.charts import cost_chart
 from credence_papers.multilevel.error_cost.page import interval
 from credence_papers.multilevel.prior_rates_page import panel_chart, panels
+from credence_papers.multilevel.steps import cells
 
 MEASURES = ("flops", "seconds", "nominal")
 
@@ -35,6 +36,13 @@ def rates() -> str:
     return "\n".join(lines).replace("-0.00", "0.00")
 
 
+def steps() -> str:
+    """Nats of every step, a row for each problem and alpha."""
+    heads, rows = cells(kept("multilevel_steps"))
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
 def cost_figures(folder: Path, name: str) -> None:
     """Cost against mean square error, a chart for each problem and measure of cost."""
     for problem in kept(name)["problems"]:
@@ -47,9 +55,9 @@ def costs(*names: str) -> str:
     """Ratios of costs and slopes, a row for each problem of these studies."""
     heads = (
         "| problem | lowest common MSE | ratio: work | seconds | nominal | work, widest only | "
-        "slope, one level | several | theory |"
+        "seconds, widest only | work, width of the bound | slope, one level | several | theory |"
     )
-    lines = [heads, f"|{'---|' * 9}"]
+    lines = [heads, f"|{'---|' * 11}"]
     for problem in (each for name in names for each in kept(name)["problems"]):
         fits, theory = problem["fits"], problem["theory"]
         slopes = fits["flops"]["slopes"]
@@ -58,6 +66,8 @@ def costs(*names: str) -> str:
             number(fits["flops"]["lowest_common"], 2),
             *(interval(fits[measure]["ratio"]) for measure in MEASURES),
             interval(fits["flops"]["ratio_widest"]),
+            interval(fits["seconds"]["ratio_widest"]),
+            interval(fits["flops"]["ratio_bound"]),
             *(interval(slopes[method]) for method in ("smc", "mlsmc")),
             f"{theory['smc']:.2f}, {theory['mlsmc']:.2f}",
         ]

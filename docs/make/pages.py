@@ -40,6 +40,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "default-model-headline": peers.headline,
     "densities": densities.table,
     "prior-rates": multilevel.rates,
+    "multilevel-steps": multilevel.steps,
     "samplers": samplers.table,
 }
 FIGURES: tuple[Callable[[Path], None], ...] = (densities.figures, multilevel.rate_figures)

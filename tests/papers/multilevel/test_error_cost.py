@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tools.data_folder import needs_data
 
 from credence.compare import find
 from credence.errors import InputError
+from credence.methods.smc.multilevel.increments import exact_second_moment
 from credence.storage import jsonable
 from credence_papers.cache import number
 from credence_papers.multilevel import prior_rates
@@ -31,7 +33,9 @@ from credence_papers.multilevel.error_cost.cost_envelope import (
 from credence_papers.multilevel.error_cost.programs import joined
 from credence_papers.multilevel.error_cost.results import as_bound_says, long_means, measured
 from credence_papers.multilevel.error_cost.settings_tried import Contender, Job
-from credence_papers.multilevel.studies import PRIOR_RATES, REGRESSION, SENSITIVITY
+from credence_papers.multilevel.error_cost.width_problems import WidthProblem, arrays
+from credence_papers.multilevel.steps import StepEffort, couples_from
+from credence_papers.multilevel.studies import PRIOR_RATES, REGRESSION, SENSITIVITY, STEPS
 
 REPLICATES = 2000
 
@@ -376,3 +380,31 @@ def test_one_level_at_the_width_of_the_bound(alpha: float, width: int, ratio: fl
     found = as_bound_says(rows, "flops", 0.0, alpha)
     assert found["width"] == width  # at an error of 1e-3: 2000^(1 / 5) = 4.6, 2000^(1 / 3) = 12.6
     assert found["value"] == pytest.approx(ratio)
+
+
+def test_levels_couple_from_where_no_later_step_is_too_far() -> None:
+    assert couples_from((4, 8, 16, 32), [0.1, 0.5, 0.1]) == 16
+    assert couples_from((4, 8, 16, 32), [0.1, 0.2, 0.1]) == 4
+    assert couples_from((4, 8, 16, 32), [0.1, 0.2, 0.5]) is None
+
+
+def test_steps_agree_with_the_exact_second_moments(tmp_path: Path) -> None:
+    """One ReLU layer: N E(f_fine - f_coarse)^2 / (2 sigma^2), whose moment is known exactly."""
+    problem = WidthProblem(
+        name="relu",
+        description="",
+        source="regression",
+        activation="relu",
+        num_points=40,
+        noise_std=0.5,
+    )
+    effort = StepEffort(widths=(8, 16, 32), num_draws=20_000, problem={})
+    study = replace(STEPS, problems=(problem,), efforts={"laptop": effort})
+    (row,) = study.run(tmp_path / "steps")["problems"]
+    x = arrays(problem).x
+    for step, pair in enumerate(pairwise(effort.widths)):
+        coarse, fine = (problem.posterior(width).model.network for width in pair)
+        moments = exact_second_moment(problem.prior, coarse, fine, x)
+        # the square of a product of a weight and a neuron varies by some 4 of its means: 3 % of
+        # 20,000 draws, and four of these standard errors
+        assert row["nats"][step] == pytest.approx(np.sum(moments) / (2 * 0.5**2), rel=0.12)
