@@ -85,7 +85,7 @@ class StepStudy(Study[WidthProblem, StepEffort]):
         ]
 
     def sentence(self, row: Row) -> str:
-        """Where levels can be coupled."""
+        """Say from which width levels can be coupled."""
         width = row["couples_from"]
         where = f"from width {width}" if width else f"not below width {row['widths'][-1]}"
         return f"{row['name']}: levels couple {where}"
