@@ -151,7 +151,8 @@ def is_row_number(column: pd.Series) -> bool:
 def _holds_dates(column: pd.Series) -> str:
     return (
         f"The column '{column.name}' holds dates such as '{column.dropna().iloc[0]}': replace it "
-        "by numbers that matter (days since a start, month, weekday), or remove it."
+        "by numbers that matter (days since a start, month, weekday), or leave it out "
+        f"(--drop '{column.name}')."
     )
 
 
