@@ -176,6 +176,8 @@ PUBLISHED = ErrorCostStudy(
             base_particles=(100, 400, 1600, 6400),
             replicates=32,
             biases=False,
+            reference={"num_draws": 20_000, "num_chains": 4, "num_warmup": 2000},
+            reference_nats=1e-3,
         ),
         "paper": replace(_PUBLISHED["paper"], ladders=None),
     },

@@ -17,7 +17,7 @@ from credence_papers.multilevel.error_cost.cost_envelope import (
     slope,
     theory,
 )
-from credence_papers.multilevel.error_cost.settings_tried import Effort, Job
+from credence_papers.multilevel.error_cost.settings_tried import Job
 from credence_papers.multilevel.error_cost.width_problems import SOURCES, WidthProblem
 
 MEASURES = {
@@ -30,13 +30,14 @@ METHODS = ("smc", "mlsmc")
 Outcome = tuple[Job, dict[str, Any]]
 
 
-def problem_row(outcomes: Sequence[Outcome], effort: Effort, published: str) -> dict[str, Any]:
+def problem_row(outcomes: Sequence[Outcome], published: str) -> dict[str, Any]:
     """What the programs of a problem come to.
 
     Args:
+        outcomes: that of the reference comes first.
         published: what the paper reports.
     """
-    problem = outcomes[0][0].problem
+    problem, width = outcomes[0][0].problem, outcomes[0][0].width
     failed = [
         {"label": job.label, "error": result["error"]}
         for job, result in outcomes
@@ -56,10 +57,10 @@ def problem_row(outcomes: Sequence[Outcome], effort: Effort, published: str) -> 
             f"{job.label}: {text}" for job, result in done for text in result.get("warnings", ())
         ],
     }
-    if effort.finest not in long:
-        missing = {"converged": False, "width": effort.finest}
+    if width not in long:
+        missing = {"converged": False, "width": width}
         return {**about, "reference": missing, "biases": [], "points": [], "fits": {}}
-    exact, noise, reference = _reference(long[effort.finest], effort.finest)
+    exact, noise, reference = _reference(long[width], width)
     points = [
         measured(job, result, exact, noise) for job, result in done if job.kind == "replicates"
     ]
@@ -67,7 +68,7 @@ def problem_row(outcomes: Sequence[Outcome], effort: Effort, published: str) -> 
     return {
         **about,
         "reference": reference,
-        "biases": _biases(long, effort.finest),
+        "biases": _biases(long, width),
         "pilots": [_pilot(job, result) for job, result in pilots],
         "points": points,
         "fits": {measure: _fits(points, measure, noise, problem.alpha) for measure in MEASURES},

@@ -65,6 +65,9 @@ class Effort:
         together: replicates that share temperatures and step sizes; at 1 they share nothing.
         reference: settings of NUTS.
         pilot_particles, pilot_runs: at the coarsest level, and how many runs.
+        reference_nats: 0 keeps the reference on the finest network; otherwise it is the narrowest
+            one, which samples faster and mixes better, that changes the log likelihood by less than
+            so many nats.
         biases: whether NUTS runs at every width too, to say how far narrow networks are off.
         problem: what of a problem is smaller, e.g. {"num_points": 50}.
         reference_width: of the reference, and the finest of a chosen ladder; by default the widest
@@ -83,6 +86,7 @@ class Effort:
     biases: bool = True
     mutation: Settings = field(default_factory=dict)
     problem: Settings = field(default_factory=dict)
+    reference_nats: float = 0.0
     reference_width: int | None = None
 
     @property

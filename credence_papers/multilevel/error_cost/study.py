@@ -89,7 +89,7 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
         """A row per seed: each has data and a reference of its own."""
         published = self.published.get(problem.name, "")
         return [
-            with_seed(jsonable(problem_row(outcomes, effort, published)), seed, results)
+            with_seed(jsonable(problem_row(outcomes, published)), seed, results)
             for seed, outcomes in results.items()
         ]
 
@@ -127,13 +127,33 @@ def moved(problem: WidthProblem, effort: Effort, seed: int) -> WidthProblem:
 
 
 def references(problem: WidthProblem, effort: Effort, seed: int) -> list[Job]:
-    """NUTS on the finest network, and on the others if biases are asked for."""
-    widths = {effort.finest, *(effort.widths if effort.biases else ())}
+    """NUTS on the finest network or one like it, and on the others if biases are asked for.
+
+    The first one is what errors are measured against.
+    """
+    first = reference_width(problem, effort)
+    others = [width for width in effort.widths if effort.biases and width != first]
     settings = effort.reference
     return [
         Job(kind="reference", problem=problem, width=width, settings=settings, seed=seed)
-        for width in sorted(widths, reverse=True)
+        for width in (first, *sorted(others, reverse=True))
     ]
+
+
+def reference_width(problem: WidthProblem, effort: Effort) -> int:
+    """The narrowest width whose posterior is, within so many nats, that of the finest network.
+
+    Increments of different levels are uncorrelated, so that the nats of the steps add up.
+    """
+    from credence.methods.smc.multilevel.allocation import nats_between
+
+    if not effort.reference_nats:
+        return effort.finest
+    widths = doubled(min(effort.widths), effort.finest)
+    steps = nats_between(list(map(problem.posterior, widths)))
+    left = [float(steps[i:].sum()) for i in range(len(widths))]
+    near = (w for w, nats in zip(widths, left, strict=True) if nats < effort.reference_nats)
+    return next(near)
 
 
 def pilots(problem: WidthProblem, effort: Effort, seed: int) -> list[Job]:

@@ -12,6 +12,7 @@ from tools.data_folder import needs_data
 
 from credence.compare import find
 from credence.errors import InputError
+from credence.methods.smc.multilevel.allocation import nats_between
 from credence.methods.smc.multilevel.increments import exact_second_moment
 from credence.storage import jsonable
 from credence_papers.cache import number
@@ -351,6 +352,18 @@ def test_a_chosen_ladder_takes_the_widest_step_that_couples() -> None:
     assert error_cost.chosen_ladder(smooth, 64) == (8, 64)  # 1.02 nats from 4 to 8, then 0.06
     rough = replace(smooth, alpha=1.4, noise_std=1.0)
     assert error_cost.chosen_ladder(rough, 64) == (16, 32, 64)  # 0.67 below 16
+
+
+def test_a_reference_may_be_as_narrow_as_makes_no_difference() -> None:
+    problem = replace(REGRESSION.problems[0], alpha=3.0, depth=2, num_points=20)
+    effort = replace(REGRESSION.efforts["laptop"], widths=(8, 16, 32, 64), reference_nats=0.01)
+    nats = nats_between([problem.posterior(width) for width in (8, 16, 32, 64)])
+    assert nats.sum() > 0.01 > nats[1:].sum()
+    first, *others = error_cost.references(problem, replace(effort, biases=True), seed=0)
+    assert first.width == 16
+    assert [job.width for job in others] == [64, 32, 8]
+    assert error_cost.reference_width(problem, replace(effort, reference_nats=0.0)) == 64
+    assert error_cost.reference_width(problem, replace(effort, reference_nats=1e-12)) == 64
 
 
 def test_the_paper_asks_for_the_width_at_which_the_squared_bias_is_half_the_error() -> None:
