@@ -114,3 +114,13 @@ class MLP(FullyConnected):
     ) -> Float[Array, "point output"]:
         """Outputs at the rows of x."""
         return mlp(params, x, ACTIVATIONS[self.activation])
+
+
+def last_hidden(
+    network: Network, params: tuple[Layer, ...], x: Float[Array, "point feature"]
+) -> Float[Array, "point neuron"]:
+    """Outputs of an MLP's last hidden layer at the rows of x; the inputs where there is none."""
+    last = params[-1]
+    num_neurons = last.kernel.shape[-2]
+    reads = Layer(jnp.eye(num_neurons, dtype=last.kernel.dtype), jnp.zeros(num_neurons, x.dtype))
+    return network.apply((*params[:-1], reads), x)

@@ -15,7 +15,8 @@ from credence.engine.driver import Driver
 from credence.methods.base import Drawn
 from credence.methods.smc.bridge import Bridge
 from credence.methods.smc.method import first_tuning, prior_draws, to_posterior
-from credence.methods.smc.multilevel.levels import embedded, extended, leading, to_either, to_level
+from credence.methods.smc.multilevel.levels import embedded, leading, to_either, to_level
+from credence.methods.smc.multilevel.proposal import PROPOSALS
 from credence.methods.smc.tempering import Memory, Tempering, step_weights, without_start
 
 
@@ -47,6 +48,8 @@ class CoupledLevels:
     data: Data
     levels: Sequence[Posterior]
     counts: Sequence[int]
+    proposal: str = "prior"
+    """Of the weights that are new at a level, one of `PROPOSALS`."""
 
     def first(self, key: PRNGKeyArray, memory: Memory) -> AtLevel:
         """Temper particles from the prior to the coarsest network's posterior, and move them there.
@@ -83,9 +86,9 @@ class CoupledLevels:
             data,
             self.counts[level],
         )
-        new = prior_draws(jax.random.split(key_new, moved.shape[:2]), data, model=fine)
-        positions = extended(moved, new, data, coarse=coarse, fine=fine)
-        bridge = self._between(to_level, level)
+        draw = PROPOSALS[self.proposal].draw
+        positions = draw(key_new, moved, data, coarse=coarse, fine=fine)
+        bridge = self._from_proposal(level)
         cloud = tempering.weigh("weigh", key_weigh, driver, bridge, positions, data)
         tuning = first_tuning(self.levels[level], tempering.mutation)
         tuning = tuning._replace(log_step_size=tuned.log_step_size)
@@ -103,7 +106,7 @@ class CoupledLevels:
     def compile_sequential(self, level: int) -> None:
         """Mutation below the level, and tempering to it."""
         self._compile(self._posterior(level - 1), level - 1, self.counts[level])
-        self._compile(self._between(to_level, level), level, self.counts[level])
+        self._compile(self._from_proposal(level), level, self.counts[level])
 
     def compile_independent(self, level: int) -> None:
         """Tempering from the prior."""
@@ -180,6 +183,13 @@ class CoupledLevels:
     def _between(self, bridge: Callable[..., Bridge], level: int) -> Bridge:
         coarse, fine = self.levels[level - 1], self.levels[level]
         return bridge(coarse.model, fine.model, coarse.num_weights + fine.num_weights)
+
+    def _from_proposal(self, level: int) -> Bridge:
+        proposal = PROPOSALS[self.proposal]
+        models = self.levels[level - 1].model, self.levels[level].model
+        num_weights = sum(each.num_weights for each in self.levels[level - 1 : level + 1])
+        extra = proposal.extra_weights(*models, self.data)
+        return proposal.bridge(*models, num_weights + extra)
 
     def _compile(self, bridge: Bridge, level: int, num_particles: int) -> None:
         template = first_tuning(self.levels[level], self.tempering.mutation)

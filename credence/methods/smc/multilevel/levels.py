@@ -58,14 +58,20 @@ def _require_nested(coarse: Posterior, fine: Posterior) -> None:
 @lru_cache(maxsize=256)
 def to_level(coarse: BayesianModel, fine: BayesianModel, num_weights: int) -> Bridge:
     """The bridge between the posteriors of two levels, both under the fine prior."""
-    coarse_likelihood, fine_likelihood = _coarse_likelihood(coarse, fine), flat_log_likelihood(fine)
+    coarse_likelihood, fine_likelihood = (
+        coarse_log_likelihood(coarse, fine),
+        flat_log_likelihood(fine),
+    )
     return Bridge(flat_log_prior(fine), coarse_likelihood, fine_likelihood, num_weights)
 
 
 @lru_cache(maxsize=256)
 def to_either(coarse: BayesianModel, fine: BayesianModel, num_weights: int) -> Bridge:
     """The bridge from the fine prior to prior(w) max(L_coarse(w), L_fine(w))."""
-    coarse_likelihood, fine_likelihood = _coarse_likelihood(coarse, fine), flat_log_likelihood(fine)
+    coarse_likelihood, fine_likelihood = (
+        coarse_log_likelihood(coarse, fine),
+        flat_log_likelihood(fine),
+    )
 
     def nothing(position: Position, data: Data) -> Float[Any, ""]:
         return jnp.zeros((), position.dtype)
@@ -76,7 +82,7 @@ def to_either(coarse: BayesianModel, fine: BayesianModel, num_weights: int) -> B
     return Bridge(flat_log_prior(fine), nothing, larger, num_weights)
 
 
-def _coarse_likelihood(coarse: BayesianModel, fine: BayesianModel) -> LogDensity:
+def coarse_log_likelihood(coarse: BayesianModel, fine: BayesianModel) -> LogDensity:
     """The coarse model's log likelihood of a fine position."""
 
     def log_density(position: Position, data: Data) -> Float[Any, ""]:

@@ -22,6 +22,7 @@ from credence.methods.smc.method import PARTICLES_AND_RUNS, from_prior
 from credence.methods.smc.multilevel import allocation, nested
 from credence.methods.smc.multilevel.coupling import COUPLINGS, CoupledLevels
 from credence.methods.smc.multilevel.levels import with_networks
+from credence.methods.smc.multilevel.proposal import PROPOSALS, check_conditional
 from credence.methods.smc.mutation import Mutation
 from credence.methods.smc.tempering import Tempering
 from credence.methods.work import total_flops
@@ -63,6 +64,9 @@ class MLSMC(Method):
         coupling: "sequential" is the algorithm above. "independent", as in the paper's code: every
             increment from particles of its own, tempered from the fine prior to prior times
             max(L_{l-1}, L_l) and weighed from there to both levels.
+        proposal: of the weights that are new at a level, with coupling="sequential". "prior", or
+            "conditional": the weights from new neurons to the outputs from their law given the
+            data and all else, exact for normal noise, one Newton step for other likelihoods.
         mutation: how particles move and resample, and the ESS to keep.
 
     Scalars: log_evidence (nats) of the run; of a member its level, the increment (term of the sum)
@@ -91,11 +95,18 @@ class MLSMC(Method):
     num_particles: int | tuple[int, ...] = 500
     num_runs: int = 4
     coupling: str = "sequential"
+    proposal: str = "prior"
     mutation: Mutation = field(default=Mutation())
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_name("coupling", self.coupling, COUPLINGS)
+        check_name("proposal", self.proposal, PROPOSALS)
+        if self.proposal != "prior" and self.coupling != "sequential":
+            raise InputError(
+                f'proposal="{self.proposal}" is of particles that know the level below: use '
+                'coupling="sequential".'
+            )
         require_positive(num_runs=self.num_runs)
         counts = self.num_particles
         for count in counts if isinstance(counts, tuple) else (counts,):
@@ -217,10 +228,12 @@ class MLSMC(Method):
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         levels = self.levels(posterior)
         counts = self.counts(levels)
+        if self.proposal == "conditional":
+            check_conditional(posterior.model, posterior.data)
         tempering = Tempering(self.mutation, self.num_runs)
         key_prior, key_temper, *keys = jax.random.split(key, 1 + len(levels))
         memory, data, log_anchor = from_prior(key_prior, levels[0], driver, tempering, counts[0])
-        coupled = CoupledLevels(driver, tempering, data, levels, counts)
+        coupled = CoupledLevels(driver, tempering, data, levels, counts, self.proposal)
         shown = zip(levels, counts, strict=True)
         words = (f"{count} on {level.num_weights:,} weights" for level, count in shown)
         driver.progress.say(f"Particles of a run, level by level: {', '.join(words)}.")

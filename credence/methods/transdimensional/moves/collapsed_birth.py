@@ -15,7 +15,7 @@ from credence.methods.transdimensional.active_neurons import Widths, activity
 from credence.methods.transdimensional.moves.base import Move, Proposal, counts
 from credence.methods.transdimensional.target import Point, VariableWidth, total
 from credence.models.likelihoods import Normal
-from credence.models.networks.mlp import Layer
+from credence.models.networks.mlp import Layer, last_hidden
 
 
 def collapsed_birth(target: VariableWidth, layer: int) -> Move:
@@ -151,10 +151,7 @@ def regression(target: VariableWidth, params: Params, widths: Widths, data: Data
 
 def _features(target: VariableWidth, params: Params, data: Data) -> tuple[Array, Array]:
     """The last hidden layer's outputs and a one (point, neuron + 1); the noise (point, target)."""
-    last = params.network[-1]
-    units = last.kernel.shape[-2]
-    reads = Layer(jnp.eye(units, dtype=last.kernel.dtype), jnp.zeros(units, last.bias.dtype))
-    hidden = target.model.network.apply((*params.network[:-1], reads), data.x)
+    hidden = last_hidden(target.model.network, params.network, data.x)
     features = jnp.concatenate([hidden, jnp.ones_like(hidden[:, :1])], axis=-1)
     zeros = jnp.zeros(data.y.shape, hidden.dtype)
     _, scale = target.model.likelihood.location_scale(params.likelihood, zeros)  # type: ignore[attr-defined]

@@ -1,0 +1,251 @@
+"""The proposal q_l of multilevel SMC: the law from which a level's new weights are drawn.
+
+Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural Networks",
+Algorithm 3.1. Whatever the law, particles are weighed by
+
+    G = L_fine(w, new) prior(new | w) / (L_coarse(w) q(new | w)),
+
+the ratio of the ends of a bridge that starts at prior(w) L_coarse(w) q(new | w).
+"""
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jax.scipy.linalg import cho_solve, solve_triangular
+from jaxtyping import Array, Float, Key, PRNGKeyArray
+
+from credence.density.posterior import BayesianModel, Data, Params, Position
+from credence.errors import InputError
+from credence.methods.smc.bridge import Bridge
+from credence.methods.smc.method import prior_draws
+from credence.methods.smc.multilevel.levels import (
+    coarse_log_likelihood,
+    extended,
+    flat_log_likelihood,
+    flat_log_prior,
+    to_level,
+)
+from credence.models.networks.mlp import MLP, last_hidden
+from credence.models.networks.wrappers import LeadingInputs
+from credence.models.priors import GaussianPrior
+
+PARTICLES_AT_A_TIME = 256
+"""So many particles draw their new weights at once, each with a matrix per output."""
+
+Cloud = Float[Any, "run particle old"]
+FineCloud = Float[Any, "run particle new"]
+
+
+class Proposal(NamedTuple):
+    """A law of the new weights."""
+
+    draw: Callable[..., Cloud]
+    """(key, coarse_positions, data, *, coarse, fine) -> fine positions."""
+    bridge: Callable[[BayesianModel, BayesianModel, int], Bridge]
+    """(coarse, fine, num_weights) -> the path from what was drawn to the fine posterior."""
+    extra_weights: Callable[[BayesianModel, BayesianModel, Data], int]
+    """Weights of a network whose evaluation costs as much as the law's density."""
+
+
+def from_prior(
+    key: PRNGKeyArray,
+    positions: Cloud,
+    data: Data,
+    *,
+    coarse: BayesianModel,
+    fine: BayesianModel,
+) -> FineCloud:
+    """Coarse particles with all that is new drawn from the fine prior."""
+    new = prior_draws(jax.random.split(key, positions.shape[:2]), data, model=fine)
+    return extended(positions, new, data, coarse=coarse, fine=fine)
+
+
+def from_conditional(
+    key: PRNGKeyArray,
+    positions: Cloud,
+    data: Data,
+    *,
+    coarse: BayesianModel,
+    fine: BayesianModel,
+) -> FineCloud:
+    """As `from_prior`, but the new neurons' output weights come from `new_outputs`."""
+    key_prior, key_outputs = jax.random.split(key)
+    drawn = from_prior(key_prior, positions, data, coarse=coarse, fine=fine)
+    if not num_new(coarse, fine, data):
+        return drawn
+    keys = jax.random.split(key_outputs, drawn.shape[:2])
+    return _with_new_outputs(keys, drawn, data, coarse=coarse, fine=fine)
+
+
+@lru_cache(maxsize=256)
+def to_level_from_conditional(
+    coarse: BayesianModel, fine: BayesianModel, num_weights: int
+) -> Bridge:
+    """The bridge to the fine posterior from what `from_conditional` draws.
+
+    For normal noise G is the collapsed likelihood of the fine network, its new output weights
+    integrated out, over the coarse one's likelihood:
+
+        G = N(y - f; 0, s^2 I + H D H') / N(y - f_coarse; 0, s^2 I)
+
+    with f the fine network without its new neurons' output weights, H those neurons' outputs, and
+    D the prior variances of the weights. It does not depend on the weights that were drawn.
+    """
+    log_likelihood = coarse_log_likelihood(coarse, fine)
+
+    def log_start(position: Position, data: Data) -> Float[Array, ""]:
+        start = log_likelihood(position, data)
+        if not num_new(coarse, fine, data):
+            return start
+        params = fine.unravel(position, data)
+        return start + new_outputs(params, data, coarse=coarse, fine=fine).log_over_prior(
+            params.network[-1].kernel[-num_new(coarse, fine, data) :]
+        )
+
+    return Bridge(flat_log_prior(fine), log_start, flat_log_likelihood(fine), num_weights)
+
+
+class NewOutputs(NamedTuple):
+    """Independent Gaussian laws, output by output, of the weights from new neurons to outputs.
+
+    Weights are in units of their prior standard deviations.
+    """
+
+    mean: Float[Array, "output new"]
+    root: Float[Array, "output new new"]
+    """Cholesky factor of the precision."""
+    stds: Float[Array, "output new"]
+
+    def sample(self, key: PRNGKeyArray) -> Float[Array, "new output"]:
+        """A draw of the weights."""
+        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
+        turn = lambda root, z: solve_triangular(root, z, lower=True, trans=1)  # noqa: E731
+        return (self.stds * (self.mean + jax.vmap(turn)(self.root, noise))).T
+
+    def log_over_prior(self, kernel: Float[Array, "new output"]) -> Float[Array, ""]:
+        """Log density of weights under this law less that under the prior, in nats."""
+        units = kernel.T / self.stds
+        turned = jnp.einsum("oij,oi->oj", self.root, units - self.mean, precision="highest")
+        log_roots = jnp.log(jnp.diagonal(self.root, axis1=-2, axis2=-1))
+        return jnp.sum(log_roots) + 0.5 * (jnp.sum(units**2) - jnp.sum(turned**2))
+
+
+def new_outputs(
+    params: Params, data: Data, *, coarse: BayesianModel, fine: BayesianModel
+) -> NewOutputs:
+    """The law of the new neurons' output weights given all other parameters and the data.
+
+    One Newton step from zero in the log posterior of these weights, with the diagonal of the
+    likelihood's curvature over the outputs (Gamerman, "Sampling from the posterior distribution in
+    generalized linear mixed models", 1997). For normal noise it is their exact law.
+
+    Args:
+        params: of the fine model; the weights themselves are not read.
+    """
+    count = num_new(coarse, fine, data)
+    last = params.network[-1]
+    hidden = last_hidden(fine.network, params.network, data.x)
+    old, new = hidden[:, :-count], hidden[:, -count:]
+    slope, curvature = _derivatives(fine, params, old @ last.kernel[:-count] + last.bias, data)
+    prior = fine.prior.stds(fine.network, params.network)[-1].kernel  # type: ignore[attr-defined]
+    stds = jnp.broadcast_to(prior, last.kernel.shape)[-count:].T.astype(hidden.dtype)
+
+    def of_output(stds: Array, slope: Array, curvature: Array) -> tuple[Array, Array]:
+        design = new * stds
+        exactly = partial(jnp.matmul, precision="highest")  # accelerators round by default
+        weighed = design * curvature[:, None]
+        precision = jnp.eye(count, dtype=stds.dtype) + exactly(design.T, weighed)
+        root = jnp.linalg.cholesky(precision)
+        return cho_solve((root, True), exactly(design.T, slope)), root
+
+    return NewOutputs(*jax.vmap(of_output)(stds, slope.T, curvature.T), stds)
+
+
+def _derivatives(
+    model: BayesianModel, params: Params, outputs: Float[Array, "point output"], data: Data
+) -> tuple[Float[Array, "point output"], Float[Array, "point output"]]:
+    """Slope and curvature (>= 0) of the weighted log likelihood in every output of every point."""
+
+    def total(outputs: Float[Array, "point output"]) -> Float[Array, ""]:
+        log_probs = model.likelihood.log_prob(params.likelihood, outputs, data.y)
+        return jnp.sum(data.weight * log_probs)
+
+    slope_at = jax.grad(total)
+
+    def curvature(output: Array) -> Float[Array, " point"]:
+        along = jnp.zeros_like(outputs).at[:, output].set(1.0)
+        return -jax.jvp(slope_at, (outputs,), (along,))[1][:, output]
+
+    curvatures = jax.vmap(curvature, out_axes=1)(jnp.arange(outputs.shape[1]))
+    return slope_at(outputs), jnp.maximum(curvatures, 0.0)
+
+
+@partial(jax.jit, static_argnames=("coarse", "fine"))
+def _with_new_outputs(
+    keys: Key[Array, "run particle"],
+    positions: FineCloud,
+    data: Data,
+    *,
+    coarse: BayesianModel,
+    fine: BayesianModel,
+) -> FineCloud:
+    """Particles whose new neurons' output weights are drawn again, from `new_outputs`."""
+    count = num_new(coarse, fine, data)
+
+    def one(particle: tuple[PRNGKeyArray, Position]) -> Position:
+        key, position = particle
+        params = fine.unravel(position, data)
+        *hidden, last = params.network
+        drawn = new_outputs(params, data, coarse=coarse, fine=fine).sample(key)
+        last = last._replace(kernel=last.kernel.at[-count:].set(drawn))
+        return ravel_pytree(params._replace(network=(*hidden, last)))[0]
+
+    flat = keys.reshape(-1), positions.reshape(-1, positions.shape[-1])
+    return jax.lax.map(one, flat, batch_size=PARTICLES_AT_A_TIME).reshape(positions.shape)
+
+
+def num_new(coarse: BayesianModel, fine: BayesianModel, data: Data) -> int:
+    """Neurons of the last hidden layer (or inputs, where there is none) that are new."""
+    widths = (model.template(data).network[-1].kernel.shape[-2] for model in (coarse, fine))
+    return -int.__sub__(*widths)
+
+
+def extra_weights(coarse: BayesianModel, fine: BayesianModel, data: Data) -> int:
+    """Weights of a network whose evaluation costs as much as `new_outputs`, by nominal FLOPs.
+
+    An evaluation takes 2 n per weight of n rows; the products of k new features take 2 n k^2 and
+    the factor k^3, for every output.
+    """
+    count = num_new(coarse, fine, data)
+    outputs = fine.template(data).network[-1].kernel.shape[-1]
+    return outputs * (count**2 + count**3 // (2 * len(data.y)))
+
+
+def check_conditional(model: BayesianModel, data: Data) -> None:
+    """Refuse what `from_conditional` cannot serve.
+
+    Raises:
+        InputError: with what to use instead.
+    """
+    network = model.network
+    inner = network.network if isinstance(network, LeadingInputs) else network
+    if not isinstance(inner, MLP) or not isinstance(model.prior, GaussianPrior):
+        raise InputError(
+            'proposal="conditional" draws the output weights of an MLP under a Gaussian prior, got '
+            f'{network} under {model.prior}: use proposal="prior".'
+        )
+    if not data.rows.in_memory:
+        raise InputError(
+            'proposal="conditional" needs the rows in memory, but they are in a file: use '
+            'proposal="prior", or load them.'
+        )
+
+
+PROPOSALS = {
+    "prior": Proposal(from_prior, to_level, lambda *_: 0),
+    "conditional": Proposal(from_conditional, to_level_from_conditional, extra_weights),
+}
