@@ -16,6 +16,7 @@ import densities
 import experiment_tables
 import multilevel
 import peers
+import proposals
 import samplers
 from kept import kept
 
@@ -41,6 +42,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "densities": densities.table,
     "prior-rates": multilevel.rates,
     "multilevel-steps": multilevel.steps,
+    "new-output-weights": proposals.table,
     "samplers": samplers.table,
 }
 FIGURES: tuple[Callable[[Path], None], ...] = (densities.figures, multilevel.rate_figures)

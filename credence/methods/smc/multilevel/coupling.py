@@ -49,7 +49,7 @@ class CoupledLevels:
     levels: Sequence[Posterior]
     counts: Sequence[int]
     proposal: str = "prior"
-    """Of the weights that are new at a level, one of `PROPOSALS`."""
+    """What new weights are drawn from, one of `PROPOSALS`."""
 
     def first(self, key: PRNGKeyArray, memory: Memory) -> AtLevel:
         """Temper particles from the prior to the coarsest network's posterior, and move them there.

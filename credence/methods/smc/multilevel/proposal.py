@@ -18,37 +18,38 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
-from credence.density.posterior import BayesianModel, Data, Params, Position
+from credence.density.posterior import (
+    BayesianModel,
+    Data,
+    Params,
+    Position,
+    flat_log_likelihood,
+    flat_log_prior,
+)
 from credence.errors import InputError
 from credence.methods.smc.bridge import Bridge
 from credence.methods.smc.method import prior_draws
-from credence.methods.smc.multilevel.levels import (
-    coarse_log_likelihood,
-    extended,
-    flat_log_likelihood,
-    flat_log_prior,
-    to_level,
-)
+from credence.methods.smc.multilevel.levels import coarse_log_likelihood, extended, to_level
 from credence.models.networks.mlp import MLP, last_hidden
 from credence.models.networks.wrappers import LeadingInputs
 from credence.models.priors import GaussianPrior
 
 PARTICLES_AT_A_TIME = 256
-"""So many particles draw their new weights at once, each with a matrix per output."""
+"""Particles that draw their new weights at once, each with a matrix per output."""
 
 Cloud = Float[Any, "run particle old"]
 FineCloud = Float[Any, "run particle new"]
 
 
 class Proposal(NamedTuple):
-    """A law of the new weights."""
+    """How new weights are drawn, and the path that starts there."""
 
-    draw: Callable[..., Cloud]
-    """(key, coarse_positions, data, *, coarse, fine) -> fine positions."""
+    draw: Callable[..., FineCloud]
+    """Fine positions, from (key, coarse_positions, data, *, coarse, fine)."""
     bridge: Callable[[BayesianModel, BayesianModel, int], Bridge]
-    """(coarse, fine, num_weights) -> the path from what was drawn to the fine posterior."""
+    """The path from what was drawn to the fine posterior, from (coarse, fine, num_weights)."""
     extra_weights: Callable[[BayesianModel, BayesianModel, Data], int]
-    """Weights of a network whose evaluation costs as much as the law's density."""
+    """Number of weights of a network whose evaluation costs as much as the law's density."""
 
 
 def from_prior(
@@ -72,7 +73,7 @@ def from_conditional(
     coarse: BayesianModel,
     fine: BayesianModel,
 ) -> FineCloud:
-    """As `from_prior`, but the new neurons' output weights come from `new_outputs`."""
+    """Coarse particles with new neurons from the prior, their output weights from `new_outputs`."""
     key_prior, key_outputs = jax.random.split(key)
     drawn = from_prior(key_prior, positions, data, coarse=coarse, fine=fine)
     if not num_new(coarse, fine, data):
@@ -98,13 +99,12 @@ def to_level_from_conditional(
     log_likelihood = coarse_log_likelihood(coarse, fine)
 
     def log_start(position: Position, data: Data) -> Float[Array, ""]:
-        start = log_likelihood(position, data)
-        if not num_new(coarse, fine, data):
+        start, count = log_likelihood(position, data), num_new(coarse, fine, data)
+        if not count:
             return start
         params = fine.unravel(position, data)
-        return start + new_outputs(params, data, coarse=coarse, fine=fine).log_over_prior(
-            params.network[-1].kernel[-num_new(coarse, fine, data) :]
-        )
+        law = new_outputs(params, data, coarse=coarse, fine=fine)
+        return start + law.log_over_prior(params.network[-1].kernel[-count:])
 
     return Bridge(flat_log_prior(fine), log_start, flat_log_likelihood(fine), num_weights)
 
@@ -215,7 +215,7 @@ def num_new(coarse: BayesianModel, fine: BayesianModel, data: Data) -> int:
 
 
 def extra_weights(coarse: BayesianModel, fine: BayesianModel, data: Data) -> int:
-    """Weights of a network whose evaluation costs as much as `new_outputs`, by nominal FLOPs.
+    """Number of weights of a network whose evaluation costs as much as `new_outputs`.
 
     An evaluation takes 2 n per weight of n rows; the products of k new features take 2 n k^2 and
     the factor k^3, for every output.

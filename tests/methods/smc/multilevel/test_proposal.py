@@ -68,7 +68,7 @@ def log_end_less_start(pair: list[Posterior], params: Any) -> tuple[float, float
     """Log G by the bridge, and the coarse log likelihood."""
     coarse, fine = pair
     bridge = to_level_from_conditional(coarse.model, fine.model, 1)
-    position = fine.flat(params) if hasattr(fine, "flat") else ravel_pytree(params)[0]
+    position = ravel_pytree(params)[0]
     start, end = (end(position, fine.data) for end in (bridge.log_start, bridge.log_end))
     small = params._replace(
         network=tuple(
@@ -115,7 +115,9 @@ def test_draws_have_the_law() -> None:
     small = ravel_pytree(drawn(pair[0]))[0]
     count = 20_000
     positions = jnp.broadcast_to(small, (1, count, len(small)))
-    drawn_ = from_conditional(jax.random.key(1), positions, pair[1].data, coarse=coarse, fine=fine)
+    fine_positions = from_conditional(
+        jax.random.key(1), positions, pair[1].data, coarse=coarse, fine=fine
+    )
 
     def turned(position: Any) -> Any:
         params = fine.unravel(position, pair[1].data)
@@ -123,7 +125,7 @@ def test_draws_have_the_law() -> None:
         units = params.network[-1].kernel[3:].T / law.stds
         return jnp.einsum("oij,oi->oj", law.root, units - law.mean).ravel()
 
-    z = np.asarray(jax.lax.map(turned, drawn_[0], batch_size=500))
+    z = np.asarray(jax.lax.map(turned, fine_positions[0], batch_size=500))
     moments = {"mean": z, "square": z**2 - 1, "next": z[:, 1:] * z[:, :-1]}
     worst = {k: np.max(np.abs(v.mean(0)) / (v.std(0) / count**0.5)) for k, v in moments.items()}
     print(worst)
