@@ -1,7 +1,7 @@
 """Samplers on densities in the plane, and one run of each: clouds, and how far they are off."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from credence.engine.blocks import chain_devices, init_states, run_block, spread
 from credence.ensembles.diagnostics.discrepancy import inverse_multiquadric_kernel, mmd2
-from credence.kernels.base import Recipe, Settings
+from credence.kernels.base import Kernel, Recipe, Settings
 from credence.kernels.mcmc.mala import mala
 from credence.kernels.sgmcmc.ula import ula
 from credence.methods.interacting.auxiliary import MIXTURE, gaussian
@@ -25,6 +25,7 @@ from credence_papers.nonlinear.plane_densities import (
     rings,
     uniform_start,
 )
+from credence_papers.nonlinear.published_mala import published_mala
 
 STEP = 1e-3
 """tau of the proposal x + tau grad + sqrt(2 tau) noise."""
@@ -52,15 +53,20 @@ class Sampler:
     is_fresh: bool = False
     is_adjusted: bool = True
 
+    @property
+    def langevin(self) -> Callable[..., Kernel]:
+        """What builds the kernel of particles, and of partners that are not drawn afresh."""
+        return mala if self.is_adjusted else ula
+
     def recipe(self, density: Density) -> Recipe:
         """The recipe by which a block of steps builds the sampler's kernel."""
         if self.jump is None:
-            return Recipe(mala if self.is_adjusted else ula, density.log_density)
+            return Recipe(self.langevin, density.log_density)
         static = (
             ("auxiliary", MIXTURE),
-            ("auxiliary_kernel", None if self.is_fresh else mala),
+            ("auxiliary_kernel", None if self.is_fresh else self.langevin),
             ("jump", self.jump),
-            ("kernel", mala),
+            ("kernel", self.langevin),
         )
         return Recipe(interacting, density.log_density, static, interacts=True)
 
@@ -77,6 +83,16 @@ class Sampler:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class PublishedSampler(Sampler):
+    """A sampler whose MALA is that of the public code: see `published_mala`."""
+
+    @property
+    def langevin(self) -> Callable[..., Kernel]:
+        """MALA with the wrong variance in its test."""
+        return published_mala
+
+
 SAMPLERS = (
     Sampler(label="MALA", gradients=1),
     Sampler(label="ULA", gradients=1, is_adjusted=False),
@@ -84,6 +100,9 @@ SAMPLERS = (
     Sampler(label="AR", gradients=2, jump="ar"),
     Sampler(label="BG, fresh partners", gradients=2, jump="bg", is_fresh=True),
     Sampler(label="AR, fresh partners", gradients=2, jump="ar", is_fresh=True),
+    PublishedSampler(label="MALA, faulty as published", gradients=1),
+    PublishedSampler(label="BG, faulty as published", gradients=2, jump="bg"),
+    PublishedSampler(label="AR, faulty as published", gradients=2, jump="ar"),
 )
 
 
