@@ -142,7 +142,7 @@ def _published(summary: dict[str, Any]) -> Html:
     why = (
         "The paper prints curves and no numbers, so that ours cannot stand beside its values. Its "
         "text says, with reasons why ours may differ: its code's MALA tests proposals with a wrong "
-        "variance and samples about the square of the target, as in the rows 'faulty as published'; "
+        "variance and samples about the square of the target, as the rows 'faulty as published'; "
         "its exact rings miss the Jacobian, which leaves a perfect sampler at MMD² = 0.0166."
     )
     return element("div", element("p", why), element("ul", *items))
