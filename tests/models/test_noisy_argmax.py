@@ -64,6 +64,17 @@ def test_two_actions_have_a_closed_form() -> None:
         np.testing.assert_allclose(actual, stats.norm.logcdf(gap / noise_std), rtol=2e-6, atol=1e-7)
 
 
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize(("gap", "lost"), [(0, 0.0027), (4, 0.1512), (8, 2.8291)])
+def test_an_integral_cut_at_three_noises_loses_rare_choices(gap: float, lost: float) -> None:
+    """What (5.3), integrated from -3 to 3 noises around the chosen value, lacks in nats."""
+    outputs, label = jnp.array([[0.0, gap]]), jnp.array([0])
+    exact = float(NoisyArgmax(1.0).log_prob((), outputs, label)[0])
+    density = lambda z: stats.norm.pdf(z) * stats.norm.cdf(z - gap)  # noqa: E731
+    cut = np.log(quad(density, -3, 3, epsabs=0)[0])
+    assert exact - cut == pytest.approx(lost, abs=1e-4)
+
+
 @pytest.mark.parametrize("spread", [0.0, 0.5, 2.0, 7.0])
 @pytest.mark.parametrize("num_actions", [3, 8, 18])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
