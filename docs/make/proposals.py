@@ -16,41 +16,41 @@ def rows() -> list[dict[str, Any]]:
     return [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
 
 
-def line(prior: dict[str, Any], conditional: dict[str, Any]) -> str:
-    """One step with both proposals."""
-    both = prior, conditional
-    alpha, depth, coarse, fine = prior["step"].split("/")
-    products = [run["variance"] * run["flops"] for run in both]
-    cells = [
-        *(f"{run['temperatures']}" for run in both),
-        *(f"{run['variance']:.1e}" for run in both),
-        *(f"{run['flops'] / 1e6:.0f}" for run in both),
-        f"{products[0] / products[1]:.1f}",
-        *(f"{run['log_evidence']:.2f} ± {run['log_evidence_error']:.2f}" for run in both),
+def lines(prior: dict[str, Any], conditional: dict[str, Any]) -> list[str]:
+    """One step with both proposals, a row each."""
+    alpha, depth, *widths = prior["step"].split("/")
+    products = [run["variance"] * run["flops"] for run in (prior, conditional)]
+    counts = ", ".join(map(str, prior["num_particles"]))
+    step = f"{alpha} | {depth} | {'-'.join(widths)} | {prior['nats']:.2g} | {counts}"
+    return [
+        f"| {about} | {run['proposal']} | {run['temperatures']} | {1e4 * run['variance']:.3g} "
+        f"| {run['flops'] / 1e6:.0f} | {gain} "
+        f"| {run['log_evidence']:.2f} ± {run['log_evidence_error']:.2f} |"
+        for run, about, gain in (
+            (prior, step, ""),
+            (conditional, " | | | |", f"{products[0] / products[1]:.1f}"),
+        )
     ]
-    return f"| {alpha} | {depth} | {coarse}-{fine} | {prior['nats']:.2g} | {' | '.join(cells)} |"
 
 
 def table() -> str:
     """All steps of which both proposals ran, with what ran."""
     runs = rows()
-    found = {(run["step"], run["proposal"]): run for run in runs}
-    steps = dict.fromkeys(run["step"] for run in runs)
-    pairs = [[found.get((step, proposal)) for proposal in PROPOSALS] for step in steps]
-    twice = [f"{name}, {proposal}" for name in ("T", "V", "C") for proposal in PROPOSALS]
-    heads = ["alpha", "layers", "widths", "nats", *twice, "V C, gain"]
-    heads += [f"log evidence, {proposal}" for proposal in PROPOSALS]
-    numbers = {
-        name: ", ".join(sorted({str(run[name]) for run in runs}))
-        for name in ("commit", "seed", "num_particles", "num_runs")
-    }
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for run in runs:
+        found.setdefault(f"{run['step']} {run['num_particles']}", {})[run["proposal"]] = run
+    pairs = [[each[name] for name in PROPOSALS] for each in found.values() if len(each) == 2]
+    heads = ["alpha", "layers", "widths", "nats", "particles", "new weights from"]
+    heads += ["T", "10⁴ V", "C", "gain", "log evidence"]
+    kept = [run for pair in pairs for run in pair]
+    commits = ", ".join(sorted({run["commit"] for run in kept}))
     return "\n".join(
         [
             f"| {' | '.join(heads)} |",
             "|" + "---|" * len(heads),
-            *(line(*pair) for pair in pairs if None not in pair),  # type: ignore[arg-type]
+            *(line for pair in pairs for line in lines(*pair)),
             "",
-            f"Particles of the two widths: {numbers['num_particles']}; {numbers['num_runs']} runs, "
-            f"seed {numbers['seed']}, commit {numbers['commit']}.",
+            "Particles are those of the narrow and of the wide network, per run; "
+            f"{kept[0]['num_runs']} runs, seed {kept[0]['seed']}, commits {commits}.",
         ]
     )
