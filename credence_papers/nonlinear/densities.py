@@ -34,6 +34,12 @@ BLOCKS = 10
 """Compiled blocks of a run."""
 NUM_EXACT = 10_000
 """Exact draws that the other kernel's discrepancy is taken from."""
+LANGEVIN: dict[str, Callable[..., Kernel]] = {
+    "mala": mala,
+    "ula": ula,
+    "published": published_mala,
+}
+"""Langevin kernels; the published one has a fault."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,30 +49,26 @@ class Sampler:
     Args:
         gradients: of the target, per iteration and particle.
         jump: "bg" or "ar"; None for a linear kernel.
-        is_fresh: partners are drawn afresh; otherwise they move by MALA.
-        is_adjusted: MALA; otherwise ULA.
+        is_fresh: partners are drawn afresh; otherwise they move as the particles do.
+        langevin: how particles move, one of `LANGEVIN`.
     """
 
     label: str
     gradients: int
     jump: str | None = None
     is_fresh: bool = False
-    is_adjusted: bool = True
-
-    @property
-    def langevin(self) -> Callable[..., Kernel]:
-        """What builds the kernel of particles, and of partners that are not drawn afresh."""
-        return mala if self.is_adjusted else ula
+    langevin: str = "mala"
 
     def recipe(self, density: Density) -> Recipe:
         """The recipe by which a block of steps builds the sampler's kernel."""
+        langevin = LANGEVIN[self.langevin]
         if self.jump is None:
-            return Recipe(self.langevin, density.log_density)
+            return Recipe(langevin, density.log_density)
         static = (
             ("auxiliary", MIXTURE),
-            ("auxiliary_kernel", None if self.is_fresh else self.langevin),
+            ("auxiliary_kernel", None if self.is_fresh else langevin),
             ("jump", self.jump),
-            ("kernel", self.langevin),
+            ("kernel", langevin),
         )
         return Recipe(interacting, density.log_density, static, interacts=True)
 
@@ -83,26 +85,16 @@ class Sampler:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class PublishedSampler(Sampler):
-    """A sampler whose MALA is that of the public code: see `published_mala`."""
-
-    @property
-    def langevin(self) -> Callable[..., Kernel]:
-        """MALA with the wrong variance in its test."""
-        return published_mala
-
-
 SAMPLERS = (
     Sampler(label="MALA", gradients=1),
-    Sampler(label="ULA", gradients=1, is_adjusted=False),
+    Sampler(label="ULA", gradients=1, langevin="ula"),
     Sampler(label="BG", gradients=2, jump="bg"),
     Sampler(label="AR", gradients=2, jump="ar"),
     Sampler(label="BG, fresh partners", gradients=2, jump="bg", is_fresh=True),
     Sampler(label="AR, fresh partners", gradients=2, jump="ar", is_fresh=True),
-    PublishedSampler(label="MALA, faulty as published", gradients=1),
-    PublishedSampler(label="BG, faulty as published", gradients=2, jump="bg"),
-    PublishedSampler(label="AR, faulty as published", gradients=2, jump="ar"),
+    Sampler(label="MALA, faulty as published", gradients=1, langevin="published"),
+    Sampler(label="BG, faulty as published", gradients=2, jump="bg", langevin="published"),
+    Sampler(label="AR, faulty as published", gradients=2, jump="ar", langevin="published"),
 )
 
 
