@@ -8,7 +8,7 @@ a problem in about ten minutes; the page says so.
 from dataclasses import replace
 from typing import Any
 
-from credence_papers.multilevel.error_cost.settings_tried import Effort, doubled
+from credence_papers.multilevel.error_cost.settings_tried import Contender, Effort, doubled
 from credence_papers.multilevel.error_cost.study import ErrorCostStudy
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem
 from credence_papers.multilevel.prior_rates import Effort as RateEffort
@@ -154,6 +154,21 @@ DEEP = ErrorCostStudy(
     source=SOURCE,
 )  # fmt: skip
 _PUBLISHED = efforts()
+_AT_FINEST = (
+    *(
+        Contender(method="smc", widths=(128,), num_particles=(count,), replicates=8)
+        for count in (40, 160)
+    ),
+    *(
+        Contender(
+            method="smc", widths=(128,), num_particles=(count,), mutation=HMC, manner="short moves"
+        )
+        for count in (40, 160)
+    ),
+)
+"""One level at the finest width, where a run takes minutes: moved until the particles have
+forgotten, as the others are, and by two short trajectories, which is dearer in the end but was the
+least work at few particles."""
 PUBLISHED = ErrorCostStudy(
     name="multilevel_published",
     description="Error against cost, two hidden layers, the prior and the widths as published",
@@ -170,14 +185,17 @@ PUBLISHED = ErrorCostStudy(
         "smoke": replace(_PUBLISHED["smoke"], ladders=None, widths=(4, 8)),
         "laptop": replace(
             _PUBLISHED["laptop"],
-            widths=(8, 16, 32, 64, 128),
+            widths=(8, 16, 32),
             particles=(40, 160, 640),
+            further=_AT_FINEST,
             ladders=None,
-            base_particles=(100, 400, 1600, 6400),
+            base_particles=(100, 400, 1600),
             replicates=32,
             biases=False,
-            reference={"num_draws": 20_000, "num_chains": 4, "num_warmup": 2000},
+            mutation={},
+            reference={"num_particles": 1000, "num_runs": 8},
             reference_nats=1e-3,
+            reference_width=128,
         ),
         "paper": replace(_PUBLISHED["paper"], ladders=None),
     },

@@ -133,9 +133,12 @@ def _reference(problem: dict[str, Any]) -> Html:
     facts = problem["reference"]
     if "noise" not in facts:
         return element("p", "The reference failed.", class_="warning")
+    called, runs, draws = (
+        ("SMC", "runs", "particles") if facts["method"] == "smc" else ("NUTS", "chains", "draws")
+    )
     text = (
-        f"Reference: NUTS at width {facts['width']}, {facts['num_chains']} chains of "
-        f"{facts['num_draws']} draws, R-hat {number(facts['max_rhat'], 4)}, smallest ESS "
+        f"Reference: {called} at width {facts['width']}, {facts['num_chains']} {runs} of "
+        f"{facts['num_draws']} {draws}, R-hat {number(facts['max_rhat'], 4)}, smallest ESS "
         f"{number(facts['min_ess'])}, {duration(facts['seconds'])}; squared standard error "
         f"{number(facts['noise'], 2)}, posterior variance "
         f"{number(facts['posterior_variance'], 2)}, both means over {problem['quantity']}."
@@ -144,7 +147,7 @@ def _reference(problem: dict[str, Any]) -> Html:
         [str(row["width"]), number(row["bias_squared"], 2), number(row["noise"], 2)]
         for row in problem["biases"]
     ]
-    biases = [table(["Width", "Squared bias by NUTS", "Noise taken off"], rows)] if rows else []
+    biases = [table(["Width", "Squared bias", "Noise taken off"], rows)] if rows else []
     return element("div", element("p", text), *biases, class_="stack")
 
 

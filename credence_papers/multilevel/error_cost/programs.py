@@ -20,8 +20,9 @@ def execute(job: Job) -> dict[str, Any]:
     problem, interest = job.problem, job.problem.interest()
     key = jax.random.fold_in(jax.random.key(job.seed), number(job))
     if job.contender is None:
-        method = methods.NUTS(**job.settings)
-        return _reference(method.run(key, problem.posterior(job.width)), interest)
+        method = methods.SMC if "num_particles" in job.settings else methods.NUTS
+        found = method(**job.settings).run(key, problem.posterior(job.width))
+        return {"method": method.name, **_reference(found, interest)}
     posterior = problem.posterior(job.contender.widths[-1])
     together = job.batch or job.replicates
     method = build(job.contender, problem, together)

@@ -71,7 +71,7 @@ def problem_row(outcomes: Sequence[Outcome], published: str) -> dict[str, Any]:
         "biases": _biases(long, width),
         "pilots": [_pilot(job, result) for job, result in pilots],
         "points": points,
-        "fits": {measure: _fits(points, measure, noise, problem.alpha) for measure in MEASURES},
+        "fits": {measure: fits(points, measure, noise, problem.alpha) for measure in MEASURES},
     }
 
 
@@ -86,6 +86,7 @@ def _reference(result: dict[str, Any], width: int) -> tuple[np.ndarray, float, d
             "width": width,
             "noise": noise,
             **{k: result[k] for k in ("max_rhat", "min_ess", "converged", "num_draws", "seconds")},
+            "method": result["method"],
             "num_chains": len(result["chain_means"]),
             "posterior_variance": result["spread"],
         },
@@ -144,11 +145,12 @@ def points_of(rows: Sequence[dict[str, Any]], method: str, measure: str) -> list
     return [Point(row["family"], row[measure], np.array(row["squares"])) for row in mine]
 
 
-def _fits(rows: list[dict[str, Any]], measure: str, noise: float, alpha: float) -> dict[str, Any]:
+def fits(rows: list[dict[str, Any]], measure: str, noise: float, alpha: float) -> dict[str, Any]:
+    """Slopes, envelopes and ratios of costs, by one measure of cost."""
     both = {method: points_of(rows, method, measure) for method in METHODS}
     smc, mlsmc = (both[method] for method in METHODS)
     widest = max((row["widths"][-1] for row in rows if row["method"] == "smc"), default=0)
-    at_widest = [point for point in smc if point.family == f"smc {widest}"]
+    at_widest = points_of([row for row in rows if row["widths"] == [widest]], "smc", measure)
     return {
         "slopes": {
             method: (slope(points, noise) if points else NOTHING)._asdict()

@@ -30,6 +30,8 @@ class Contender:
         num_particles: of a replicate, per level.
         mutation: settings of `credence.methods.Mutation`.
         settings: further ones of the method.
+        manner: what sets it apart from others of the same method and widths, for people.
+        replicates: independent runs of it, where they are not as many as of the others.
     """
 
     method: str
@@ -37,12 +39,15 @@ class Contender:
     num_particles: tuple[int, ...]
     mutation: Settings = field(default_factory=dict)
     settings: Settings = field(default_factory=dict)
+    manner: str = ""
+    replicates: int | None = None
 
     @property
     def family(self) -> str:
         """Name of the method at these widths."""
         ends = dict.fromkeys((self.widths[0], self.widths[-1]))
-        return f"{self.method} {'-'.join(map(str, ends))}"
+        manner = f", {self.manner}" if self.manner else ""
+        return f"{self.method} {'-'.join(map(str, ends))}{manner}"
 
     @property
     def nominal_cost(self) -> float:
@@ -63,12 +68,14 @@ class Effort:
         base_particles: at the coarsest level; a pilot says how many the others get.
         replicates: independent runs of every setting.
         together: replicates that share temperatures and step sizes; at 1 they share nothing.
-        reference: settings of NUTS.
+        reference: settings of NUTS, or of SMC: with "num_particles".
+        further: settings of single-level SMC beside all widths with all particles.
         pilot_particles, pilot_runs: at the coarsest level, and how many runs.
         reference_nats: 0 keeps the reference on the finest network; otherwise it is the narrowest
             one, which samples faster and mixes better, that changes the log likelihood by less than
             so many nats.
-        biases: whether NUTS runs at every width too, to say how far narrow networks are off.
+        biases: whether the reference runs at every width too, to say how far narrow networks are
+            off.
         problem: what of a problem is smaller, e.g. {"num_points": 50}.
         reference_width: of the reference, and the finest of a chosen ladder; by default the widest
             of all.
@@ -86,6 +93,7 @@ class Effort:
     biases: bool = True
     mutation: Settings = field(default_factory=dict)
     problem: Settings = field(default_factory=dict)
+    further: tuple[Contender, ...] = ()
     reference_nats: float = 0.0
     reference_width: int | None = None
 
@@ -110,11 +118,12 @@ class Effort:
     @property
     def singles(self) -> list[Contender]:
         """All settings of single-level SMC."""
-        return [
+        grid = [
             Contender(method="smc", widths=(width,), num_particles=(count,), mutation=self.mutation)
             for width in self.widths
             for count in self.particles
         ]
+        return [*grid, *self.further]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +133,7 @@ class Job:
     Args:
         kind: reference, pilot or replicates.
         contender: of a pilot or of replicates.
-        width, settings: of a reference: NUTS at that width.
+        width, settings: of a reference, at that width.
         replicates: independent runs.
         batch: so many of them side by side; 0 takes all.
     """

@@ -1,6 +1,6 @@
 """Error against cost of single-level and multilevel SMC: all programs of a study, resumable.
 
-For every problem: NUTS on the finest network is the reference, with its own Monte Carlo error;
+For every problem: NUTS or a long SMC is the reference, with its own Monte Carlo error;
 single-level SMC runs at all widths and particle numbers; multilevel SMC on all ladders of widths,
 with particles per level as its pilot says. A program that failed is tried again.
 """
@@ -75,7 +75,7 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
                 kind="replicates",
                 problem=problem,
                 contender=contender,
-                replicates=effort.replicates,
+                replicates=contender.replicates or effort.replicates,
                 batch=effort.together,
                 seed=seed,
             )
@@ -127,7 +127,7 @@ def moved(problem: WidthProblem, effort: Effort, seed: int) -> WidthProblem:
 
 
 def references(problem: WidthProblem, effort: Effort, seed: int) -> list[Job]:
-    """NUTS on the finest network or one like it, and on the others if biases are asked for.
+    """Long runs on the finest network or one like it, and on the others if biases are asked for.
 
     The first one is what errors are measured against.
     """

@@ -32,7 +32,12 @@ from credence_papers.multilevel.error_cost.cost_envelope import (
     theory,
 )
 from credence_papers.multilevel.error_cost.programs import joined
-from credence_papers.multilevel.error_cost.results import as_bound_says, long_means, measured
+from credence_papers.multilevel.error_cost.results import (
+    as_bound_says,
+    fits,
+    long_means,
+    measured,
+)
 from credence_papers.multilevel.error_cost.settings_tried import Contender, Job
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem, arrays
 from credence_papers.multilevel.steps import StepEffort, couples_from
@@ -199,8 +204,8 @@ def made_up(job: Job) -> dict[str, Any]:
     rng = np.random.default_rng(number(job))
     if job.contender is None:
         return {"chain_means": (1e-3 * rng.normal(size=(4, 5))).tolist(), "spread": 1.0,
-                "max_rhat": 1.0, "min_ess": 1e6, "converged": True, "num_draws": 9,
-                "seconds": 1.0}  # fmt: skip
+                "method": "nuts", "max_rhat": 1.0, "min_ess": 1e6, "converged": True,
+                "num_draws": 9, "seconds": 1.0}  # fmt: skip
     if job.kind == "pilot":
         levels = np.arange(len(job.contender.widths))
         return {"variances": (0.01**levels).tolist(), "costs": (4.0**levels).tolist(),
@@ -220,7 +225,8 @@ def test_a_study_finds_the_ratio_that_was_made_up(
     summary = REGRESSION.run(tmp_path, problems=chosen)
     (problem,) = summary["problems"]
     ratio = problem["fits"]["flops"]["ratio"]
-    assert ratio["low"] < 8 < ratio["high"]
+    error = np.log(ratio["high"] / ratio["low"]) / 4  # an interval of 95 %
+    assert abs(np.log(ratio["value"] / 8)) < 4 * error < np.log(8)
     found = problem["fits"]["flops"]["slopes"]["mlsmc"]
     assert abs(found["value"] + 1) < 4 * found["error"] < 1
     assert ratio["value"] > 3 * problem["fits"]["seconds"]["ratio"]["value"]
@@ -393,6 +399,32 @@ def test_one_level_at_the_width_of_the_bound(alpha: float, width: int, ratio: fl
     found = as_bound_says(rows, "flops", 0.0, alpha)
     assert found["width"] == width  # at an error of 1e-3: 2000^(1 / 5) = 4.6, 2000^(1 / 3) = 12.6
     assert found["value"] == pytest.approx(ratio)
+
+
+def test_one_level_at_its_widest_is_the_cheapest_of_its_manners() -> None:
+    dear = [{**row, "family": "smc 64, short moves"} for row in _points("smc", 64, 20.0)]
+    rows = [*_points("smc", 8, 1.0), *dear, *_points("smc", 64, 6.0), *_points("mlsmc", 64, 2.0)]
+    found = fits(rows, "flops", 0.0, 3.0)["ratio_widest"]
+    assert found["value"] == pytest.approx(3.0)
+
+
+@pytest.mark.slow
+def test_smc_is_a_reference_with_an_error_of_its_own(tmp_path: Path) -> None:
+    further = Contender(method="smc", widths=(8,), num_particles=(16,), replicates=3, manner="few")
+    effort = replace(
+        REGRESSION.efforts["smoke"],
+        reference={"num_particles": 300, "num_runs": 4},
+        further=(further,),
+        reference_width=4,
+    )
+    study = replace(REGRESSION, efforts={"smoke": effort})
+    summary = study.run(tmp_path, size="smoke", problems=("regression alpha 2",))
+    (problem,) = summary["problems"]
+    assert problem["reference"]["num_draws"] == 300
+    assert 0 < problem["reference"]["noise"] < 0.1 * problem["reference"]["posterior_variance"]
+    (row,) = (row for row in problem["points"] if row["family"] == "smc 8, few")
+    assert row["replicates"] == 3
+    assert "SMC at width 4, 4 runs of 300 particles" in (tmp_path / "report.html").read_text()
 
 
 def test_levels_couple_from_where_no_later_step_is_too_far() -> None:
