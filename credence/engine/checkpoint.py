@@ -4,7 +4,7 @@ Arrays go to .npz files (never pickled objects); a file appears whole or not at 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from credence.errors import StorageError
+from credence.schema import build
 from credence.storage import read_arrays, reading, write_arrays, write_text
 
 
@@ -38,6 +39,18 @@ def claim_folder(folder: Path, identity: Mapping[str, Any]) -> None:
                 f"{folder} holds another run: {name} was {stored.get(name)}, now it is "
                 f"{given.get(name)}. Pass the same arguments to go on, or use another folder."
             )
+
+
+def kept_decision(path: Path, kind: Any, decide: Callable[[], Any]) -> Any:
+    """Read a decision from its file, or make and write it: a JSON value of a type.
+
+    Raises:
+        StorageError: where the file cannot be written or read.
+    """
+    if not path.exists():
+        write_text(path, json.dumps(decide()))
+    with reading(path):
+        return build(kind, json.loads(path.read_text(encoding="utf-8")))
 
 
 def save_tree(path: Path, tree: Any) -> None:

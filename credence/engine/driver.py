@@ -30,13 +30,14 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.density.posterior import Data
 from credence.engine.blocks import chain_devices, init_states, run_block, spread
-from credence.engine.checkpoint import claim_folder
+from credence.engine.checkpoint import claim_folder, kept_decision
 from credence.engine.clock import count_compilation
 from credence.engine.phases import Phase, PhaseResult, Saved
 from credence.engine.plan import Plan
 from credence.engine.progress import Monitor, NoProgress, Progress
 from credence.environment import num_cores
 from credence.errors import Interrupted
+from credence.schema import build
 
 FEWEST_DRAWS = 4
 """Fewest draws of a block that time cuts short: from fewer nothing can be concluded."""
@@ -87,6 +88,27 @@ class Driver(AbstractContextManager["Driver"]):
     _entered: float = field(default_factory=time.perf_counter, init=False)
     _earlier_seconds: float = field(default=0.0, init=False)
     _part: _Part = field(default=_Part(), init=False)
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds of the budget that are not spent; infinite without a budget."""
+        if self.max_seconds is None:
+            return float("inf")
+        return self.max_seconds - self._earlier_seconds - (time.perf_counter() - self._entered)
+
+    def decided(self, name: str, kind: Any, decide: Callable[[], Any]) -> Any:
+        """Make a decision that depends on the clock once: a resumed run makes the same one.
+
+        Args:
+            name: of the decision, unique in this part of the run.
+            kind: its type, as an annotation that `credence.schema.build` knows.
+            decide: gives a JSON value.
+        Raises:
+            StorageError: where the decision cannot be written or read.
+        """
+        if self.folder is None:
+            return build(kind, decide())
+        return kept_decision(self.folder / f"{self._part.prefix}{name}.json", kind, decide)
 
     @contextmanager
     def part(
@@ -204,8 +226,7 @@ class Driver(AbstractContextManager["Driver"]):
         """Number of draws of the next block that will end in time; 0 where they would be few."""
         if self.max_seconds is None:
             return phase.block_draws
-        elapsed = self._earlier_seconds + time.perf_counter() - self._entered
-        left = budget_share * self.max_seconds - elapsed
+        left = self.seconds_left - (1 - budget_share) * self.max_seconds
         fitting = int(np.clip(left / max(phase.draw_seconds, 1e-9), 0, phase.block_draws))
         return fitting if fitting >= min(FEWEST_DRAWS, phase.block_draws) else 0
 

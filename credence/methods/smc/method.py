@@ -25,6 +25,7 @@ from credence.errors import InputError, check_particles, require_positive
 from credence.methods.base import Drawn, Method
 from credence.methods.evidence import LogEvidence
 from credence.methods.smc.bridge import Bridge
+from credence.methods.smc.budget import Counts, within_budget
 from credence.methods.smc.mutation import Mutation, Tuning
 from credence.methods.smc.tempering import Memory, Tempering
 
@@ -40,7 +41,7 @@ class SMC(Method):
     of the ensemble, so that R-hat compares runs.
 
     Args:
-        num_particles: per run.
+        num_particles: per run; with a time budget at most so many, and as many as it affords.
         num_runs: independent runs; their spread is the Monte Carlo error.
         chain_length: above 1, waste-free SMC (Dau & Chopin, 2022): num_particles / chain_length
             particles move, and all states on their way are particles.
@@ -78,16 +79,22 @@ class SMC(Method):
             )
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        run = partial(self._tempered, posterior, driver)
+        return within_budget(key, driver, (self.num_particles,), run, multiple=self.chain_length)
+
+    def _tempered(
+        self, posterior: Posterior, driver: Driver, key: PRNGKeyArray, counts: Counts
+    ) -> Drawn:
+        """So many particles from the prior to the posterior."""
+        (num_particles,) = counts
         key_prior, key_temper, key_sample = jax.random.split(key, 3)
         tempering = Tempering(self.mutation, self.num_runs, self.chain_length)
         memory, data, log_anchor = from_prior(
-            key_prior, posterior, driver, tempering, self.num_particles
+            key_prior, posterior, driver, tempering, num_particles
         )
         bridge = to_posterior(posterior.model, posterior.num_weights)
         _, memory = tempering.temper("temper", key_temper, driver, bridge, memory, data)
-        moved = tempering.move(
-            "sample", key_sample, driver, bridge, memory, data, self.num_particles
-        )
+        moved = tempering.move("sample", key_sample, driver, bridge, memory, data, num_particles)
         shape = moved.acceptance_rate.shape
         log_evidence = np.asarray(memory.log_evidence) + log_anchor
         return Drawn(

@@ -16,6 +16,7 @@ from credence.density.posterior import Posterior, num_targets
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.predictor import Inputs
 from credence.errors import InputError
+from credence.methods.smc.budget import Allotment
 from credence.methods.smc.multilevel.increments import prior_increments
 
 LEAST_PARTICLES = 50
@@ -89,6 +90,21 @@ def increments(pilot: Ensemble, x: Inputs) -> Increments:
 
     columns = zip(*(about(number) for number in range(int(increment.max()) + 1)), strict=True)
     return Increments(*map(np.array, columns))
+
+
+def allotment(pilot: Ensemble, x: Inputs) -> Allotment:
+    """Tell how dear particles are, and how many every level should get, from a pilot.
+
+    Particles fall as sqrt(V_l / C_l), Giles (2008), eq. (12). A pilot tells a variance to a factor
+    of two or so; no level gets more than the coarsest.
+
+    Args:
+        pilot: of `mlsmc`, with several runs.
+        x: inputs at which predictions matter.
+    """
+    found = increments(pilot, x)
+    shares = np.sqrt(found.variances / found.costs)
+    return Allotment(found.costs, np.minimum(shares / shares[0], 1.0))
 
 
 def bias(found: Increments, factors: Sequence[float]) -> float:

@@ -18,6 +18,7 @@ from credence.ensembles.predictor import Inputs
 from credence.errors import InputError, check_name, check_particles, require_positive
 from credence.methods.base import Drawn, Method
 from credence.methods.evidence import LogEvidence
+from credence.methods.smc.budget import Allotment, Counts, within_budget
 from credence.methods.smc.method import PARTICLES_AND_RUNS, from_prior
 from credence.methods.smc.multilevel import allocation, nested
 from credence.methods.smc.multilevel.coupling import COUPLINGS, CoupledLevels
@@ -31,6 +32,9 @@ from credence.models.priors import TraceClass
 
 MOST_PILOT_BYTES = 2**32
 """Bytes that the particles of a pilot's level may take."""
+
+MOST_PILOT_ROWS = 50
+"""Rows of the data at which a pilot's increments are compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +63,9 @@ class MLSMC(Method):
         num_levels, base, ratio: see `models.nested.widths`.
         coarse: networks of the coarse levels, where they differ otherwise than in width.
         num_particles: of every level; one number is the coarsest level's, and `allocation.usual`
-            says how many the others get. See `allocated` for a wanted variance.
+            says how many the others get. See `allocated` for a wanted variance. With a time budget
+            at most so many of the coarsest level: a small run says how many it affords, and how
+            many the others should get.
         num_runs: independent runs; their spread is the Monte Carlo error.
         coupling: "sequential" is the algorithm above. "independent", as in the paper's code: every
             increment from particles of its own, tempered from the fine prior to prior times
@@ -230,7 +236,25 @@ class MLSMC(Method):
         counts = self.counts(levels)
         if self.proposal == "conditional":
             check_conditional(posterior.model, posterior.data)
+
+        def allot(drawn: Drawn) -> Allotment:
+            pilot = self._ensemble(posterior, drawn, driver)
+            return allocation.allotment(pilot, posterior.data.x[:MOST_PILOT_ROWS])
+
+        return within_budget(
+            key,
+            driver,
+            counts,
+            partial(self._climbed, driver, levels),
+            allot=allot if self.num_runs > 1 and len(levels) > 1 else None,
+        )
+
+    def _climbed(
+        self, driver: Driver, levels: Sequence[Posterior], key: PRNGKeyArray, counts: Counts
+    ) -> Drawn:
+        """So many particles up all levels."""
         tempering = Tempering(self.mutation, self.num_runs)
+        before = total_flops(driver.results.values())
         key_prior, key_temper, *keys = jax.random.split(key, 1 + len(levels))
         memory, data, log_anchor = from_prior(key_prior, levels[0], driver, tempering, counts[0])
         coupled = CoupledLevels(driver, tempering, data, levels, counts, self.proposal)
@@ -241,7 +265,7 @@ class MLSMC(Method):
         above = range(1, len(levels))
         with compile_ahead(partial(coupling.compile, coupled, level) for level in above) as ready:
             reached = [coupled.first(key_temper, memory)]
-            spent = [0.0, total_flops(driver.results.values())]
+            spent = [before, total_flops(driver.results.values())]
             for level, key, wait in zip(above, keys, ready, strict=True):
                 wait()
                 with driver.part(f"level {level}"):
