@@ -156,8 +156,8 @@ DEEP = ErrorCostStudy(
 _PUBLISHED = efforts()
 _AT_FINEST = (
     *(
-        Contender(method="smc", widths=(128,), num_particles=(count,), replicates=8)
-        for count in (40, 160)
+        Contender(method="smc", widths=(128,), num_particles=(count,), replicates=replicates)
+        for count, replicates in ((40, 16), (160, 8))
     ),
     *(
         Contender(
@@ -193,7 +193,7 @@ PUBLISHED = ErrorCostStudy(
             replicates=32,
             biases=False,
             mutation={},
-            reference={"num_particles": 1000, "num_runs": 8},
+            reference={"num_particles": 500, "num_runs": 8},
             reference_nats=1e-3,
             reference_width=128,
         ),

@@ -66,10 +66,12 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
         problem = moved(problem, effort, seed)
         first = [*references(problem, effort, seed), *pilots(problem, effort, seed)]
         done = [(job, finished(job, cache)) for job in first]
-        contenders = effort.singles
-        for job, result in done:
-            if job.kind == "pilot" and result["status"] == "done":
-                contenders += allotted(job, result, effort)
+        contenders = [
+            contender
+            for job, result in done
+            if job.kind == "pilot" and result["status"] == "done"
+            for contender in allotted(job, result, effort)
+        ]
         later = [
             Job(
                 kind="replicates",
@@ -79,7 +81,7 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
                 batch=effort.together,
                 seed=seed,
             )
-            for contender in contenders
+            for contender in sorted(contenders + effort.singles, key=_size)
         ]
         return done + [(job, finished(job, cache)) for job in later]
 
@@ -119,6 +121,11 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
             found = [interval(slopes[method]) for method in slopes] or ["–", "–"]
             table.add_row(row["name"], *found, "{smc:.2f}, {mlsmc:.2f}".format(**row["theory"]))
         return Group(table, Text("\n".join(map(self.sentence, summary["problems"]))))
+
+
+def _size(contender: Contender) -> int:
+    """Small runs of all methods come first, so that a study that is stopped has some of each."""
+    return contender.num_particles[0]
 
 
 def moved(problem: WidthProblem, effort: Effort, seed: int) -> WidthProblem:

@@ -6,4 +6,5 @@ allocation   how many particles each level gets
 coupling     from one level to the next
 levels       programs and targets of all levels
 method       `MLSMC`
+randomised   no finest level: a random number of them
 """

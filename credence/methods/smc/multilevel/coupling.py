@@ -166,8 +166,9 @@ class CoupledLevels:
             embedded(part.position, self.data, coarse=self.levels[part.level].model, fine=finest)
             for _, part in parts
         ]
-        log_evidence = log_anchor + np.asarray(reached[-1].log_evidence)
-        scalars = {"log_evidence": log_evidence[:, None]} | {
+        evidences = log_anchor + np.array([each.log_evidence for each in reached], float)
+        of_levels = np.repeat(evidences[numbers["level"]], sizes, axis=0).T
+        scalars = {"log_evidence": evidences[-1][:, None], "level_log_evidence": of_levels} | {
             name: np.repeat(np.asarray(values, float), sizes) for name, values in numbers.items()
         }
         return Drawn(

@@ -75,8 +75,9 @@ class MLSMC(Method):
             data and all else, exact for normal noise, one Newton step for other likelihoods.
         mutation: how particles move and resample, and the ESS to keep.
 
-    Scalars: log_evidence (nats) of the run; of a member its level, the increment (term of the sum)
-    in which it counts, and the flops that one particle of that increment cost.
+    Scalars: log_evidence (nats) of the run; of a member its level, that level's evidence as the run
+    has it (level_log_evidence, nats), the increment (term of the sum) in which it counts, and the
+    flops that one particle of that increment cost.
     """
 
     name: ClassVar[str] = "mlsmc"

@@ -1,0 +1,92 @@
+"""Runs that climb a random number of levels, against the closed form of the finest level."""
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from tools.nested_features import X_NEW, exact, posterior
+
+from credence.errors import InputError
+from credence.methods.smc.multilevel.method import MLSMC
+from credence.methods.smc.multilevel.randomised import Unbiased, unbiased
+from credence.methods.smc.mutation import Mutation
+
+pytestmark = pytest.mark.rotates(3)
+
+NUM_FEATURES = (2, 4, 8, 32)
+LEVELS = [posterior(num_features) for num_features in NUM_FEATURES]
+SURVIVAL = 0.5
+METHOD = MLSMC(
+    num_particles=100, num_runs=400, mutation=Mutation(kernel="pcn", num_steps=5, ess_target=0.1)
+)
+"""Particles that stay where they are a little are no bias of an unnormalised sum."""
+
+
+@lru_cache
+def found() -> Unbiased:
+    return unbiased(1, METHOD, LEVELS, X_NEW, survival=SURVIVAL)
+
+
+def worst_z(result: Unbiased) -> float:
+    """Of the posterior mean at all points, and of the evidence."""
+    mean, log_evidence = exact(NUM_FEATURES[-1])
+    ratio = np.exp(result.log_evidence - log_evidence)
+    evidence = (1 - 1 / ratio) / result.log_evidence_error
+    means = (result.mean[:, 0] - mean) / result.standard_error[:, 0]
+    return float(max(abs(evidence), np.max(np.abs(means))))
+
+
+@pytest.mark.usefixtures("float64")
+def test_mean_and_evidence_of_the_finest_level() -> None:
+    z, error = worst_z(found()), found().log_evidence_error
+    print(f"z {z:.1f}, errors {found().standard_error.ravel()} and {error:.3f} nats")
+    assert z < 4.5
+    assert error < (exact(4)[1] - exact(32)[1]) / 8
+
+
+@pytest.mark.usefixtures("float64")
+def test_levels_are_reached_as_often_as_they_should_be() -> None:
+    expected = 400 * np.array([0.5, 0.25, 0.25])
+    reached = np.bincount(found().sums.reached, minlength=4)[1:]
+    assert stats.chisquare(reached, expected).pvalue > 1e-4
+    flops = [found().sums.flops[found().sums.reached == level][0] for level in (1, 2, 3)]
+    assert np.all(np.diff(flops) > 0)
+
+
+@pytest.mark.parametrize("survival", [1.0, 0.3])
+@pytest.mark.usefixtures("float64")
+def test_planted_weights_of_another_survival_are_caught(
+    monkeypatch: pytest.MonkeyPatch, survival: float
+) -> None:
+    """Increments that count as often as they are found, or as if fewer runs went on."""
+    from credence.methods.smc.multilevel import randomised
+
+    sums: Any = randomised._sums
+    wrong: Any = lambda *args: sums(*args[:-1], survival)  # noqa: E731
+    monkeypatch.setattr(randomised, "_sums", wrong)
+    z = worst_z(unbiased(1, METHOD, LEVELS, X_NEW, survival=SURVIVAL))
+    print(f"z {z:.1f}")
+    assert z > 8
+
+
+def test_levels_that_need_tempering_are_refused() -> None:
+    method = replace(METHOD, num_runs=4, num_particles=40, mutation=Mutation(ess_target=0.99))
+    with pytest.raises(InputError, match="too far from the one below"):
+        unbiased(1, method, LEVELS[:2], X_NEW, survival=0.9)
+
+
+@pytest.mark.parametrize(
+    ("levels", "settings", "survival"),
+    [
+        (LEVELS[:1], {}, 0.5),
+        (LEVELS, {"num_runs": 1}, 0.5),
+        (LEVELS, {"coupling": "independent"}, 0.5),
+        (LEVELS, {}, 1.5),
+    ],
+)
+def test_bad_input(levels: Any, settings: dict[str, Any], survival: float) -> None:
+    with pytest.raises(InputError):
+        unbiased(0, replace(METHOD, **settings), levels, X_NEW, survival=survival)
