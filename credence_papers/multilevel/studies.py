@@ -186,8 +186,11 @@ PUBLISHED = ErrorCostStudy(
         "laptop": replace(
             _PUBLISHED["laptop"],
             widths=(8, 16, 32),
-            particles=(40, 160, 640),
-            further=_AT_FINEST,
+            particles=(40, 160),
+            further=(
+                Contender(method="smc", widths=(8,), num_particles=(640,)),
+                *_AT_FINEST,
+            ),
             ladders=None,
             base_particles=(100, 400, 1600),
             replicates=32,
