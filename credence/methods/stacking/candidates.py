@@ -36,8 +36,8 @@ class CandidateEntries(TypedDict):
 
 
 STACKED = (
-    "A stack of models, not one posterior: their chains need not agree. They were weighed by rows "
-    "that they had not seen."
+    "Several models are mixed, so the chains of one need not agree with those of another. They "
+    "were weighed by rows that they had not seen."
 )
 
 
