@@ -47,7 +47,7 @@ def main() -> None:
     try:
         app()
     except Interrupted as stopped:
-        talk.say("{} `credence resume` with the run's folder goes on.", stopped)
+        talk.say("{}", stopped)
         sys.exit(talk.INTERRUPTED)
     except CredenceError as error:
         talk.complain(error)

@@ -29,6 +29,8 @@ def compare(
         str, typer.Option(help="What speed-ups are relative to; by default the first chain.")
     ] = "",
     task: options.Task = "auto",
+    categorical: options.Categorical = None,
+    drop: options.Drop = None,
     hidden: options.Hidden = "50",
     activation: options.Activation = "tanh",
     prior: options.Prior = "auto",
@@ -68,6 +70,8 @@ def compare(
             likelihood=likelihood,
         ),
         task=task,
+        categorical=tuple(categorical or ()),
+        drop=tuple(drop or ()),
         test_fraction=test_fraction,
     )
     settings = {"seed": seed, "n_jobs": jobs, "backend": backend, "max_seconds": max_seconds}

@@ -128,7 +128,7 @@ def summary(metrics: dict[str, Any], sentences: Iterable[str] = ()) -> None:
     Args:
         sentences: on what the method learnt beside predictions.
     """
-    from credence.html.wording import cut_short, score, steps
+    from credence.html.wording import count, cut_short, score, steps
 
     say(VERDICTS[metrics["verdict"]])
     for reason in metrics["verdict_reasons"]:
@@ -146,7 +146,7 @@ def summary(metrics: dict[str, Any], sentences: Iterable[str] = ()) -> None:
         if metrics["task"] == "regression"
         else ("accuracy", "nll", "ece", "brier", "auroc")
     )
-    listing = Table("", *shown, title=f"On {metrics['n_test']} held-out rows")
+    listing = Table("", *shown, title=f"On {count(metrics['n_test'], 'held-out row')}")
     for ending, model in MODELS.items():
         values = [metrics.get(name + ending) for name in shown]
         if ending == "" or any(value is not None for value in values):

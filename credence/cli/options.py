@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from credence.errors import InputError
+from credence.errors import InputError, quoted
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `credence fit` wrote.")]
 TableName = Annotated[
@@ -14,13 +14,20 @@ TableName = Annotated[
 
 Target = Annotated[str, typer.Option(help="Column to predict; a known data set has its own.")]
 Task = Annotated[str, typer.Option(help="auto, regression or classification.")]
+Categorical = Annotated[
+    list[str] | None, typer.Option(help="A column whose numbers are names; may be repeated.")
+]
+Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")]
 Hidden = Annotated[
-    str, typer.Option(help="Widths of the hidden layers, e.g. 50 or 50,50; auto: the method's.")
+    str,
+    typer.Option(
+        help="Widths of the hidden layers, e.g. 50 or 50,50; auto lets the method choose."
+    ),
 ]
 Activation = Annotated[str, typer.Option(help="Activation of the hidden layers.")]
 Prior = Annotated[
     str,
-    typer.Option(help="Of the weights: auto, fan_in, unit, trace_class or hierarchical."),
+    typer.Option(help="Prior of the weights: auto, fan_in, unit, trace_class or hierarchical."),
 ]
 Likelihood = Annotated[
     str, typer.Option(help="Noise: auto, normal, student_t, heteroscedastic or heteroscedastic_t.")
@@ -42,11 +49,11 @@ ComparedSettings = Annotated[
     ),
 ]
 NumDraws = Annotated[
-    int | None, typer.Option(help="Draws per chain; 1000 of most methods unless given.")
+    int | None, typer.Option(help="Draws per chain; by default 1000 with most methods.")
 ]
 NumChains = Annotated[
     int | None,
-    typer.Option(help="Independent chains, runs or particles; 4 of most methods unless given."),
+    typer.Option(help="Independent chains, runs or particles; by default 4 with most methods."),
 ]
 TestFraction = Annotated[float, typer.Option(help="Share of rows held out for testing.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
@@ -87,7 +94,8 @@ def target_of(table: str, target: str) -> str:
     """The target asked for, or that of a known data set.
 
     Raises:
-        InputError: where there is neither, or the data set is no table.
+        InputError: where there is neither; the sentence names the columns, or says that there is no
+            such table. Also where the data set is no table.
     """
     from credence.datasets.catalogue.registry import DATASETS
 
@@ -100,5 +108,10 @@ def target_of(table: str, target: str) -> str:
         )
     found = target or (spec and spec.target)
     if not found:
-        raise InputError("Which column is to be predicted? Say --target COLUMN.")
+        from credence.datasets.tables import read_table
+
+        raise InputError(
+            "Which column is to be predicted? Say --target COLUMN, one of "
+            f"{quoted(read_table(table).columns)}."
+        )
     return found

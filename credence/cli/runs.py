@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +11,7 @@ import typer
 
 from credence.cli import aliases, options
 from credence.cli import messages as talk
-from credence.errors import InputError
+from credence.errors import InputError, Interrupted
 from credence.runs.stopwatch import Stopwatch
 
 app = typer.Typer()
@@ -20,12 +22,8 @@ def fit(
     table: options.TableName,
     target: options.Target = "",
     task: options.Task = "auto",
-    categorical: Annotated[
-        list[str] | None, typer.Option(help="A column whose numbers are names; may be repeated.")
-    ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="A column to leave out; may be repeated.")
-    ] = None,
+    categorical: options.Categorical = None,
+    drop: options.Drop = None,
     method: Annotated[str, typer.Option(help="auto or a name `credence methods` lists.")] = "auto",
     method_settings: options.MethodSettings = None,
     hidden: options.Hidden = "auto",
@@ -74,7 +72,9 @@ def fit(
     )
     prepare()
     watch.lap("start")
-    _conclude(workflow.fit(settings, out, progress=not as_json, watch=watch), as_json)
+    with _going_on(out):
+        finished = workflow.fit(settings, out, progress=not as_json, watch=watch)
+    _conclude(finished, as_json)
 
 
 @app.command(epilog="Example: credence resume houses-run")
@@ -92,7 +92,9 @@ def resume(
     prepare()
     watch.lap("start")
     settings = {"max_seconds": max_seconds, "progress": not as_json, "watch": watch}
-    _conclude(workflow.resume(run, **settings), as_json)
+    with _going_on(run):
+        finished = workflow.resume(run, **settings)
+    _conclude(finished, as_json)
 
 
 @app.command(
@@ -166,6 +168,15 @@ def prepare() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)  # `_conclude` says it
     warnings.showwarning = talk.warn
     configure()
+
+
+@contextmanager
+def _going_on(folder: Path) -> Iterator[None]:
+    """Tell who interrupts a run the command that goes on with it."""
+    try:
+        yield
+    except Interrupted as stopped:
+        raise type(stopped)(f"{stopped} The command is `credence resume {folder}`.") from None
 
 
 def _conclude(fitted: Any, as_json: bool) -> None:

@@ -12,10 +12,10 @@ from jaxtyping import Bool, Float
 
 from credence.errors import InputError, plural, quoted
 
-DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?|\d{1,2}[./]\d{1,2}[./]\d{4}")
+DATE = re.compile(r"\d{4}([-/])\d{2}\1\d{2}([T ]\d{2}:\d{2}.*)?|\d{1,2}[./]\d{1,2}[./]\d{4}")
 WHOLE_NUMBER = re.compile(r"-?(0|[1-9]\d*)\.0")  # as pandas writes it
 NAMES_AND_NUMBERS = (str, bool, np.bool_, numbers.Real, decimal.Decimal)
-MOSTLY = 0.5  # a text column with at least this share of numbers was meant to be numeric
+MOSTLY = 0.5  # a text column with at least this share of numbers, or of dates, was meant as such
 
 
 def is_numeric(column: pd.Series) -> bool:
@@ -58,8 +58,9 @@ def _checked_text(column: pd.Series, notes: list[str]) -> pd.Series:
             "numbers nor text: remove it, or replace it by columns of numbers or names."
         )
     names = pd.Series(values.unique(), dtype=object)  # each once: columns may be long
-    if names.map(lambda name: bool(DATE.fullmatch(str(name).strip()))).all():
-        raise InputError(_holds_dates(column))
+    is_date = names.map(lambda name: bool(DATE.fullmatch(str(name).strip())))
+    if is_date.mean() >= MOSTLY:
+        raise InputError(_holds_dates(column[column.isin(names[is_date])]))
     is_number = names.map(_reads_as_number)
     texts = column.notna() & ~column.isin(names[is_number])
     if not texts.any():

@@ -10,7 +10,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from credence.ensembles.inputs import Effect, Importances
-from credence.errors import InputError, did_you_mean
+from credence.errors import InputError, did_you_mean, quoted
 from credence.preprocessing import TablePreprocessor, as_frame
 
 MOST_PREDICTED = 20_000
@@ -82,7 +82,10 @@ def effect(
     """
     columns = preprocessor.feature_names_in_
     if name not in columns:
-        raise InputError(f"The fit saw no column {name!r}.{did_you_mean(name, set(columns))}")
+        raise InputError(
+            f"The fit saw no column {name!r}.{did_you_mean(name, set(columns))} It saw "
+            f"{quoted(columns)}."
+        )
     frame = as_frame(X)[columns]
     kept = np.random.default_rng(seed).permutation(len(frame))[:ROWS_OF_EFFECT]
     is_number = name in preprocessor.number_columns

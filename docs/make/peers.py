@@ -18,9 +18,11 @@ import default_model  # noqa: E402
 OURS = "auto"
 INTRODUCTION = """# What `fit` gives without options, beside what you might use instead
 
+Does it pay to take Credence in place of gradient boosting, a Gaussian process or a plain network?
 `BNNRegressor().fit(X, y)` and `credence fit` try several networks and combine them
 ([stacking](../explanation/stacking.md)). This page compares that with other methods on the same
-rows. It is made by `python docs/make/pages.py` from the rows in `results/`.
+rows: how good their predictions and intervals are, and how long they take. It is made by
+`python docs/make/pages.py` from the rows in `results/`.
 
 **Read it with care.** The tables are not complete: the column `splits` says how many of the 20
 published splits (5 of protein, 5 of labels) were run; where there are few, differences are within

@@ -325,7 +325,9 @@ def test_target_is_suggested_and_needed(run, tmp_path: Path) -> None:
     status, _, err = run("fit", tmp_path / "h.csv", "--target", "prize", "--out", tmp_path / "run")
     assert (status, "price" in err) == (2, True)
     status, _, err = run("fit", tmp_path / "h.csv", "--out", tmp_path / "run")
-    assert (status, "--target" in err) == (2, True)
+    assert (status, "--target COLUMN, one of 'area', 'city', 'price'" in err) == (2, True)
+    status, _, err = run("fit", "houzes.csv", "--out", tmp_path / "run")
+    assert (status, "no file 'houzes.csv'" in err) == (2, True)
     status, _, err = run("fit", "mnist", "--out", tmp_path / "run")
     assert (status, "images, not a table" in err) == (2, True)
 
@@ -507,6 +509,22 @@ def test_the_seconds_add_up_to_their_total(fitted: Path) -> None:
     assert sum(seconds.values()) == pytest.approx(total, abs=0.0005 * (len(seconds) + 1))
     page = (fitted / "run" / "report.html").read_text(encoding="utf-8")
     assert "judging" in page.split("Time</dt>")[1].split("</dd>")[0]
+
+
+def test_an_interrupted_fit_names_the_command_that_goes_on(
+    run, fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from credence.errors import Interrupted
+    from credence.runs import workflow
+
+    def stopped(*args: object, **kwargs: object) -> None:
+        raise Interrupted("Stopped in phase 'warmup'.")
+
+    monkeypatch.setattr(workflow, "fit", stopped)
+    words = ("fit", fitted / "houses.csv", "--target", "price", "--out", tmp_path / "new")
+    status, _, err = run(*words)
+    assert status == 130
+    assert f"credence resume {tmp_path / 'new'}" in err.replace("\n", "")
 
 
 @pytest.mark.rotates(3)

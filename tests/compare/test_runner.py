@@ -11,6 +11,7 @@ import pytest
 from tools import experiment_samples as samples
 from tools.data_folder import needs_data
 
+from credence.cli import experiments as compare_cli
 from credence.compare import cell, compare, problem, runner
 from credence.compare.sources import SimulatedSource, TableSource, UCISource, moved
 from credence.compare.specs import ModelSpec, Outcome, RowLimits
@@ -273,6 +274,18 @@ def test_compare_sets_what_the_methods_have() -> None:
     plain = compare("boston", "MEDV", names, num_draws=7)
     (before,) = [each for each in plain.methods if each.label == "mlsmc"]
     assert before.settings == METHODS["mlsmc"].known(num_draws=7)
+
+
+def test_compare_leaves_out_the_columns_that_fit_would(run, tmp_path: Path, monkeypatch) -> None:
+    frame = pd.DataFrame({"built": "2005-07-18", "zip": [1, 2] * 30, "y": np.arange(60.0)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    seen = []
+    monkeypatch.setattr(compare_cli, "_run", lambda experiment, *rest: seen.append(experiment))
+    words = ("compare", tmp_path / "t.csv", "--target", "y", "--methods", "map")
+    status, _, err = run(*words, "--drop", "built", "--categorical", "zip")
+    assert status == 0, err
+    (problem,) = seen[0].problems
+    assert (problem.source.drop, problem.source.categorical) == (("built",), ("zip",))
 
 
 def test_compare_in_processes_of_their_own(run, tmp_path: Path, monkeypatch) -> None:

@@ -60,6 +60,12 @@ NUMBERS = [str(i) for i in range(40)]
         (table(price=with_first("rare", ["a", "b"] * 20)), "price", "one example only .'rare'"),
         (table(age=pd.Timestamp("2020-01-01")), "price", "'age' holds dates such as '2020-01-01"),
         (table(age="2020-01-31"), "price", "'age' holds dates"),
+        (table(age="2020/01/31"), "price", "'age' holds dates"),
+        (
+            table(age=with_first("2020-01", ["2020-02-03", "2020-02-04"] * 20)),
+            "price",
+            "'age' holds dates such as '2020-02-0",
+        ),
         (table(age=datetime.date(2020, 1, 31)), "price", "'age' holds dates"),
         (table(age=[[1, 2]] * 40), "price", "'age' holds values of type list"),
         (table(age=1j), "price", "'age' holds values of type complex"),

@@ -14,8 +14,10 @@ DIVERGED = 10.0
 
 HEAD = """# The truth table
 
-The Markov kernels of Credence, against targets whose exact law is known. `make truth` computes
-these numbers; nothing on this page is written by hand. {verdict}
+A sampler is to draw points, each as often as a given probability density, its *target*, says.
+Does it? On this page every *kernel* of Credence, that is one step of a sampler, meets targets for
+which the right answer is known exactly, and its draws are compared with that. `make truth`
+computes these numbers; nothing on this page is written by hand. {verdict}
 
 ## How to read it
 

@@ -107,6 +107,8 @@ def point_mean(
     values: Shaped[np.ndarray, "point *rest"], sample_weight: Float[np.ndarray, " point"] | None
 ) -> Float[np.ndarray, "*rest"]:
     """Weighted mean over points; a point of weight 0 is left out even where its value is inf."""
+    if sample_weight is None:
+        return np.asarray(np.mean(values, axis=0))  # no rounding where all values are 1
     share = point_shares(len(values), sample_weight)
     used = share > 0
     return np.asarray(np.tensordot(share[used], values[used], axes=1))

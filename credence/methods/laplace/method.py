@@ -94,7 +94,8 @@ class Laplace(Method):
             the prior's precisions by the one number in [1e-4, 1e4] that has the greatest evidence:
             another prior, learnt from the data.
         linearized: draws predict with the linearised network; False puts them into the network.
-        noise: "held_out" or "mode", see above; no difference for a likelihood without parameters.
+        noise: "held_out" learns it from rows that the weights have not seen, "mode" together with
+            the weights; no difference for a likelihood without parameters.
         held_out_fraction: share of the rows for the noise; they count for the weights in the end.
         training: of the network, on all rows or those that are not held out.
         refine_steps: most steps of L-BFGS from there to the mode. Where these do not reach it,

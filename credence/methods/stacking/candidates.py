@@ -36,8 +36,8 @@ class CandidateEntries(TypedDict):
 
 
 STACKED = (
-    "A stack of models, not one posterior: their chains need not agree. They were weighed by rows "
-    "that they had not seen."
+    "Several models are mixed, so the chains of one need not agree with those of another. They "
+    "were weighed by rows that they had not seen."
 )
 
 
@@ -120,11 +120,11 @@ class Candidates(Finding):
             for one in self.by_weight()
         ]
         told = (
-            "Every model was sampled by chains that each left out a part of the training rows. The "
-            "log score is the mean log probability of a row by chains that had not seen it, in "
-            "nats, with its standard error over rows: larger is better. The weights are those with "
-            "which the models together predict such rows best, so one that scores well may still "
-            "add nothing."
+            "Numbers like 32-32 are the neurons of the hidden layers. Every model was sampled by "
+            "chains that each left out a part of the training rows. The log score is the mean log "
+            "probability of a row by chains that had not seen it, in nats, with its standard error "
+            "over rows: larger is better. The weights are those with which the models together "
+            "predict such rows best, so one that scores well may still add nothing."
         )
         return section(
             "Models that were tried",

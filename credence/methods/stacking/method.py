@@ -120,7 +120,7 @@ class Stacking(Algorithm):
         specs = [ModelSpec.read(text) for text in texts]
         jobs = [spec.posterior(posterior) for spec in specs]
         expected = min(sum(map(self.expected_seconds, jobs)), max_seconds or np.inf)
-        about = f"about {duration(expected)} on two cores"
+        about = f"about {duration(expected)} on two free cores, and the final checks"
         progress.say(f"{plural(len(jobs), 'model')} to try: {about}.")
         ends_at = None if max_seconds is None else start + max_seconds
         place = None if folder is None else Path(folder)

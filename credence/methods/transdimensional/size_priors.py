@@ -21,7 +21,7 @@ class CountPrior(ABC):
         geometric:  p(k) proportional to (1 - 1 / mean)^k
 
     Args:
-        shape: one of the above.
+        shape: "uniform", "poisson" or "geometric".
         mean: of the law on k >= 0 (poisson) or k >= 1 (geometric) before it is truncated; not
             used by "uniform".
         smallest: no count below it.

@@ -24,8 +24,8 @@ SUBJECT = "Intervals by quarter"
 NAMES = {
     "prediction": (
         "with the lowest predictions",
-        "with predictions below the middle",
-        "with predictions above the middle",
+        "with rather low predictions",
+        "with rather high predictions",
         "with the highest predictions",
     ),
     "spread": (

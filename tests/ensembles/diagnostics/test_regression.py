@@ -38,6 +38,8 @@ def test_coverage_and_width_by_hand():
     y = np.array([1.0, 2.1, 0.0, -0.1])  # on the edge, above, on the edge, below
     weight = np.array([2.0, 1.0, 1.0, 0.0])
     assert interval_coverage(lower, upper, y) == 0.5
+    all_rows = np.zeros(69)  # 69 shares of 1 / 69 do not add up to 1
+    assert interval_coverage(all_rows, all_rows, all_rows) == 1.0
     assert interval_coverage(lower, upper, y, weight) == 0.75
     assert mean_interval_width(lower, upper) == 2.5
     assert mean_interval_width(lower, upper, weight) == pytest.approx(7 / 4)
