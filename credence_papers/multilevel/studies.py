@@ -197,7 +197,7 @@ PUBLISHED = ErrorCostStudy(
             biases=False,
             mutation={},
             reference={"num_particles": 500, "num_runs": 8},
-            reference_nats=1e-3,
+            reference_nats=0.06,
             reference_width=128,
         ),
         "paper": replace(_PUBLISHED["paper"], ladders=None),

@@ -3,16 +3,18 @@
 import re
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from kept import kept
 
 from credence.html.wording import number
 from credence_papers.multilevel.error_cost.charts import cost_chart
-from credence_papers.multilevel.error_cost.page import interval
+from credence_papers.multilevel.error_cost.page import interval, scientific
 from credence_papers.multilevel.prior_rates_page import panel_chart, panels
 from credence_papers.multilevel.steps import cells
 
 MEASURES = ("flops", "seconds", "nominal")
+PUBLISHED = "multilevel_published"
 
 
 def rate_figures(folder: Path) -> None:
@@ -43,35 +45,73 @@ def steps() -> str:
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def cost_figures(folder: Path, name: str) -> None:
+def cost_figures(folder: Path) -> None:
     """Cost against mean square error, a chart for each problem and measure of cost."""
-    for problem in kept(name)["problems"]:
+    for problem in kept(PUBLISHED)["problems"]:
         for measure in MEASURES:
             chart = cost_chart(problem, measure, "cost", "Cost against mean square error.")
             write(folder, f"{problem['name']}-{measure}", chart)
 
 
-def costs(*names: str) -> str:
-    """Ratios of costs and slopes, a row for each problem of these studies."""
+def savings() -> str:
+    """How many times as much one level costs as several, a row for each problem."""
     heads = (
-        "| problem | lowest common MSE | ratio: work | seconds | nominal | work, widest only | "
-        "seconds, widest only | work, width of the bound | slope, one level | several | theory |"
+        "problem",
+        "widths of several levels",
+        "at a mean square error of",
+        "one level at the finest width: work",
+        "seconds",
+        "nominal cost",
+        "one level at its best width: work",
+        "slope, one level",
+        "several levels",
+        "theory",
     )
-    lines = [heads, f"|{'---|' * 11}"]
-    for problem in (each for name in names for each in kept(name)["problems"]):
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for problem in kept(PUBLISHED)["problems"]:
         fits, theory = problem["fits"], problem["theory"]
-        slopes = fits["flops"]["slopes"]
+        ladder = next(row["widths"] for row in problem["points"] if row["method"] == "mlsmc")
         cells = [
-            problem["name"],
-            number(fits["flops"]["lowest_common"], 2),
-            *(interval(fits[measure]["ratio"]) for measure in MEASURES),
-            interval(fits["flops"]["ratio_widest"]),
-            interval(fits["seconds"]["ratio_widest"]),
-            interval(fits["flops"]["ratio_bound"]),
-            *(interval(slopes[method]) for method in ("smc", "mlsmc")),
+            problem["name"].removeprefix("published regression "),
+            ", ".join(map(str, ladder)),
+            scientific(_lowest_at(ladder[-1], problem)),
+            *(interval(fits[measure]["ratio_widest"]) for measure in MEASURES),
+            interval(fits["flops"]["ratio"]),
+            *(interval(fits["flops"]["slopes"][method]) for method in ("smc", "mlsmc")),
             f"{theory['smc']:.2f}, {theory['mlsmc']:.2f}",
         ]
         lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _lowest_at(widest: int, problem: dict[str, Any]) -> float:
+    """The smallest error that one level at a width and several levels both reach."""
+    rows = problem["points"]
+    alone = [row["mse"] for row in rows if row["widths"] == [widest]]
+    several = [row["mse"] for row in rows if row["method"] == "mlsmc"]
+    return max(min(alone), min(several))
+
+
+def runs() -> str:
+    """What every setting costs and how far off it is, a row for each."""
+    heads = ("problem", "widths", "particles", "runs", "10⁶ MSE", "work", "seconds", "MSE x work")
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for problem in kept(PUBLISHED)["problems"]:
+        name = problem["name"].removeprefix("published regression ")
+        for row in sorted(problem["points"], key=lambda row: (row["widths"], row["mse"])):
+            manner = ", short moves" if "short" in row["family"] else ""
+            cells = [
+                name,
+                ", ".join(map(str, row["widths"])) + manner,
+                ", ".join(map(str, row["particles"])),
+                f"{row['replicates']}",
+                f"{1e6 * row['mse']:.2g} ± {1e6 * row['mse_error']:.1g}",
+                scientific(row["flops"]),
+                number(row["seconds"], 2),
+                scientific(row["mse"] * row["flops"]),
+            ]
+            lines.append("| " + " | ".join(cells) + " |")
+            name = ""
     return "\n".join(lines)
 
 
