@@ -42,7 +42,10 @@ def test_tutorials_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["start/in_python.md", "how_to/own_network.md", "how_to/cite.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["start/own_table.md", "start/in_python.md", "how_to/own_network.md", "how_to/cite.md"],
+)
 def test_snippets_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("equinox")
     monkeypatch.chdir(tmp_path)
