@@ -1,12 +1,38 @@
 """Photographs: nonlinear MCMC for a residual network, as an experiment."""
 
+from typing import Any
+
 from credence.compare.sources import ImageSource
 from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, Published, RowLimits
+
+PUBLISHED: tuple[dict[str, Any], ...] = (
+    {"label": "Linear", "tempered": False, "accuracy": 0.8501, "ece_all_classes": 0.0024},
+    {"label": "Linear", "tempered": True, "accuracy": 0.8501, "ece_all_classes": 0.0026},
+    {"label": "Nonlinear (BG)", "tempered": False, "accuracy": 0.8428, "ece_all_classes": 0.0014},
+    {"label": "Nonlinear (BG)", "tempered": True, "accuracy": 0.8474, "ece_all_classes": 0.0016},
+    {"label": "Nonlinear (AR)", "tempered": False, "accuracy": None, "ece_all_classes": None},
+    {"label": "Nonlinear (AR)", "tempered": True, "accuracy": 0.8467, "ece_all_classes": 0.0015},
+)
+"""Table 1: ResNet-18, ten networks, five seeds. "Tempered" particles are as cold as their partners,
+1e-4; accept-reject diverged at temperature 1. Standard deviations are .0008 to .0028 of accuracies
+and .0001 to .0005 of calibration errors."""
 
 TABLE_1 = (
     Published(label="SGLD (linear)", values={"accuracy": 0.8501, "ece_all_classes": 0.0024}),
     Published(
         label="Nonlinear (Boltzmann-Gibbs)", values={"accuracy": 0.8428, "ece_all_classes": 0.0014}
+    ),
+    Published(
+        label="Linear, tempered (published only)",
+        values={"accuracy": 0.8501, "ece_all_classes": 0.0026},
+    ),
+    Published(
+        label="Nonlinear (Boltzmann-Gibbs), tempered (published only)",
+        values={"accuracy": 0.8474, "ece_all_classes": 0.0016},
+    ),
+    Published(
+        label="Nonlinear (accept-reject), tempered (published only)",
+        values={"accuracy": 0.8467, "ece_all_classes": 0.0015},
     ),
     Published(
         label="Full-batch HMC, ResNet-20 (Izmailov et al., 2021)",
@@ -17,7 +43,7 @@ TABLE_1 = (
         values={"accuracy": 0.888, "nll": 0.352},
     ),
 )
-"""Results of the published potentials, not tempered; accept-reject diverged."""
+"""Results of the published potentials; accept-reject diverged where particles are not tempered."""
 
 SMOKE = {"num_draws": 2, "num_warmup": 20, "thinning": 5, "batch_size": 32}
 LAPTOP = {"num_draws": 20, "num_warmup": 400, "thinning": 20, "batch_size": 128}
