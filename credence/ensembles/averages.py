@@ -22,6 +22,8 @@ from credence.ensembles.provenance import Provenance
 from credence.errors import InputError
 from credence.models.likelihoods import Classification, LocationScale
 
+MOST_RHAT = 1.05
+"""R-hat from which on chains have not converged."""
 PATHS = ("error", "nll", "cloud_error", "cloud_nll")
 """What is kept of every draw: of the average so far, and of the chains' networks at that draw."""
 
@@ -103,6 +105,11 @@ class AveragedPredictions:
     scalars: Mapping[str, Float[np.ndarray, "chain draw"]]
 
     @property
+    def is_chain(self) -> bool:
+        """Whether draws form Markov chains: only those are averaged as they come."""
+        return True
+
+    @property
     def num_chains(self) -> int:
         """Number of chains."""
         return len(self.averages.mean)
@@ -159,6 +166,16 @@ class AveragedPredictions:
         with np.errstate(divide="ignore"):
             found = np.sqrt((num - 1) / num + between[changes] / within[changes])
         return float(found.max())
+
+    def verdict(self) -> tuple[bool | None, str]:
+        """Whether chains have converged, and why: averages can show only that they have not."""
+        found = self.max_rhat()
+        if found is None:
+            return None, "One chain or draw shows nothing of convergence."
+        said = f"R-hat of the averaged predictions is {found:.2f}"
+        if found < MOST_RHAT:
+            return None, f"{said}; the effective sample size is not known without the draws."
+        return False, f"{said}, not below {MOST_RHAT:g}: draw more."
 
 
 def average_stream(posterior: Posterior, x: Float[Any, "point *feature"], y: Any) -> AverageStream:
