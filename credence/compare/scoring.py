@@ -66,7 +66,10 @@ def judge_averaged(
     posterior: Posterior,
     findings: Iterable[Finding],
 ) -> tuple[Numbers, dict[str, list[float]]]:
-    """Scores and convergence of predictions that were averaged as draws came; no ESS is known."""
+    """Scores and convergence of predictions that were averaged as draws came; no ESS is known.
+
+    "paths" are errors and NLL draw by draw: see `credence.ensembles.averages.PATHS`.
+    """
     found = averaged_scores(averaged, arrays.y_test)
     rows = found.rows
     nll = np.minimum(-rows["log_prob"], MOST_NLL)
@@ -80,6 +83,7 @@ def judge_averaged(
         "convergence": jsonable(vars(with_findings(verdict, findings))),
         **none,
         "num_weights": posterior.num_weights,
+        "paths": jsonable({name: list(path) for name, path in averaged.averages.paths.items()}),
     }, _by_row(nll, rows["predicted"] != rows["y"])
 
 

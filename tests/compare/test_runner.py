@@ -170,7 +170,8 @@ def test_a_cell_may_average_predictions_and_keep_no_network() -> None:
     assert averaged.name != whole.name
     kept, found = cell.compute(whole), cell.compute(averaged)
     json.dumps(found, allow_nan=False)
-    assert set(found) == set(kept)
+    assert set(found) == {*kept, "paths"}
+    assert found["paths"]["error"][-1] == pytest.approx(1 - found["scores"]["accuracy"])
     assert set(found["scores"]) == set(kept["scores"])
     assert set(found["convergence"]) == set(kept["convergence"])
     assert found["convergence"]["max_rhat_function"] > 0
