@@ -31,16 +31,16 @@ PATHS = ("error", "nll", "cloud_error", "cloud_nll")
 class Averages(NamedTuple):
     """Averages over the draws so far."""
 
-    count: Float[Array, ""]
-    mean: Float[Array, "chain point target"]
+    num_draws: Float[Any, ""]
+    mean: Float[Any, "chain point target"]
     """Noise-free predictions, or class probabilities."""
-    squares: Float[Array, "chain point target"]
+    squares: Float[Any, "chain point target"]
     """Sums of their squared deviations from the mean."""
-    noise: Float[Array, "chain point quantity"]
+    noise: Float[Any, "chain point quantity"]
     """Variances of the noise; of labels the entropy of a member's probabilities, in nats."""
-    log_prob: Float[Array, " point"]
+    log_prob: Float[Any, " point"]
     """Log of the mean probability (density) of the truth, in nats; 0 where nobody gave one."""
-    paths: Mapping[str, Float[Array, " draw"]]
+    paths: Mapping[str, Float[Any, " draw"]]
     """Error (RMSE, or the share of wrong labels) and NLL draw by draw; NaN before their turn."""
 
 
@@ -117,7 +117,7 @@ class AveragedPredictions:
     @property
     def num_draws(self) -> int:
         """Draws per chain."""
-        return int(self.averages.count)
+        return int(self.averages.num_draws)
 
     def mean(self) -> Float[np.ndarray, "point target"]:
         """Predictive mean; of labels the class probabilities."""
@@ -221,11 +221,11 @@ def _added(
     """Welford's update with one draw of every chain."""
     predicted = lambda position: _predicted(position, data, model=model)  # noqa: E731
     mean, noise, log_prob = jax.lax.map(predicted, positions)
-    index, count = kept.count.astype(int), kept.count + 1
+    index, count = kept.num_draws.astype(int), kept.num_draws + 1
     moved = mean - kept.mean
     average = kept.mean + moved / count
     cloud = logsumexp(log_prob, axis=0) - jnp.log(len(positions))
-    log_average = jnp.logaddexp(kept.log_prob + jnp.log(kept.count), cloud) - jnp.log(count)
+    log_average = jnp.logaddexp(kept.log_prob + jnp.log(kept.num_draws), cloud) - jnp.log(count)
     found = {
         "error": _error(average.mean(axis=0), data.y),
         "nll": -jnp.mean(log_average),

@@ -14,6 +14,7 @@ from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.scores import averaged_scores, classification_scores
 from credence.methods import METHODS
+from credence.methods.base import Method
 from credence.models import MLP, Categorical, Gaussian
 from credence.storage import jsonable
 from credence_papers.cache import Cache
@@ -71,6 +72,7 @@ def measured(
     network = MLP(NUM_LABELS, problem.hidden)
     posterior = Posterior(network, Gaussian(), Categorical(), (found.x_train, found.y_train))
     method = METHODS.find(contender.method).from_settings(contender.at(effort))
+    assert isinstance(method, Method)
     if contender.is_streamed:
         told = _of_averages(
             method.run_averaged(seed, posterior, found.x_test, found.y_test, folder=folder),

@@ -169,7 +169,7 @@ def test_large_clouds_with_momentum_partners_have_the_target_s_law(jump: str) ->
 
 def test_a_particle_s_kernel_must_not_remember() -> None:
     """Planted: particles by SGHMC, whose velocity a jump sets to zero."""
-    small = {"step_size": 0.1, "friction": 0.02, "inverse_mass": jnp.ones(2)}
+    small = {"step_size": 0.3, "friction": 0.02, "inverse_mass": jnp.ones(2)}
     fresh = {
         "auxiliary": MIXTURE,
         "arrays": gaussian(jnp.zeros(2), jnp.full(2, 1.5)),
