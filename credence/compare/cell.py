@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from credence.methods.base import Algorithm
     from credence.models import Network
 
-Rows = dict[str, list[float]]
-Judged = tuple[dict[str, Any], Rows]
+Judged = tuple[dict[str, Any], dict[str, list[float]]]
 """Scores and convergence, and numbers row by row."""
 Judge = Callable[[], Judged]
 
@@ -136,8 +135,8 @@ def run_averaged(
 
     if arrays.task != "classification" or not isinstance(method, Method):
         raise InputError(
-            f"averaged=True is for labels and methods of draws, and '{cell.label}' has neither "
-            "or one of them: leave it out."
+            "averaged=True is for labels, and for methods that sample one posterior: leave it out "
+            f"for '{cell.label}'."
         )
     averaged = method.run_averaged(
         cell.seed,
