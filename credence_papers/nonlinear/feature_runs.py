@@ -43,7 +43,7 @@ class LazyRows:
 
     def __init__(self, effort: FeatureEffort, cache: Cache) -> None:
         self.effort, self.cache = effort, cache
-        self.made_of = [effort.features, effort.num_train, effort.num_test]
+        self.made_of = [effort.features, effort.num_train, effort.num_test, effort.num_rows]
         self.found: FeatureRows | None = None
 
     def __call__(self) -> FeatureRows:
@@ -70,7 +70,8 @@ def measured(
     """
     found, folder = rows(), cache.folder.parent / "checkpoints" / name[:16]
     network = MLP(NUM_LABELS, problem.hidden)
-    posterior = Posterior(network, Gaussian(), Categorical(), (found.x_train, found.y_train))
+    labelled = (found.x_train[: effort.num_rows], found.y_train[: effort.num_rows])
+    posterior = Posterior(network, Gaussian(), Categorical(), labelled)
     method = METHODS.find(contender.method).from_settings(contender.at(effort))
     assert isinstance(method, Method)
     if contender.is_streamed:

@@ -70,7 +70,7 @@ class FeatureStudy(Study[FeatureProblem, FeatureEffort]):
     def summary(self, effort: FeatureEffort, rows: list[Row]) -> dict[str, Any]:
         """The rows, beside what was published."""
         return {
-            "num_train": effort.num_train,
+            "num_train": effort.num_rows,
             "num_test": effort.num_test,
             "num_features": 4 * effort.features.num_centres,
             "particles": effort.particles,
@@ -130,6 +130,7 @@ CIFAR10_FEATURES = FeatureStudy(
             features=PatchFeatures(num_centres=10, num_patches=1000, num_rounds=3),
             particles=2,
             batch_size=50,
+            step_size=0.01,
             passes={"train": 1, "warmup": 2, "draw": 1},
             num_draws=4,
             reference={"num_chains": 2, "num_draws": 4, "num_warmup": 8},
@@ -140,8 +141,10 @@ CIFAR10_FEATURES = FeatureStudy(
             features=PatchFeatures(),
             particles=5,
             batch_size=256,
-            passes={"train": 1, "warmup": 2, "draw": 1},
+            step_size=0.01,
+            passes={"train": 5, "warmup": 10, "draw": 2},
             num_draws=10,
+            rows=10_000,
             contenders=(
                 "SGLD (linear)",
                 "SGLD, RMSprop (linear)",
@@ -160,6 +163,7 @@ CIFAR10_FEATURES = FeatureStudy(
             features=PatchFeatures(num_patches=400_000, num_rounds=50),
             particles=10,
             batch_size=256,
+            step_size=0.002,
             passes={"train": 5, "warmup": 20, "draw": 5},
             num_draws=100,
             reference={"num_chains": 4, "num_draws": 1000, "num_warmup": 1000},

@@ -41,13 +41,20 @@ class TestContenders:
         assert found["SGLD (linear)"]["num_chains"] == 2 * effort.particles
         assert found["Deep ensemble"]["num_members"] == 2 * effort.particles
         exact = found["Nonlinear (BG), potentials of all rows"]
-        assert exact["potential_rows"] == effort.num_train
+        assert exact["potential_rows"] == effort.num_rows
         assert {**exact, "jump_probability": 0.1} == {
             **found["Nonlinear (BG)"],
             "potential_rows": effort.num_train,
             "synchronous": True,
             "jump_probability": 0.1,
         }
+
+    def test_fewer_rows_make_shorter_passes(self) -> None:
+        effort = STUDY.efforts["laptop"]
+        assert (effort.num_rows, effort.steps_per_pass) == (10_000, 40)
+        assert STUDY.efforts["paper"].num_rows == 50_000
+        exact = next(each for each in CONTENDERS if each.with_all_rows)
+        assert exact.at(effort)["potential_rows"] == 10_000
 
     def test_an_effort_runs_those_it_names_and_a_reference_where_it_has_one(self) -> None:
         labels = {size: [c.label for c in wanted(e)] for size, e in STUDY.efforts.items()}
