@@ -18,7 +18,7 @@ DATA = "cifar10"
 
 @dataclass(frozen=True, eq=False)
 class FeatureRows:
-    """Standardised features, labels from 0, and the file they came from."""
+    """Standardised features in their principal axes, labels from 0, and the file they came from."""
 
     x_train: Float[np.ndarray, "train feature"]
     y_train: Int[np.ndarray, " train"]
@@ -38,15 +38,21 @@ def check_images() -> None:
 
 
 def feature_rows(
-    settings: PatchFeatures, num_train: int, num_test: int, folder: Path, watch: NoWatch
+    settings: PatchFeatures,
+    num_train: int,
+    num_test: int,
+    folder: Path,
+    watch: NoWatch,
+    num_rows: int | None = None,
 ) -> FeatureRows:
     """Features of the first images of each part; read where the folder has them.
 
-    Kept are the pooled activations, in half precision; their centres and scales are those of the
-    training rows.
+    Kept are the pooled activations, in half precision; their centres, scales and axes are those of
+    the training rows that are asked for.
 
     Args:
         folder: the study's.
+        num_rows: the first so many training rows are asked for; None takes all.
         watch: hears of the computation.
     """
     files = [file.sha256 for file in find(DATA).files]
@@ -55,8 +61,9 @@ def feature_rows(
         watch.say(f"Features of {num_train + num_test:,} images: minutes, once.")
         write_arrays(path, _computed(settings, num_train, num_test))
     arrays = read_arrays(path)
-    x_train, x_test = standardised(arrays["train"], arrays["test"])
-    return FeatureRows(x_train, arrays["y_train"], x_test, arrays["y_test"], file_sha256(path))
+    x_train, x_test = turned(*standardised(arrays["train"][:num_rows], arrays["test"]))
+    y_train = arrays["y_train"][:num_rows]
+    return FeatureRows(x_train, y_train, x_test, arrays["y_test"], file_sha256(path))
 
 
 def standardised(
@@ -70,6 +77,20 @@ def standardised(
     centre, scale = train.mean(axis=0), train.std(axis=0)
     scale[scale == 0] = np.inf
     return (train - centre) / scale, (test - centre) / scale
+
+
+def turned(
+    train: Float[np.ndarray, "train feature"], test: Float[np.ndarray, "test feature"]
+) -> tuple[Float[np.ndarray, "train feature"], Float[np.ndarray, "test feature"]]:
+    """The same rows in the principal axes of the training rows, the widest first.
+
+    Independent normal weights of one scale have the same law in all axes, and so have the
+    functions under the posterior. What changes is that features are no longer correlated, so that a
+    sampler whose metric is a diagonal can step as far along each of them as it is wide: along the
+    features as they are it diverges unless its step is hundreds of times smaller.
+    """
+    axes = np.linalg.eigh(train.T @ train)[1][:, ::-1]
+    return train @ axes, test @ axes
 
 
 def _computed(settings: PatchFeatures, num_train: int, num_test: int) -> dict[str, np.ndarray]:

@@ -50,7 +50,12 @@ class LazyRows:
         if self.found is None:
             effort, folder = self.effort, self.cache.folder.parent
             self.found = feature_rows(
-                effort.features, effort.num_train, effort.num_test, folder, self.cache.watch
+                effort.features,
+                effort.num_train,
+                effort.num_test,
+                folder,
+                self.cache.watch,
+                effort.num_rows,
             )
         return self.found
 
@@ -70,8 +75,7 @@ def measured(
     """
     found, folder = rows(), cache.folder.parent / "checkpoints" / name[:16]
     network = MLP(NUM_LABELS, problem.hidden)
-    labelled = (found.x_train[: effort.num_rows], found.y_train[: effort.num_rows])
-    posterior = Posterior(network, Gaussian(), Categorical(), labelled)
+    posterior = Posterior(network, Gaussian(), Categorical(), (found.x_train, found.y_train))
     method = METHODS.find(contender.method).from_settings(contender.at(effort))
     assert isinstance(method, Method)
     if contender.is_streamed:

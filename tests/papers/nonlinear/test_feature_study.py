@@ -13,7 +13,12 @@ from credence.methods import METHODS
 from credence_papers.nonlinear import feature_rows as module
 from credence_papers.nonlinear.feature_contenders import CONTENDERS, Contender, wanted
 from credence_papers.nonlinear.feature_page import cells, published_cells, render
-from credence_papers.nonlinear.feature_rows import check_images, feature_rows, standardised
+from credence_papers.nonlinear.feature_rows import (
+    check_images,
+    feature_rows,
+    standardised,
+    turned,
+)
 from credence_papers.nonlinear.feature_study import (
     CIFAR10_FEATURES,
     FeatureStudy,
@@ -146,7 +151,9 @@ class TestRows:
         assert first.sha256 == again.sha256
         assert first.x_train.shape == (20, 16)
         np.testing.assert_allclose(first.x_train.mean(axis=0), 0, atol=1e-5)
-        np.testing.assert_allclose(first.x_train.std(axis=0), 1, atol=1e-4)
+        np.testing.assert_allclose(first.x_train.var(axis=0).sum(), 16, rtol=1e-4)
+        fewer = feature_rows(self.SETTINGS, 20, 10, tmp_path, NoWatch(), 12)
+        assert (len(fewer.x_train), len(fewer.y_train), len(fewer.x_test)) == (12, 12, 10)
         other = PatchFeatures(size=3, num_centres=4, num_patches=100, num_rounds=2, seed=1)
         feature_rows(other, 20, 10, tmp_path, NoWatch())
         assert len(images) == 2
@@ -156,6 +163,17 @@ class TestRows:
         x, z = standardised(train, np.array([[4.0, 6.0]]))
         np.testing.assert_allclose(x, [[-1, 0], [1, 0]])
         np.testing.assert_allclose(z, [[2, 0]])
+
+    def test_principal_axes_leave_distances_as_they_are(self) -> None:
+        rng = np.random.default_rng(0)
+        train = rng.normal(size=(50, 6)) @ rng.normal(size=(6, 6))
+        test = rng.normal(size=(9, 6))
+        x, z = turned(train, test)
+        np.testing.assert_allclose(x @ x.T, train @ train.T, atol=1e-9)
+        np.testing.assert_allclose(x @ z.T, train @ test.T, atol=1e-9)
+        second = x.T @ x
+        np.testing.assert_allclose(second - np.diag(np.diag(second)), 0, atol=1e-9)
+        assert np.all(np.diff(np.diag(second)) < 0)
 
 
 def test_images_that_are_nowhere_are_missed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
