@@ -22,8 +22,8 @@ def tables() -> str:
     """What was run, a row per contender, and table 1 as published."""
     if not path_of(NAME).exists():
         return (
-            "**It has been run at smoke size only** (300 images, 40 features, one seed), which shows "
-            "that every contender runs and nothing else."
+            "**It has been run at smoke size only** (300 images, 40 features, one seed), which "
+            "shows that every contender runs and nothing else."
         )
     summary = kept(NAME)
     seeds = "one seed" if summary["num_seeds"] == 1 else f"{summary['num_seeds']} seeds"
