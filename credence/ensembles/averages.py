@@ -75,7 +75,7 @@ class AverageStream:
         )
 
     def add(self, kept: Averages, draws: Float[Array, "chain draw weight"]) -> Averages:
-        """With these draws."""
+        """What is kept after these draws."""
         for index in range(draws.shape[1]):
             kept = _added(kept, draws[:, index], self.data, model=self.model)
         return kept

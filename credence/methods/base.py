@@ -285,7 +285,7 @@ class Method(Algorithm):
     def _provenance(
         self, posterior: Posterior, drawn: Drawn, driver: Driver, seed: int | None
     ) -> Provenance:
-        """Where the result comes from."""
+        """Say where the result comes from."""
         return Provenance(
             self.name,
             dataclasses.asdict(self),

@@ -10,7 +10,7 @@ NETWORKS_FOR_ONE = 2
 """A particle has a partner: a linear sampler moves as many networks with twice the chains."""
 
 LEARNING_RATE = 1e-3
-"""Of Adam: a step of the usual .01 on 1600 features at once changes outputs by more than 10."""
+"""Adam's: a step of the usual .01 on 1600 features at once changes outputs by more than 10."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -135,7 +135,7 @@ def _moved(white: Patches, centres: Float[Array, "centre pixel"]) -> Float[Array
 def squared_distances(
     points: Float[Array, "*patch pixel"], centres: Float[Array, "centre pixel"]
 ) -> Float[Array, "*patch centre"]:
-    """Between all points and all centres."""
+    """Squared distances of all points from all centres."""
     lengths = jnp.sum(points**2, axis=-1, keepdims=True) + jnp.sum(centres**2, axis=-1)
     return jnp.maximum(lengths - 2 * points @ centres.T, 0.0)
 

@@ -64,7 +64,7 @@ class Particles(NamedTuple):
     num_points: int
     """Rows of the data."""
     temperature: float
-    """That of the partners."""
+    """The temperature at which partners live."""
 
     def scalar(self, value: float) -> np.ndarray:
         """A setting in the precision of the others."""

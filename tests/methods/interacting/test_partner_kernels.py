@@ -115,7 +115,7 @@ MOMENTUM = {"step_size": STEP, "friction": FRICTION, "inverse_mass": jnp.ones(2)
 
 
 def momentum_variance(temperature: float) -> float:
-    """Of a weight under SGHMC on N(0, T), whose steps are a linear recursion of (w, v)."""
+    """The variance of a weight under SGHMC on N(0, T): a step is linear in (w, v)."""
     rate = STEP**2
     keep = 1 - FRICTION
     step = np.array([[1 - rate / temperature, keep], [-rate / temperature, keep]])

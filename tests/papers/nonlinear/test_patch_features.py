@@ -55,7 +55,7 @@ def test_features_of_an_image_are_those_by_hand() -> None:
 
 
 def test_whitened_patches_have_the_identity_as_covariance() -> None:
-    """In all directions but that of the brightness, which patches have lost."""
+    """The covariance is 1 along every axis but that of the brightness, which patches lost."""
     rng = np.random.default_rng(1)
     patches = normalised(random_patches(rng, images(200), 3, 20_000))
     mean, whitening = zca(patches, 0.0 + 1e-6)
