@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,14 @@ from credence.errors import CredenceError, InputError, Interrupted, OutOfTime, d
 if TYPE_CHECKING:
     from credence.compare.problem import Arrays
     from credence.density.posterior import Posterior
+    from credence.ensembles.averages import AveragedPredictions
     from credence.ensembles.predictor import Predictor
     from credence.methods.base import Algorithm
     from credence.models import Network
+
+Judged = tuple[dict[str, Any], dict[str, list[float]]]
+"""Scores and convergence, and numbers row by row."""
+Judge = Callable[[], Judged]
 
 INTERRUPTED = 130
 
@@ -64,25 +70,23 @@ def compute(cell: CellSpec, folder: Path | None = None) -> dict[str, Any]:
         InputError: for an unknown method, setting, model or data that cannot be used.
         Interrupted: on Ctrl-C; with a folder, the next call goes on where this one stopped.
     """
-    from credence.compare import problem, scoring
-    from credence.ensembles.findings import found_in
+    from credence.compare import problem
 
     method = build_method(cell)
     arrays = problem.load_cell(cell)
     posterior = build_posterior(cell, arrays)
     before = peak_memory_mib()
-    ensemble = method.run(cell.seed, posterior, folder=folder, max_seconds=cell.max_seconds)
+    run = run_averaged if cell.averaged else run_whole
+    ensemble, judge = run(cell, method, posterior, arrays, folder)
     after = peak_memory_mib()
     if ensemble.provenance.stopped == "interrupt":
         raise Interrupted(f"Stopped in '{cell.name}'; run again to go on.")
     start = time.perf_counter()
-    findings = found_in(ensemble, method.findings).values()
-    numbers, rows = scoring.scores(ensemble, arrays, findings)
+    judged, rows = judge()
     return {
         "status": "done",
         "problem": arrays.size | {"num_weights": posterior.num_weights},
-        "scores": numbers,
-        **scoring.judge(ensemble, arrays.x_test, findings),
+        **judged,
         "cost": ensemble.cost.to_dict(),
         "evaluation_seconds": time.perf_counter() - start,
         "peak_memory_mib": after,
@@ -92,7 +96,61 @@ def compute(cell: CellSpec, folder: Path | None = None) -> dict[str, Any]:
     }
 
 
-def _draws(ensemble: "Predictor") -> dict[str, Any]:
+def run_whole(
+    cell: CellSpec,
+    method: "Algorithm",
+    posterior: "Posterior",
+    arrays: "Arrays",
+    folder: Path | None,
+) -> "tuple[Predictor, Judge]":
+    """Run the method, and say how its ensemble is judged."""
+    from credence.compare import scoring
+    from credence.ensembles.findings import found_in
+
+    ensemble = method.run(cell.seed, posterior, folder=folder, max_seconds=cell.max_seconds)
+
+    def judge() -> Judged:
+        findings = found_in(ensemble, method.findings).values()
+        numbers, rows = scoring.scores(ensemble, arrays, findings)
+        return {"scores": numbers, **scoring.judge(ensemble, arrays.x_test, findings)}, rows
+
+    return ensemble, judge
+
+
+def run_averaged(
+    cell: CellSpec,
+    method: "Algorithm",
+    posterior: "Posterior",
+    arrays: "Arrays",
+    folder: Path | None,
+) -> "tuple[AveragedPredictions, Judge]":
+    """Run the method without keeping its networks, and say how its averages are judged.
+
+    Raises:
+        InputError: for a task other than classification, or a method that cannot.
+    """
+    from credence.compare import scoring
+    from credence.ensembles.findings import read_from
+    from credence.methods.base import Method
+
+    if arrays.task != "classification" or not isinstance(method, Method):
+        raise InputError(
+            "averaged=True is for labels, and for methods that sample one posterior: leave it out "
+            f"for '{cell.label}'."
+        )
+    averaged = method.run_averaged(
+        cell.seed,
+        posterior,
+        arrays.x_test,
+        arrays.y_test,
+        folder=folder,
+        max_seconds=cell.max_seconds,
+    )
+    findings = read_from(averaged.provenance.found, {}, method.findings).values()
+    return averaged, lambda: scoring.judge_averaged(averaged, arrays, posterior, findings)
+
+
+def _draws(ensemble: "Predictor | AveragedPredictions") -> dict[str, Any]:
     """What was drawn, how, and where."""
     import jax
     import numpy as np

@@ -14,11 +14,14 @@ import numpy as np
 from jaxtyping import Float
 
 from credence.compare.problem import Arrays
+from credence.density.posterior import Posterior
+from credence.ensembles.averages import AveragedPredictions
 from credence.ensembles.diagnostics import convergence
+from credence.ensembles.diagnostics.convergence import Convergence
 from credence.ensembles.ensemble import Ensemble
-from credence.ensembles.findings import Finding, judged
+from credence.ensembles.findings import Finding, judged, with_findings
 from credence.ensembles.predictor import Predictor
-from credence.ensembles.scores import classification_scores, regression_scores
+from credence.ensembles.scores import averaged_scores, classification_scores, regression_scores
 from credence.methods import findings as findings_of
 from credence.storage import jsonable
 
@@ -54,10 +57,40 @@ def scores(
     numbers = jsonable(found.numbers)
     for each in findings_of(ensemble).values() if findings is None else findings:
         numbers |= each.scores()
+    return numbers, _by_row(nll, error)
+
+
+def judge_averaged(
+    averaged: AveragedPredictions,
+    arrays: Arrays,
+    posterior: Posterior,
+    findings: Iterable[Finding],
+) -> tuple[Numbers, dict[str, list[float]]]:
+    """Scores and convergence of predictions that were averaged as draws came; no ESS is known.
+
+    "paths" are errors and NLL draw by draw: see `credence.ensembles.averages.PATHS`.
+    """
+    found = averaged_scores(averaged, arrays.y_test)
+    rows = found.rows
+    nll = np.minimum(-rows["log_prob"], MOST_NLL)
+    verdict = Convergence(
+        averaged.max_rhat(), None, None, None, averaged.num_chains, averaged.num_draws,
+        *averaged.verdict(),
+    )  # fmt: skip
+    none = {"ess_function": None, "ess_weights": None, "weights_judged": 0}
+    return {
+        "scores": jsonable(found.numbers),
+        "convergence": jsonable(vars(with_findings(verdict, findings))),
+        **none,
+        "num_weights": posterior.num_weights,
+        "paths": jsonable({name: list(path) for name, path in averaged.averages.paths.items()}),
+    }, _by_row(nll, rows["predicted"] != rows["y"])
+
+
+def _by_row(nll: np.ndarray, error: np.ndarray) -> dict[str, list[float]]:
+    """Numbers row by row, with six digits."""
     by_row = {"nll": nll, "error": error}
-    return numbers, {
-        name: [float(f"{value:.6g}") for value in values] for name, values in by_row.items()
-    }
+    return {name: [float(f"{value:.6g}") for value in values] for name, values in by_row.items()}
 
 
 def judge(

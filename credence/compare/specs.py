@@ -99,12 +99,15 @@ class MethodSpec:
         method: a name in `credence.methods.METHODS`, or an import path "package.module:Class".
         settings: at all sizes.
         by_size: what a size changes.
+        averaged: average predictions at the test rows as draws come, and keep no network: for those
+            that memory does not hold.
     """
 
     label: str
     method: str
     settings: Settings = field(default_factory=dict)
     by_size: Mapping[str, Settings] = field(default_factory=dict)
+    averaged: bool = False
 
     def at(self, size: str) -> dict[str, Any]:
         """The settings at a size."""
@@ -203,6 +206,7 @@ class Experiment:
                 settings=method.at(size),
                 seed=each,
                 max_seconds=max_seconds,
+                averaged=method.averaged,
             )
             for problem in self.problems
             for method in self.methods
@@ -217,6 +221,7 @@ class CellSpec:
     Args:
         seed: of the method; the source has that of its split.
         max_seconds: time budget of the method; what it has drawn by then is judged.
+        averaged: as of `MethodSpec`.
     """
 
     problem: str
@@ -229,11 +234,15 @@ class CellSpec:
     seed: int = 0
     max_seconds: float | None = None
     version: str = credence.__version__
+    averaged: bool = False
 
     @property
     def name(self) -> str:
         """Name of its files: for people, with a hash of the whole specification."""
-        text = json.dumps(to_json(self), sort_keys=True)
+        about = to_json(self)
+        if not self.averaged:  # so that finished cells of before are found
+            del about["averaged"]
+        text = json.dumps(about, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         return f"{_slug(self.problem)}--{_slug(self.label)}--{digest}"
 

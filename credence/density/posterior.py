@@ -104,9 +104,9 @@ class BayesianModel:
         self, params: Params, x: Float[Array, "point *feature"], y: Targets
     ) -> Float[Array, " point"]:
         """Log likelihood of each row, in nats."""
-        return self.likelihood.log_prob(params.likelihood, self._outputs(params.network, x), y)
+        return self.likelihood.log_prob(params.likelihood, self.outputs(params.network, x), y)
 
-    def _outputs(
+    def outputs(
         self, params: Any, x: Float[Array, "point *feature"]
     ) -> Float[Array, "point output"]:
         """The network's outputs; of many images in chunks.

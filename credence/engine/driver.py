@@ -35,6 +35,7 @@ from credence.engine.clock import count_compilation
 from credence.engine.phases import Phase, PhaseResult, Saved
 from credence.engine.plan import Plan
 from credence.engine.progress import Monitor, NoProgress, Progress
+from credence.engine.streams import Stream, streamed
 from credence.environment import num_cores
 from credence.errors import Interrupted
 from credence.schema import build
@@ -70,6 +71,7 @@ class Driver(AbstractContextManager["Driver"]):
         max_seconds: wall-clock budget of the whole run, compilation included; every phase makes at
             least `FEWEST_DRAWS`. A phase that time ended stays ended when the run is resumed,
             unless it is open-ended: what it has is of no use.
+        stream: what is kept in place of the draws of phases whose plan `streams`, as `kept`.
         identity: what makes the run what it is (method, settings, key, data), as JSON values; the
             folder refuses a run with another.
     Raises, on entry:
@@ -80,11 +82,14 @@ class Driver(AbstractContextManager["Driver"]):
     progress: Progress = field(default_factory=NoProgress)
     monitor: Monitor | None = None
     max_seconds: float | None = None
+    stream: Stream | None = None
     identity: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = field(default=False, init=False)
     stopped: Literal["finished", "time", "interrupt"] = field(default="finished", init=False)
     """"finished" if every phase has all its draws; otherwise what ended one early."""
     results: dict[str, PhaseResult] = field(default_factory=dict, init=False)
+    kept: Any = field(default=None, init=False)
+    """What the stream has kept; None before the phase that streams."""
     _entered: float = field(default_factory=time.perf_counter, init=False)
     _earlier_seconds: float = field(default=0.0, init=False)
     _part: _Part = field(default=_Part(), init=False)
@@ -158,6 +163,9 @@ class Driver(AbstractContextManager["Driver"]):
         if isinstance(start, jax.Array | np.ndarray):
             states = init_states(start, plan.settings, data, recipe=plan.recipe)
         num_chains, num_weights = states.position.shape
+        stream = self.stream if plan.streams else None
+        if stream is not None:
+            plan = streamed(plan, stream, num_chains)
         devices = chain_devices(num_chains)
         phase = Phase(
             program=partial(
@@ -185,14 +193,18 @@ class Driver(AbstractContextManager["Driver"]):
             raise self._interruption(name)
         if not phase.is_whole:
             self.stopped = "interrupt" if self.interrupted else "time"
-        self.results[name] = phase.result(
+        result = phase.result(
             plan.thinning,
             cost_class=plan.cost_class,
             num_rows=min(plan.batch_size or len(data.x), len(data.x)),
             num_weights=plan.num_weights or num_weights,
             surrogate_flops=plan.surrogate_flops,
         )
-        return self.results[name]
+        if stream is not None:
+            self.kept = result.memory.kept
+            result = replace(result, memory=result.memory.adapted)
+        self.results[name] = result
+        return result
 
     def _run(self, name: str, phase: Phase, plan: Plan) -> None:
         """Run a phase block by block until it has all draws, Ctrl-C comes, or time is up."""

@@ -35,6 +35,7 @@ class Plan:
         keep_draws: return (and save) positions of all draws.
         budget_share: share of max_seconds used up when the phase must end.
         may_stop_early: True where an interrupted phase leaves a usable result.
+        streams: whether a run's `Stream`, if there is one, takes the place of these draws.
         monitored: whether draws are chains of networks, whose R-hat a person wants to watch.
         num_weights: weights of the networks that one evaluation runs; None: those of a position.
         surrogate_flops: work of one evaluation of the surrogate, if the kernel counts any.
@@ -51,6 +52,7 @@ class Plan:
     keep_draws: bool = True
     budget_share: float = 1.0
     may_stop_early: bool = False
+    streams: bool = False
     monitored: bool = True
     num_weights: int | None = None
     surrogate_flops: float = 0.0
@@ -105,4 +107,5 @@ class Plan:
             keep_draws=True,
             budget_share=1.0,
             may_stop_early=True,
+            streams=True,
         )

@@ -16,6 +16,7 @@
     ece                     expected calibration error of the top label, 15 bins of equal width
     ece_equal_mass          the same with bins of equal mass
     ece_all_classes         over all point x class probabilities: much smaller with many classes
+    mce, mce_all_classes    maximum calibration error, of the worst bin, over either
     epistemic_id            mean epistemic entropy, nats, of the test rows: what the members of the
                             ensemble disagree by; 0 for one network
     epistemic_correct, epistemic_wrong    the same over rows that are labelled rightly or not
@@ -32,6 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from credence.ensembles.averages import AveragedPredictions
 from credence.ensembles.diagnostics import calibration, classification, regression
 from credence.ensembles.diagnostics.recalibration import (
     Recalibration,
@@ -216,23 +218,9 @@ def classification_scores(
         recalibration: what other unseen rows say; it gives tempered probabilities.
     """
     rows = classification_rows(ensemble, x, y)
-    p, doubt = rows["probabilities"], _doubt(rows)
-    is_wrong = rows["predicted"] != y
-    numbers: dict[str, Any] = {
-        "accuracy": classification.accuracy(p, y),
-        "nll": classification.log_loss(p, y),
-        "nll_floor": classification.log_loss(p, y, clip=NLL_FLOOR),
-        "brier": classification.brier(p, y),
-        "auroc": classification.auroc(p, y),
-        "ece": calibration.ece(p, y),
-        "ece_equal_mass": calibration.ece(p, y, bins="equal_mass"),
-        "ece_all_classes": calibration.ece(p, y, over="all_classes"),
-        "epistemic_id": float(doubt.mean()),
-        "epistemic_correct": _mean_or_none(doubt[~is_wrong]),
-        "epistemic_wrong": _mean_or_none(doubt[is_wrong]),
-    }
+    numbers, doubt = _classification_numbers(rows), _doubt(rows)
     if recalibration is not None:
-        q = recalibrated(recalibration, p)
+        q = recalibrated(recalibration, rows["probabilities"])
         numbers["nll_tempered"] = classification.log_loss(q, y)
         numbers["ece_tempered"] = calibration.ece(q, y)
     if x_others is not None:
@@ -243,18 +231,61 @@ def classification_scores(
     return Scores(numbers, rows)
 
 
+def averaged_scores(averaged: AveragedPredictions, y: Int[np.ndarray, " point"]) -> Scores:
+    """Score class probabilities that were averaged as draws came.
+
+    Args:
+        y: labels of the rows at which they were averaged, counted from 0.
+    """
+    p = valid(averaged.mean())
+    total = -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=1)
+    aleatoric = np.clip(averaged.entropy_aleatoric(), 0.0, total)
+    rows = {
+        "probabilities": p,
+        "entropy_total": total,
+        "entropy_aleatoric": aleatoric,
+        "entropy_epistemic": total - aleatoric,
+    }
+    rows = _with_truth(rows, y)
+    return Scores(_classification_numbers(rows), rows)
+
+
+def _classification_numbers(rows: Rows) -> dict[str, Any]:
+    """What rows say without others to compare with."""
+    p, y, doubt = rows["probabilities"], rows["y"], _doubt(rows)
+    is_wrong = rows["predicted"] != y
+    return {
+        "accuracy": classification.accuracy(p, y),
+        "nll": classification.log_loss(p, y),
+        "nll_floor": classification.log_loss(p, y, clip=NLL_FLOOR),
+        "brier": classification.brier(p, y),
+        "auroc": classification.auroc(p, y),
+        "ece": calibration.ece(p, y),
+        "ece_equal_mass": calibration.ece(p, y, bins="equal_mass"),
+        "ece_all_classes": calibration.ece(p, y, over="all_classes"),
+        "mce": calibration.mce(p, y),
+        "mce_all_classes": calibration.mce(p, y, over="all_classes"),
+        "epistemic_id": float(doubt.mean()),
+        "epistemic_correct": _mean_or_none(doubt[~is_wrong]),
+        "epistemic_wrong": _mean_or_none(doubt[is_wrong]),
+    }
+
+
 def classification_rows(ensemble: Predictor, x: Inputs, y: Int[np.ndarray, " point"]) -> Rows:
     """Predict labels at every row, beside the truth.
 
     Args:
         y: truths, counted from 0.
     """
-    rows = {"y": y, **_classification_pass(ensemble, x)}
+    return _with_truth(_classification_pass(ensemble, x), y)
+
+
+def _with_truth(rows: Rows, y: Int[np.ndarray, " point"]) -> Rows:
+    """Rows with their labels, the most probable ones, and the log probability of the truth."""
     p = rows["probabilities"]
-    rows["predicted"] = np.argmax(p, axis=1)
     with np.errstate(divide="ignore"):
-        rows["log_prob"] = np.log(p[np.arange(len(p)), y])
-    return rows
+        log_prob = np.log(p[np.arange(len(p)), y])
+    return {"y": y, **rows, "predicted": np.argmax(p, axis=1), "log_prob": log_prob}
 
 
 def check_rows(arrays: Mapping[str, np.ndarray], task: str, prefix: str = "") -> int:

@@ -26,6 +26,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from credence.density.posterior import (
     BayesianModel,
+    Data,
     Params,
     Position,
     Posterior,
@@ -37,6 +38,7 @@ from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
 from credence.engine.programs import forget_programs
 from credence.engine.progress import NoProgress, Progress
+from credence.ensembles.averages import AveragedPredictions, AverageStream, average_stream
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.ensembles.predictor import Predictor
@@ -157,6 +159,8 @@ class Method(Algorithm):
 
     reads_disk: ClassVar[bool] = False
     """Whether inputs may stay on disk: see `models.stored`."""
+    streams: ClassVar[bool] = False
+    """Whether its draws may be averaged as they come: see `run_averaged`."""
 
     def run(
         self,
@@ -168,6 +172,67 @@ class Method(Algorithm):
         max_seconds: float | None = None,
     ) -> Ensemble:
         """Sample (or train) and return the ensemble; arguments and errors as of `Algorithm.run`."""
+        posterior, key, seed = self._opened(key, posterior, max_seconds)
+        driver = self._driver(key, posterior, folder, progress, max_seconds)
+        start = time.perf_counter()
+        with CompileClock() as clock:
+            with driver:
+                drawn = self._run(key, posterior, driver)
+            ensemble = self._ensemble(posterior, drawn, driver, seed)
+        seconds = time.perf_counter() - start
+        cost = measured_cost(driver.results.values(), posterior, seconds, clock.seconds)
+        return replace(ensemble, cost=cost)
+
+    def run_averaged(
+        self,
+        key: PRNGKeyArray | int,
+        posterior: Posterior,
+        x: Float[Any, "point *feature"],
+        y: Any = None,
+        *,
+        folder: str | Path | None = None,
+        progress: Progress | None = None,
+        max_seconds: float | None = None,
+    ) -> AveragedPredictions:
+        """Sample, and keep averages of the predictions at the rows of x in place of the networks.
+
+        Memory does not grow with the number of draws.
+
+        Args:
+            x, y: rows to predict, as the network sees them, and their truths where there are any.
+        Other arguments as of `run`.
+        Raises:
+            InputError: for a method that needs its draws, or rows that do not fit the data.
+        """
+        self._check_stream()
+        posterior, key, seed = self._opened(key, posterior, max_seconds)
+        stream = average_stream(posterior, x, y)
+        driver = self._driver(key, posterior, folder, progress, max_seconds, stream)
+        start = time.perf_counter()
+        with CompileClock() as clock, driver:
+            drawn = self._run(key, posterior, driver)
+        seconds = time.perf_counter() - start
+        return AveragedPredictions(
+            driver.kept,
+            posterior.model,
+            stream.has_truths,
+            measured_cost(driver.results.values(), posterior, seconds, clock.seconds),
+            self._provenance(posterior, drawn, driver, seed),
+            drawn.scalars,
+        )
+
+    def _check_stream(self) -> None:
+        """Refuse to average the draws where the method needs them."""
+        if not self.streams:
+            raise InputError(
+                f"'{self.name}' needs its draws, and cannot average predictions as they come: use "
+                "run(), or a method that can, such as 'sgld' or 'sghmc'."
+            )
+
+    def _opened(
+        self, key: PRNGKeyArray | int, posterior: Posterior, max_seconds: float | None
+    ) -> tuple[Posterior, PRNGKeyArray, int | None]:
+        """The posterior that is sampled, the key, and the seed it came from; refuses bad input."""
         require_own_process()
         if max_seconds is not None and not max_seconds > 0:
             raise InputError(f"max_seconds must be > 0, got {max_seconds}.")
@@ -178,22 +243,27 @@ class Method(Algorithm):
             )
         forget_programs()
         seed = int(key) if isinstance(key, int | np.integer) else None
-        key, posterior = as_key(key), self.prepared(posterior)
-        start = time.perf_counter()
-        driver = Driver(
+        return self.prepared(posterior), as_key(key), seed
+
+    def _driver(
+        self,
+        key: PRNGKeyArray,
+        posterior: Posterior,
+        folder: str | Path | None,
+        progress: Progress | None,
+        max_seconds: float | None,
+        stream: AverageStream | None = None,
+    ) -> Driver:
+        """What runs the phases."""
+        kept = {} if stream is None else {"averaged_at": rows_fingerprint(stream.data)}
+        return Driver(
             None if folder is None else Path(folder),
             progress=progress or NoProgress(),
             monitor=function_monitor(posterior),
             max_seconds=max_seconds,
-            identity=self._identity(key, posterior),
+            stream=stream,
+            identity=self._identity(key, posterior) | kept,
         )
-        with CompileClock() as clock:
-            with driver:
-                drawn = self._run(key, posterior, driver)
-            ensemble = self._ensemble(posterior, drawn, driver, seed)
-        seconds = time.perf_counter() - start
-        cost = measured_cost(driver.results.values(), posterior, seconds, clock.seconds)
-        return replace(ensemble, cost=cost)
 
     def _ensemble(
         self, posterior: Posterior, drawn: Drawn, driver: Driver, seed: int | None = None
@@ -204,19 +274,25 @@ class Method(Algorithm):
             model=model,
             params=params,
             cost=measured_cost(driver.results.values(), posterior, 0.0, 0.0),
-            provenance=Provenance(
-                self.name,
-                dataclasses.asdict(self),
-                seed,
-                fingerprint(posterior),
-                driver.stopped,
-                found=dict(drawn.found),
-            ),
+            provenance=self._provenance(posterior, drawn, driver, seed),
             num_features=feature_shape(posterior.data),
             num_targets=num_targets(posterior.data),
             is_chain=self.is_chain,
             weights=drawn.weights,
             scalars=drawn.scalars,
+        )
+
+    def _provenance(
+        self, posterior: Posterior, drawn: Drawn, driver: Driver, seed: int | None
+    ) -> Provenance:
+        """Say where the result comes from."""
+        return Provenance(
+            self.name,
+            dataclasses.asdict(self),
+            seed,
+            fingerprint(posterior),
+            driver.stopped,
+            found=dict(drawn.found),
         )
 
     def _identity(self, key: PRNGKeyArray, posterior: Posterior) -> dict[str, Any]:
@@ -293,7 +369,11 @@ def as_key(key: PRNGKeyArray | int) -> PRNGKeyArray:
 
 def fingerprint(posterior: Posterior) -> str:
     """SHA-256 of the data (x, y, weight), first 16 hex digits; of x on disk, of some rows."""
-    data = posterior.data
+    return rows_fingerprint(posterior.data)
+
+
+def rows_fingerprint(data: Data) -> str:
+    """SHA-256 of rows, as `fingerprint`."""
     digest = hashlib.sha256(data.rows.fingerprint())
     for array in jax.tree.leaves(data._replace(x=None)):
         digest.update(np.ascontiguousarray(array).tobytes())

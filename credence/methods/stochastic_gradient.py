@@ -49,6 +49,7 @@ class StochasticGradient(TrainedChains):
         gibbs: draw a hierarchical prior's precisions from their conditional law after every step.
     """
 
+    streams: ClassVar[bool] = True
     round_draws: ClassVar[int] = 10
     published: ClassVar[str]
     """The preconditioner of the kernel's own paper."""
@@ -87,6 +88,15 @@ class StochasticGradient(TrainedChains):
             )
         if self.gibbs and self.num_cycles:
             raise InputError("gibbs=True and num_cycles > 0 do not go together: choose one.")
+
+    def _check_stream(self) -> None:
+        """Refuse cycles too, whose explorations are no draws."""
+        super()._check_stream()
+        if self.num_cycles:
+            raise InputError(
+                f"num_cycles={self.num_cycles} chooses among the draws when all are there, and "
+                "cannot average predictions as they come: use run(), or num_cycles=0."
+            )
 
     @abstractmethod
     def _kernel(self) -> Callable[..., Kernel]:

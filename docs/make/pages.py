@@ -14,6 +14,7 @@ from pathlib import Path
 
 import densities
 import experiment_tables
+import features
 import multilevel
 import peers
 import proposals
@@ -39,13 +40,18 @@ WHOLE: dict[str, Callable[[], str]] = {
 }
 PARTS: dict[str, Callable[[], str]] = {
     "default-model-headline": peers.headline,
+    "cifar10-features": features.tables,
     "densities": densities.table,
     "prior-rates": multilevel.rates,
     "multilevel-steps": multilevel.steps,
     "new-output-weights": proposals.table,
     "samplers": samplers.table,
 }
-FIGURES: tuple[Callable[[Path], None], ...] = (densities.figures, multilevel.rate_figures)
+FIGURES: tuple[Callable[[Path], None], ...] = (
+    densities.figures,
+    features.figures,
+    multilevel.rate_figures,
+)
 """What draws into a folder."""
 
 

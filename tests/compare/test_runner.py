@@ -159,6 +159,34 @@ def test_bad_methods_are_sentences(method: str, settings: dict, sentence: str) -
         cell.build_method(small_cell(method, **settings))
 
 
+SGLD = {
+    "num_draws": 5, "num_chains": 2, "num_warmup": 10, "thinning": 2, "training": {"max_epochs": 2}
+}  # fmt: skip
+
+
+def test_a_cell_may_average_predictions_and_keep_no_network() -> None:
+    """The same entries as of a cell that keeps its draws, and what averages cannot say is None."""
+    whole = small_cell("sgld", **SGLD)
+    averaged = replace(whole, averaged=True)
+    assert averaged.name != whole.name
+    kept, found = cell.compute(whole), cell.compute(averaged)
+    json.dumps(found, allow_nan=False)
+    assert set(found) == {*kept, "paths"}
+    assert found["paths"]["error"][-1] == pytest.approx(1 - found["scores"]["accuracy"])
+    assert set(found["scores"]) == set(kept["scores"])
+    assert set(found["convergence"]) == set(kept["convergence"])
+    assert found["convergence"]["max_rhat_function"] > 0
+    assert found["ess_function"] is None
+    assert found["cost"]["gradient_evaluations"] == kept["cost"]["gradient_evaluations"]
+    assert len(found["rows"]["nll"]) == len(kept["rows"]["nll"])
+
+
+def test_averages_are_for_labels_and_chains() -> None:
+    refused = replace(small_cell("map"), averaged=True)
+    with pytest.raises(InputError, match="'map' needs its draws"):
+        cell.compute(refused)
+
+
 def test_failed_results_are_json() -> None:
     ours = cell.failed(InputError("A sentence."))
     assert ours == {"status": "failed", "error": "A sentence.", "traceback": ""}

@@ -72,13 +72,23 @@ def usual_temperature(num_weights: int) -> float:
     return 1 + (2 / num_weights) ** 0.5
 
 
-def check_temperature(temperature: float | None) -> None:
-    """Refuse a temperature at which partners are no wider than the posterior; None is the usual."""
-    if temperature is not None and not 1 < temperature < np.inf:
+def check_temperature(temperature: float | None, *, may_be_cold: bool = False) -> None:
+    """Refuse a temperature at which partners are no wider than the posterior; None is the usual.
+
+    Args:
+        may_be_cold: lets partners be narrower: see `ColdPartnersWarning`.
+    """
+    if temperature is None or 1 < temperature < np.inf or (may_be_cold and 0 < temperature < 1):
+        return
+    if may_be_cold:
         raise InputError(
-            f"temperature must be > 1 and finite, got {temperature}: at 1 partners live on the "
-            "posterior itself, and below their tails are too light."
+            f"temperature must be > 0, finite and not 1, got {temperature}: at 1 all potentials "
+            "are equal, and jumps only copy partners. Use one a little above 1, or leave it out."
         )
+    raise InputError(
+        f"temperature must be > 1 and finite, got {temperature}: at 1 partners live on the "
+        "posterior itself, and below their tails are too light."
+    )
 
 
 class _Fit(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from credence.density.posterior import Posterior, minibatch
+from credence.engine.blocks import init_states
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult, fixed
 from credence.engine.plan import Plan
@@ -20,7 +21,15 @@ from credence.methods.interacting.auxiliaries import check_temperature, usual_te
 from credence.methods.interacting.auxiliary import Auxiliary, Rows, tempered, tempered_on_rows
 from credence.methods.interacting.cloud_jumps import check_jumps
 from credence.methods.interacting.kernel import interacting
-from credence.methods.interacting.partner_warnings import warn_of_partners
+from credence.methods.interacting.partner_kernels import (
+    AS_PARTICLES,
+    Particles,
+    PartnerKernel,
+    Wanted,
+    on_tempered,
+    partner_kernel,
+)
+from credence.methods.interacting.partner_warnings import warn_of_partners, warn_where_cold
 from credence.methods.interacting.partners import Partners
 from credence.methods.stochastic_gradient import Langevin, minibatch_rows
 
@@ -46,16 +55,24 @@ class NonlinearSGLD(Langevin):
     Args beyond those of `Langevin`:
         jump: "ar", accept-reject, or "bg", Boltzmann-Gibbs.
         jump_probability: in (0, 1).
-        temperature: T > 1 of the partners; None is 1 + sqrt(2 / weights), log potentials that vary
-            by about one nat.
+        temperature: T of the partners; None is 1 + sqrt(2 / weights), log potentials that vary
+            by about one nat. Below 1, as published, partners are narrower than the posterior, and
+            log G has no bound: see `ColdPartnersWarning`.
+        auxiliary_kernel: Q, which moves the partners: "sgld", as the particles move; "rms", SGLD
+            with the RMSprop metric of Li et al. (2016), as published; "sghmc". The last two
+            remember where a partner has been, as a particle's kernel may not, and have a warm-up of
+            num_warmup steps of their own, after which the RMSprop metric is frozen.
+        auxiliary_step_size: of Q, in its own unit; None drifts as particles do ("rms": 1e-3 /
+            rows).
+        auxiliary_friction: of "sghmc"; None is 0.1.
         potential_rows: rows drawn once for the potentials of all steps; None takes each step's
             minibatch.
         selection: of "bg": "multinomial", "stratified" or "systematic".
         synchronous: True lets all particles jump in the same steps, so that the others cost no
             potential; False throws a coin for each particle.
     Raises:
-        InputError: for fewer than 2 particles, a probability outside (0, 1), T <= 1, cycles, Gibbs
-            steps or a preconditioner of its own memory, which a jump would overwrite.
+        InputError: for fewer than 2 particles, a probability outside (0, 1), T <= 0 or T = 1,
+            cycles, Gibbs steps or a preconditioner of its own memory, which a jump would overwrite.
 
     Scalars: those of `kernels.interacting.InteractingInfo`.
     """
@@ -75,6 +92,9 @@ class NonlinearSGLD(Langevin):
     potential_rows: int | None = None
     selection: str = "multinomial"
     synchronous: bool = False
+    auxiliary_kernel: str = AS_PARTICLES
+    auxiliary_step_size: float | None = None
+    auxiliary_friction: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,11 +102,13 @@ class NonlinearSGLD(Langevin):
         check_jumps(self.jump, self.selection)
         require_positive(potential_rows=self.potential_rows)
         check_share(jump_probability=self.jump_probability)
-        check_temperature(self.temperature)
+        check_temperature(self.temperature, may_be_cold=True)
+        self._partner_kernel.check()
         if self.preconditioner == self.published:
             raise InputError(
                 f"preconditioner='{self.published}' remembers where its chain was, but jumps lead "
-                "elsewhere: use 'warmup' or 'none'."
+                "elsewhere: use 'warmup' or 'none', or give it to the partners, "
+                "auxiliary_kernel='rms'."
             )
         if self.num_cycles or self.gibbs:
             raise InputError("num_cycles and gibbs do not go together with jumps: leave them out.")
@@ -99,6 +121,19 @@ class NonlinearSGLD(Langevin):
     def _rows(self, posterior: Posterior) -> int:
         return minibatch_rows(self.batch_size, posterior)
 
+    @property
+    def _partner_kernel(self) -> Wanted:
+        """What is asked of Q."""
+        return Wanted(self.auxiliary_kernel, self.auxiliary_step_size, self.auxiliary_friction)
+
+    def _temperature(self, posterior: Posterior) -> float:
+        return self.temperature or usual_temperature(posterior.num_weights)
+
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The same posterior; says so where partners are colder than it."""
+        warn_where_cold(self._temperature(posterior))
+        return posterior
+
     def _draws(
         self,
         key: PRNGKeyArray,
@@ -107,12 +142,14 @@ class NonlinearSGLD(Langevin):
         plan: Plan,
         warmup: PhaseResult,
     ) -> Drawn:
-        """Phase "sample": partners start where the particles are, with the same settings."""
-        key_rows, key_sample = jax.random.split(key)
+        """Phase "sample": partners start where the particles are, or where phase "partners" ends,
+        a warm-up of their own."""
+        key_rows, key_partners, key_sample = jax.random.split(key, 3)
         density, arrays = self._auxiliary(key_rows, posterior)
+        moving = self._moving(posterior, plan)
         static = (
             ("auxiliary", density),
-            ("auxiliary_kernel", plan.recipe.build),
+            ("auxiliary_kernel", moving.build),
             ("jump", self.jump),
             ("kernel", plan.recipe.build),
             ("selection", self.selection),
@@ -121,12 +158,18 @@ class NonlinearSGLD(Langevin):
         jumping = fixed(
             arrays=arrays,
             settings=plan.settings,
-            auxiliary_settings=plan.settings,
+            auxiliary_settings=moving.settings,
             jump_probability=np.asarray(self.jump_probability, warmup.positions.dtype),
         )
         recipe = Recipe(interacting, posterior.log_density, static, interacts=True)
-        plan = replace(plan, recipe=recipe, adapter=jumping)
-        sample = driver.phase("sample", key_sample, plan, warmup.positions, posterior.data)
+        sampling = replace(plan, recipe=recipe, adapter=jumping)
+        start = warmup.positions
+        if moving.has_warmup:
+            tuning = self._partners_plan(posterior, plan, moving)
+            partners = driver.phase("partners", key_partners, tuning, start, posterior.data)
+            start = init_states(start, sampling.settings, posterior.data, recipe=recipe)
+            start = start._replace(auxiliary=partners.states)
+        sample = driver.phase("sample", key_sample, sampling, start, posterior.data)
         found = warn_of_partners(
             sample,
             auxiliary="tempered",
@@ -135,9 +178,36 @@ class NonlinearSGLD(Langevin):
         )
         return Drawn.by(sample)._replace(found=found)
 
+    def _moving(self, posterior: Posterior, plan: Plan) -> PartnerKernel:
+        """The partners' kernel, beside particles that move by this plan."""
+        particles = Particles(
+            plan.recipe.build,
+            plan.settings,
+            self._rows(posterior),
+            posterior.num_points,
+            self._temperature(posterior),
+        )
+        return partner_kernel(self._partner_kernel, particles)
+
+    def _partners_plan(self, posterior: Posterior, plan: Plan, moving: PartnerKernel) -> Plan:
+        """The plan of phase "partners", in which they move alone."""
+        temperature = np.asarray(self._temperature(posterior), plan.settings["step_size"].dtype)
+        static = (("kernel", moving.build),)
+        return replace(
+            plan,
+            recipe=Recipe(on_tempered, posterior.log_density, static),
+            cost_class="warmup",
+            adapter=fixed(partners_temperature=temperature, **moving.tuning),
+            num_steps=self.num_warmup,
+            keep_draws=False,
+            budget_share=0.7,
+            may_stop_early=False,
+            streams=False,
+        )
+
     def _auxiliary(self, key: PRNGKeyArray, posterior: Posterior) -> tuple[Auxiliary, Any]:
         """The partners' density, and its arrays."""
-        temperature = jnp.asarray(self.temperature or usual_temperature(posterior.num_weights))
+        temperature = jnp.asarray(self._temperature(posterior))
         if self.potential_rows is None:
             return tempered(posterior.log_density), temperature
         num_rows = min(self.potential_rows, posterior.num_points)

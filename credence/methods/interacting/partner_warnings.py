@@ -36,6 +36,10 @@ class DegenerateAuxiliaryWarning(UserWarning):
     refuses nearly all."""
 
 
+class ColdPartnersWarning(UserWarning):
+    """Partners are colder than the posterior, as published: they are narrower than it."""
+
+
 class Advice(NamedTuple):
     """What to do."""
 
@@ -51,6 +55,21 @@ CHOOSE = Advice(
 )
 ENDURE = Advice("Use a temperature nearer to 1.", "Draw more, or compare runs with other keys.")
 """The advice where there is no other auxiliary density to choose."""
+
+
+def warn_where_cold(temperature: float) -> None:
+    """Say so where partners are narrower than the posterior."""
+    if temperature < 1:
+        warnings.warn(
+            f"temperature={temperature:g} is the published variant: partners are colder than the "
+            "posterior and narrower than it, so that the potential G, the posterior to the power "
+            f"{1 - 1 / temperature:.3g}, grows without bound where the posterior is small. Jumps "
+            "then prefer the partners with the lowest posterior, and few partners have all the "
+            "weight. Use a temperature a little above 1, or leave it out, for draws of the "
+            "posterior.",
+            ColdPartnersWarning,
+            stacklevel=2,
+        )
 
 
 def warn_of_partners(

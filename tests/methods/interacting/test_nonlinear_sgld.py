@@ -10,9 +10,12 @@ from tools.moments import moment_z
 
 from credence.density.posterior import Posterior
 from credence.errors import InputError
+from credence.kernels.sgmcmc.ula import ula
 from credence.methods import METHODS, NonlinearSGLD
 from credence.methods.interacting import nonlinear_sgld
+from credence.methods.interacting.partner_kernels import Particles, Wanted, partner_kernel
 from credence.methods.interacting.partner_warnings import (
+    ColdPartnersWarning,
     DegenerateAuxiliaryWarning,
     StuckPartnersWarning,
 )
@@ -50,6 +53,29 @@ def test_posterior_of_linear_regression_with_all_rows(rows: int | None) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kernel", ["rms", "sghmc"])
+def test_posterior_of_linear_regression_with_partners_that_remember(
+    kernel: str, monkeypatch: Any
+) -> None:
+    """Planted: the potential of another temperature than the partners'."""
+    own = {"rms": {"auxiliary_step_size": 0.004}, "sghmc": {"auxiliary_friction": 0.3}}[kernel]
+    method = replace(SMALL, auxiliary_kernel=kernel, temperature=2.0, **own)
+    z = moment_z(runs(method), PROBLEM)
+    tempered = nonlinear_sgld.tempered
+    monkeypatch.setattr(
+        nonlinear_sgld,
+        "tempered",
+        lambda log_density: tempered(log_density)._replace(
+            log_potential=lambda log, *_: (1 - 1 / 4.0) * log
+        ),
+    )
+    planted = moment_z(runs(method), PROBLEM)
+    print(f"{kernel} partners: z {z:.1f}; potential at temperature 4: {planted:.1f}")
+    assert z < 4.5
+    assert planted > 8
+
+
+@pytest.mark.slow
 def test_a_potential_upside_down_is_caught(monkeypatch: Any) -> None:
     tempered = nonlinear_sgld.tempered
 
@@ -81,6 +107,58 @@ def test_all_rows_as_potential_rows_are_the_whole_batch() -> None:
     assert np.all(whole.scalars["num_evaluations"] == 2 * steps)  # at the partner, at the particle
     assert np.all(few.scalars["num_evaluations"] == 3 * 2 * steps)
     assert np.all(whole.scalars["num_gradients"] == 2 * steps)
+
+
+class TestPartnersByAKernelOfTheirOwn:
+    @pytest.mark.filterwarnings(
+        "ignore::credence.methods.interacting.partner_warnings.DegenerateAuxiliaryWarning"
+    )
+    @pytest.mark.parametrize(
+        ("kernel", "settings"),
+        [
+            ("rms", {"auxiliary_step_size": 0.01}),
+            ("sghmc", {"auxiliary_friction": 0.5}),
+            ("sghmc", {"auxiliary_step_size": 0.2}),
+            ("sgld", {"auxiliary_step_size": 0.01}),
+        ],
+    )
+    def test_each_setting_has_an_effect(self, kernel: str, settings: dict[str, float]) -> None:
+        method = replace(QUICK, auxiliary_kernel=kernel)
+        plain, set_by_hand = (
+            weights(each.run(3, PROBLEM.posterior))
+            for each in (method, replace(method, **settings))
+        )
+        assert np.isfinite(plain).all()
+        assert not np.allclose(plain, set_by_hand)
+
+    def test_steps_that_nobody_chose_drift_as_particles_do(self) -> None:
+        """h / 2 times the tempered gradient is that of the particles, at every temperature."""
+        found = {"step_size": np.float32(0.02), "inverse_mass": np.ones(3, np.float32)}
+        for temperature in (0.01, 1.0, 4.0):
+            particles = Particles(ula, found, 10, 100, temperature)
+            langevin = partner_kernel(Wanted("sgld", None, None), particles).settings["step_size"]
+            assert langevin / temperature == pytest.approx(0.02, rel=1e-5)
+            momentum = partner_kernel(Wanted("sghmc", None, 0.5), particles).settings["step_size"]
+            leapfrog = 0.02 * 10 / (1 + 9)  # h N / b, less the noise of ten batches at friction .5
+            assert momentum**2 / temperature == pytest.approx(leapfrog, rel=1e-5)
+
+    def test_the_rms_metric_is_frozen_when_particles_jump(self) -> None:
+        found = {"step_size": np.float32(0.02), "inverse_mass": np.ones(3, np.float32)}
+        rms = partner_kernel(Wanted("rms", None, None), Particles(ula, found, 10, 100, 1.5))
+        assert (float(rms.tuning["decay"]), float(rms.settings["decay"])) == (
+            pytest.approx(0.99),
+            1.0,
+        )
+        assert rms.settings["step_size"] == pytest.approx(1e-5)
+
+    @pytest.mark.filterwarnings(
+        "ignore::credence.methods.interacting.partner_warnings.DegenerateAuxiliaryWarning"
+    )
+    def test_partners_colder_than_the_posterior_are_allowed_with_a_warning(self) -> None:
+        method = replace(QUICK, auxiliary_kernel="rms", temperature=0.5)
+        with pytest.warns(ColdPartnersWarning, match="the published variant"):
+            cold = method.run(1, PROBLEM.posterior)
+        assert np.isfinite(weights(cold)).all()
 
 
 class TestWarnings:
@@ -128,7 +206,12 @@ def test_images_and_a_residual_network() -> None:
     [
         ({"num_chains": 1}, "at least 2 particles, got 1"),
         ({"jump_probability": 1.0}, "jump_probability must be strictly between 0 and 1, got 1.0"),
-        ({"temperature": 1.0}, "temperature must be > 1 and finite, got 1.0"),
+        ({"temperature": 1.0}, "temperature must be > 0, finite and not 1, got 1.0"),
+        ({"temperature": -0.5}, "temperature must be > 0, finite and not 1, got -0.5"),
+        ({"auxiliary_kernel": "hmc"}, "Unknown auxiliary kernel 'hmc'"),
+        ({"auxiliary_friction": 0.1}, "auxiliary_friction=0.1 is of auxiliary_kernel='sghmc'"),
+        ({"auxiliary_kernel": "sghmc", "auxiliary_friction": 2.0}, "friction must be in"),
+        ({"auxiliary_step_size": -1.0}, "auxiliary_step_size must be > 0"),
         ({"jump": "BG"}, "Unknown jump 'BG'"),
         ({"preconditioner": "rms"}, "preconditioner='rms' remembers where its chain was"),
         ({"potential_rows": 0}, "potential_rows must be > 0"),

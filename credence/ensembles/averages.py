@@ -1,0 +1,249 @@
+"""Averages of predictions at rows that are known beforehand: what large ensembles leave behind.
+
+Members are added one by one and forgotten, so that memory does not grow with their number. What is
+left answers what averages can: means, variances, entropies, the log of the mean probability, and
+R-hat of the plain kind. Quantiles, and predictions elsewhere, need the members.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp, xlogy
+from jaxtyping import Array, Float
+
+from credence.density.posterior import BayesianModel, Data, Posterior, Targets
+from credence.ensembles.diagnostics.cost import Cost
+from credence.ensembles.provenance import Provenance
+from credence.errors import InputError
+from credence.models.likelihoods import Classification, LocationScale
+
+MOST_RHAT = 1.05
+"""R-hat from which on chains have not converged."""
+PATHS = ("error", "nll", "cloud_error", "cloud_nll")
+"""What is kept of every draw: of the average so far, and of the chains' networks at that draw."""
+
+
+class Averages(NamedTuple):
+    """Averages over the draws so far."""
+
+    num_draws: Float[Any, ""]
+    mean: Float[Any, "chain point target"]
+    """Noise-free predictions, or class probabilities."""
+    squares: Float[Any, "chain point target"]
+    """Sums of their squared deviations from the mean."""
+    noise: Float[Any, "chain point quantity"]
+    """Variances of the noise; of labels the entropy of a member's probabilities, in nats."""
+    log_prob: Float[Any, " point"]
+    """Log of the mean probability (density) of the truth, in nats; 0 where nobody gave one."""
+    paths: Mapping[str, Float[Any, " draw"]]
+    """Error (RMSE, or the share of wrong labels) and NLL draw by draw; NaN before their turn."""
+
+
+@dataclass(frozen=True, eq=False)
+class AverageStream:
+    """Adds the predictions of each draw to `Averages`: a `credence.engine.streams.Stream`.
+
+    Args:
+        model: network, prior and likelihood.
+        data: the rows at which predictions are averaged; y holds zeros where there are no truths.
+        has_truths: whether y are truths, as the network sees them.
+    """
+
+    model: BayesianModel
+    data: Data
+    has_truths: bool
+
+    def start(self, num_chains: int, num_draws: int) -> Averages:
+        """No draw yet."""
+        position = jax.eval_shape(lambda: self._example())
+        mean, noise, log_prob = jax.eval_shape(
+            partial(_predicted, model=self.model), position, self.data
+        )
+        zeros = lambda like: np.zeros((num_chains, *like.shape), like.dtype)  # noqa: E731
+        return Averages(
+            np.zeros((), mean.dtype),
+            zeros(mean),
+            zeros(mean),
+            zeros(noise),
+            np.full(log_prob.shape, -np.inf, log_prob.dtype),
+            {name: np.full(num_draws, np.nan, mean.dtype) for name in PATHS},
+        )
+
+    def add(self, kept: Averages, draws: Float[Array, "chain draw weight"]) -> Averages:
+        """What is kept after these draws."""
+        for index in range(draws.shape[1]):
+            kept = _added(kept, draws[:, index], self.data, model=self.model)
+        return kept
+
+    def _example(self) -> Float[Array, " weight"]:
+        from jax.flatten_util import ravel_pytree
+
+        return ravel_pytree(self.model.init(jax.random.key(0), self.data))[0]
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedPredictions:
+    """What a run leaves that averaged its predictions and kept no network.
+
+    Args:
+        averages: at the rows that were given.
+        model: of the networks.
+        has_truths: whether `log_prob` and `paths` mean something.
+        cost, provenance, scalars: as of `Ensemble`.
+    """
+
+    averages: Averages
+    model: BayesianModel
+    has_truths: bool
+    cost: Cost
+    provenance: Provenance
+    scalars: Mapping[str, Float[np.ndarray, "chain draw"]]
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether draws form Markov chains: only those are averaged as they come."""
+        return True
+
+    @property
+    def num_chains(self) -> int:
+        """Number of chains."""
+        return len(self.averages.mean)
+
+    @property
+    def num_draws(self) -> int:
+        """Draws per chain."""
+        return int(self.averages.num_draws)
+
+    def mean(self) -> Float[np.ndarray, "point target"]:
+        """Predictive mean; of labels the class probabilities."""
+        return np.asarray(self.averages.mean, float).mean(axis=0)
+
+    def epistemic_variance(self) -> Float[np.ndarray, "point target"]:
+        """Variance of the noise-free prediction between members."""
+        means = np.asarray(self.averages.mean, float)
+        within = np.asarray(self.averages.squares, float).sum(axis=0)
+        return within / (self.num_draws * self.num_chains) + means.var(axis=0)
+
+    def std(self) -> Float[np.ndarray, "point target"]:
+        """Predictive standard deviation, noise included (regression)."""
+        if isinstance(self.model.likelihood, Classification):
+            raise InputError("These are averages of class probabilities: use mean().")
+        noise = np.asarray(self.averages.noise, float).mean(axis=0)
+        return np.sqrt(noise + self.epistemic_variance())
+
+    def entropy_aleatoric(self) -> Float[np.ndarray, " point"]:
+        """Expected entropy of a member's probabilities, in nats (classification)."""
+        if not isinstance(self.model.likelihood, Classification):
+            raise InputError("These are averages of numbers: use std().")
+        return np.asarray(self.averages.noise, float).mean(axis=0)[:, 0]
+
+    def log_prob(self) -> Float[np.ndarray, " point"]:
+        """Log of the predictive density (probability) of each row's truth, in nats."""
+        if not self.has_truths:
+            raise InputError("No truths were given: pass y to `run_averaged`.")
+        return np.asarray(self.averages.log_prob, float)
+
+    def max_rhat(self) -> float | None:
+        """The largest R-hat of all noise-free predictions; None for one chain or draw.
+
+        Gelman and Rubin's (1992), neither split nor rank-normalised, which need the draws.
+        """
+        num = self.num_draws
+        if self.num_chains < 2 or num < 2:
+            return None
+        within = np.asarray(self.averages.squares, float).sum(axis=0) / (
+            self.num_chains * (num - 1)
+        )
+        between = np.asarray(self.averages.mean, float).var(axis=0, ddof=1)
+        changes = (within > 0) | (between > 0)
+        if not changes.any():
+            return None
+        with np.errstate(divide="ignore"):
+            found = np.sqrt((num - 1) / num + between[changes] / within[changes])
+        return float(found.max())
+
+    def verdict(self) -> tuple[bool | None, str]:
+        """Whether chains have converged, and why: averages can show only that they have not."""
+        found = self.max_rhat()
+        if found is None:
+            return None, "One chain or draw shows nothing of convergence."
+        said = f"R-hat of the averaged predictions is {found:.2f}"
+        if found < MOST_RHAT:
+            return None, f"{said}; the effective sample size is not known without the draws."
+        return False, f"{said}, not below {MOST_RHAT:g}: draw more."
+
+
+def average_stream(posterior: Posterior, x: Float[Any, "point *feature"], y: Any) -> AverageStream:
+    """The stream of predictions at the rows of x, beside the truths y if there are any.
+
+    Raises:
+        InputError: where x or y have another shape than the data of the fit.
+    """
+    data, likelihood = posterior.data, posterior.model.likelihood
+    if x.shape[1:] != data.x.shape[1:] or len(x) == 0:
+        raise InputError(f"x has shape {x.shape}, but the fit saw rows of {data.x.shape[1:]}.")
+    target = np.shape(data.y)[1:]
+    if y is None:
+        truths = np.zeros((len(x), *target), data.y.dtype)
+    else:
+        truths = np.asarray(likelihood.checked_targets(y))
+        if truths.shape != (len(x), *target):
+            raise InputError(f"y has shape {np.shape(y)}, but x has {len(x)} rows.")
+    ones = jnp.ones(len(x), data.weight.dtype)
+    rows = Data(jnp.asarray(x, data.x.dtype), jnp.asarray(truths, data.y.dtype), ones)
+    return AverageStream(posterior.model, rows, y is not None)
+
+
+def _predicted(
+    position: Float[Array, " weight"], data: Data, *, model: BayesianModel
+) -> tuple[Float[Array, "point target"], Float[Array, "point quantity"], Float[Array, " point"]]:
+    """Noise-free prediction, size of the noise, log probability of the truth, of one network."""
+    params = model.unravel(position, data)
+    outputs = model.outputs(params.network, data.x)
+    likelihood = model.likelihood
+    mean = likelihood.mean(params.likelihood, outputs)
+    if isinstance(likelihood, LocationScale):
+        noise = likelihood.variance(params.likelihood, outputs)
+    else:
+        noise = -jnp.sum(xlogy(mean, mean), axis=-1, keepdims=True)
+    return mean, noise, likelihood.log_prob(params.likelihood, outputs, data.y)
+
+
+@partial(jax.jit, static_argnames="model")
+def _added(
+    kept: Averages, positions: Float[Array, "chain weight"], data: Data, *, model: BayesianModel
+) -> Averages:
+    """Welford's update with one draw of every chain."""
+    predicted = lambda position: _predicted(position, data, model=model)  # noqa: E731
+    mean, noise, log_prob = jax.lax.map(predicted, positions)
+    index, count = kept.num_draws.astype(int), kept.num_draws + 1
+    moved = mean - kept.mean
+    average = kept.mean + moved / count
+    cloud = logsumexp(log_prob, axis=0) - jnp.log(len(positions))
+    log_average = jnp.logaddexp(kept.log_prob + jnp.log(kept.num_draws), cloud) - jnp.log(count)
+    found = {
+        "error": _error(average.mean(axis=0), data.y),
+        "nll": -jnp.mean(log_average),
+        "cloud_error": _error(mean.mean(axis=0), data.y),
+        "cloud_nll": -jnp.mean(cloud),
+    }
+    return Averages(
+        count,
+        average,
+        kept.squares + moved * (mean - average),
+        kept.noise + (noise - kept.noise) / count,
+        log_average,
+        {name: path.at[index].set(found[name]) for name, path in kept.paths.items()},
+    )
+
+
+def _error(mean: Float[Array, "point target"], y: Targets) -> Float[Array, ""]:
+    """Root mean square of the residuals; of labels the share of wrong ones."""
+    if y.ndim == 1:
+        return jnp.mean(jnp.argmax(mean, axis=-1) != y)
+    return jnp.sqrt(jnp.mean((mean - y) ** 2))

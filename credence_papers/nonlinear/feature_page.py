@@ -1,0 +1,136 @@
+"""The page of nonlinear MCMC on features of photographs: one HTML file."""
+
+from typing import Any
+
+import numpy as np
+
+from credence.html.document import document
+from credence.html.markup import Html, element
+from credence.html.parts import figure, key, masthead, section, table
+from credence.html.svg import CHAINS, MUTED, label, new_figure, to_svg
+from credence.html.wording import number
+
+DRAWN = ("SGLD (linear)", "Nonlinear (BG)", "Nonlinear (AR)", "SGHMC")
+"""Curves of the chart; the table has all contenders."""
+COLOURS = ("accent", "second", "third", "fourth")
+
+READING = (
+    "Accuracy on the test images of the average over all draws so far, against gradients of one "
+    "row, those of training, of the warm-up and of partners included; a value without gradient "
+    "counts a third."
+)
+COLUMNS = (
+    "Means over the seeds, with standard errors where there are several. ECE of the top label and "
+    "over all class probabilities, as published, and the worst bin of either (MCE), in per cent; "
+    "15 bins. R-hat of averaged predictions is Gelman and Rubin's plain one, that of kept draws is "
+    "split and rank-normalised; particles that jump share partners, and theirs means little. "
+    "Potentials are worth so many particles; work is in 10^9 gradients of one row."
+)
+HEADS = [
+    "problem",
+    "contender",
+    "accuracy",
+    "NLL",
+    "ECE, all classes",
+    "ECE, top label",
+    "MCE, all classes",
+    "MCE, top label",
+    "R-hat",
+    "potentials worth",
+    "jumps accepted",
+    "work",
+    "seconds",
+]
+PERCENT = ("ece_all_classes", "ece", "mce_all_classes", "mce")
+
+
+def cells(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of the table."""
+    return HEADS, [_row(row) for row in summary["contenders"]]
+
+
+def published_cells(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of table 1 as published, tempered columns beside the others."""
+    labels = dict.fromkeys(each["label"] for each in summary["published"])
+    found = {(each["label"], each["tempered"]): each for each in summary["published"]}
+    heads = ["published, ResNet-18", "accuracy", "tempered", "ECE, all classes, %", "tempered"]
+    rows = [
+        [
+            name,
+            *(_published(found[name, cold]["accuracy"], 4) for cold in (False, True)),
+            *(_published(found[name, cold]["ece_all_classes"], 2, 100) for cold in (False, True)),
+        ]
+        for name in labels
+    ]
+    return heads, rows
+
+
+def render(summary: dict[str, Any]) -> str:
+    """The page as text; all text in `summary` is escaped."""
+    facts = (
+        f"Credence · {summary['num_train']:,} images · {summary['num_features']:,} features · "
+        f"{summary['particles']} particles · {summary['num_seeds']} seeds · size {summary['size']}"
+    )
+    head = masthead(summary["description"], facts)
+    names = dict.fromkeys(row["problem"] for row in summary["contenders"])
+    curves = [_curves(summary, name) for name in names]
+    body = section("Accuracy while sampling", element("p", READING), *curves, is_converged=True)
+    rows = section(
+        "Table 1",
+        element("p", COLUMNS),
+        table(*cells(summary)),
+        table(*published_cells(summary)),
+        element("p", summary["source"], class_="small"),
+        is_converged=True,
+    )
+    return document(f"Features: {summary['experiment']}", element("main", head, body, rows))
+
+
+def _curves(summary: dict[str, Any], problem: str) -> Html:
+    legend = key(**dict(zip(COLOURS, DRAWN, strict=True)))
+    name = f"features-{problem}"
+    return figure(problem, "", chart(summary, problem, name=name), legend)
+
+
+def chart(summary: dict[str, Any], problem: str, *, name: str) -> Html:
+    """Accuracy against work, as in figure 2."""
+    drawing, (axes,) = new_figure(left=48.0)
+    rows = {row["label"]: row for row in summary["contenders"] if row["problem"] == problem}
+    for contender, colour in zip(DRAWN, CHAINS, strict=True):
+        row = rows.get(contender, {})
+        if "path_work" in row:
+            x = np.asarray(row["path_work"]) / 1e6
+            axes.plot(x, row["path_accuracy"], color=colour, linewidth=1.5)
+    label(axes, "Accuracy", "Gradients of one row, millions")
+    axes.tick_params(labelcolor=MUTED)
+    return to_svg(drawing, name, f"Accuracy against gradients, {problem}", READING)
+
+
+def _row(row: dict[str, Any]) -> list[str]:
+    return [
+        row["problem"],
+        row["label"],
+        _with_error(row, "accuracy", 4),
+        _with_error(row, "nll", 4),
+        *(_with_error(row, name, 2, 100) for name in PERCENT),
+        _plain(row["max_rhat"], "{:.3f}"),
+        _plain(row["potential_ess"], "{:.1f}"),
+        _plain(row["accepted_jumps"], "{:.3f}"),
+        f"{row['work'] / 1e9:.3g}",
+        number(row["seconds"]),
+    ]
+
+
+def _with_error(row: dict[str, Any], name: str, digits: int, scale: float = 1) -> str:
+    """A number, and its standard error where there are several seeds."""
+    error = row.get(f"{name}_error")
+    found = f"{scale * row[name]:.{digits}f}"
+    return found if error is None else f"{found} ± {scale * error:.{digits}f}"
+
+
+def _plain(value: float | None, form: str) -> str:
+    return "-" if value is None else form.format(value)
+
+
+def _published(value: float | None, digits: int, scale: float = 1) -> str:
+    return "diverged" if value is None else f"{scale * value:.{digits}f}"

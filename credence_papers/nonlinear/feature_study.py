@@ -1,0 +1,176 @@
+"""CIFAR-10 as features of patches: table 1 and figure 2 of nonlinear MCMC, on two cores.
+
+Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), section 4.2, asks whether jumps
+make samplers of a large network faster early on and better calibrated. Here the network is a
+softmax, or one hidden layer, on 1600 features of all 50,000 images: small enough for potentials of
+all rows, and for a reference that converges.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from credence_papers.cache import Cache, digest
+from credence_papers.nonlinear.feature_contenders import FeatureEffort, wanted
+from credence_papers.nonlinear.feature_page import cells, render
+from credence_papers.nonlinear.feature_rows import check_images
+from credence_papers.nonlinear.feature_runs import SCORES, FeatureProblem, LazyRows, measured
+from credence_papers.nonlinear.images import PUBLISHED
+from credence_papers.nonlinear.patch_features import PatchFeatures
+from credence_papers.study import Row, Study
+
+MEANS = (*SCORES, "max_rhat", "potential_ess", "accepted_jumps", "work", "seconds")
+"""Numbers of a contender that are averaged over seeds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureStudy(Study[FeatureProblem, FeatureEffort]):
+    """Samplers on features of photographs."""
+
+    def check(self, problem: FeatureProblem, effort: FeatureEffort, seed: int) -> None:
+        """Look for the images before anything starts."""
+        check_images()
+
+    def run_one(
+        self, problem: FeatureProblem, effort: FeatureEffort, seed: int, cache: Cache
+    ) -> dict[str, Any]:
+        """Every contender; the features are computed when the first one needs them."""
+        rows = LazyRows(effort, cache)
+        return {
+            contender.label: cache.kept(
+                f"{problem.name}, {contender.label}, seed {seed}",
+                about := [problem, contender, contender.at(effort), rows.made_of, seed],
+                partial(measured, problem, contender, effort, seed, rows, cache, digest(about)),
+            )
+            for contender in wanted(effort)
+        }
+
+    def rows(
+        self, problem: FeatureProblem, effort: FeatureEffort, results: Mapping[int, Any]
+    ) -> list[Row]:
+        """A row per contender: means over the seeds, with standard errors of several."""
+        return [
+            {
+                "problem": problem.name,
+                "label": contender.label,
+                **over_seeds([run[contender.label] for run in results.values()]),
+            }
+            for contender in wanted(effort)
+        ]
+
+    def sentence(self, row: Row) -> str:
+        """Accuracy and calibration."""
+        ece = 100 * row["ece_all_classes"]
+        return f"{row['problem']}, {row['label']}: accuracy {row['accuracy']:.4f}, ECE {ece:.3f} %"
+
+    def summary(self, effort: FeatureEffort, rows: list[Row]) -> dict[str, Any]:
+        """The rows, beside what was published."""
+        return {
+            "num_train": effort.num_rows,
+            "num_test": effort.num_test,
+            "num_features": 4 * effort.features.num_centres,
+            "particles": effort.particles,
+            "num_draws": effort.num_draws,
+            "published": list(PUBLISHED),
+            "contenders": rows,
+        }
+
+    def render(self, summary: dict[str, Any]) -> str:
+        """The page as text."""
+        return render(summary)
+
+    def table(self, summary: dict[str, Any]) -> Table:
+        """The table for a terminal."""
+        heads, rows = cells(summary)
+        found = Table(*heads)
+        for row in rows:
+            found.add_row(*row)
+        return found
+
+
+def over_seeds(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Means over the seeds, standard errors (None of one seed), and the mean curve."""
+    found: dict[str, Any] = {}
+    for name in MEANS:
+        values = [run[name] for run in runs if run.get(name) is not None]
+        found[name] = float(np.mean(values)) if values else None
+        several = len(values) > 1
+        error = np.std(values, ddof=1) / len(values) ** 0.5 if several else None
+        found[f"{name}_error"] = None if error is None else float(error)
+    for name in ("path_work", "path_accuracy", "path_cloud_accuracy", "path_nll"):
+        if all(name in run for run in runs):
+            found[name] = np.mean([run[name] for run in runs], axis=0).tolist()
+    return found
+
+
+CIFAR10_FEATURES = FeatureStudy(
+    name="cifar10_features",
+    description="Photographs as features of patches: nonlinear MCMC against linear, on a softmax "
+    "and on one hidden layer",
+    problems=(
+        FeatureProblem(
+            name="softmax",
+            description="CIFAR-10, 1600 features of whitened 6x6 patches, a Bayesian softmax.",
+            hidden=(),
+        ),
+        FeatureProblem(
+            name="hidden_64",
+            description="The same features, a layer of 64 tanh neurons.",
+            hidden=(64,),
+        ),
+    ),
+    efforts={
+        "smoke": FeatureEffort(
+            num_train=300,
+            num_test=100,
+            features=PatchFeatures(num_centres=10, num_patches=1000, num_rounds=3),
+            particles=2,
+            batch_size=50,
+            step_size=0.01,
+            passes={"train": 1, "warmup": 2, "draw": 1},
+            num_draws=4,
+            reference={"num_chains": 2, "num_draws": 4, "num_warmup": 8},
+        ),
+        "laptop": FeatureEffort(
+            num_train=50_000,
+            num_test=10_000,
+            features=PatchFeatures(),
+            particles=5,
+            batch_size=256,
+            step_size=0.01,
+            passes={"train": 5, "warmup": 10, "draw": 2},
+            num_draws=10,
+            rows=10_000,
+            contenders=(
+                "SGLD (linear)",
+                "SGLD, RMSprop (linear)",
+                "Nonlinear (BG)",
+                "Nonlinear (AR)",
+                "Nonlinear (BG), potentials of all rows",
+                "Nonlinear (AR), potentials of all rows",
+                "Nonlinear (BG), RMSprop partners at 1e-4 (published)",
+                "SGHMC",
+                "Deep ensemble",
+            ),
+        ),
+        "paper": FeatureEffort(
+            num_train=50_000,
+            num_test=10_000,
+            features=PatchFeatures(num_patches=400_000, num_rounds=50),
+            particles=10,
+            batch_size=256,
+            step_size=0.002,
+            passes={"train": 5, "warmup": 20, "draw": 5},
+            num_draws=100,
+            reference={"num_chains": 4, "num_draws": 1000, "num_warmup": 1000},
+        ),
+    },
+    num_seeds={"paper": 5},
+    source='Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), section 4.2, table 1 '
+    'and figure 2; features after Coates, Lee & Ng, "An analysis of single-layer networks in '
+    'unsupervised feature learning" (2011)',
+)

@@ -1,0 +1,40 @@
+"""The table and the figure of photographs as features, from `results/cifar10_features`."""
+
+from pathlib import Path
+from typing import Any
+
+from kept import kept, path_of
+from multilevel import write
+
+from credence_papers.nonlinear.feature_page import cells, chart, published_cells
+
+NAME = "cifar10_features"
+
+
+def figures(folder: Path) -> None:
+    """Accuracy while sampling."""
+    if path_of(NAME).exists():
+        name = "features-softmax"
+        write(folder, name, chart(kept(NAME), "softmax", name=name))
+
+
+def tables() -> str:
+    """What was run, a row per contender, and table 1 as published."""
+    if not path_of(NAME).exists():
+        return (
+            "**It has been run at smoke size only** (300 images, 40 features, one seed), which "
+            "shows that contenders run (one of 14 not tried) and nothing else."
+        )
+    summary = kept(NAME)
+    seeds = "one seed" if summary["num_seeds"] == 1 else f"{summary['num_seeds']} seeds"
+    about = (
+        f"Size {summary['size']}: {summary['num_train']:,} images, {seeds}, "
+        f"{summary['particles']} particles, {summary['num_draws']} draws of each; commit "
+        f"{summary['commit']}. ECE and MCE are in per cent, work in 10⁹ gradients of one row."
+    )
+    return "\n\n".join([about, _table(*cells(summary)), _table(*published_cells(summary))])
+
+
+def _table(heads: list[str], rows: list[list[str]]) -> str:
+    lines: list[Any] = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,0 +1,229 @@
+"""The study on features of photographs: who runs with what, how results are told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from credence.compare.runner import NoWatch
+from credence.errors import InputError
+from credence.methods import METHODS
+from credence_papers.nonlinear import feature_rows as module
+from credence_papers.nonlinear.feature_contenders import CONTENDERS, Contender, wanted
+from credence_papers.nonlinear.feature_page import cells, published_cells, render
+from credence_papers.nonlinear.feature_rows import (
+    check_images,
+    feature_rows,
+    standardised,
+    turned,
+)
+from credence_papers.nonlinear.feature_study import (
+    CIFAR10_FEATURES,
+    FeatureStudy,
+    over_seeds,
+)
+from credence_papers.nonlinear.patch_features import PatchFeatures
+
+STUDY = CIFAR10_FEATURES
+
+
+class TestContenders:
+    @pytest.mark.parametrize("size", STUDY.efforts)
+    @pytest.mark.parametrize("contender", CONTENDERS, ids=lambda each: each.label)
+    def test_settings_are_those_of_the_method(self, contender: Contender, size: str) -> None:
+        settings = contender.at(STUDY.efforts[size])
+        method = METHODS.find(contender.method).from_settings(settings)
+        assert method.name == contender.method
+        if contender.is_streamed:
+            method._check_stream()  # type: ignore[attr-defined]
+
+    def test_a_particle_and_its_partner_stand_against_two_chains(self) -> None:
+        effort = STUDY.efforts["paper"]
+        found = {each.label: each.at(effort) for each in CONTENDERS}
+        assert found["Nonlinear (BG)"]["num_chains"] == effort.particles
+        assert found["SGLD (linear)"]["num_chains"] == 2 * effort.particles
+        assert found["Deep ensemble"]["num_members"] == 2 * effort.particles
+        exact = found["Nonlinear (BG), potentials of all rows"]
+        assert exact["potential_rows"] == effort.num_rows
+        assert {**exact, "jump_probability": 0.1} == {
+            **found["Nonlinear (BG)"],
+            "potential_rows": effort.num_train,
+            "synchronous": True,
+            "jump_probability": 0.1,
+        }
+
+    def test_fewer_rows_make_shorter_passes(self) -> None:
+        effort = STUDY.efforts["laptop"]
+        assert (effort.num_rows, effort.steps_per_pass) == (10_000, 40)
+        assert STUDY.efforts["paper"].num_rows == 50_000
+        exact = next(each for each in CONTENDERS if each.with_all_rows)
+        assert exact.at(effort)["potential_rows"] == 10_000
+
+    def test_an_effort_runs_those_it_names_and_a_reference_where_it_has_one(self) -> None:
+        labels = {size: [c.label for c in wanted(e)] for size, e in STUDY.efforts.items()}
+        assert set(labels["laptop"]) == set(STUDY.efforts["laptop"].contenders)
+        assert labels["paper"] == [each.label for each in CONTENDERS]
+        assert "MCLMC (reference)" not in labels["laptop"]
+
+
+def run(**more: Any) -> dict[str, Any]:
+    numbers = ("accuracy", "nll", "ece", "ece_all_classes", "mce", "mce_all_classes", "brier")
+    return {**dict.fromkeys(numbers, 0.25), "max_rhat": 1.5, "work": 2e9, "seconds": 3.0, **more}
+
+
+SUMMARY = {
+    "experiment": "cifar10_features",
+    "description": "photographs",
+    "size": "smoke",
+    "num_seeds": 2,
+    "source": "a paper",
+    **STUDY.summary(
+        STUDY.efforts["smoke"],
+        [
+            {
+                "problem": "softmax",
+                "label": "Nonlinear (BG)",
+                **over_seeds(
+                    [
+                        run(accuracy=a, path_work=[1e6, 2e6], path_accuracy=[0.5, a])
+                        for a in (0.7, 0.8)
+                    ]
+                ),
+            },
+            {"problem": "softmax", "label": "Laplace", **over_seeds([run()])},
+        ],
+    ),
+}
+
+
+class TestPage:
+    def test_seeds_have_means_and_standard_errors(self) -> None:
+        found = over_seeds([run(accuracy=0.7), run(accuracy=0.8)])
+        assert found["accuracy"] == pytest.approx(0.75)
+        assert found["accuracy_error"] == pytest.approx(0.05)
+        assert over_seeds([run()])["accuracy_error"] is None
+        assert over_seeds([run(max_rhat=None)])["max_rhat"] is None
+
+    def test_the_table_has_what_there_is(self) -> None:
+        heads, (jumping, laplace) = cells(SUMMARY)
+        row = dict(zip(heads, jumping, strict=True))
+        assert row["accuracy"] == "0.7500 ± 0.0500"
+        assert row["ECE, all classes"] == "25.00 ± 0.00"
+        assert dict(zip(heads, laplace, strict=True))["jumps accepted"] == "-"
+
+    def test_published_columns_stand_side_by_side(self) -> None:
+        rows = {row[0]: row[1:] for row in published_cells(SUMMARY)[1]}
+        assert rows["Nonlinear (BG)"] == ["0.8428", "0.8474", "0.14", "0.16"]
+        assert rows["Nonlinear (AR)"] == ["diverged", "0.8467", "diverged", "0.15"]
+
+    def test_the_page_shows_the_curve(self) -> None:
+        page = render(SUMMARY)
+        assert page.count("<svg") == 1
+        assert "Nonlinear (BG)" in page
+
+
+class TestRows:
+    SETTINGS = PatchFeatures(size=3, num_centres=4, num_patches=100, num_rounds=2)
+
+    @pytest.fixture
+    def images(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """A small data set in place of the photographs; the list grows with every reading."""
+        calls: list[str] = []
+        x = np.random.default_rng(0).integers(0, 256, size=(30, 8, 8, 3)).astype(np.uint8)
+
+        class Small:
+            arrays = {"x": x, "y": np.arange(30) % 10}  # noqa: RUF012
+            train, test = np.arange(20), np.arange(20, 30)
+
+        def load(name: str) -> Small:
+            calls.append(name)
+            return Small()
+
+        monkeypatch.setattr(module, "load", load)
+        return calls
+
+    def test_features_are_computed_once(self, images: list[str], tmp_path: Path) -> None:
+        first, again = (feature_rows(self.SETTINGS, 20, 10, tmp_path, NoWatch()) for _ in range(2))
+        assert images == ["cifar10"]
+        np.testing.assert_array_equal(first.x_train, again.x_train)
+        assert first.sha256 == again.sha256
+        assert first.x_train.shape == (20, 16)
+        np.testing.assert_allclose(first.x_train.mean(axis=0), 0, atol=1e-5)
+        np.testing.assert_allclose(first.x_train.var(axis=0).sum(), 16, rtol=1e-4)
+        fewer = feature_rows(self.SETTINGS, 20, 10, tmp_path, NoWatch(), 12)
+        assert (len(fewer.x_train), len(fewer.y_train), len(fewer.x_test)) == (12, 12, 10)
+        other = PatchFeatures(size=3, num_centres=4, num_patches=100, num_rounds=2, seed=1)
+        feature_rows(other, 20, 10, tmp_path, NoWatch())
+        assert len(images) == 2
+
+    def test_scales_are_those_of_the_training_rows(self) -> None:
+        train = np.array([[1.0, 5.0], [3.0, 5.0]])
+        x, z = standardised(train, np.array([[4.0, 6.0]]))
+        np.testing.assert_allclose(x, [[-1, 0], [1, 0]])
+        np.testing.assert_allclose(z, [[2, 0]])
+
+    def test_principal_axes_leave_distances_as_they_are(self) -> None:
+        rng = np.random.default_rng(0)
+        train = rng.normal(size=(50, 6)) @ rng.normal(size=(6, 6))
+        test = rng.normal(size=(9, 6))
+        x, z = turned(train, test)
+        np.testing.assert_allclose(x @ x.T, train @ train.T, atol=1e-9)
+        np.testing.assert_allclose(x @ z.T, train @ test.T, atol=1e-9)
+        second = x.T @ x
+        np.testing.assert_allclose(second - np.diag(np.diag(second)), 0, atol=1e-9)
+        assert np.all(np.diff(np.diag(second)) < 0)
+
+
+def test_images_that_are_nowhere_are_missed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Nowhere:
+        found = "nowhere"
+
+        class spec:
+            name = "cifar10"
+
+    def load(name: str) -> None:
+        raise InputError(f"The data set '{name}' is not to be had.")
+
+    monkeypatch.setattr(module, "list_datasets", lambda: [Nowhere])
+    monkeypatch.setattr(module, "load", load)
+    with pytest.raises(InputError, match="not to be had"):
+        check_images()
+
+
+@pytest.mark.slow
+def test_the_study_writes_its_page_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two contenders of the smoke size, on images made here."""
+    from dataclasses import replace
+
+    rng = np.random.default_rng(0)
+
+    class Small:
+        arrays = {  # noqa: RUF012
+            "x": rng.integers(0, 256, size=(80, 12, 12, 3)).astype(np.uint8),
+            "y": np.arange(80) % 10,
+        }
+        train, test = np.arange(60), np.arange(60, 80)
+
+    monkeypatch.setattr(module, "load", lambda name: Small())
+    monkeypatch.setattr(module, "list_datasets", list)
+    smoke = replace(
+        STUDY.efforts["smoke"],
+        num_train=60,
+        num_test=20,
+        contenders=("Nonlinear (BG)", "Deep ensemble"),
+    )
+    study: FeatureStudy = replace(STUDY, efforts={"smoke": smoke})
+    summary = study.run(tmp_path, size="smoke", problems=("softmax",))
+    assert [row["label"] for row in summary["contenders"]] == list(smoke.contenders)
+    assert len(summary["contenders"][0]["path_accuracy"]) == smoke.num_draws
+    work = summary["contenders"][0]["path_work"]
+    assert work[-1] == pytest.approx(summary["contenders"][0]["work"])
+    assert (tmp_path / "report.html").read_text().count("<svg") == 1
+    assert not list((tmp_path / "checkpoints").glob("*"))
+    assert json.dumps(study.run(tmp_path, size="smoke", problems=("softmax",))) == json.dumps(
+        summary
+    )
