@@ -31,6 +31,7 @@ from credence.methods.transdimensional.active_neurons import (
     only_active,
 )
 from credence.methods.transdimensional.architecture.posterior import Architecture
+from credence.methods.transdimensional.architecture.size_effect import SizeEffect, size_effect
 from credence.methods.transdimensional.kernel import (
     LAYER_MOVES,
     MOVES,
@@ -70,7 +71,8 @@ class Transdimensional(Chains):
         sandwich: step, one jump, step as one proposal, as published, with the ratio that is right;
             in place of `num_jumps` jumps and a step.
         gibbs: whether an iteration ends by a draw of a hierarchical prior's precisions given the
-            weights; the steps move them anyway.
+            weights; the steps move them anyway. By default wherever there are any, but in a
+            sandwich.
         num_jumps: per iteration; where both can change, half of them between depths.
         within: the step at fixed widths: "nuts", "hmc", "mala", "mclmc" (from a fresh direction,
             half a trajectory_length), or a `Tunable` of your own that takes a metric.
@@ -99,7 +101,8 @@ class Transdimensional(Chains):
             'model determination" (1995)'
         ),
     )
-    findings: ClassVar[tuple[type[Finding], ...]] = (Architecture,)
+    findings: ClassVar[tuple[type[Finding], ...]] = (Architecture, SizeEffect)
+    prior: ClassVar[str] = "hierarchical"
     aliases: ClassVar[Mapping[str, str]] = {}
 
     max_width: int | None = None
@@ -110,7 +113,7 @@ class Transdimensional(Chains):
     layer_moves: Sequence[str] | None = None
     tune_moves: bool = True
     sandwich: bool = False
-    gibbs: bool = False
+    gibbs: bool | None = None
     num_jumps: int = 10
     within: str | Tunable = "nuts"
     max_doublings: int = 8
@@ -222,6 +225,11 @@ class Transdimensional(Chains):
         is_normal = isinstance(posterior.model.likelihood, Normal)
         return tuple(self.layer_moves or (LAYER_MOVES[2:] if is_normal else LAYER_MOVES[:2]))
 
+    def _draws_precisions(self, posterior: Posterior) -> bool:
+        if self.gibbs is None:
+            return isinstance(posterior.model.prior, HierarchicalGamma) and not self.sandwich
+        return self.gibbs
+
     def _move_settings(self) -> tuple[tuple[str, Any], ...]:
         return (
             ("identity_std", self.identity_std),
@@ -326,7 +334,10 @@ class Transdimensional(Chains):
         if self.max_depth is not None:
             sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
         scalars = sample.info | sizes | by_kind(sample.info, groups)
-        return Drawn(sample.draws, scalars, found=_move_probabilities(plan.settings, groups))
+        size, noun = ("width", "neurons") if self.max_depth is None else ("depth", "layers")
+        found = _move_probabilities(plan.settings, groups)
+        found |= size_effect(posterior, sample.draws, sizes[size], noun)
+        return Drawn(sample.draws, scalars, found=found)
 
     def _whole(
         self,
@@ -354,7 +365,7 @@ class Transdimensional(Chains):
             trajectory_length=self.trajectory_length,
         )
         static = (
-            ("gibbs", self.gibbs),
+            ("gibbs", self._draws_precisions(posterior)),
             ("layer_moves", self._layer_moves(posterior)),
             ("move_settings", self._move_settings()),
             ("moves", self._moves(posterior)),
