@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import architectures
 import densities
 import experiment_tables
 import multilevel
@@ -44,8 +45,13 @@ PARTS: dict[str, Callable[[], str]] = {
     "multilevel-steps": multilevel.steps,
     "new-output-weights": proposals.table,
     "samplers": samplers.table,
+    **architectures.parts(),
 }
-FIGURES: tuple[Callable[[Path], None], ...] = (densities.figures, multilevel.rate_figures)
+FIGURES: tuple[Callable[[Path], None], ...] = (
+    architectures.figures,
+    densities.figures,
+    multilevel.rate_figures,
+)
 """What draws into a folder."""
 
 
