@@ -93,7 +93,7 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
         return f"{row['name']}: {', '.join(cells(row))}, {row['seconds']:.0f} s"
 
     def summary(self, effort: DepthEffort, rows: list[Row]) -> dict[str, Any]:
-        """All ways."""
+        """All ways, and whether their chains agree."""
         return {"ways": rows, "converged": all((row["rhat"] or 9) < 1.05 for row in rows)}
 
     def render(self, summary: dict[str, Any]) -> str:
@@ -182,7 +182,7 @@ def from_evidences(found: list[dict[str, Any]]) -> Row:
 
 
 def from_particles(found: list[dict[str, Any]]) -> Row:
-    """As `from_evidences`, but means of evidences, which are unbiased, not of their logarithms."""
+    """Do as `from_evidences`, with means of the evidences, which are unbiased."""
     row = from_evidences(found)
     nats = np.array([each["nats"] for each in found])
     log_mean = np.logaddexp.reduce(nats, axis=1) - np.log(nats.shape[1])

@@ -38,7 +38,7 @@ class Rungs(NamedTuple):
     """The states of a ladder."""
 
     weights: Float[Array, "rung weight"]
-    """In prior standard deviations."""
+    """Weights of every rung, in prior standard deviations."""
     log_step: Float[Array, " rung"]
 
 
@@ -211,7 +211,7 @@ def _exchange(
     powers: Float[Array, " rung"],
     parity: Array,
 ) -> tuple[Array, Float[Array, " pair"]]:
-    """Which rung's state every rung has after exchanges of the even or the odd pairs.
+    """Exchange the even or the odd pairs; return which rung's state every rung has now.
 
     The rates are 0 for the pairs that had no turn: of two iterations one.
     """

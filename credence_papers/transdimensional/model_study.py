@@ -41,11 +41,11 @@ class ModelStudy(Study[ModelProblem, ModelEffort]):
         return [{"name": problem.name, "how": problem.how, **over_splits(list(results.values()))}]
 
     def sentence(self, row: Row) -> str:
-        """Its cells, one after the other."""
+        """Join the cells of a row."""
         return ", ".join(cells(row))
 
     def summary(self, effort: ModelEffort, rows: list[Row]) -> dict[str, Any]:
-        """All models."""
+        """All models, and whether all of their runs converged."""
         return {
             "models": rows,
             "converged": all(row["num_converged"] in (None, row["num_splits"]) for row in rows),

@@ -92,7 +92,7 @@ class ModelProblem:
     trained_layers: int = 1
 
     def posterior(self, arrays: Arrays) -> Posterior:
-        """Of the widest network with one hidden layer, or with those that are trained."""
+        """The posterior of the widest network with one hidden layer, or with those trained."""
         layers = self.trained_layers if self.how == "trained" else 1
         hidden = (self.family.width,) * layers
         network = MLP(self.likelihood.num_outputs(1), hidden, self.family.activation)
@@ -135,7 +135,7 @@ def run_model(problem: ModelProblem, effort: ModelEffort, seed: int) -> dict[str
             "size": found and of_size(found),
             "converged": convergence.converged,
             "reason": convergence.reason,
-            "rhat_predictions": convergence.max_rhat if found else None,
+            "rhat_predictions": convergence.max_rhat_function if found else None,
             "within": found and float(np.mean(ensemble.scalars["acceptance_rate"])),
             "seconds": time.perf_counter() - start,
             "processor_seconds": time.process_time() - processor,

@@ -165,13 +165,14 @@ def _ways(
 
 def _alone(ensemble: Ensemble, arrays: Arrays, mode: int) -> dict[str, float]:
     """Errors of the best chain alone, and of the draws of the likeliest size alone; of numbers."""
-    if arrays.scaler is None:
+    scaler = arrays.scaler
+    if scaler is None:
         return {}
     functions = np.asarray(ensemble.functions(arrays.x_test), float)[..., 0]
-    truth = arrays.scaler.inverse(np.asarray(arrays.y_test, float).ravel())
+    truth = scaler.inverse(np.asarray(arrays.y_test, float).ravel())
 
     def error(prediction: np.ndarray) -> float:
-        return float(np.sqrt(np.mean((arrays.scaler.inverse(prediction) - truth) ** 2)))
+        return float(np.sqrt(np.mean((scaler.inverse(prediction) - truth) ** 2)))
 
     sizes = ensemble.scalars.get("depth", ensemble.scalars["width"])
     return {

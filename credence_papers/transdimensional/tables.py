@@ -121,7 +121,7 @@ DIGITS = ArchitectureStudy(
 
 
 BOSTON_COLUMNS = ("rmse", "mode", "mean", "across", "within", "best_chain", "modal_size")
-"""Of tables 6.1, 7.1, 7.3 and 7.4, errors in thousand dollars: root of 253 times those printed."""
+"""Columns of tables 6.1, 7.1, 7.3 and 7.4; errors in thousand dollars, root of 253 times those."""
 
 
 def _boston(

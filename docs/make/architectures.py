@@ -172,7 +172,7 @@ def is_kept(name: str) -> bool:
 
 
 def markdown(heads: list[str], rows: list[list[str]]) -> str:
-    """A table."""
+    """A table of a page."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

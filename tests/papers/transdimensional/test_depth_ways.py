@@ -75,7 +75,7 @@ def test_temperatures_go_from_prior_to_posterior() -> None:
 
 
 def test_errors_are_those_of_independent_runs() -> None:
-    """Against simulation; a depth that no run has seen is left out."""
+    """Errors are those of simulation; a depth that no run has seen is left out."""
     rng = np.random.default_rng(1)
     nats = rng.normal([[0.0], [-1.0]], 0.2, size=(2, 400))
     found = from_evidences([{"nats": list(n), "rhat": 1.01, "seconds": 2.0} for n in nats])
