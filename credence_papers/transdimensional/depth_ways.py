@@ -10,7 +10,7 @@ a mean over runs with independent random numbers.
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -50,6 +50,14 @@ class DepthEffort:
     num_draws: int
     num_warmup: int
 
+    def of(self, way: str) -> tuple[Any, ...]:
+        """What a piece of that way depends on."""
+        if way == "jumps":
+            return (self.jumps, self.depths)
+        if way == "particles":
+            return self.num_runs, self.num_particles
+        return self.num_runs, self.num_rungs, self.num_draws, self.num_warmup
+
 
 @dataclass(frozen=True, kw_only=True)
 class DepthWay:
@@ -75,7 +83,7 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
         return [
             cache.kept(
                 f"{problem.name}, {each}",
-                [problem, replace(effort, depths=0), seed, each],
+                [problem, effort.of(problem.way), seed, each],
                 lambda each=each: piece(problem.problem, effort, seed, each),
             )
             for each in pieces

@@ -47,7 +47,7 @@ class PublishedChain(Transdimensional):
 
 
 def published_chain(log_density: LogDensity, *, target: VariableWidth, **settings: Any) -> Kernel:
-    """One proposal of `tested_at_the_ends`, then a step of all weights.
+    """One proposal of `accepted_by_the_ends`, then a step of all weights.
 
     Args:
         log_density, target: as of `transdimensional`.
@@ -71,7 +71,7 @@ def published_chain(log_density: LogDensity, *, target: VariableWidth, **setting
     ) -> tuple[TransdimensionalState, TransdimensionalInfo]:
         key_jump, key_within = jax.random.split(key)
         start = located(state.position, state.widths, data)
-        point, jump = tested_at_the_ends(
+        point, jump = accepted_by_the_ends(
             key_jump, start, data, target=target, leap=leap, step=within
         )
         position = ravel_pytree(point.params)[0]
@@ -87,7 +87,7 @@ def published_chain(log_density: LogDensity, *, target: VariableWidth, **setting
     return Kernel(alone.init, step)
 
 
-def tested_at_the_ends(
+def accepted_by_the_ends(
     key: PRNGKeyArray, point: Point, data: Data, *, target: VariableWidth, leap: Leap, step: Step
 ) -> tuple[Point, JumpInfo]:
     """Step, jump and step, accepted by min(1, R) with R = p(end) q(back) / [p(start) q(there)].

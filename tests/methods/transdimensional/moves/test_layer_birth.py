@@ -45,7 +45,7 @@ from credence.methods.transdimensional.moves.layer_birth import (
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models import Gaussian, HierarchicalGamma, TraceClass
-from credence_papers.transdimensional.published_chain import tested_at_the_ends
+from credence_papers.transdimensional.published_chain import accepted_by_the_ends
 
 pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
@@ -232,7 +232,7 @@ def test_planted_ratio_of_the_two_ends_is_caught() -> None:
     size = sum(leaf.size for leaf in jax.tree.leaves(TARGET.model.template(no_data())))
     step = partial(hamiltonian, TARGET, inverse_mass=jnp.ones(size))
     leap = only(with_error(layer_move("layer"), lambda d: 1e6, lambda d: 1e6))
-    one = partial(tested_at_the_ends, target=TARGET, leap=leap, step=step)
+    one = partial(accepted_by_the_ends, target=TARGET, leap=leap, step=step)
     points, _ = ends(one, num_jumps=10)
     worst = max(map(abs, prior_scores(TARGET, points).values()))
     print(f"planted sandwich: z {worst:.0f}")
