@@ -102,7 +102,7 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
 
     def summary(self, effort: DepthEffort, rows: list[Row]) -> dict[str, Any]:
         """All ways, and whether their chains agree."""
-        return {"ways": rows, "converged": all((row["rhat"] or 9) < 1.05 for row in rows)}
+        return {"ways": rows, "converged": all((row["rhat"] or 1) < 1.05 for row in rows)}
 
     def render(self, summary: dict[str, Any]) -> str:
         """The page as text."""
