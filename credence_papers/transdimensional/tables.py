@@ -142,8 +142,8 @@ def _boston(
             RATIO,
             "the published error is the root mean square divided by the root of the number of "
             "rows; here it is multiplied back",
-            "the published chain climbs to high density, where it fits better than the posterior "
-            "of a model whose noise variance is that of the target: see transdimensional_models",
+            "trained networks of this model fit better than its posterior, whose noise variance is "
+            "that of the target; the published ratio alone does not: see transdimensional_models",
         ),
     )
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypedDict
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from credence.density.posterior import Posterior
 from credence.ensembles.diagnostics.importance import MOST_PARETO_K, pareto_smoothed
@@ -180,26 +180,40 @@ def size_effect(
     x, y = jnp.asarray(data.rows.take(rows)), data.y[rows]
     one = partial(_of_draw, posterior=posterior, x=x, y=y)
     log_probs, means = jax.tree.map(np.asarray, jax.jit(partial(jax.lax.map, one))(flat))
-    whole = means.mean(axis=0)
-    all_losses, _ = left_out_losses(log_probs)
+    groups = compared(log_probs, means, counts)
+    return {SizeEffect.name: {"noun": noun, "groups": groups}} if groups else {}
+
+
+def compared(
+    log_probs: Float[np.ndarray, "draw row"],
+    means: Float[np.ndarray, "draw row target"],
+    counts: Int[np.ndarray, " draw"],
+) -> list[Group]:
+    """Every group of draws against as many of all draws, evenly spaced.
+
+    Importance weights of few draws flatter them, a group's as those of all: hence as many.
+    """
     groups = []
     for name, is_there in groups_of(counts):
+        evenly = np.linspace(0, len(counts) - 1, is_there.sum()).round().astype(int)
         losses, bad = left_out_losses(log_probs[is_there])
-        away = losses - all_losses
-        distance = np.sqrt(np.mean((means[is_there].mean(axis=0) - whole) ** 2))
+        of_all, bad_of_all = left_out_losses(log_probs[evenly])
+        worse = losses - of_all
+        away = means[is_there].mean(axis=0) - means.mean(axis=0)
+        is_judged = max(bad, bad_of_all) <= MOST_BAD_ROWS and np.isfinite(worse).all()
         groups.append(
             Group(
                 name=name,
                 smallest=int(counts[is_there].min()),
                 largest=int(counts[is_there].max()),
                 share=float(is_there.mean()),
-                loss=float(away.mean()),
-                loss_error=float(away.std(ddof=1) / len(away) ** 0.5),
-                away=float(distance),
-                is_judged=bool(bad <= MOST_BAD_ROWS and np.isfinite(away).all()),
+                loss=float(worse.mean()),
+                loss_error=float(worse.std(ddof=1) / len(worse) ** 0.5),
+                away=float(np.sqrt(np.mean(away**2))),
+                is_judged=bool(is_judged),
             )
         )
-    return {SizeEffect.name: {"noun": noun, "groups": groups}} if groups else {}
+    return groups
 
 
 def groups_of(counts: np.ndarray) -> Sequence[tuple[str, Bool[np.ndarray, " draw"]]]:

@@ -11,7 +11,9 @@ from credence.density.posterior import Posterior
 from credence.methods import Transdimensional, findings
 from credence.methods.transdimensional.architecture import size_effect as effect
 from credence.methods.transdimensional.architecture.size_effect import (
+    NATS_THAT_MATTER,
     SizeEffect,
+    compared,
     groups_of,
     left_out_losses,
 )
@@ -62,6 +64,29 @@ def test_groups_are_of_sizes_and_have_enough_draws() -> None:
         "largest networks": {3, 9},
     }
     assert groups_of(np.repeat([1, 2], [30, 10])) == []
+
+
+def test_sizes_that_mean_nothing_make_no_difference() -> None:
+    """Draws of one regression in groups at random; planted: all draws against a tenth of them."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(40, 6))
+    y = x @ rng.normal(size=6) + STD * rng.normal(size=40)
+    covariance = np.linalg.inv(np.eye(6) + x.T @ x / STD**2)
+    found, planted = [], []
+    for _ in range(40):
+        slopes = rng.multivariate_normal(covariance @ x.T @ y / STD**2, covariance, size=600)
+        means = slopes @ x.T
+        log_probs = stats.norm.logpdf(y, means, STD)
+        counts = rng.permutation(np.repeat([1, 2, 3], [66, 468, 66]))
+        groups = compared(log_probs, means[..., None], counts)
+        found.append([each["loss"] for each in groups if each["largest"] in (1, 3)])
+        whole = left_out_losses(log_probs)[0].mean()
+        planted.append(left_out_losses(log_probs[counts == 1])[0].mean() - whole)
+    found = np.array(found).mean(axis=1)
+    error = found.std(ddof=1) / len(found) ** 0.5
+    assert error < NATS_THAT_MATTER / 3
+    assert abs(found.mean()) < 4.5 * error
+    print(found.mean(), error, np.mean(planted), np.std(planted) / len(planted) ** 0.5)
 
 
 def group(name: str, loss: float, **more: Any) -> Any:
