@@ -15,9 +15,8 @@ from credence.compare import scoring
 from credence.compare.problem import Arrays
 from credence.density.posterior import Posterior
 from credence.ensembles.ensemble import Ensemble
-from credence.ensembles.findings import judged
+from credence.ensembles.findings import found_in, judged
 from credence.methods import DeepEnsemble, Transdimensional
-from credence.methods import findings as findings_of
 from credence.methods.base import Method
 from credence.methods.training import Training
 from credence.methods.transdimensional.architecture.posterior import (
@@ -103,8 +102,9 @@ class ModelProblem:
         if self.how == "trained":
             training = Training(validation_fraction=0.0)
             return DeepEnsemble(num_members=effort.num_members, training=training)
-        kind = PublishedChain if self.how == "published" else Transdimensional
-        return kind(
+        is_published = self.how == "published"
+        chain = Transdimensional(
+            layer_moves=("layer",) if is_published else None,
             num_chains=effort.num_chains,
             num_draws=effort.num_draws,
             num_warmup=effort.num_warmup,
@@ -113,6 +113,7 @@ class ModelProblem:
             gibbs=isinstance(self.prior, HierarchicalGamma),
             **self.family.settings,
         )
+        return PublishedChain(chain=chain) if is_published else chain
 
 
 def run_model(problem: ModelProblem, effort: ModelEffort, seed: int) -> dict[str, Any]:
@@ -123,7 +124,7 @@ def run_model(problem: ModelProblem, effort: ModelEffort, seed: int) -> dict[str
     ensemble = method.run(seed, posterior)
     assert isinstance(ensemble, Ensemble)
     found = architecture_posterior(ensemble.scalars)
-    findings = () if problem.how == "trained" else findings_of(ensemble).values()
+    findings = () if problem.how == "trained" else found_in(ensemble, method.findings).values()
     numbers = scoring.scores(ensemble, arrays, findings)[0]
     convergence = judged(ensemble, ensemble.monitored(arrays.x_test) if found else None, findings)
     return jsonable(

@@ -8,9 +8,9 @@ everywhere. It is here, and not among the methods, to show what that does to pub
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +18,13 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.density.posterior import Data, LogDensity, Posterior
-from credence.kernels.base import Kernel, Recipe, either, metropolis
+from credence.engine.driver import Driver
+from credence.ensembles.findings import Finding
+from credence.kernels.base import Kernel, either, metropolis
 from credence.methods import Transdimensional
+from credence.methods.base import Drawn, Method
 from credence.methods.transdimensional.active_neurons import Widths, only_active
+from credence.methods.transdimensional.architecture.posterior import Architecture
 from credence.methods.transdimensional.kernel import (
     TransdimensionalInfo,
     TransdimensionalState,
@@ -36,14 +40,25 @@ Leap = Callable[[PRNGKeyArray, Point, Data], tuple[Point, JumpInfo]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedChain(Transdimensional):
-    """`Transdimensional` between depths, with the published ratio in place of the right one."""
+class PublishedChain(Method):
+    """`Transdimensional` between depths, with the published ratio in place of the right one.
 
-    def _layer_moves(self, posterior: Posterior) -> tuple[str, ...]:
-        return ("layer",)
+    Args:
+        chain: its settings; layers are drawn from the prior.
+    """
 
-    def _recipe(self, posterior: Posterior, target: VariableWidth) -> Recipe:
-        return replace(super()._recipe(posterior, target), build=published_chain)
+    name: ClassVar[str] = "published_chain"
+    summary: ClassVar[str] = "the published chain over the depth, which is biased"
+    findings: ClassVar[tuple[type[Finding], ...]] = (Architecture,)
+
+    chain: Transdimensional
+
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The posterior of the largest network; see `Method.prepared`."""
+        return self.chain.prepared(posterior)
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        return self.chain.run_by(published_chain, key, posterior, driver)
 
 
 def published_chain(log_density: LogDensity, *, target: VariableWidth, **settings: Any) -> Kernel:

@@ -5,7 +5,7 @@ Green, "Reversible jump Markov chain Monte Carlo computation and Bayesian model 
 with a sweep that leaves the posterior invariant: see `credence.methods.transdimensional.kernel`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from credence.density.posterior import Data, Posterior
 from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, require_positive
-from credence.kernels.base import Recipe, Settings
+from credence.kernels.base import Kernel, Recipe, Settings
 from credence.methods.base import Algorithm, Drawn
 from credence.methods.chains import Chains
 from credence.methods.transdimensional.active_metric import add_active_draws
@@ -302,6 +302,12 @@ class Transdimensional(Chains):
         return np.asarray(given)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        return self.run_by(transdimensional, key, posterior, driver)
+
+    def run_by(
+        self, build: Callable[..., Kernel], key: PRNGKeyArray, posterior: Posterior, driver: Driver
+    ) -> Drawn:
+        """Run with another kernel of the same settings in place of `transdimensional`."""
         key_start, key_whole, key_step, key_warmup, key_sample = jax.random.split(key, 5)
         target = self._target(posterior)
         start = likeliest_draws(
@@ -311,7 +317,7 @@ class Transdimensional(Chains):
             target=target,
         )
         data = posterior.anchored(start[0])
-        recipe = self._recipe(posterior, target)
+        recipe = self._recipe(posterior, target, build)
         groups = self._moves(posterior), self._layer_moves(posterior)
         adapter = tunable_kernel(str(self.within)).tuning(
             key_step,
@@ -357,7 +363,12 @@ class Transdimensional(Chains):
         keys = jax.random.split(key, (len(start), self.num_starts))
         return likeliest_draws(keys, widths, posterior.data, target=target)
 
-    def _recipe(self, posterior: Posterior, target: VariableWidth) -> Recipe:
+    def _recipe(
+        self,
+        posterior: Posterior,
+        target: VariableWidth,
+        build: Callable[..., Kernel] = transdimensional,
+    ) -> Recipe:
         within = tunable_kernel(str(self.within))
         lengths = within.taken(
             max_doublings=self.max_doublings,
@@ -375,7 +386,7 @@ class Transdimensional(Chains):
             ("within", within.build),
             ("within_settings", tuple(lengths.items())),
         )
-        return Recipe(transdimensional, posterior.log_density, static, fixed_cost=False)
+        return Recipe(build, posterior.log_density, static, fixed_cost=False)
 
 
 def _move_probabilities(settings: Settings, groups: Groups) -> dict[str, Any]:
