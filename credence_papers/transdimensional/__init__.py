@@ -5,9 +5,15 @@ Ours are exact reversible jumps; what they find stands beside what is published,
 why it differs.
 
 tables       transdimensional_xor (D1), transdimensional_digits (D2), transdimensional_boston (D3),
-             transdimensional_uci, architecture_three_ways
+             transdimensional_uci, architecture_three_ways, transdimensional_depth_ways
+boston_models, model_study, models
+             transdimensional_models: noise and prior fixed or learnt, beside the published chain
 study        what runs found beside what is published
 runs         one posterior over architectures
+depth_ways, ladder
+             p(depth) in three independent ways, and the evidence by a ladder of temperatures
+published_chain
+             the published acceptance ratio, which is biased
 three_ways   jumps, evidences and cross-validation on one question
 data         the data, split so that no test row is seen in training
 

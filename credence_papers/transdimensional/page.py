@@ -24,6 +24,8 @@ NAMES = {
     "within": "Steps accepted",
     "rmse": "RMSE, thousand dollars",
     "coverage_95": "Coverage of 95 % intervals",
+    "best_chain": "RMSE of the best chain alone",
+    "modal_size": "RMSE of the likeliest size alone",
     "accuracy": "Accuracy",
     "top_2": "Truth among the first 2",
     "top_3": "Truth among the first 3",

@@ -110,6 +110,7 @@ def measured(problem: ArchitectureProblem, effort: Effort, seed: int) -> dict[st
     scores = {
         **scoring.scores(ensemble, arrays)[0],
         **jsonable(_ranked(ensemble, arrays)),
+        **_alone(ensemble, arrays, size.mode),
         "across": accepted / max(tried, 1),
         "within": float(np.mean(ensemble.scalars["acceptance_rate"])),
         "mode": size.mode,
@@ -160,6 +161,24 @@ def _ways(
     assert largest is not None
     log_prior = dict(enumerate(prior.log_probs(largest).tolist()))
     return compared(posterior, arrays, jumps, log_prior, ways, seed, is_deep=is_deep)
+
+
+def _alone(ensemble: Ensemble, arrays: Arrays, mode: int) -> dict[str, float]:
+    """Errors of the best chain alone, and of the draws of the likeliest size alone; of numbers."""
+    scaler = arrays.scaler
+    if scaler is None:
+        return {}
+    functions = np.asarray(ensemble.functions(arrays.x_test), float)[..., 0]
+    truth = scaler.inverse(np.asarray(arrays.y_test, float).ravel())
+
+    def error(prediction: np.ndarray) -> float:
+        return float(np.sqrt(np.mean((scaler.inverse(prediction) - truth) ** 2)))
+
+    sizes = ensemble.scalars.get("depth", ensemble.scalars["width"])
+    return {
+        "best_chain": min(error(chain.mean(axis=0)) for chain in functions),
+        "modal_size": error(functions[np.asarray(sizes) == mode].mean(axis=0)),
+    }
 
 
 def _ranked(ensemble: Ensemble, arrays: Arrays) -> dict[str, float]:

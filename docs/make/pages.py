@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import architectures
 import densities
 import experiment_tables
 import features
@@ -46,8 +47,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "multilevel-steps": multilevel.steps,
     "new-output-weights": proposals.table,
     "samplers": samplers.table,
+    **architectures.parts(),
 }
 FIGURES: tuple[Callable[[Path], None], ...] = (
+    architectures.figures,
     densities.figures,
     features.figures,
     multilevel.rate_figures,

@@ -17,13 +17,12 @@ from numpy.polynomial import legendre
 from scipy import stats
 
 from credence.density.posterior import BayesianModel, Data
-from credence.kernels.base import either, metropolis
 from credence.kernels.mcmc.hmc import leapfrogs
 from credence.methods.transdimensional.active_neurons import activity, only_active
 from credence.methods.transdimensional.kernel import build_move
-from credence.methods.transdimensional.moves.base import JumpInfo, Move, Proposal, jump
+from credence.methods.transdimensional.moves.base import Move, Proposal, jump
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
-from credence.methods.transdimensional.target import Point, VariableWidth, total
+from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models import MLP, Gaussian, Layer, Normal
 from credence.models.networks.variable_depth import VariableDepthMLP
 from credence.models.priors import normal_sample
@@ -278,31 +277,6 @@ def always(move: Move, target: VariableWidth) -> Any:
     """A jump whose proposal is accepted whatever its ratio."""
     huge: Ratio = lambda width, proposal: 1e6 - proposal.log_ratio  # noqa: E731
     return partial(jump, target=target, move=with_error(move, huge, huge))
-
-
-def log_joint(target: VariableWidth, point: Point) -> Any:
-    """Log density of the active weights times likelihood, in nats."""
-    normals = target.log_normals(point.params, point.widths)
-    return total(only_active(normals, point.widths)) + point.log_likelihood
-
-
-def sandwich_without_p(
-    key: PRNGKeyArray, point: Point, data: Data, *, target: VariableWidth, leap: Any, step: Any
-) -> tuple[Point, JumpInfo]:
-    """Planted: step - leap - step, accepted by the target's ratio at the two ends alone.
-
-    Args:
-        leap: a jump that is always accepted.
-    """
-    key_before, key_jump, key_after, key_accept = jax.random.split(key, 4)
-    before = step(point, key_before, data)
-    jumped, info = leap(key_jump, before, data)
-    after = step(jumped, key_after, data)
-    prior = lambda point: log_joint(target, point) - point.log_likelihood  # noqa: E731
-    log_ratio = log_joint(target, after) - log_joint(target, point) - prior(jumped) + prior(before)
-    rate, is_accepted = metropolis(key_accept, log_ratio, info.is_in_range)
-    kept = either(is_accepted, after, point)
-    return kept, info._replace(acceptance_rate=rate, is_accepted=is_accepted)
 
 
 def balance_z(probabilities: Float[np.ndarray, "2"], rates: tuple[np.ndarray, np.ndarray]) -> float:

@@ -5,7 +5,7 @@ Green, "Reversible jump Markov chain Monte Carlo computation and Bayesian model 
 with a sweep that leaves the posterior invariant: see `credence.methods.transdimensional.kernel`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from credence.density.posterior import Data, Posterior
 from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, require_positive
-from credence.kernels.base import Recipe, Settings
+from credence.kernels.base import Kernel, Recipe, Settings
 from credence.methods.base import Algorithm, Drawn
 from credence.methods.chains import Chains
 from credence.methods.transdimensional.active_metric import add_active_draws
@@ -31,6 +31,7 @@ from credence.methods.transdimensional.active_neurons import (
     only_active,
 )
 from credence.methods.transdimensional.architecture.posterior import Architecture
+from credence.methods.transdimensional.architecture.size_effect import SizeEffect, size_effect
 from credence.methods.transdimensional.kernel import (
     LAYER_MOVES,
     MOVES,
@@ -70,7 +71,8 @@ class Transdimensional(Chains):
         sandwich: step, one jump, step as one proposal, as published, with the ratio that is right;
             in place of `num_jumps` jumps and a step.
         gibbs: whether an iteration ends by a draw of a hierarchical prior's precisions given the
-            weights; the steps move them anyway.
+            weights; the steps move them anyway. By default wherever there are any, but in a
+            sandwich.
         num_jumps: per iteration; where both can change, half of them between depths.
         within: the step at fixed widths: "nuts", "hmc", "mala", "mclmc" (from a fresh direction,
             half a trajectory_length), or a `Tunable` of your own that takes a metric.
@@ -99,7 +101,8 @@ class Transdimensional(Chains):
             'model determination" (1995)'
         ),
     )
-    findings: ClassVar[tuple[type[Finding], ...]] = (Architecture,)
+    findings: ClassVar[tuple[type[Finding], ...]] = (Architecture, SizeEffect)
+    prior: ClassVar[str] = "hierarchical"
     aliases: ClassVar[Mapping[str, str]] = {}
 
     max_width: int | None = None
@@ -110,7 +113,7 @@ class Transdimensional(Chains):
     layer_moves: Sequence[str] | None = None
     tune_moves: bool = True
     sandwich: bool = False
-    gibbs: bool = False
+    gibbs: bool | None = None
     num_jumps: int = 10
     within: str | Tunable = "nuts"
     max_doublings: int = 8
@@ -222,6 +225,11 @@ class Transdimensional(Chains):
         is_normal = isinstance(posterior.model.likelihood, Normal)
         return tuple(self.layer_moves or (LAYER_MOVES[2:] if is_normal else LAYER_MOVES[:2]))
 
+    def _draws_precisions(self, posterior: Posterior) -> bool:
+        if self.gibbs is None:
+            return isinstance(posterior.model.prior, HierarchicalGamma) and not self.sandwich
+        return self.gibbs
+
     def _move_settings(self) -> tuple[tuple[str, Any], ...]:
         return (
             ("identity_std", self.identity_std),
@@ -294,6 +302,12 @@ class Transdimensional(Chains):
         return np.asarray(given)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        return self.run_by(transdimensional, key, posterior, driver)
+
+    def run_by(
+        self, build: Callable[..., Kernel], key: PRNGKeyArray, posterior: Posterior, driver: Driver
+    ) -> Drawn:
+        """Run with another kernel of the same settings in place of `transdimensional`."""
         key_start, key_whole, key_step, key_warmup, key_sample = jax.random.split(key, 5)
         target = self._target(posterior)
         start = likeliest_draws(
@@ -303,7 +317,7 @@ class Transdimensional(Chains):
             target=target,
         )
         data = posterior.anchored(start[0])
-        recipe = self._recipe(posterior, target)
+        recipe = self._recipe(posterior, target, build)
         groups = self._moves(posterior), self._layer_moves(posterior)
         adapter = tunable_kernel(str(self.within)).tuning(
             key_step,
@@ -326,7 +340,10 @@ class Transdimensional(Chains):
         if self.max_depth is not None:
             sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
         scalars = sample.info | sizes | by_kind(sample.info, groups)
-        return Drawn(sample.draws, scalars, found=_move_probabilities(plan.settings, groups))
+        size, noun = ("width", "neurons") if self.max_depth is None else ("depth", "layers")
+        found = _move_probabilities(plan.settings, groups)
+        found |= size_effect(posterior, sample.draws, sizes[size], noun)
+        return Drawn(sample.draws, scalars, found=found)
 
     def _whole(
         self,
@@ -346,7 +363,12 @@ class Transdimensional(Chains):
         keys = jax.random.split(key, (len(start), self.num_starts))
         return likeliest_draws(keys, widths, posterior.data, target=target)
 
-    def _recipe(self, posterior: Posterior, target: VariableWidth) -> Recipe:
+    def _recipe(
+        self,
+        posterior: Posterior,
+        target: VariableWidth,
+        build: Callable[..., Kernel] = transdimensional,
+    ) -> Recipe:
         within = tunable_kernel(str(self.within))
         lengths = within.taken(
             max_doublings=self.max_doublings,
@@ -354,7 +376,7 @@ class Transdimensional(Chains):
             trajectory_length=self.trajectory_length,
         )
         static = (
-            ("gibbs", self.gibbs),
+            ("gibbs", self._draws_precisions(posterior)),
             ("layer_moves", self._layer_moves(posterior)),
             ("move_settings", self._move_settings()),
             ("moves", self._moves(posterior)),
@@ -364,7 +386,7 @@ class Transdimensional(Chains):
             ("within", within.build),
             ("within_settings", tuple(lengths.items())),
         )
-        return Recipe(transdimensional, posterior.log_density, static, fixed_cost=False)
+        return Recipe(build, posterior.log_density, static, fixed_cost=False)
 
 
 def _move_probabilities(settings: Settings, groups: Groups) -> dict[str, Any]:

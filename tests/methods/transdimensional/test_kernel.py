@@ -26,7 +26,6 @@ from tools.widths import (
     prior_point,
     prior_points,
     prior_scores,
-    sandwich_without_p,
 )
 
 from credence.adaptation.tunable_kernels import tunable_kernel
@@ -39,6 +38,7 @@ from credence.methods.transdimensional.kernel import LAYER_MOVES, MOVES, transdi
 from credence.methods.transdimensional.size_priors import DepthPrior
 from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models import Categorical, Gaussian, HierarchicalGamma, Normal
+from credence_papers.transdimensional.published_chain import accepted_by_the_ends
 
 pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
@@ -278,7 +278,7 @@ LAYERS_PLAIN = network_target(largest=(4,), likelihood=Normal(0.7), num_outputs=
 def test_planted_sandwich_without_the_steps_is_caught() -> None:
     target = network_target(largest=(LARGEST,), likelihood=Normal(1.0))
     one = partial(
-        sandwich_without_p,
+        accepted_by_the_ends,
         target=target,
         leap=always(move_of("plain", target, blank(target)), target),
         step=partial(

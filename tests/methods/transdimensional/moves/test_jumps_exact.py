@@ -22,7 +22,6 @@ from tools.widths import (
     in_chunks,
     jitted,
     move_of,
-    sandwich_without_p,
     toy,
     with_error,
 )
@@ -32,6 +31,7 @@ from credence.methods.transdimensional.kernel import MOVES
 from credence.methods.transdimensional.moves import base as jumps
 from credence.methods.transdimensional.moves.base import JumpInfo, Move, jump
 from credence.methods.transdimensional.target import Point
+from credence_papers.transdimensional.published_chain import accepted_by_the_ends
 
 pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
@@ -61,7 +61,7 @@ def sandwich(key: Any, point: Point, data: Data, *, move: Move, one: Any) -> Any
         TOY.target, point, key, data, inverse_mass=flat_variances(), step_size=0.08
     )
     leap = always(move, TOY.target)
-    return sandwich_without_p(key, point, data, target=TOY.target, leap=leap, step=step)
+    return accepted_by_the_ends(key, point, data, target=TOY.target, leap=leap, step=step)
 
 
 @partial(jitted, static_argnames=("move", "how", "num_sweeps"))

@@ -22,7 +22,6 @@ from tools.widths import (
     no_data,
     prior_points,
     prior_scores,
-    sandwich_without_p,
     with_error,
 )
 
@@ -33,6 +32,7 @@ from credence.methods.transdimensional.moves.base import JumpInfo, Move, jump, l
 from credence.methods.transdimensional.size_priors import WidthPrior
 from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models import Gaussian, TraceClass
+from credence_papers.transdimensional.published_chain import accepted_by_the_ends
 
 pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
@@ -176,7 +176,7 @@ def test_planted_sandwich_without_the_steps_is_caught() -> None:
     points = prior_points(jax.random.key(0), TARGET, no_data(), 4000)
     step = partial(hamiltonian, TARGET, inverse_mass=jnp.ones(4 * LARGEST + 1))
     one = partial(
-        sandwich_without_p,
+        accepted_by_the_ends,
         data=no_data(),
         target=TARGET,
         leap=always(move_of("plain", TARGET, no_data()), TARGET),

@@ -1,0 +1,69 @@
+"""Models of Boston housing side by side: noise and prior fixed as published, or learnt."""
+
+from typing import Any
+
+from credence.models import HeteroscedasticNormal, HierarchicalGamma, Normal
+from credence_papers.transdimensional.data import boston
+from credence_papers.transdimensional.model_study import ModelStudy
+from credence_papers.transdimensional.models import UNIT, Family, ModelEffort, ModelProblem
+from credence_papers.transdimensional.tables import THESIS
+
+_DEEP = Family(4, 4, "relu")
+_WIDE = Family(16, None, "tanh")
+_BY_LAYER, _BY_BLOCK = HierarchicalGamma(), HierarchicalGamma(per="array")
+
+
+def _model(name: str, description: str, family: Family, likelihood: Any, **more: Any) -> Any:
+    return ModelProblem(
+        name=name,
+        description=description,
+        data=boston,
+        family=family,
+        likelihood=likelihood,
+        **more,
+    )
+
+
+def _models(name: str, family: Family, networks: str) -> tuple[ModelProblem, ...]:
+    """Models (a) to (d) of a family."""
+    told = (
+        ("a", "noise variance 1, weights N(0, 1)", Normal(noise_std=1.0), UNIT),
+        ("b", "learnt noise, weights N(0, 1)", Normal(), UNIT),
+        ("c-layer", "learnt noise, a learnt precision per layer", Normal(), _BY_LAYER),
+        ("c-block", "learnt noise, one per kernel and bias", Normal(), _BY_BLOCK),
+        ("d", "noise by inputs, a learnt precision per layer", HeteroscedasticNormal(), _BY_LAYER),
+    )
+    return tuple(
+        _model(f"{name}-{key}", f"{networks}: {text}", family, likelihood, prior=prior)
+        for key, text, likelihood, prior in told
+    )
+
+
+_AS_PUBLISHED = Normal(noise_std=1.0)
+MODELS = ModelStudy(
+    name="transdimensional_models",
+    description="Boston housing, half of the rows to learn from: which model, how large a network?",
+    problems=(
+        *_models("wide", _WIDE, "1 to 16 tanh neurons"),
+        *_models("deep", _DEEP, "1 to 4 layers of 4 relu neurons"),
+        _model(
+            "deep-a-published-chain", "model (a) by the published chain, which is biased",
+            _DEEP, _AS_PUBLISHED, how="published",
+        ),
+        _model(
+            "deep-a-trained", "model (a), ten trained networks of one layer",
+            _DEEP, _AS_PUBLISHED, how="trained",
+        ),
+        _model(
+            "deep-a-trained-3", "model (a), ten trained networks of three layers",
+            _DEEP, _AS_PUBLISHED, how="trained", trained_layers=3,
+        ),
+    ),
+    efforts={
+        "smoke": ModelEffort(2, 8, 4, 3, 10, 2),
+        "laptop": ModelEffort(4, 400, 200),
+        "paper": ModelEffort(16, 4000, 1000, 8),
+    },
+    num_seeds={"laptop": 10, "paper": 20},
+    source="the data of " + THESIS + "section 6.3",
+)  # fmt: skip

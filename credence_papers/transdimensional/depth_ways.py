@@ -1,0 +1,225 @@
+"""p(depth) of one posterior in three ways that share nothing, each with errors from repetition.
+
+jumps       reversible jumps between depths, several runs of several chains
+particles   sequential Monte Carlo from the prior to the posterior of every depth alone
+ladder      chains on a ladder of temperatures at every depth alone: see `ladder`
+
+All three give log p(d) - log p(1) under a uniform prior of the depth; the error of each is that of
+a mean over runs with independent random numbers.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+from rich.table import Table
+
+from credence.density.posterior import Posterior
+from credence.html.document import document
+from credence.html.markup import element
+from credence.html.parts import masthead, section, table
+from credence.methods import SMC
+from credence.methods.evidence import LogEvidence
+from credence.methods.transdimensional.architecture.posterior import architecture_posterior
+from credence.storage import jsonable
+from credence_papers.cache import Cache, number
+from credence_papers.study import Row, Study
+from credence_papers.transdimensional.ladder import ladder_evidence
+from credence_papers.transdimensional.runs import ArchitectureProblem, Effort
+from credence_papers.transdimensional.three_ways import of_size
+
+
+@dataclass(frozen=True)
+class DepthEffort:
+    """How much each way is given.
+
+    Args:
+        num_runs: independent repetitions.
+        depths: that are compared, from 1 on; the jumps go as deep as the problem does.
+        jumps: of one run.
+    """
+
+    num_runs: int
+    depths: int
+    jumps: Effort
+    num_particles: int
+    num_rungs: int
+    num_draws: int
+    num_warmup: int
+
+    def of(self, way: str) -> tuple[Any, ...]:
+        """What a piece of that way depends on."""
+        if way == "jumps":
+            return (self.jumps, self.depths)
+        if way == "particles":
+            return self.num_runs, self.num_particles
+        return self.num_runs, self.num_rungs, self.num_draws, self.num_warmup
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthWay:
+    """One way to one posterior over the depth."""
+
+    name: str
+    description: str = field(compare=False)
+    way: str
+    problem: ArchitectureProblem
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthStudy(Study[DepthWay, DepthEffort]):
+    """Three ways to p(depth)."""
+
+    def run_one(self, problem: DepthWay, effort: DepthEffort, seed: int, cache: Cache) -> Any:
+        """One way on one split, piece by piece: a deeper study keeps what is there."""
+        if problem.way == "jumps":
+            pieces, piece = range(effort.num_runs), by_jumps
+        else:
+            pieces = range(1, effort.depths + 1)
+            piece = by_ladder if problem.way == "ladder" else by_particles
+        return [
+            cache.kept(
+                f"{problem.name}, {each}",
+                [problem, effort.of(problem.way), seed, each],
+                lambda each=each: piece(problem.problem, effort, seed, each),
+            )
+            for each in pieces
+        ]
+
+    def rows(self, problem: DepthWay, effort: DepthEffort, results: Mapping[int, Any]) -> list[Row]:
+        """A row a way, of the first split."""
+        found = next(iter(results.values()))
+        tell = {"jumps": from_jumps, "particles": from_particles, "ladder": from_evidences}
+        told = tell[problem.way](found)
+        return [{"name": problem.name, "way": problem.way, **told}]
+
+    def sentence(self, row: Row) -> str:
+        """log p(d) / p(1) of all depths."""
+        return f"{row['name']}: {', '.join(cells(row))}, {row['seconds']:.0f} s"
+
+    def summary(self, effort: DepthEffort, rows: list[Row]) -> dict[str, Any]:
+        """All ways, and whether their chains agree."""
+        return {"ways": rows, "converged": all((row["rhat"] or 1) < 1.05 for row in rows)}
+
+    def render(self, summary: dict[str, Any]) -> str:
+        """The page as text."""
+        rows = [[row["name"], *cells(row)] for row in summary["ways"]]
+        heads = ["", *(str(d + 1) for d in range(max(map(len, rows)) - 1))]
+        found = table(heads, [row + [""] * (len(heads) - len(row)) for row in rows])
+        body = section("log p(depth) less log p(1), nats", found, is_converged=True)
+        head = masthead(summary["description"], f"Credence · size {summary['size']}")
+        return document(f"Depths: {summary['experiment']}", element("main", head, body))
+
+    def table(self, summary: dict[str, Any]) -> Table:
+        """One line a way."""
+        found = Table("way", "log p(depth) - log p(1), nats", "R-hat", "seconds")
+        for row in summary["ways"]:
+            told = ", ".join(cells(row))
+            found.add_row(row["name"], told, f"{row['rhat'] or 0:.3f}", f"{row['seconds']:.0f}")
+        return found
+
+
+def by_jumps(
+    problem: ArchitectureProblem, effort: DepthEffort, seed: int, run: int
+) -> dict[str, Any]:
+    """Shares of the depths in one run."""
+    key = number([problem.name, "jumps", seed, run])
+    ensemble = problem.method(effort.jumps).run(key, problem.posterior(problem.data(seed)))
+    found = architecture_posterior(ensemble.scalars)
+    assert found is not None
+    assert found.depth is not None
+    shares = dict(zip(found.depth.widths, found.depth.probabilities, strict=True))
+    return {
+        "shares": [shares.get(d, 0.0) for d in range(1, effort.depths + 1)],
+        "rhat": found.max_rhat,
+        "seconds": ensemble.cost.total_seconds,
+    }
+
+
+def by_particles(
+    problem: ArchitectureProblem, effort: DepthEffort, seed: int, depth: int
+) -> dict[str, Any]:
+    """Log evidence of one depth, run by run."""
+    posterior = sized(problem, seed, depth)
+    method = SMC(num_particles=effort.num_particles, num_runs=effort.num_runs)
+    ensemble = method.run(number([problem.name, "particles", seed, depth]), posterior)
+    assert LogEvidence.of(ensemble) is not None
+    nats = np.asarray(ensemble.scalars["log_evidence"], float)
+    return {"nats": nats[:, 0].tolist(), "rhat": None, "seconds": ensemble.cost.total_seconds}
+
+
+def by_ladder(
+    problem: ArchitectureProblem, effort: DepthEffort, seed: int, depth: int
+) -> dict[str, Any]:
+    """Log evidence of one depth, run by run."""
+    start = time.perf_counter()
+    found = ladder_evidence(
+        jax.random.key(number([problem.name, "ladder", seed, depth])),
+        sized(problem, seed, depth),
+        num_runs=effort.num_runs,
+        num_rungs=effort.num_rungs,
+        num_draws=effort.num_draws,
+        num_warmup=effort.num_warmup,
+    )
+    seconds = time.perf_counter() - start
+    told = {"rhat": found.rhat, "exchange_rate": found.exchange_rate, "seconds": seconds}
+    return jsonable({"nats": found.nats.tolist(), **told})
+
+
+def sized(problem: ArchitectureProblem, seed: int, depth: int) -> Posterior:
+    """The posterior of the networks of one depth."""
+    return of_size(problem.posterior(problem.data(seed)), depth, is_deep=True)
+
+
+def from_evidences(found: list[dict[str, Any]]) -> Row:
+    """Differences of the mean log evidences from that of one layer.
+
+    The errors of two means add in squares.
+    """
+    nats = np.array([each["nats"] for each in found])
+    error = nats.std(axis=1, ddof=1) / nats.shape[1] ** 0.5
+    return {
+        "log_ratio": (nats.mean(axis=1) - nats[0].mean()).tolist(),
+        "error": [0.0, *np.hypot(error[1:], error[0]).tolist()],
+        "log_evidence": nats.mean(axis=1).tolist(),
+        **cost(found),
+    }
+
+
+def from_particles(found: list[dict[str, Any]]) -> Row:
+    """Do as `from_evidences`, with means of the evidences, which are unbiased."""
+    row = from_evidences(found)
+    nats = np.array([each["nats"] for each in found])
+    log_mean = np.logaddexp.reduce(nats, axis=1) - np.log(nats.shape[1])
+    log_ratio = (log_mean - log_mean[0]).tolist()
+    return row | {"log_ratio": log_ratio, "log_evidence": log_mean.tolist()}
+
+
+def from_jumps(found: list[dict[str, Any]]) -> Row:
+    """Logarithms of mean shares, with errors by first order; depths never seen are left out."""
+    shares = np.array([each["shares"] for each in found])
+    seen = int(np.argmax(np.append((shares == 0).all(axis=0), True)))
+    mean = shares.mean(axis=0)[:seen]
+    relative = (shares[:, :seen] / mean) - (shares[:, :1] / mean[0])
+    error = relative.std(axis=0, ddof=1) / len(shares) ** 0.5
+    return {
+        "log_ratio": np.log(mean / mean[0]).tolist(),
+        "error": error.tolist(),
+        **cost(found),
+    }
+
+
+def cost(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """The worst R-hat and all seconds."""
+    known = [each["rhat"] for each in found if each["rhat"] is not None]
+    seconds = sum(each["seconds"] for each in found)
+    return {"rhat": max(known, default=None), "seconds": seconds, "num_pieces": len(found)}
+
+
+def cells(row: Row) -> list[str]:
+    """Every depth's logarithm with its error."""
+    pairs = zip(row["log_ratio"], row["error"], strict=True)
+    return [f"{value:.2f} ± {error:.2f}" for value, error in pairs]

@@ -1,0 +1,150 @@
+"""The study that sets models of one table side by side, split by split."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from credence.compare.seeds import mean_and_error
+from credence.html.document import document
+from credence.html.markup import element
+from credence.html.parts import masthead, section, table
+from credence_papers.cache import Cache
+from credence_papers.study import Row, Study
+from credence_papers.transdimensional.models import SCORES, ModelEffort, ModelProblem, run_model
+
+AVERAGED = (*SCORES, "single_train_rmse", "single_test_rmse", "within", "seconds")
+HEADS = ("model", "RMSE", "NLL", "coverage", "size", "R-hat of size", "of predictions", "seconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelStudy(Study[ModelProblem, ModelEffort]):
+    """Models of one table: the same splits for all, means over them with standard errors."""
+
+    def check(self, problem: ModelProblem, effort: ModelEffort, seed: int) -> None:
+        """Load the data once."""
+        problem.data(seed)
+
+    def run_one(
+        self, problem: ModelProblem, effort: ModelEffort, seed: int, cache: Cache
+    ) -> dict[str, Any]:
+        """One model of one split."""
+        compute = lambda: run_model(problem, effort, seed)  # noqa: E731
+        return cache.kept(f"{problem.name}, seed {seed}", [problem, effort, seed], compute)
+
+    def rows(
+        self, problem: ModelProblem, effort: ModelEffort, results: Mapping[int, Any]
+    ) -> list[Row]:
+        """One row a model."""
+        return [{"name": problem.name, "how": problem.how, **over_splits(list(results.values()))}]
+
+    def sentence(self, row: Row) -> str:
+        """Join the cells of a row."""
+        return ", ".join(cells(row))
+
+    def summary(self, effort: ModelEffort, rows: list[Row]) -> dict[str, Any]:
+        """All models, and whether all of their runs converged."""
+        return {
+            "models": rows,
+            "converged": all(row["num_converged"] in (None, row["num_splits"]) for row in rows),
+        }
+
+    def render(self, summary: dict[str, Any]) -> str:
+        """The page as text."""
+        facts = f"Credence · size {summary['size']} · {summary['num_seeds']} splits"
+        found = table([*HEADS], [cells(row) for row in summary["models"]])
+        body = element(
+            "main",
+            masthead(summary["description"], facts),
+            section("Models", found, is_converged=True),
+        )
+        return document(f"Models: {summary['experiment']}", body)
+
+    def table(self, summary: dict[str, Any]) -> Table:
+        """One line a model."""
+        found = Table(*HEADS)
+        for row in summary["models"]:
+            found.add_row(*cells(row))
+        return found
+
+
+def over_splits(results: list[dict[str, Any]]) -> Row:
+    """Means with standard errors, and the worst R-hat.
+
+    Shares of sizes are means over splits; sizes that no split visited are left out.
+    """
+    several = len(results) > 1
+    known = {name: [r[name] for r in results] for name in AVERAGED if results[0][name] is not None}
+    row: Row = {
+        "num_splits": len(results),
+        "means": {name: float(np.mean(values)) for name, values in known.items()},
+        "errors": {n: mean_and_error(v)[1] for n, v in known.items()} if several else {},
+        "rmse": [r["rmse"] for r in results],
+        "size": None,
+        "num_converged": None,
+    }
+    if results[0]["size"] is None:
+        return row
+    sizes = [r["size"] for r in results]
+    shares: dict[int, float] = {}
+    for each in sizes:
+        for size, share in zip(each["sizes"], each["probabilities"], strict=True):
+            shares[size] = shares.get(size, 0.0) + share / len(sizes)
+    row["size"] = {
+        "shares": {size: shares[size] for size in sorted(shares) if shares[size] > 0},
+        "modes": [each["mode"] for each in sizes],
+        "mean": float(np.mean([each["mean"] for each in sizes])),
+        "across": float(np.mean([each["across"] for each in sizes])),
+        **worst_and_median("rhat", [each["rhat"] for each in sizes]),
+    }
+    row |= worst_and_median("rhat_predictions", [r["rhat_predictions"] for r in results])
+    row["num_converged"] = sum(bool(r["converged"]) for r in results)
+    return row
+
+
+def worst_and_median(name: str, values: list[float | None]) -> dict[str, float | None]:
+    """Largest and median of what is known, None where nothing is."""
+    known = [value for value in values if value is not None]
+    return {
+        f"{name}_worst": max(known, default=None),
+        f"{name}_median": float(np.median(known)) if known else None,
+    }
+
+
+def cells(row: Row) -> list[str]:
+    """A model in eight words, as of `HEADS`."""
+    size = row["size"]
+    return [
+        row["name"],
+        with_error(row, "rmse"),
+        with_error(row, "nll"),
+        with_error(row, "coverage_95", 3),
+        likeliest_sizes(size["shares"]) if size else "fixed",
+        rhats(size, "rhat"),
+        rhats(row, "rhat_predictions") if size else "–",
+        f"{row['means']['seconds']:.0f}",
+    ]
+
+
+def with_error(row: Row, name: str, decimals: int = 2) -> str:
+    """A mean with its standard error."""
+    if name not in row["means"]:
+        return "–"
+    error = row["errors"].get(name)
+    more = "" if error is None else f" ± {error:.{decimals}f}"
+    return f"{row['means'][name]:.{decimals}f}{more}"
+
+
+def likeliest_sizes(shares: Mapping[Any, float], most: int = 3) -> str:
+    """The likeliest sizes in their order, each with its probability."""
+    top = sorted(shares, key=lambda size: -shares[size])[:most]
+    return ", ".join(f"{size}: {shares[size]:.2f}" for size in sorted(top, key=int))
+
+
+def rhats(found: Mapping[str, Any] | None, name: str) -> str:
+    """Median and, in brackets, the worst over the splits."""
+    if not found or found[f"{name}_median"] is None:
+        return "–"
+    return f"{found[f'{name}_median']:.2f} ({found[f'{name}_worst']:.2f})"

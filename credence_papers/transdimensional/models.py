@@ -1,0 +1,173 @@
+"""One table, several models of it: how large should the network be, and how well does it predict?
+
+A model is a family of networks (so deep, so wide), a likelihood and a prior of the weights; beside
+its posterior by reversible jumps stand trained networks of the same model, and the published chain.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from credence.compare import scoring
+from credence.compare.problem import Arrays
+from credence.density.posterior import Posterior
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.findings import found_in, judged
+from credence.methods import DeepEnsemble, Transdimensional
+from credence.methods.base import Method
+from credence.methods.training import Training
+from credence.methods.transdimensional.architecture.posterior import (
+    Architecture,
+    WidthPosterior,
+    architecture_posterior,
+)
+from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
+from credence.models import MLP, Gaussian, HierarchicalGamma
+from credence.storage import jsonable
+from credence_papers.transdimensional.published_chain import PublishedChain
+
+SCORES = ("rmse", "nll", "coverage_95", "crps")
+UNIT = Gaussian(scaling="unit")
+
+
+@dataclass(frozen=True)
+class Family:
+    """Networks of 1 to `deepest` hidden layers of `width` neurons, or of one of 1 to `width`.
+
+    Args:
+        deepest: hidden layers; None is one, of any width.
+    """
+
+    width: int
+    deepest: int | None
+    activation: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of `Transdimensional`."""
+        if self.deepest is None:
+            return {"max_width": self.width}
+        return {
+            "max_width": self.width,
+            "width_prior": WidthPrior(smallest=self.width),
+            "max_depth": self.deepest,
+            "depth_prior": DepthPrior(),
+        }
+
+
+@dataclass(frozen=True)
+class ModelEffort:
+    """How much is run: settings of `Transdimensional`, and members of a trained ensemble."""
+
+    num_chains: int
+    num_draws: int
+    num_warmup: int
+    max_doublings: int = 6
+    num_starts: int = 1000
+    num_members: int = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelProblem:
+    """A model of a table, and how its predictions are found.
+
+    Args:
+        data: seed -> arrays; a plain function.
+        how: "jumps", exactly; "published", by the published chain; "trained", by networks at
+            maxima of the posterior, all of the same size.
+        trained_layers: hidden layers of these.
+    """
+
+    name: str
+    description: str = field(compare=False)
+    data: Callable[[int], Arrays]
+    family: Family
+    likelihood: Any
+    prior: Gaussian | HierarchicalGamma = field(default=UNIT)
+    how: str = "jumps"
+    trained_layers: int = 1
+
+    def posterior(self, arrays: Arrays) -> Posterior:
+        """The posterior of the widest network with one hidden layer, or with those trained."""
+        layers = self.trained_layers if self.how == "trained" else 1
+        hidden = (self.family.width,) * layers
+        network = MLP(self.likelihood.num_outputs(1), hidden, self.family.activation)
+        return Posterior(network, self.prior, self.likelihood, (arrays.x_train, arrays.y_train))
+
+    def method(self, effort: ModelEffort) -> Method:
+        """What is run."""
+        if self.how == "trained":
+            training = Training(validation_fraction=0.0)
+            return DeepEnsemble(num_members=effort.num_members, training=training)
+        is_published = self.how == "published"
+        chain = Transdimensional(
+            layer_moves=("layer",) if is_published else None,
+            num_chains=effort.num_chains,
+            num_draws=effort.num_draws,
+            num_warmup=effort.num_warmup,
+            max_doublings=effort.max_doublings,
+            num_starts=effort.num_starts,
+            gibbs=isinstance(self.prior, HierarchicalGamma),
+            **self.family.settings,
+        )
+        return PublishedChain(chain=chain) if is_published else chain
+
+
+def run_model(problem: ModelProblem, effort: ModelEffort, seed: int) -> dict[str, Any]:
+    """One split: scores of the average, what the posterior says of the size, convergence, cost."""
+    arrays = problem.data(seed)
+    posterior, method = problem.posterior(arrays), problem.method(effort)
+    start, processor = time.perf_counter(), time.process_time()
+    ensemble = method.run(seed, posterior)
+    assert isinstance(ensemble, Ensemble)
+    found = architecture_posterior(ensemble.scalars)
+    findings = () if problem.how == "trained" else found_in(ensemble, method.findings).values()
+    numbers = scoring.scores(ensemble, arrays, findings)[0]
+    convergence = judged(ensemble, ensemble.monitored(arrays.x_test) if found else None, findings)
+    return jsonable(
+        {
+            "n_train": len(arrays.x_train),
+            "n_test": len(arrays.x_test),
+            **{name: numbers[name] for name in SCORES},
+            **single_fits(ensemble, arrays),
+            "size": found and of_size(found),
+            "converged": convergence.converged,
+            "reason": convergence.reason,
+            "rhat_predictions": convergence.max_rhat_function if found else None,
+            "within": found and float(np.mean(ensemble.scalars["acceptance_rate"])),
+            "seconds": time.perf_counter() - start,
+            "processor_seconds": time.process_time() - processor,
+        }
+    )
+
+
+def of_size(found: Architecture) -> dict[str, Any]:
+    """What the posterior says of the number of layers, or of neurons where it is fixed."""
+    size: WidthPosterior = found.depth or found.width
+    tried = sum(each.tried for each in found.jumps.values())
+    return {
+        "sizes": list(size.widths),
+        "probabilities": list(size.probabilities),
+        "mode": size.mode,
+        "mean": size.mean,
+        "rhat": found.max_rhat,
+        "ess": found.min_ess,
+        "across": sum(each.accepted for each in found.jumps.values()) / max(tried, 1),
+    }
+
+
+def single_fits(ensemble: Ensemble, arrays: Arrays) -> dict[str, float]:
+    """Root mean squared errors of single networks, over draws and rows, in units of the target."""
+    assert arrays.scaler is not None
+    found = {}
+    for name, x, y in (
+        ("single_train_rmse", arrays.x_train, arrays.y_train),
+        ("single_test_rmse", arrays.x_test, arrays.y_test),
+    ):
+        functions = arrays.scaler.inverse(np.asarray(ensemble.functions(x))[..., 0])
+        error = functions - arrays.scaler.inverse(np.asarray(y).ravel())
+        found[name] = float(np.sqrt(np.mean(error**2)))
+    return found

@@ -1,0 +1,200 @@
+"""Tables and figures of docs/explanation/transdimensional.md, from `results/transdimensional_*`.
+
+Only what has been run is made: a study without results has no part and no figure.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from kept import kept, path_of
+from multilevel import write
+
+from credence.html.svg import ACCENT, CHAINS, MUTED, SECOND, label, new_figure, to_svg
+from credence_papers.transdimensional.model_study import cells as model_cells
+from credence_papers.transdimensional.model_study import with_error
+
+MODELS, DEPTHS = "transdimensional_models", "transdimensional_depth_ways"
+PUBLISHED = ("transdimensional_xor", "transdimensional_digits", "transdimensional_boston")
+JAVID = {"boston_2a": 0.275, "boston_2b": 0.275, "boston_4a": 0.271, "boston_4b": 0.271}
+"""Table 7.1: errors of Javid et al. (2020) at their best depth, one; in the thesis's unit."""
+NUM_TEST = 253
+"""Test rows: the thesis divides root mean squares by the root of their number."""
+MARKS = {"jumps": ("o", ACCENT), "particles": ("s", SECOND), "ladder": ("D", CHAINS[2])}
+
+
+def models() -> str:
+    """Models side by side, a row each: errors, sizes, convergence, cost."""
+    heads = ["model", "RMSE, thousand dollars", "NLL, nats per row", "coverage of 95 % intervals"]
+    heads += ["RMSE of single networks: training rows", "test rows", "likeliest sizes"]
+    heads += ["R-hat of size", "of predictions", "seconds"]
+    rows = []
+    for row in kept(MODELS)["models"]:
+        name, rmse, nll, coverage, *rest = model_cells(row)
+        single = [with_error(row, f"single_{part}_rmse") for part in ("train", "test")]
+        rows.append([name, rmse, nll, coverage, *single, *rest])
+    return markdown(heads, rows)
+
+
+def splits() -> str:
+    """How much of the models was run."""
+    counts = {row["num_splits"] for row in kept(MODELS)["models"]}
+    told = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(*counts)
+    return f"Splits: {told}. R-hat: the median over the splits and, in brackets, the worst."
+
+
+def depths() -> str:
+    """log p(depth) - log p(1) by every way, a row each."""
+    ways = kept(DEPTHS)["ways"]
+    most = max(len(row["log_ratio"]) for row in ways)
+    rows = []
+    for row in ways:
+        pairs = list(zip(row["log_ratio"], row["error"], strict=True))[1:]
+        told = [f"{value:.2f} ± {error:.2f}".replace("-", "−") for value, error in pairs]
+        rhat = "–" if row["rhat"] is None else f"{row['rhat']:.3f}"
+        told += ["–"] * (most - 1 - len(pairs))
+        rows.append([row["name"], *told, rhat, f"{row['seconds']:.0f}"])
+    layers = [f"{d} layers" for d in range(2, most + 1)]
+    return markdown(["way", *layers, "worst R-hat", "seconds"], rows)
+
+
+def depth_figure(folder: Path) -> None:
+    """The same as a chart, on a logarithmic scale."""
+    drawing, (axes,) = new_figure(height=240)
+    ways = kept(DEPTHS)["ways"]
+    for index, row in enumerate(ways):
+        mark, colour = MARKS[row["way"]]
+        at = np.arange(1, len(row["log_ratio"]) + 1) + 0.12 * (index - (len(ways) - 1) / 2)
+        error = 2 * np.array(row["error"])
+        style = {"linestyle": "none", "markersize": 5, "linewidth": 0.9}
+        axes.errorbar(at, row["log_ratio"], error, marker=mark, color=colour, **style)
+    label(axes, "log p(depth) - log p(1), nats", "Hidden layers")
+    reading = "Circles: jumps. Squares: particles. Diamonds: ladder. Lines: two standard errors."
+    write(folder, "depth-ways", to_svg(drawing, "depth-ways", "p(depth) in three ways", reading))
+
+
+def histograms(folder: Path) -> None:
+    """p(size) of every published run, with the published mode and mean as lines."""
+    for name in filter(is_kept, PUBLISHED):
+        for row in kept(name)["architectures"]:
+            chart = histogram(row)
+            write(folder, f"sizes-{row['problem']}", chart)
+
+
+def histogram(row: Mapping[str, Any]) -> str:
+    """p(size) of one run; what is published are a mode and a mean, not counts."""
+    found = row["architecture"]
+    size, noun = (
+        (found["width"], "Hidden neurons")
+        if found["depth"] is None
+        else (found["depth"], "Hidden layers")
+    )
+    drawing, (axes,) = new_figure(height=180)
+    axes.bar(size["widths"], size["probabilities"], width=0.8, color=ACCENT, alpha=0.75)
+    for key, style in (("mode", "-"), ("mean", ":")):
+        if key in row["published"]:
+            axes.axvline(row["published"][key], color=MUTED, linestyle=style, linewidth=1.2)
+    label(axes, "Probability given the data", noun, percent_y=True)
+    about = "Bars: ours. Lines: published mode (solid) and mean (dotted)."
+    name = f"sizes-{row['problem']}"
+    return str(to_svg(drawing, name, f"{row['problem']}: {noun.lower()}", about))
+
+
+def acceptance() -> str:
+    """Table 6.1: shares of steps accepted, across sizes and within, in percent."""
+    keys = ("across", "within")
+    rows = []
+    for row in published_rows():
+        ours = [f"{100 * row['scores'][key]:.1f}" for key in keys]
+        rows.append([row["name"], *ours, *(published(row, key, 100) for key in keys)])
+    heads = ["problem", "across sizes, %", "within, %", "published across", "published within"]
+    return markdown(heads, rows)
+
+
+def predictive_errors() -> str:
+    """Tables 7.1 and 7.4: errors of Boston in thousand dollars, beside Javid et al. (2020)."""
+    heads = ["problem", "RMSE", "best chain", "likeliest depth alone", "R-hat of depth"]
+    heads += ["published RMSE", "best chain", "modal depth", "Javid et al."]
+    unit = NUM_TEST**0.5
+    rows = []
+    for row in published_rows("transdimensional_boston"):
+        scores = row["scores"]
+        ours = [f"{scores[key]:.2f}" for key in ("rmse", "best_chain", "modal_size")]
+        told = [published(row, key, decimals=2) for key in ("rmse", "best_chain", "modal_size")]
+        rhat = f"{row['architecture']['max_rhat']:.3f}"
+        javid = f"{unit * JAVID[row['problem']]:.2f}" if row["problem"] in JAVID else "–"
+        rows.append([row["name"], *ours, rhat, *told, javid])
+    return markdown(heads, rows)
+
+
+def label_scores() -> str:
+    """Table 7.2: truth among the first k, precision and recall of the digits, in percent."""
+    keys = ["accuracy", "top_2", "top_3"]
+    keys += [f"{what}_{t}" for t in (20, 40) for what in ("precision", "recall")]
+    rows = [
+        [row["name"], *(f"{100 * row['scores'][k]:.1f} ({published(row, k, 100)})" for k in keys)]
+        for row in published_rows("transdimensional_digits")
+    ]
+    heads = ["problem", "top 1", "top 2", "top 3", "precision at 0.2", "recall", "at 0.4", "recall"]
+    return markdown(heads, rows)
+
+
+def sizes() -> str:
+    """Table 7.3: the likeliest size and the mean size."""
+    rows = [
+        [
+            row["name"],
+            f"{row['scores']['mode']} ({published(row, 'mode', decimals=0)})",
+            f"{row['scores']['mean']:.2f} ({published(row, 'mean', decimals=2)})",
+            f"{row['architecture']['max_rhat']:.3f}",
+        ]
+        for row in published_rows()
+    ]
+    return markdown(["problem", "likeliest size", "mean", "R-hat of size"], rows)
+
+
+def published(row: Mapping[str, Any], key: str, factor: float = 1.0, decimals: int = 1) -> str:
+    """A published number, or a dash."""
+    known = row["published"].get(key)
+    return "–" if known is None else f"{factor * known:.{decimals}f}"
+
+
+def published_rows(*names: str) -> list[dict[str, Any]]:
+    """Rows of those studies that have results."""
+    chosen = filter(is_kept, names or PUBLISHED)
+    return [row for name in chosen for row in kept(name)["architectures"]]
+
+
+def is_kept(name: str) -> bool:
+    """Whether a study has results."""
+    return path_of(name).exists()
+
+
+def markdown(heads: list[str], rows: list[list[str]]) -> str:
+    """A table of a page."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def parts() -> dict[str, Callable[[], str]]:
+    """Makers of the parts whose studies have results."""
+    found: dict[str, Callable[[], str]] = {}
+    if is_kept(MODELS):
+        found |= {"boston-models": models, "boston-models-splits": splits}
+    if is_kept(DEPTHS):
+        found["depth-ways"] = depths
+    if is_kept("transdimensional_boston"):
+        found["boston-errors"] = predictive_errors
+    if is_kept("transdimensional_digits"):
+        found["digits-labels"] = label_scores
+    if any(map(is_kept, PUBLISHED)):
+        found |= {"acceptance": acceptance, "sizes": sizes}
+    return found
+
+
+def figures(folder: Path) -> None:
+    """Draw those charts whose studies have results."""
+    if is_kept(DEPTHS):
+        depth_figure(folder)
+    histograms(folder)

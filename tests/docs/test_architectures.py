@@ -1,0 +1,81 @@
+"""Tables and figures of architectures, from results that nobody ran."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "make"))
+import architectures  # noqa: E402
+
+SIZE = {"widths": [1, 2], "probabilities": [0.4, 0.6], "mode": 2, "mean": 1.6}
+
+
+def row(name: str, **scores: float) -> dict[str, Any]:
+    scores = {"across": 0.123, "within": 0.8, "mode": 2, "mean": 1.6, **scores}
+    published = {"across": 0.045, "within": 0.661, "mode": 2, "mean": 3.74, "rmse": 3.75}
+    found = {"width": SIZE, "depth": SIZE, "max_rhat": 1.01}
+    about = {"name": name, "problem": name, "published": published}
+    return {**about, "scores": scores, "architecture": found}
+
+
+LABELS = ("accuracy", "top_2", "top_3", "precision_20", "recall_20", "precision_40", "recall_40")
+RESULTS = {
+    "transdimensional_boston": {
+        "architectures": [row("boston_2a", rmse=4.37, best_chain=4.3, modal_size=4.5)]
+    },
+    "transdimensional_digits": {
+        "architectures": [row("digits_5a", **dict.fromkeys(LABELS, 0.955))]
+    },
+    "transdimensional_depth_ways": {
+        "ways": [
+            {"name": "ladder", "way": "ladder", "log_ratio": [0.0, -1.29], "error": [0.0, 0.12],
+             "rhat": 1.007, "seconds": 180.0},
+            {"name": "jumps", "way": "jumps", "log_ratio": [0.0, -1.0, -2.0],
+             "error": [0.0, 0.1, 0.2], "rhat": None, "seconds": 90.0},
+        ]
+    },
+    "transdimensional_models": {
+        "models": [
+            {"name": "wide-b", "num_splits": 3, "means": {"rmse": 3.7, "nll": 2.6,
+             "coverage_95": 0.94, "single_train_rmse": 2.0, "single_test_rmse": 4.0,
+             "seconds": 60.0}, "errors": {"rmse": 0.1}, "size": None}
+        ]
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def _results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(architectures, "kept", RESULTS.__getitem__)
+    monkeypatch.setattr(architectures, "is_kept", RESULTS.__contains__)
+
+
+@pytest.mark.usefixtures("_results")
+def test_parts_are_tables_of_what_was_run() -> None:
+    made = {name: maker() for name, maker in architectures.parts().items()}
+    assert (
+        "| boston_2a | 4.37 | 4.30 | 4.50 | 1.010 | 3.75 | – | – | 4.37 |" in made["boston-errors"]
+    )
+    assert "| digits_5a | 95.5 (–)" in made["digits-labels"]
+    assert "| boston_2a | 12.3 | 80.0 | 4.5 | 66.1 |" in made["acceptance"]
+    assert "| boston_2a | 2 (2) | 1.60 (3.74) | 1.010 |" in made["sizes"]
+    assert "| ladder | −1.29 ± 0.12 | – | 1.007 | 180 |" in made["depth-ways"]
+    assert "3.70 ± 0.10" in made["boston-models"]
+    assert made["boston-models-splits"].startswith("Splits: 3.")
+
+
+@pytest.mark.usefixtures("_results")
+def test_figures_are_drawn(tmp_path: Path) -> None:
+    architectures.figures(tmp_path)
+    names = {each.name for each in tmp_path.iterdir()}
+    assert names == {"depth-ways.svg", "sizes-boston-2a.svg", "sizes-digits-5a.svg"}
+
+
+def test_nothing_is_made_of_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(architectures, "is_kept", lambda name: False)
+    assert architectures.parts() == {}
+    architectures.figures(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,96 @@
+"""Models of one table side by side: what is run, and what is told of it."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from credence.compare.problem import Arrays
+from credence.methods import DeepEnsemble
+from credence.preprocessing import TargetScaler
+from credence_papers.transdimensional import model_study
+from credence_papers.transdimensional.boston_models import MODELS
+from credence_papers.transdimensional.model_study import cells, over_splits
+from credence_papers.transdimensional.models import ModelEffort, run_model
+from credence_papers.transdimensional.published_chain import PublishedChain
+
+BY_NAME = {each.name: each for each in MODELS.problems}
+TINY = ModelEffort(2, 12, 4, max_doublings=2, num_starts=4, num_members=2)
+
+
+def line(seed: int) -> Arrays:
+    """Twelve rows to learn from and six others."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(18, 2))
+    y = 3 + 2 * (x[:, 0] + 0.1 * rng.normal(size=18))
+    scaler = TargetScaler.fit(y[:12])
+    z = scaler.transform(y)
+    return Arrays(x[:12], z[:12], x[12:], z[12:], scaler, ())
+
+
+def test_models_are_what_their_names_say() -> None:
+    assert BY_NAME["wide-a"].likelihood.noise_std == 1.0
+    assert BY_NAME["wide-b"].likelihood.noise_std is None
+    assert BY_NAME["deep-c-block"].prior.per == "array"
+    for name, kind in (
+        ("deep-a-published-chain", PublishedChain),
+        ("deep-a-trained", DeepEnsemble),
+    ):
+        assert isinstance(BY_NAME[name].method(TINY), kind)
+    assert BY_NAME["deep-c-layer"].method(TINY).gibbs
+    assert not BY_NAME["deep-a"].method(TINY).gibbs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["wide-d", "deep-c-block", "deep-a-published-chain", "deep-a-trained"]
+)
+def test_a_model_is_run(name: str) -> None:
+    found = run_model(replace(BY_NAME[name], data=line), TINY, 0)
+    assert 0 < found["rmse"] < 20
+    assert 0 < found["single_train_rmse"] < 20
+    is_trained = name == "deep-a-trained"
+    assert (found["size"] is None) == is_trained
+    if not is_trained:
+        assert sum(found["size"]["probabilities"]) == pytest.approx(1)
+
+
+def result(seed: int, *, is_trained: bool = False) -> dict[str, Any]:
+    size = {"sizes": [1, 2], "probabilities": [0.25, 0.75], "mode": 2, "mean": 1.75}
+    size |= {"rhat": 1.0 + seed / 10, "ess": 100.0, "across": 0.1}
+    scores = {"rmse": 3.0 + seed, "nll": 2.5, "coverage_95": 0.95, "crps": 1.0}
+    fits = {"single_train_rmse": 2.0, "single_test_rmse": 4.0, "seconds": 10.0}
+    judged = {"rhat_predictions": 1.1, "within": 0.8, "converged": True}
+    if is_trained:
+        size, judged = None, dict.fromkeys(judged)  # type: ignore[assignment]
+    return {**scores, **fits, **judged, "size": size}
+
+
+def test_means_over_splits_have_errors_and_the_worst_rhat() -> None:
+    row = {"name": "model", **over_splits([result(0), result(2)])}
+    assert (row["means"]["rmse"], row["errors"]["rmse"]) == (4.0, 1.0)
+    assert row["size"]["shares"] == {1: 0.25, 2: 0.75}
+    assert cells(row) == [
+        "model", "4.00 ± 1.00", "2.50 ± 0.00", "0.950 ± 0.000", "1: 0.25, 2: 0.75",
+        "1.10 (1.20)", "1.10 (1.10)", "10",
+    ]  # fmt: skip
+    trained = {"name": "trained", **over_splits([result(0, is_trained=True)])}
+    assert cells(trained)[4:7] == ["fixed", "–", "–"]
+
+
+def test_the_study_goes_on_where_it_stopped(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+
+    def run(problem: Any, effort: Any, seed: int) -> dict[str, Any]:
+        ran.append(seed)
+        return result(seed)
+
+    monkeypatch.setattr(model_study, "run_model", run)
+    study = replace(MODELS, problems=(replace(MODELS.problems[0], data=line),))
+    for num_seeds in (1, 2):
+        summary = study.run(tmp_path, size="smoke", num_seeds=num_seeds)
+    assert ran == [0, 1]
+    assert summary["models"][0]["rmse"] == [3.0, 4.0]
+    assert "±" in (tmp_path / "report.html").read_text()
+    assert study.table(summary).row_count == 1
