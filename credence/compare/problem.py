@@ -140,13 +140,17 @@ def fit_settings(source: TableSource, **more: Any) -> FitSettings:
 def _read_table(source: TableSource) -> _Raw:
     settings = fit_settings(source)
     _, table = workflow.read(settings)
-    split = workflow.split(settings, table)
+    if source.resplit:
+        train, test = workflow.random_split(settings, table)
+    else:
+        split = workflow.split(settings, table)
+        train, test = split.train, split.test
     return _Raw(
         table.task,
-        split.train.drop(columns=table.target),
-        split.train[table.target].to_numpy(),
-        split.test.drop(columns=table.target),
-        split.test[table.target].to_numpy(),
+        train.drop(columns=table.target),
+        train[table.target].to_numpy(),
+        test.drop(columns=table.target),
+        test[table.target].to_numpy(),
         tuple(table.notes),
     )
 
@@ -164,11 +168,22 @@ def _read_uci(source: UCISource) -> _Raw:
 
 def _read_images(source: ImageSource) -> _Raw:
     dataset = load_dataset(source.name)
-    if dataset.arrays is None or dataset.train is None or dataset.test is None:
-        raise InputError(f"The data set '{source.name}' has no images with a split: name another.")
+    if dataset.arrays is None:
+        raise InputError(f"The data set '{source.name}' has no images: name another.")
     x, y = dataset.arrays["x"], dataset.arrays["y"]
-    return _Raw("classification", x[dataset.train], y[dataset.train], x[dataset.test],
-                y[dataset.test])  # fmt: skip
+    train, test = dataset.train, dataset.test
+    if source.resplit:
+        train, test = _new_split(len(y), source.test_fraction, source.split_seed)
+    if train is None or test is None:
+        raise InputError(f"The data set '{source.name}' has no split of its own: set resplit=True.")
+    return _Raw("classification", x[train], y[train], x[test], y[test])
+
+
+def _new_split(num_rows: int, test_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the training and of the test rows, at random."""
+    from sklearn.model_selection import train_test_split
+
+    return train_test_split(np.arange(num_rows), test_size=test_fraction, random_state=seed)
 
 
 def _read_digits(source: DigitsSource) -> _Raw:
@@ -187,14 +202,11 @@ def _read_reviews(source: ReviewsSource) -> _Raw:
 
 def _simulate(source: SimulatedSource) -> _Raw:
     from sklearn import datasets
-    from sklearn.model_selection import train_test_split
 
     make = getattr(datasets, f"make_{source.task}")
     x, y = make(**source.settings)
-    x_train, x_test, y_train, y_test = train_test_split(
-        x, y, test_size=source.test_fraction, random_state=source.split_seed
-    )
-    return _Raw(source.task, x_train, y_train, x_test, y_test)
+    train, test = _new_split(len(y), source.test_fraction, source.split_seed)
+    return _Raw(source.task, x[train], y[train], x[test], y[test])
 
 
 def _limited(raw: _Raw, rows: RowLimits, seed: int) -> _Raw:

@@ -143,7 +143,11 @@ FBNN = Experiment(
             name="adult",
             description="Census income, network 14-60-30-1 (2761 weights), tanh, Bernoulli.",
             source=TableSource(
-                table="adult", target="income", task="classification", encoding="ordinal"
+                table="adult",
+                target="income",
+                task="classification",
+                encoding="ordinal",
+                resplit=True,
             ),
             model=ModelSpec(
                 hidden=(60, 30), activation="tanh", prior="unit", likelihood="bernoulli"
@@ -158,7 +162,7 @@ FBNN = Experiment(
         Problem(
             name="mnist",
             description="Handwritten digits, network 784-5-10 (3985 weights), tanh.",
-            source=ImageSource(name="mnist"),
+            source=ImageSource(name="mnist", resplit=True, test_fraction=1 / 7),
             model=ModelSpec(hidden=(5,), activation="tanh", prior="unit"),
             rows=SUBSET,
             published=published.classification(published.MNIST),
@@ -176,6 +180,7 @@ FBNN = Experiment(
                 target="Blond_Hair",
                 task="classification",
                 encoding="ordinal",
+                resplit=True,
             ),
             model=ModelSpec(
                 hidden=(30, 10), activation="tanh", prior="unit", likelihood="bernoulli"

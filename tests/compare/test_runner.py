@@ -12,10 +12,10 @@ from tools import experiment_samples as samples
 from tools.data_folder import needs_data
 
 from credence.compare import cell, compare, problem, runner
-from credence.compare.sources import SimulatedSource, TableSource, UCISource, moved
+from credence.compare.sources import ImageSource, SimulatedSource, TableSource, UCISource, moved
 from credence.compare.specs import ModelSpec, Outcome, RowLimits
+from credence.datasets import CheckedTable, uci_splits
 from credence.datasets import load as load_dataset
-from credence.datasets import uci_splits
 from credence.errors import InputError
 from credence.methods import CES, METHODS, Training
 
@@ -199,6 +199,45 @@ def test_another_seed_has_other_test_rows_and_other_data() -> None:
     first, again, other = (problem.load(moved(source, seed), RowLimits()) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.x_test, again.x_test)
     assert not np.isin(first.x_test, other.x_test).any()
+
+
+@pytest.mark.parametrize("as_images", [True, False])
+def test_another_seed_splits_anew_what_has_a_split_of_its_own(
+    as_images: bool, tmp_path: Path, monkeypatch
+) -> None:
+    """Of images, and of a table; without `resplit` all seeds have the data's own test rows."""
+    number = np.arange(40)
+    own = {"train": number[:30], "test": number[30:]}
+    if as_images:
+        source = ImageSource(name="digits", test_fraction=0.25)
+        arrays = {"x": np.tile(number[:, None, None], (1, 2, 2)), "y": number % 2}
+        dataset = replace(load_dataset("diabetes"), arrays=arrays, **own)
+        monkeypatch.setattr(problem, "load_dataset", lambda name: dataset)
+    else:
+        source = TableSource(table="adult", target="income", test_fraction=0.25)
+        frame = pd.DataFrame({"age": number, "income": number % 2})
+        table = CheckedTable(frame, "income", "classification", [])
+        monkeypatch.setattr(problem.workflow, "read", lambda settings: (frame, table))
+        dataset = replace(load_dataset("diabetes"), frame=frame, **own)
+        monkeypatch.setattr(problem.workflow, "load_dataset", lambda name: dataset)
+
+    def rows(seed: int, resplit: bool) -> set[float]:
+        raw = problem._read(moved(replace(source, resplit=resplit), seed))
+        return set(np.asarray(raw.x_test, float)[:, 0].ravel())
+
+    assert rows(0, False) == rows(1, False) == set(range(30, 40))
+    assert rows(0, True) != rows(1, True) != set(range(30, 40))
+    assert len(rows(1, True)) == 10
+
+
+def test_every_seed_of_the_fbnn_tables_has_other_test_rows() -> None:
+    from credence.compare import find
+
+    for name in ("fbnn", "fbnn_first_version"):
+        for each in find(name).problems:
+            has_own = each.name in ("adult", "mnist", "celeba")
+            assert moved(each.source, 1) != each.source
+            assert not has_own or each.source.resplit
 
 
 @needs_data

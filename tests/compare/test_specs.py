@@ -71,8 +71,8 @@ def test_published_rows() -> None:
         "mse": 3.83,
         "coverage_95": 0.753,
         "total_seconds": 888,
-        "ess_weights": [76, 649, 1536],
-        "ess_weights_per_second": 0.085,
+        "draws_per_effective_draw": [76, 649, 1536],
+        "draws_per_effective_draw_per_second": 0.085,
         "speed_up": 1.0,
     }
     # The printed ratio of min ESS and seconds, where three digits allow the comparison.
