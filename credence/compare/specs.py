@@ -99,16 +99,19 @@ class MethodSpec:
         method: a name in `credence.methods.METHODS`, or an import path "package.module:Class".
         settings: at all sizes.
         by_size: what a size changes.
+        by_problem: what a problem changes, by its name.
     """
 
     label: str
     method: str
     settings: Settings = field(default_factory=dict)
     by_size: Mapping[str, Settings] = field(default_factory=dict)
+    by_problem: Mapping[str, Settings] = field(default_factory=dict)
 
-    def at(self, size: str) -> dict[str, Any]:
-        """The settings at a size."""
-        return {**self.settings, **self.by_size.get(size, {})}
+    def at(self, size: str, problem: str = "") -> dict[str, Any]:
+        """The settings at a size, and of a problem."""
+        of_problem = self.by_problem.get(problem, {})
+        return {**self.settings, **self.by_size.get(size, {}), **of_problem}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +203,7 @@ class Experiment:
                 rows=problem.rows.get(size, RowLimits()),
                 label=method.label,
                 method=method.method,
-                settings=method.at(size),
+                settings=method.at(size, problem.name),
                 seed=each,
                 max_seconds=max_seconds,
             )

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Float, PRNGKeyArray
 
 from credence.adaptation.tunable_kernels import Tunable
 from credence.density.posterior import Posterior
@@ -23,9 +23,11 @@ from credence.methods.stochastic_gradient import SGHMC
 from credence.methods.surrogate.chains import (
     MOST_STEPS,
     Warmup,
+    check_step,
     checked_sampler,
     sampler_named,
     steps_adaptation,
+    with_step,
 )
 from credence.methods.surrogate.correction import CORRECTIONS, DELAYED, Correction
 from credence.methods.surrogate.emulation import Emulation
@@ -38,9 +40,11 @@ from credence.methods.surrogate.emulators import (
     Points,
     SurrogateDensity,
     arrays_of,
+    emulator_named,
     error_of,
 )
 from credence.methods.surrogate.fitting import split
+from credence.methods.surrogate.public_code import PublicSGHMC, under_own_prior
 from credence.methods.surrogate.true_likelihood import (
     Target,
     check_points,
@@ -48,7 +52,9 @@ from credence.methods.surrogate.true_likelihood import (
 )
 
 CALIBRATIONS: dict[str, type[TrainedChains]] = {"sghmc": SGHMC, "pcn": PCN}
-"""Samplers that calibrate."""
+"""Samplers that calibrate, from trained networks."""
+PUBLIC = "sghmc_public"
+"""The public code's calibration, from a random start."""
 CALIBRATED, EXPLORED, WARMED_UP = 0.3, 0.55, 0.7
 """Shares of max_seconds used up when these must end."""
 MOST_CLIMB = 1000
@@ -80,19 +86,23 @@ class CES(TrainedChains):
 
     Args beyond those of `TrainedChains`, whose acceptance rate is that of the emulator's chain and
     whose num_warmup and thinning count evaluations of the likelihood:
-        calibration: "mode", every chain's own; or the draws of "sghmc", as published, or "pcn".
+        calibration: "mode", every chain's own; or the draws of "sghmc", "pcn", or "sghmc_public",
+            raw epochs from a random start as in the FBNN paper's public code.
         calibration_rows: at random, that these two see, and the training before them; None for all
             in memory, or of those on disk as many as fit 256 MB. The emulator learns from all rows.
         num_calibration: draws per chain for the emulator to learn from; a fifth is held out.
         num_refinements: rounds in which the emulator's chain, half as long as the warm-up, leads to
             as many more draws, and the emulator learns from them too; 0 as published.
-        emulator: an emulator, or the name of one of `emulators.EMULATORS`.
-        sampler: of the emulator's chain: "hmc", "nuts" or "mala" along its gradient, "pcn", a
-            `Tunable` of your own, or, without correction, "sghmc".
+        emulator: an emulator; or the name of one of `emulators.EMULATORS`, or "published:DATASET"
+            for the network that the FBNN paper gives for a data set of its own.
+        sampler: of the emulator's chain: "hmc", "nuts", "mclmc" or "mala" along its gradient,
+            "pcn", a `Tunable` of your own, or, without correction, "sghmc".
         correction: "delayed_acceptance" (see `kernels.delayed_acceptance`); "psis", importance
             weights of the draws, which the tail index k-hat may refute; or "none", as published.
         surrogate_steps: of the emulator's chain from one evaluation of the likelihood to the next;
             None tunes them in the warm-up.
+        step_size: of the emulator's chain, which then samples from the calibration's last draws on,
+            without a warm-up, as published; None tunes it in the warm-up.
         reference: of pCN: "posterior", the calibration's moments; or "prior", as published.
         max_error: nats by which the emulator may be off at held-out draws (root mean square).
 
@@ -124,6 +134,7 @@ class CES(TrainedChains):
     sampler: str | Tunable = "nuts"
     correction: str = "delayed_acceptance"
     surrogate_steps: int | None = None
+    step_size: float | None = None
     reference: str = "posterior"
     max_error: float = 10.0
 
@@ -131,16 +142,23 @@ class CES(TrainedChains):
         super().__post_init__()
         check_name("correction", self.correction, CORRECTIONS)
         object.__setattr__(self, "sampler", checked_sampler(self.sampler, self._correction))
-        check_name("calibration", self.calibration, ("mode", *CALIBRATIONS))
+        check_name("calibration", self.calibration, ("mode", *CALIBRATIONS, PUBLIC))
         check_name("reference", self.reference, ("posterior", "prior"))
         if isinstance(self.emulator, str):
-            check_name("emulator", self.emulator, EMULATORS)
-            object.__setattr__(self, "emulator", EMULATORS[self.emulator]())
+            object.__setattr__(self, "emulator", emulator_named(self.emulator))
         require_positive(
             max_error=self.max_error,
             surrogate_steps=self.surrogate_steps,
+            step_size=self.step_size,
             calibration_rows=self.calibration_rows,
         )
+        if self.step_size is not None:
+            check_step(self.step_size, str(self.sampler))
+            if self._correction.tests_moves and self.surrogate_steps is None:
+                raise InputError(
+                    f"With step_size={self.step_size:g} there is no warm-up, and nothing tunes how "
+                    "many steps lead to a draw: give surrogate_steps too."
+                )
         if self.num_refinements < 0:
             raise InputError(f"num_refinements must be >= 0, got {self.num_refinements}.")
         if self.calibration == "mode" and (self.num_refinements == 0 or self._emulator.needs_draws):
@@ -200,17 +218,23 @@ class CES(TrainedChains):
                 modes = summits(key_climb, posterior, driver, start, MOST_CLIMB)
                 positions = np.asarray(modes)[:, None]
             else:
-                method = CALIBRATIONS[self.calibration](
-                    num_draws=self.num_calibration,
-                    num_chains=self.num_chains,
-                    training=self.training,
-                )
                 known = posterior.part(key_part, self.calibration_rows)
-                positions = np.asarray(method.draw(key_draw, known, driver).positions)
+                positions = self._drawn_positions(key_draw, known, driver)
             target = Target(posterior, posterior.anchored(jnp.asarray(positions[0, -1])), driver)
             points = points_at("evaluate", key_evaluate, positions, target)
         check_points(points)
         return points, target
+
+    def _drawn_positions(
+        self, key: PRNGKeyArray, known: Posterior, driver: Driver
+    ) -> Float[np.ndarray, "chain draw weight"]:
+        """Draws of the sampler that calibrates."""
+        usual = {"num_draws": self.num_calibration, "num_chains": self.num_chains}
+        if self.calibration == PUBLIC:
+            found = np.asarray(PublicSGHMC(**usual).draw(key, known, driver).positions)
+            return under_own_prior(found, known)
+        method = CALIBRATIONS[self.calibration](**usual, training=self.training)
+        return np.asarray(method.draw(key, known, driver).positions)
 
     def _emulate(
         self, name: str, key: PRNGKeyArray, points: Points, target: Target
@@ -269,15 +293,21 @@ class CES(TrainedChains):
     def _move(self, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target) -> Drawn:
         """Warm up and sample by the emulator, from where the calibration ended."""
         key_warmup, key_sample = jax.random.split(key)
-        plan, warmup = self._warmed_up(
-            key_warmup, emulated, points, target, self._correction, budget_share=WARMED_UP
-        )
+        states = self._correction.states(emulated, points)
+        if self.step_size is None:
+            plan, warmup = self._warmed_up(
+                key_warmup, emulated, points, target, self._correction, budget_share=WARMED_UP
+            )
+            memory, states = warmup.memory, warmup.states
+        else:
+            plan = self._warmup(key_warmup, emulated, points, target, self._correction)
+            memory = plan.adapter.memory
         build = sampler_named(str(self.sampler)).build
         cost = self._fixed_cost(target.posterior)
         recipe = self._correction.recipe(build, emulated, target.posterior, cost)
-        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
+        plan = self._sample_plan(plan, memory, thinning=self.thinning)
         plan = replace(plan, recipe=recipe)
-        return Drawn.by(target.driver.phase("sample", key_sample, plan, warmup.states, target.data))
+        return Drawn.by(target.driver.phase("sample", key_sample, plan, states, target.data))
 
     def _warmed_up(
         self,
@@ -288,16 +318,29 @@ class CES(TrainedChains):
         correction: Correction,
         **varied: Any,
     ) -> tuple[Plan, PhaseResult]:
-        """Warm up from the last points on, with what tunes the emulator's chain.
+        """Warm up from the last points on.
 
         Args:
             varied: what differs from the usual plan of a warm-up.
         """
         key_tune, key_move = jax.random.split(key)
-        sampler, states = sampler_named(str(self.sampler)), correction.states(emulated, points)
+        plan = replace(self._warmup(key_tune, emulated, points, target, correction), **varied)
+        states = correction.states(emulated, points)
+        return plan, target.driver.phase("warmup", key_move, plan, states, target.data)
+
+    def _warmup(
+        self,
+        key: PRNGKeyArray,
+        emulated: Emulated,
+        points: Points,
+        target: Target,
+        correction: Correction,
+    ) -> Plan:
+        """The plan of a warm-up, with what tunes the emulator's chain."""
+        sampler = sampler_named(str(self.sampler))
         arrays = arrays_of(emulated, target.data)
         start = Warmup(
-            key_tune,
+            key,
             points,
             target.posterior,
             SurrogateDensity(target.posterior.model, emulated.log_likelihood),
@@ -314,11 +357,12 @@ class CES(TrainedChains):
             num_steps=self.surrogate_steps or usual,
             most=affordable(target.posterior, emulated.flops * sampler.evaluations),
         )
+        if self.step_size is not None:
+            adapter = with_step(adapter, self.step_size)
         cost = self._fixed_cost(target.posterior)
         recipe = correction.recipe(sampler.warmup.build, emulated, target.posterior, cost)
         plan = self._warmup_plan(recipe, adapter, thinning=self.thinning)
-        plan = replace(plan, surrogate_flops=emulated.flops, **varied)
-        return plan, target.driver.phase("warmup", key_move, plan, states, target.data)
+        return replace(plan, surrogate_flops=emulated.flops)
 
     def _fixed_cost(self, posterior: Posterior) -> bool:
         """Whether chains move abreast."""

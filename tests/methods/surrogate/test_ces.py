@@ -456,11 +456,6 @@ class TestEmulators:
         likelihood = network.NetworkLikelihood(posterior.model, zero, "outputs")
         assert float(likelihood(position, parts)) == pytest.approx(points.log_likelihoods[0, 3])
 
-    def test_too_many_outputs_are_refused_with_advice(self, monkeypatch) -> None:
-        monkeypatch.setattr(network, "MOST_OUTPUTS", 100)
-        with pytest.raises(InputError, match="too many to emulate: use Network"):
-            CES(emulator=Network(), calibration="sghmc").run(0, regression())
-
     def test_weights_are_the_least_squares_ones(self) -> None:
         rng = np.random.default_rng(0)
         design, usual = rng.normal(size=(30, 8)), np.full(8, 0.5)
