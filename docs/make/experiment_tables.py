@@ -211,6 +211,8 @@ def emulator(row: dict[str, Any]) -> list[str]:
     """How far the emulator was off along the chain, and what that means for the draws."""
     if row.get("emulator_error") is None:
         return ["-", "-"]
+    if row.get("emulator_is_likelihood"):
+        return ["all rows: nothing emulated", "-"]
     error, k, rate = (row.get(f"emulator_{name}") for name in ("error", "pareto_k", "acceptance"))
     meaning = f"k-hat {float(k):.2g}" if k is not None else f"accepted {float(rate):.2g}"
     return [f"{float(error):.2g}", meaning]

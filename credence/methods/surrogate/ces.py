@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
+from credence.adaptation.reference import prior_reference
 from credence.adaptation.tunable_kernels import Tunable
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
@@ -15,11 +16,15 @@ from credence.engine.phases import PhaseResult
 from credence.engine.plan import Plan
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_name, require_positive
-from credence.methods.base import Algorithm, Drawn, from_fields
+from credence.methods.base import Algorithm, Drawn, Method, from_fields
 from credence.methods.chains import TrainedChains, shares_passes
 from credence.methods.laplace.modes import summits
-from credence.methods.pcn import PCN
-from credence.methods.stochastic_gradient import SGHMC
+from credence.methods.surrogate.calibration import (
+    CALIBRATIONS,
+    MODE,
+    calibration_draws,
+    sampler_of,
+)
 from credence.methods.surrogate.chains import (
     MOST_STEPS,
     Warmup,
@@ -44,34 +49,19 @@ from credence.methods.surrogate.emulators import (
     error_of,
 )
 from credence.methods.surrogate.fitting import split
-from credence.methods.surrogate.public_code import PublicSGHMC, under_own_prior
 from credence.methods.surrogate.true_likelihood import (
     Target,
     check_points,
     points_at,
 )
+from credence.methods.surrogate.worth import checked_error, outlook
 
-CALIBRATIONS: dict[str, type[TrainedChains]] = {"sghmc": SGHMC, "pcn": PCN}
-"""Samplers that calibrate, from trained networks."""
-PUBLIC = "sghmc_public"
-"""The public code's calibration, from a random start."""
 CALIBRATED, EXPLORED, WARMED_UP = 0.3, 0.55, 0.7
 """Shares of max_seconds used up when these must end."""
 MOST_CLIMB = 1000
 """Steps of L-BFGS towards a mode."""
-STUCK = (
-    "The chain that led to these draws has not moved: explore for longer (num_warmup, or more "
-    "seconds), or calibrate by draws (calibration='sghmc'). "
-)
-"""What an infinite error means."""
-FEW_ROWS = 5000
-"""Rows below which NUTS on all was sooner, for a network of 38 weights: docs/explanation/ces.md."""
 MIN_CALIBRATION = 10
 """Draws per chain that leave some to fit and some to hold out."""
-
-
-class HopelessEmulator(InputError):
-    """An emulator that does not know the likelihood."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +132,7 @@ class CES(TrainedChains):
         super().__post_init__()
         check_name("correction", self.correction, CORRECTIONS)
         object.__setattr__(self, "sampler", checked_sampler(self.sampler, self._correction))
-        check_name("calibration", self.calibration, ("mode", *CALIBRATIONS, PUBLIC))
+        check_name("calibration", self.calibration, CALIBRATIONS)
         check_name("reference", self.reference, ("posterior", "prior"))
         if isinstance(self.emulator, str):
             object.__setattr__(self, "emulator", emulator_named(self.emulator))
@@ -181,15 +171,23 @@ class CES(TrainedChains):
             found = from_fields(EMULATORS[fields.pop("name")], fields)
         return replace(super().from_settings(settings), emulator=found)
 
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The posterior itself.
+
+        Raises:
+            InputError: where calibration, emulator or chain cannot take it.
+        """
+        draws = (1 + self.num_refinements) * self.num_chains * self.num_calibration
+        self._emulator.check(posterior, draws)
+        if self.calibration != MODE:
+            self._sampler.prepared(posterior)
+        if self.reference == "prior" and self.sampler == "pcn":
+            prior_reference(posterior)
+        return posterior
+
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_calibrate, key_rounds, key_emulate, key_move, key_reweigh = jax.random.split(key, 5)
-        rounds = 1 + self.num_refinements
-        self._emulator.check(posterior, rounds * self.num_chains * self.num_calibration)
-        if posterior.num_points < FEW_ROWS:
-            driver.progress.say(
-                f"With {posterior.num_points:,} rows an emulator saves little or nothing: "
-                "method='nuts' is likely to be sooner."
-            )
+        driver.progress.say(outlook(posterior, self._emulator, str(self.sampler)))
         points, target = self._calibrate(key_calibrate, posterior, driver)
         for number in range(1, self.num_refinements + 1):
             key_fit, key_explore = jax.random.split(jax.random.fold_in(key_rounds, number))
@@ -204,7 +202,8 @@ class CES(TrainedChains):
         assert error is not None  # draws were held out
         errors = {"emulator_error": error.nats, "emulator_error_share": error.share}
         scalars = {name: np.full(shape, number) for name, number in errors.items()}
-        return drawn._replace(scalars=drawn.scalars | scalars, found=emulated.about)
+        found = {**emulated.about, "is_likelihood": emulated.is_likelihood}
+        return drawn._replace(scalars=drawn.scalars | scalars, found=found)
 
     def _calibrate(
         self, key: PRNGKeyArray, posterior: Posterior, driver: Driver
@@ -219,22 +218,11 @@ class CES(TrainedChains):
                 positions = np.asarray(modes)[:, None]
             else:
                 known = posterior.part(key_part, self.calibration_rows)
-                positions = self._drawn_positions(key_draw, known, driver)
+                positions = calibration_draws(key_draw, self._sampler, known, driver)
             target = Target(posterior, posterior.anchored(jnp.asarray(positions[0, -1])), driver)
             points = points_at("evaluate", key_evaluate, positions, target)
         check_points(points)
         return points, target
-
-    def _drawn_positions(
-        self, key: PRNGKeyArray, known: Posterior, driver: Driver
-    ) -> Float[np.ndarray, "chain draw weight"]:
-        """Draws of the sampler that calibrates."""
-        usual = {"num_draws": self.num_calibration, "num_chains": self.num_chains}
-        if self.calibration == PUBLIC:
-            found = np.asarray(PublicSGHMC(**usual).draw(key, known, driver).positions)
-            return under_own_prior(found, known)
-        method = CALIBRATIONS[self.calibration](**usual, training=self.training)
-        return np.asarray(method.draw(key, known, driver).positions)
 
     def _emulate(
         self, name: str, key: PRNGKeyArray, points: Points, target: Target
@@ -247,7 +235,8 @@ class CES(TrainedChains):
             return emulated, Error(0.0, 0.0)
         if held_out is None:
             return emulated, None
-        return emulated, self._checked(error_of(emulated, held_out), target.driver)
+        error = error_of(emulated, held_out)
+        return emulated, checked_error(error, target.driver, self.max_error, self.num_calibration)
 
     def _explore(
         self, number: int, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target
@@ -267,28 +256,6 @@ class CES(TrainedChains):
             newest = found.draws[:, -self.num_calibration :]
             more = points_at("evaluate", key_evaluate, newest, target)
         return Points(*(np.concatenate(parts, axis=1) for parts in zip(points, more, strict=True)))
-
-    def _checked(self, error: Error, driver: Driver) -> Error:
-        """The emulator's error at held-out points, said.
-
-        Raises:
-            HopelessEmulator: where it is too large.
-        """
-        found = (
-            f"The emulator is off by {error.nats:.2g} nats at draws that it has not seen "
-            f"({error.share:.0%} of the variance there)"
-        )
-        driver.progress.say(f"{found}.")
-        if not error.nats <= self.max_error:
-            raise HopelessEmulator(
-                f"{found}, more than max_error={self.max_error:g}: its chain would lead nowhere. "
-                f"{'' if np.isfinite(error.nats) else STUCK}"
-                "Use more pseudo-observations (emulator=Coreset(num_inputs=...)), more draws "
-                f"to learn from (num_calibration={self.num_calibration} per chain), or fewer "
-                "weights; max_error=inf samples all the same. Or use method='nuts', which needs "
-                "no emulator."
-            )
-        return error
 
     def _move(self, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target) -> Drawn:
         """Warm up and sample by the emulator, from where the calibration ended."""
@@ -371,6 +338,11 @@ class CES(TrainedChains):
     @property
     def _correction(self) -> Correction:
         return CORRECTIONS[self.correction]
+
+    @property
+    def _sampler(self) -> Method:
+        """What draws in the calibration."""
+        return sampler_of(self.calibration, self.num_calibration, self.num_chains, self.training)
 
     @property
     def _emulator(self) -> Emulator:

@@ -24,7 +24,7 @@ from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.kernels.mcmc.pcn import pcn
 from credence.methods import METHODS, NUTS
-from credence.methods.surrogate.ces import CES, HopelessEmulator
+from credence.methods.surrogate.ces import CES
 from credence.methods.surrogate.delayed_acceptance import uncorrected
 from credence.methods.surrogate.emulation import emulation
 from credence.methods.surrogate.emulators import (
@@ -45,6 +45,7 @@ from credence.methods.surrogate.emulators import (
 from credence.methods.surrogate.emulators.auto import expected_acceptance
 from credence.methods.surrogate.fitting import Equations, split
 from credence.methods.surrogate.true_likelihood import UnreliableWeights, check_points
+from credence.methods.surrogate.worth import HopelessEmulator
 from credence.methods.training import Training
 from credence.models import MLP, Bernoulli, Categorical, Gaussian, Normal
 

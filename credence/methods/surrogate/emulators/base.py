@@ -75,6 +75,10 @@ class Emulator(ABC):
             num_draws: of the calibration, of all chains.
         """
 
+    def is_whole(self, posterior: Posterior) -> bool:
+        """Whether it would take all rows as they are, so that nothing is emulated."""
+        return False
+
     @abstractmethod
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
