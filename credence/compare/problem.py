@@ -6,6 +6,7 @@ nothing that computes, so that bad input is refused at once.
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from jaxtyping import Float, Int
 from credence.compare.sources import (
     DigitsSource,
     ImageSource,
+    NaccSource,
     ReviewsSource,
     SimulatedSource,
     Source,
@@ -23,8 +25,10 @@ from credence.compare.sources import (
 )
 from credence.compare.specs import CellSpec, RowLimits
 from credence.datasets.catalogue.registry import load as load_dataset
+from credence.datasets.catalogue.sources import data_folder
 from credence.datasets.prepared.digits import principal_digits
 from credence.datasets.prepared.embeddings import imdb_embeddings
+from credence.datasets.prepared.nacc import HIPPOCAMPUS, read_nacc
 from credence.errors import InputError
 from credence.preprocessing import TargetScaler, make_preprocessor
 from credence.runs import workflow
@@ -100,6 +104,7 @@ def load(source: Source, rows: RowLimits) -> Arrays:
         "simulated": _one_hot,
         "digits": _as_they_are,
         "reviews": _as_they_are,
+        "nacc": _one_hot,
         "table": _ordinal if getattr(source, "encoding", "") == "ordinal" else _one_hot,
     }[source.kind]
     x_train, x_test = encode(raw.x_train, raw.x_test)
@@ -120,6 +125,8 @@ def _read(source: Source) -> _Raw:
         return _read_digits(source)
     if isinstance(source, ReviewsSource):
         return _read_reviews(source)
+    if isinstance(source, NaccSource):
+        return _read_nacc_file(source)
     return _read_uci(source) if isinstance(source, UCISource) else _simulate(source)
 
 
@@ -198,6 +205,24 @@ def _read_digits(source: DigitsSource) -> _Raw:
 def _read_reviews(source: ReviewsSource) -> _Raw:
     x_train, y_train, x_test, y_test, about = imdb_embeddings(source.embedder)
     return _Raw("classification", x_train, y_train, x_test, y_test, (about,))
+
+
+def _read_nacc_file(source: NaccSource) -> _Raw:
+    folder = data_folder()
+    path = (folder or Path()) / source.file
+    if folder is None or not path.is_file():
+        raise InputError(
+            f"The Alzheimer data are given on request only: ask the National Alzheimer's "
+            f"Coordinating Center for them, and put their file as {source.file} into the folder "
+            "that CREDENCE_DATA names."
+        )
+    frame = read_nacc(path, target=source.target)
+    is_diagnosis = source.target == "diagnosis"
+    target = "impaired" if is_diagnosis else HIPPOCAMPUS
+    train, test = _new_split(len(frame), source.test_fraction, source.split_seed)
+    x, y = frame.drop(columns=target), frame[target].to_numpy()
+    task = "classification" if is_diagnosis else "regression"
+    return _Raw(task, x.iloc[train], y[train], x.iloc[test], y[test])
 
 
 def _simulate(source: SimulatedSource) -> _Raw:

@@ -115,10 +115,43 @@ class UCISource:
     split_seed: int = 0
 
 
-Source = TableSource | ImageSource | SimulatedSource | DigitsSource | ReviewsSource | UCISource
+@dataclass(frozen=True, kw_only=True)
+class NaccSource:
+    """The Alzheimer data from the user's own file in CREDENCE_DATA: `credence.datasets.read_nacc`.
+
+    Args:
+        target: what to predict.
+        file: CSV or Parquet, as the centre sends it.
+    """
+
+    kind: ClassVar[str] = "nacc"
+
+    target: Literal["diagnosis", "hippocampus"]
+    file: str = "nacc.csv"
+    test_fraction: float = 0.2
+    split_seed: int = 0
+
+
+Source = (
+    TableSource
+    | ImageSource
+    | SimulatedSource
+    | DigitsSource
+    | ReviewsSource
+    | UCISource
+    | NaccSource
+)
 SOURCES: dict[str, type[Any]] = {
     cls.kind: cls
-    for cls in (TableSource, ImageSource, SimulatedSource, DigitsSource, ReviewsSource, UCISource)
+    for cls in (
+        TableSource,
+        ImageSource,
+        SimulatedSource,
+        DigitsSource,
+        ReviewsSource,
+        UCISource,
+        NaccSource,
+    )
 }
 
 

@@ -12,7 +12,14 @@ from tools import experiment_samples as samples
 from tools.data_folder import needs_data
 
 from credence.compare import cell, compare, problem, runner
-from credence.compare.sources import ImageSource, SimulatedSource, TableSource, UCISource, moved
+from credence.compare.sources import (
+    ImageSource,
+    NaccSource,
+    SimulatedSource,
+    TableSource,
+    UCISource,
+    moved,
+)
 from credence.compare.specs import ModelSpec, Outcome, RowLimits
 from credence.datasets import CheckedTable, uci_splits
 from credence.datasets import load as load_dataset
@@ -240,6 +247,24 @@ def test_every_seed_of_the_fbnn_tables_has_other_test_rows() -> None:
             assert not has_own or each.source.resplit
 
 
+@pytest.mark.parametrize("target", ["diagnosis", "hippocampus"])
+def test_alzheimer_rows_come_from_the_users_own_file(
+    target: str, tmp_path: Path, monkeypatch
+) -> None:
+    source = NaccSource(target=target, test_fraction=0.25)
+    monkeypatch.setenv("CREDENCE_DATA", str(tmp_path))
+    with pytest.raises(InputError, match=r"on request only.*nacc.csv"):
+        problem.load(source, RowLimits())
+    rng, names = np.random.default_rng(0), ("NACCAGE", "EDUC", "SEX", "LHIPPO", "RHIPPO", "BILLS")
+    frame = pd.DataFrame({name: rng.integers(1, 4, 40) for name in names})
+    frame["NACCUDSD"], frame["NACCALZD"] = np.tile([1, 4], 20), 1
+    frame.to_csv(tmp_path / "nacc.csv", index=False)
+    arrays = problem.load(source, RowLimits(train=20, test=5))
+    assert (len(arrays.x_train), len(arrays.x_test)) == (20, 5)
+    assert arrays.task == ("classification" if target == "diagnosis" else "regression")
+    assert arrays.x_train.shape[1] == len(names) - (target == "hippocampus")
+
+
 @needs_data
 def test_published_splits_go_by_number() -> None:
     """Split 3 has the test rows that its file has."""
@@ -364,7 +389,7 @@ def test_experiment_commands(run, calls, tmp_path: Path, monkeypatch) -> None:
     words = ("experiment", "run", "fbnn_first_version", "--size", "smoke", "--methods", "nuts",
              "--problems", "simulated_regression", "--out", tmp_path / "o")  # fmt: skip
     status, out, err = run(*words, "--json")
-    assert (status, calls) == (0, ["BNN-SGHMC", "NUTS (reference)"])
+    assert (status, calls) == (0, ["BNN-SGHMC", "NUTS on all rows"])
     assert [row["speed_up"] for row in json.loads(out)["problems"][0]["rows"]] == [1.0, 1.0]
     assert "report.html" in err
     for bad, sentence in (("fbn", "Did you mean 'fbnn'"), ("", "Unknown experiment")):
