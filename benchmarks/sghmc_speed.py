@@ -26,7 +26,7 @@ DRAWS = {
 }
 """Draws of each of the four chains, by rows."""
 SETTINGS: dict[tuple[str, int], dict[str, Any]] = {("sghmc", 0): {"thinning": 306}}
-"""Of SGHMC on all rows: a pass over the data for a draw, in place of ten."""
+"""Settings of SGHMC on all rows: a pass over the data for a draw, in place of ten."""
 
 
 def measured(name: str, rows: int, seed: int = 0) -> dict[str, Any]:

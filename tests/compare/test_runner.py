@@ -212,7 +212,7 @@ def test_another_seed_has_other_test_rows_and_other_data() -> None:
 def test_another_seed_splits_anew_what_has_a_split_of_its_own(
     as_images: bool, tmp_path: Path, monkeypatch
 ) -> None:
-    """Of images, and of a table; without `resplit` all seeds have the data's own test rows."""
+    """Images and a table; without `resplit` all seeds have the data's own test rows."""
     number = np.arange(40)
     own = {"train": number[:30], "test": number[30:]}
     if as_images:

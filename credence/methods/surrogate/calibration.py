@@ -28,6 +28,6 @@ def sampler_of(name: str, num_draws: int, num_chains: int, training: Training) -
 def calibration_draws(
     key: PRNGKeyArray, sampler: Method, known: Posterior, driver: Driver
 ) -> Float[np.ndarray, "chain draw weight"]:
-    """Its draws, as positions of the posterior."""
+    """The draws of the sampler that calibrates, as positions of the posterior."""
     found = np.asarray(sampler.draw(key, known, driver).positions)
     return under_own_prior(found, known) if isinstance(sampler, PublicSGHMC) else found

@@ -30,6 +30,7 @@ from credence.methods.surrogate.chains import (
     Warmup,
     check_step,
     checked_sampler,
+    has_reference,
     sampler_named,
     steps_adaptation,
     with_step,
@@ -181,7 +182,8 @@ class CES(TrainedChains):
         self._emulator.check(posterior, draws)
         if self.calibration != MODE:
             self._sampler.prepared(posterior)
-        if self.reference == "prior" and self.sampler == "pcn":
+        asks_prior = self.reference == "prior" or self.calibration == MODE
+        if asks_prior and has_reference(str(self.sampler)):
             prior_reference(posterior)
         return posterior
 

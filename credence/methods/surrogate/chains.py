@@ -187,6 +187,11 @@ def with_step(adapter: Adapter, step_size: float) -> Adapter:
     )
 
 
+def has_reference(sampler: str) -> bool:
+    """Whether a chain moves around a Gaussian reference."""
+    return sampler != SGHMC and tunable_kernel(sampler).reference is not None
+
+
 def check_step(step_size: float, sampler: str) -> None:
     """Refuse a step that is too large for a chain.
 

@@ -26,7 +26,7 @@ from credence.methods.base import Drawn, Method
 from credence.models.priors import HierarchicalGamma
 
 PRIOR = HierarchicalGamma(shape=10.0, rate=10.0, per="array", scaling="unit")
-"""Of the public code: every array of weights has a precision ~ Gamma(10, 10)."""
+"""The public code's prior: every array of weights has a precision ~ Gamma(10, 10)."""
 
 
 class RefreshedState(NamedTuple):
@@ -81,7 +81,7 @@ def refreshed_sghmc(
 
 
 def _is_weight(model: BayesianModel, position: Position, data: Data) -> Array:
-    """Which numbers of a position are not precisions of the prior."""
+    """Tell the numbers of a position that are not precisions of the prior."""
     params = model.unravel(position, data)
     ones = jax.tree.map(jnp.ones_like, params)
     nothing = jax.tree.map(jnp.zeros_like, params.prior)

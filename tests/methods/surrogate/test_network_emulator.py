@@ -115,7 +115,7 @@ def test_outputs_come_in_chunks_that_join_to_all(posterior: Posterior, monkeypat
 @pytest.mark.rotates(3)
 @pytest.mark.parametrize("posterior", [CLASSES, NUMBERS], ids=["classes", "numbers"])
 def test_every_chain_may_have_an_emulator_of_its_own(posterior: Posterior) -> None:
-    """Only the chain's own draws teach it: it knows them, and not those of the other chain."""
+    """The chain's own draws teach it: it knows them, and not those of the other chain."""
     points = points_of(posterior)
     emulator = Network(per_chain=True, training=Training(validation_fraction=0.0, max_epochs=500))
     with Driver() as driver:
@@ -129,7 +129,7 @@ def test_every_chain_may_have_an_emulator_of_its_own(posterior: Posterior) -> No
 
 
 def rows(num_rows: int, num_outputs: int) -> Posterior:
-    """As many rows and outputs as a data set has, with one input."""
+    """Make as many rows and outputs as a data set has, with one input."""
     x = np.zeros((num_rows, 1), np.float32)
     if num_outputs == 1:
         return Posterior(MLP(1, (2,)), Gaussian(), Normal(), (x, x[:, 0]))

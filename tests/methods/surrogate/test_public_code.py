@@ -30,7 +30,7 @@ X = RNG.normal(size=(40, 2)).astype(np.float32)
 NETWORK = MLP(1, (3,))
 PUBLIC = Posterior(NETWORK, PRIOR, Normal(), (X, np.sin(X[:, 0])))
 NUM_WEIGHTS = 13
-"""And the noise; then four precisions."""
+"""Weights of the network; the noise and four precisions follow."""
 
 
 @lru_cache

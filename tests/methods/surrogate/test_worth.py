@@ -76,6 +76,7 @@ def test_it_is_said_before_anything_is_computed(monkeypatch: pytest.MonkeyPatch)
             HierarchicalGamma(),
             "needs a Gaussian prior",
         ),
+        ({"sampler": "pcn"}, HierarchicalGamma(), "needs a Gaussian prior"),
     ],
 )
 def test_what_cannot_be_sampled_is_refused_at_once(
