@@ -160,7 +160,8 @@ class Network(Emulator):
         )
         weights = learning.unravel(self._trained(key, learning, driver)).network
         numbers = (mean, 1 / std, scale, basis.mean, basis.components)
-        parts = Parts(weights, *(np.asarray(each, flat.dtype) for each in numbers), kept)
+        centre, inverse, unit, mean, rows = (np.asarray(each, flat.dtype) for each in numbers)
+        parts = Parts(weights, centre, inverse, unit, mean, rows, kept)
         return parts, 2.0 * (learning.num_weights + basis.components.size)
 
     def _trained(self, key: PRNGKeyArray, learning: Posterior, driver: Driver) -> Position:
