@@ -14,6 +14,7 @@ from pathlib import Path
 
 import densities
 import experiment_tables
+import fbnn_published
 import multilevel
 import peers
 import proposals
@@ -40,6 +41,7 @@ WHOLE: dict[str, Callable[[], str]] = {
 PARTS: dict[str, Callable[[], str]] = {
     "default-model-headline": peers.headline,
     "densities": densities.table,
+    "fbnn-as-published": fbnn_published.table,
     "prior-rates": multilevel.rates,
     "multilevel-steps": multilevel.steps,
     "new-output-weights": proposals.table,

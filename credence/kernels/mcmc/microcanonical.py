@@ -103,8 +103,8 @@ def adjusted_mclmc(
         key: PRNGKeyArray, state: MicrocanonicalState, data: Data
     ) -> tuple[MicrocanonicalState, MicrocanonicalInfo]:
         key_direction, key_accept = jax.random.split(key)
-        fraction = _spread_evenly(state.num_steps) if varies else 0.5
-        num_leapfrogs = _num_leapfrogs(fraction, mean_leapfrogs)
+        varied = _num_leapfrogs(state.num_steps, mean_leapfrogs)
+        num_leapfrogs = varied if varies else _whole(mean_leapfrogs)
         memory = jnp.exp(-num_leapfrogs * step_size / decoherence_length)
         start = state._replace(direction=_turn(key_direction, state.direction, memory))
 
@@ -249,11 +249,12 @@ def _turn(key: PRNGKeyArray, direction: Position, memory: Float[Array, ""]) -> P
     return turned / jnp.linalg.norm(turned)
 
 
-def _spread_evenly(num_steps: UInt32[Array, ""]) -> Float[Array, ""]:
-    """A number in [0, 1) from the golden-ratio sequence."""
-    return (num_steps * jnp.uint32(GOLDEN)).astype(float) / 2.0**32
+def _num_leapfrogs(num_steps: UInt32[Array, ""], mean: Scalar) -> Int[Array, ""]:
+    """Number of leapfrogs, at least 1: a golden-ratio sequence from half to 1.5 times the mean."""
+    fraction = (num_steps * jnp.uint32(GOLDEN)).astype(float) / 2.0**32
+    return _whole(mean * (0.5 + fraction))
 
 
-def _num_leapfrogs(fraction: Scalar, mean: Scalar) -> Int[Array, ""]:
-    """Number of leapfrogs, at least 1, from half (fraction 0) to 1.5 times the mean (1)."""
-    return jnp.maximum(jnp.round(mean * (0.5 + fraction)), 1.0).astype(jnp.int32)
+def _whole(leapfrogs: Scalar) -> Int[Array, ""]:
+    """The nearest whole number of leapfrogs, at least 1."""
+    return jnp.maximum(jnp.round(leapfrogs), 1.0).astype(jnp.int32)
