@@ -62,7 +62,7 @@ def line(row: dict[str, Any]) -> tuple[str, ...]:
         number(row["ess_function"][0]),
         rhat(row["max_rhat_function"]),
         *(
-            "-" if row[name] is None else f"{float(row[name]):.3g}"
+            number(None if row[name] is None else float(row[name]))
             for name in ("emulator_error", "emulator_pareto_k")
         ),
         both(theirs.get("total_seconds"), spent),
