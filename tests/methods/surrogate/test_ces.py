@@ -112,6 +112,7 @@ class TestExactness:
             (WRONG, "hmc"),
             (WRONG, "pcn"),
             (POOR, "nuts"),
+            (WRONG, "mclmc"),
             pytest.param(PARTLY_BLIND, "pcn", marks=pytest.mark.slow),
         ],
         ids=str,
