@@ -13,8 +13,9 @@ Effective draws are the smallest bulk ESS of the noise-free prediction at 20 new
 R-hat is not below 1.05 all seconds that were spent, as a lower bound. "off" is the largest distance
 between predictive means and those of the method named first, in its standard deviations.
 
-ces: delayed acceptance, with the coreset and the Taylor emulator; none: the coreset uncorrected;
-published: the network emulator, uncorrected.
+mclmc: all rows, no emulator. ces: delayed acceptance with the coreset, along which NUTS moves;
+ces_mclmc: MCLMC; ces_taylor: the Taylor emulator; none: the coreset uncorrected; published: the
+network emulator, uncorrected.
 """
 
 import argparse
@@ -29,7 +30,9 @@ import numpy as np
 CHAINS = 4
 LABELS = {
     "nuts": "NUTS",
+    "mclmc": "MCLMC",
     "ces": "CES, exact (coreset)",
+    "ces_mclmc": "CES, exact (coreset, MCLMC)",
     "none": "CES, uncorrected (coreset)",
     "pcn": "pCN",
     "sghmc": "SGHMC",
@@ -75,9 +78,11 @@ def candidates() -> dict[str, Any]:
     published = {"calibration": "sghmc", "emulator": "network", "sampler": "pcn", "thinning": 20}
     return {
         "nuts": methods.NUTS(**endless),
+        "mclmc": methods.MCLMC(**endless),
         "pcn": methods.PCN(**endless),
         "sghmc": methods.SGHMC(**endless),
         "ces": methods.CES(emulator=Coreset(), **ces),
+        "ces_mclmc": methods.CES(emulator=Coreset(), sampler="mclmc", **ces),
         "ces_taylor": methods.CES(emulator=Taylor(), **ces),
         "none": methods.CES(emulator=Coreset(), correction="none", **ces),
         "published": methods.CES(correction="none", reference="prior", **published, **ces),
@@ -183,7 +188,16 @@ def plot(folder: Path, path: Path) -> None:
     cells = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
     figure = Figure(figsize=(6.4, 4.4), layout="constrained")
     axes = figure.subplots()
-    colours = ("#3b6ea5", "#c0504d", "#7f7f7f", "#2e8b57", "#d99a2b", "#8064a2")
+    colours = (
+        "#3b6ea5",
+        "#111111",
+        "#c0504d",
+        "#e08fb0",
+        "#7f7f7f",
+        "#2e8b57",
+        "#d99a2b",
+        "#8064a2",
+    )
     for number, (name, text) in enumerate(LABELS.items()):
         mine = sorted((cell for cell in cells if cell["method"] == name), key=lambda c: c["rows"])
         colour, shift = colours[number], 1.06 ** (number - 2)  # or markers hide each other

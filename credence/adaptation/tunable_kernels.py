@@ -69,7 +69,8 @@ class Tunable:
         abreast: another builder, whose steps cost the same for all particles that move abreast.
         is_reversible: whether any number of steps from a first state is reversible, as delayed
             acceptance and sandwiched jumps need it. Steps with a Metropolis test are; steps that
-            remember a direction are not.
+            remember a direction may not be.
+        reversible: another builder, whose steps are.
         state_follows_position: whether the State holds only what follows from the position, so that
             a jump to another one may replace it.
     Raises:
@@ -88,6 +89,7 @@ class Tunable:
     fixed_cost: bool = True
     abreast: Callable[..., Kernel] | None = None
     is_reversible: bool = True
+    reversible: Callable[..., Kernel] | None = None
     state_follows_position: bool = True
 
     def __post_init__(self) -> None:
@@ -110,6 +112,13 @@ class Tunable:
         if self.abreast is None:
             return self
         return replace(self, build=self.abreast, abreast=None, fixed_cost=True)
+
+    @property
+    def reversible_together(self) -> "Tunable | None":
+        """The same kernel, so built that any number of its steps is reversible, if that can be."""
+        if self.is_reversible or self.reversible is None:
+            return self if self.is_reversible else None
+        return replace(self, build=self.reversible, reversible=None, is_reversible=True)
 
     def settings(
         self,
@@ -249,12 +258,22 @@ def _bounded_mclmc(
     step_size: Scalar,
     inverse_mass: Float[Array, " weight"],
     trajectory_length: Scalar = 1.0,
+    varies: bool = True,
 ) -> Kernel:
     """`adjusted_mclmc` with a bound on the leapfrogs of a trajectory."""
     length = jnp.minimum(trajectory_length, MOST_LEAPFROGS * step_size)
     return adjusted_mclmc(
-        log_density, step_size=step_size, inverse_mass=inverse_mass, trajectory_length=length
+        log_density,
+        step_size=step_size,
+        inverse_mass=inverse_mass,
+        trajectory_length=length,
+        varies=varies,
     )
+
+
+def _even_mclmc(log_density: LogDensity, **settings: Any) -> Kernel:
+    """Trajectories that are all of one length, so that steps are reversible together."""
+    return _bounded_mclmc(log_density, varies=False, **settings)
 
 
 _PCN: dict[str, Any] = {
@@ -296,6 +315,7 @@ _OURS = {
             options=("trajectory_length",),
             evaluations=15,
             is_reversible=False,
+            reversible=_even_mclmc,
             state_follows_position=False,
         ),
         Tunable("pcn", **_PCN, reference="prior"),

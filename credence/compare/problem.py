@@ -6,6 +6,7 @@ nothing that computes, so that bad input is refused at once.
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from jaxtyping import Float, Int
 from credence.compare.sources import (
     DigitsSource,
     ImageSource,
+    NaccSource,
     ReviewsSource,
     SimulatedSource,
     Source,
@@ -23,8 +25,10 @@ from credence.compare.sources import (
 )
 from credence.compare.specs import CellSpec, RowLimits
 from credence.datasets.catalogue.registry import load as load_dataset
+from credence.datasets.catalogue.sources import data_folder
 from credence.datasets.prepared.digits import principal_digits
 from credence.datasets.prepared.embeddings import imdb_embeddings
+from credence.datasets.prepared.nacc import HIPPOCAMPUS, read_nacc
 from credence.errors import InputError
 from credence.preprocessing import TargetScaler, make_preprocessor
 from credence.runs import workflow
@@ -100,6 +104,7 @@ def load(source: Source, rows: RowLimits) -> Arrays:
         "simulated": _one_hot,
         "digits": _as_they_are,
         "reviews": _as_they_are,
+        "nacc": _one_hot,
         "table": _ordinal if getattr(source, "encoding", "") == "ordinal" else _one_hot,
     }[source.kind]
     x_train, x_test = encode(raw.x_train, raw.x_test)
@@ -120,6 +125,8 @@ def _read(source: Source) -> _Raw:
         return _read_digits(source)
     if isinstance(source, ReviewsSource):
         return _read_reviews(source)
+    if isinstance(source, NaccSource):
+        return _read_nacc_file(source)
     return _read_uci(source) if isinstance(source, UCISource) else _simulate(source)
 
 
@@ -140,13 +147,17 @@ def fit_settings(source: TableSource, **more: Any) -> FitSettings:
 def _read_table(source: TableSource) -> _Raw:
     settings = fit_settings(source)
     _, table = workflow.read(settings)
-    split = workflow.split(settings, table)
+    if source.resplit:
+        train, test = workflow.random_split(settings, table)
+    else:
+        split = workflow.split(settings, table)
+        train, test = split.train, split.test
     return _Raw(
         table.task,
-        split.train.drop(columns=table.target),
-        split.train[table.target].to_numpy(),
-        split.test.drop(columns=table.target),
-        split.test[table.target].to_numpy(),
+        train.drop(columns=table.target),
+        train[table.target].to_numpy(),
+        test.drop(columns=table.target),
+        test[table.target].to_numpy(),
         tuple(table.notes),
     )
 
@@ -164,11 +175,22 @@ def _read_uci(source: UCISource) -> _Raw:
 
 def _read_images(source: ImageSource) -> _Raw:
     dataset = load_dataset(source.name)
-    if dataset.arrays is None or dataset.train is None or dataset.test is None:
-        raise InputError(f"The data set '{source.name}' has no images with a split: name another.")
+    if dataset.arrays is None:
+        raise InputError(f"The data set '{source.name}' has no images: name another.")
     x, y = dataset.arrays["x"], dataset.arrays["y"]
-    return _Raw("classification", x[dataset.train], y[dataset.train], x[dataset.test],
-                y[dataset.test])  # fmt: skip
+    train, test = dataset.train, dataset.test
+    if source.resplit:
+        train, test = _new_split(len(y), source.test_fraction, source.split_seed)
+    if train is None or test is None:
+        raise InputError(f"The data set '{source.name}' has no split of its own: set resplit=True.")
+    return _Raw("classification", x[train], y[train], x[test], y[test])
+
+
+def _new_split(num_rows: int, test_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the training and of the test rows, at random."""
+    from sklearn.model_selection import train_test_split
+
+    return train_test_split(np.arange(num_rows), test_size=test_fraction, random_state=seed)
 
 
 def _read_digits(source: DigitsSource) -> _Raw:
@@ -185,16 +207,31 @@ def _read_reviews(source: ReviewsSource) -> _Raw:
     return _Raw("classification", x_train, y_train, x_test, y_test, (about,))
 
 
+def _read_nacc_file(source: NaccSource) -> _Raw:
+    folder = data_folder()
+    path = (folder or Path()) / source.file
+    if folder is None or not path.is_file():
+        raise InputError(
+            f"The Alzheimer data are given on request only: ask the National Alzheimer's "
+            f"Coordinating Center for them, and put their file as {source.file} into the folder "
+            "that CREDENCE_DATA names."
+        )
+    frame = read_nacc(path, target=source.target)
+    is_diagnosis = source.target == "diagnosis"
+    target = "impaired" if is_diagnosis else HIPPOCAMPUS
+    train, test = _new_split(len(frame), source.test_fraction, source.split_seed)
+    x, y = frame.drop(columns=target), frame[target].to_numpy()
+    task = "classification" if is_diagnosis else "regression"
+    return _Raw(task, x.iloc[train], y[train], x.iloc[test], y[test])
+
+
 def _simulate(source: SimulatedSource) -> _Raw:
     from sklearn import datasets
-    from sklearn.model_selection import train_test_split
 
     make = getattr(datasets, f"make_{source.task}")
     x, y = make(**source.settings)
-    x_train, x_test, y_train, y_test = train_test_split(
-        x, y, test_size=source.test_fraction, random_state=source.split_seed
-    )
-    return _Raw(source.task, x_train, y_train, x_test, y_test)
+    train, test = _new_split(len(y), source.test_fraction, source.split_seed)
+    return _Raw(source.task, x[train], y[train], x[test], y[test])
 
 
 def _limited(raw: _Raw, rows: RowLimits, seed: int) -> _Raw:

@@ -146,6 +146,7 @@ def _row(outcome: Outcome, baseline: Outcome | None) -> Row:
         "max_rhat_function": judged.max_rhat_function,
         "ess_function": ess,
         "ess_weights": ess_weights,
+        "draws_per_effective_draw": result.get("draws_per_effective_draw"),
         "weights_judged": result["weights_judged"],
         "num_weights": result["num_weights"],
         "seconds": dict(cost.seconds),

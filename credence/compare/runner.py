@@ -236,7 +236,8 @@ def _to_be_had(experiment: Experiment, size: str, last: int, watch: Watch) -> Ex
     problems, errors = experiment.problems, {}
     for each in problems:
         try:
-            problem.load(moved(each.source, last), each.rows.get(size, RowLimits()))
+            source = moved(each.source_at(size), last)
+            problem.load(source, each.rows.get(size, RowLimits()))
         except InputError as error:
             errors[each.name] = str(error)
     if len(errors) == len(problems):

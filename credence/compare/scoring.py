@@ -4,7 +4,9 @@ Names of the numbers, here and in every table, beside those of `credence.ensembl
 the findings of single methods:
 
     ess_function            (min, median, max) bulk ESS of predictions at held-out rows
-    ess_weights             (min, median, max) bulk ESS of single weights, as papers report it
+    ess_weights             (min, median, max) bulk ESS of single weights, of all chains together
+    draws_per_effective_draw    (min, median, max) draws of a chain over the bulk ESS of a weight in
+                            it: 1 is best. Some papers print this under the name of ESS.
 """
 
 from collections.abc import Iterable
@@ -115,6 +117,7 @@ def judge(
         "convergence": jsonable(vars(judged(ensemble, functions, findings))),
         "ess_function": ess_summary(functions, ensemble.families),
         "ess_weights": ess_summary(weights, ensemble.families),
+        "draws_per_effective_draw": draws_per_effective_draw(weights),
         "weights_judged": weights.shape[-1],
         "num_weights": total,
     }
@@ -125,11 +128,35 @@ def ess_summary(
     families: Float[np.ndarray, "chain draw"] | None = None,
 ) -> list[float] | None:
     """Smallest, median and largest bulk ESS; None where it cannot be computed."""
-    if draws.shape[1] < convergence.MIN_DRAWS or not np.isfinite(draws).all():
-        return None
-    ess = convergence.ess_bulk(draws, families)
-    ess = ess[np.isfinite(ess)]
+    ess = finite_ess(draws, families)
     return [float(q) for q in np.quantile(ess, (0, 0.5, 1))] if ess.size else None
+
+
+def finite_ess(
+    draws: Float[np.ndarray, "chain draw *shape"],
+    families: Float[np.ndarray, "chain draw"] | None = None,
+) -> Float[np.ndarray, " quantity"]:
+    """Bulk ESS of the quantities that have one; none where there are too few draws."""
+    if draws.shape[1] < convergence.MIN_DRAWS or not np.isfinite(draws).all():
+        return np.empty(0)
+    ess = np.ravel(convergence.ess_bulk(draws, families))
+    return ess[np.isfinite(ess)]
+
+
+def draws_per_effective_draw(
+    weights: Float[np.ndarray, "chain draw weight"],
+) -> list[float] | None:
+    """Smallest, median and largest draws per effective draw of single weights in single chains.
+
+    A chain that draws independently has 1; a random walk that goes nowhere has nearly as many as it
+    has draws. No other chain is asked, so that it does not see chains apart from each other.
+    """
+    each = [finite_ess(weights[chain : chain + 1]) for chain in range(len(weights))]
+    known = [ess for ess in each if ess.size]
+    if not known:
+        return None
+    ratios = weights.shape[1] / np.concatenate(known)
+    return [float(q) for q in np.quantile(ratios, (0, 0.5, 1))]
 
 
 def flat_weights(ensemble: Ensemble) -> tuple[Float[np.ndarray, "chain draw weight"], int]:
@@ -148,4 +175,5 @@ def flat_weights(ensemble: Ensemble) -> tuple[Float[np.ndarray, "chain draw weig
 
 def _no_chain(ensemble: Predictor) -> Numbers:
     total = ensemble.num_weights
-    return {"ess_function": None, "ess_weights": None, "weights_judged": 0, "num_weights": total}
+    nothing = dict.fromkeys(("ess_function", "ess_weights", "draws_per_effective_draw"))
+    return {**nothing, "weights_judged": 0, "num_weights": total}

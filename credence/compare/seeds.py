@@ -7,6 +7,7 @@ import numpy as np
 
 from credence.compare.specs import Outcome
 from credence.ensembles.diagnostics.cost import Cost
+from credence.storage import jsonable
 
 
 def merged(outcomes: Sequence[Outcome]) -> Outcome:
@@ -40,11 +41,13 @@ def merged(outcomes: Sequence[Outcome]) -> Outcome:
     return Outcome(outcomes[0].cell, worst | together)
 
 
-def mean_and_error(values: Sequence[float | None]) -> tuple[float | None, float | None]:
-    """Mean and its standard error; None where a value is missing."""
-    known = [value for value in values if value is not None]
+def mean_and_error(values: Sequence[Any]) -> tuple[Any, float | None]:
+    """Mean and its standard error; None where a value is missing, "inf" where one is infinite."""
+    known = [float(value) for value in values if value is not None]
     if len(known) < len(values):
         return None, None
+    if not np.isfinite(known).all():
+        return jsonable(float(np.mean(known)), spell_infinite=True), None
     return float(np.mean(known)), float(np.std(known, ddof=1) / len(known) ** 0.5)
 
 

@@ -14,7 +14,9 @@ class TableSource:
     Args:
         encoding: "one_hot" is the library's own preprocessing; "ordinal" numbers the names of a
             column, so that the network has as many inputs as the table has columns.
-        test_fraction, split_seed: of the random split; a data set's own split comes first.
+        resplit: whether every seed draws a split of its own; False keeps that of the data set,
+            where it has one.
+        test_fraction, split_seed: of a random split.
         sha256: of the file, so that a changed file is another problem; None for a data set.
     """
 
@@ -26,6 +28,7 @@ class TableSource:
     categorical: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     encoding: Literal["one_hot", "ordinal"] = "one_hot"
+    resplit: bool = False
     test_fraction: float = 0.2
     split_seed: int = 0
     sha256: str | None = None
@@ -33,16 +36,20 @@ class TableSource:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSource:
-    """A named data set of images, with its own split.
+    """A named data set of images.
 
     Args:
         as_vectors: of grey levels, for fully connected networks; else (row, column, channel).
+        resplit: whether every seed draws a split of its own; False keeps that of the data set.
+        test_fraction: of all images, where they are split anew.
     """
 
     kind: ClassVar[str] = "images"
 
     name: str
     as_vectors: bool = True
+    resplit: bool = False
+    test_fraction: float = 0.2
     split_seed: int = 0
 
 
@@ -108,10 +115,43 @@ class UCISource:
     split_seed: int = 0
 
 
-Source = TableSource | ImageSource | SimulatedSource | DigitsSource | ReviewsSource | UCISource
+@dataclass(frozen=True, kw_only=True)
+class NaccSource:
+    """The Alzheimer data from the user's own file in CREDENCE_DATA: `credence.datasets.read_nacc`.
+
+    Args:
+        target: what to predict.
+        file: CSV or Parquet, as the centre sends it.
+    """
+
+    kind: ClassVar[str] = "nacc"
+
+    target: Literal["diagnosis", "hippocampus"]
+    file: str = "nacc.csv"
+    test_fraction: float = 0.2
+    split_seed: int = 0
+
+
+Source = (
+    TableSource
+    | ImageSource
+    | SimulatedSource
+    | DigitsSource
+    | ReviewsSource
+    | UCISource
+    | NaccSource
+)
 SOURCES: dict[str, type[Any]] = {
     cls.kind: cls
-    for cls in (TableSource, ImageSource, SimulatedSource, DigitsSource, ReviewsSource, UCISource)
+    for cls in (
+        TableSource,
+        ImageSource,
+        SimulatedSource,
+        DigitsSource,
+        ReviewsSource,
+        UCISource,
+        NaccSource,
+    )
 }
 
 

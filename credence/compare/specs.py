@@ -73,6 +73,7 @@ class Problem:
         published: the paper's numbers.
         reasons: why ours may differ from them, one sentence each.
         is_optional: left out, and said so, where the data are not to be had; others fail.
+        sources: other data by size.
     """
 
     name: str
@@ -84,10 +85,15 @@ class Problem:
     reasons: tuple[str, ...] = ()
     is_optional: bool = False
     models: Mapping[str, ModelSpec] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
 
     def model_at(self, size: str) -> ModelSpec:
         """The model at a size."""
         return self.models.get(size, self.model)
+
+    def source_at(self, size: str) -> Source:
+        """The data at a size."""
+        return self.sources.get(size, self.source)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +107,7 @@ class MethodSpec:
         by_size: what a size changes.
         averaged: average predictions at the test rows as draws come, and keep no network: for those
             that memory does not hold.
+        by_problem: what a problem changes, by its name.
     """
 
     label: str
@@ -108,10 +115,12 @@ class MethodSpec:
     settings: Settings = field(default_factory=dict)
     by_size: Mapping[str, Settings] = field(default_factory=dict)
     averaged: bool = False
+    by_problem: Mapping[str, Settings] = field(default_factory=dict)
 
-    def at(self, size: str) -> dict[str, Any]:
-        """The settings at a size."""
-        return {**self.settings, **self.by_size.get(size, {})}
+    def at(self, size: str, problem: str = "") -> dict[str, Any]:
+        """The settings at a size, and of a problem."""
+        of_problem = self.by_problem.get(problem, {})
+        return {**self.settings, **self.by_size.get(size, {}), **of_problem}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,12 +207,12 @@ class Experiment:
         return [
             CellSpec(
                 problem=problem.name,
-                source=moved(problem.source, each),
+                source=moved(problem.source_at(size), each),
                 model=problem.model_at(size),
                 rows=problem.rows.get(size, RowLimits()),
                 label=method.label,
                 method=method.method,
-                settings=method.at(size),
+                settings=method.at(size, problem.name),
                 seed=each,
                 max_seconds=max_seconds,
                 averaged=method.averaged,
@@ -270,6 +279,7 @@ def to_json(spec: Any) -> Any:
     if isinstance(spec, Problem):
         fields["rows"] = {size: asdict(rows) for size, rows in spec.rows.items()}
         fields["models"] = {size: to_json(model) for size, model in spec.models.items()}
+        fields["sources"] = {size: to_json(source) for size, source in spec.sources.items()}
     return {"kind": spec.kind, **fields} if isinstance(spec, Source) else fields
 
 
@@ -319,6 +329,7 @@ def _problem_from_json(content: Mapping[str, Any]) -> Problem:
             "model": _model_from_json(content["model"]),
             "rows": {size: RowLimits(**rows) for size, rows in content["rows"].items()},
             "models": {s: _model_from_json(model) for s, model in content["models"].items()},
+            "sources": {s: source_from_json(each) for s, each in content["sources"].items()},
             "published": tuple(Published(**entry) for entry in content["published"]),
             "reasons": tuple(content["reasons"]),
         }

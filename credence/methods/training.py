@@ -93,11 +93,15 @@ def train(
     *,
     budget_share: float = 1.0,
     may_stop_early: bool = False,
+    recipe: Recipe | None = None,
+    **settings: Any,
 ) -> Trained:
     """Train members as the driver's phase "train"; each ends at its best validation loss.
 
     Args:
         budget_share, may_stop_early: of the phase.
+        recipe: of the optimiser; None for Adam.
+        settings: of the optimiser, beside the learning rate.
     """
     key_init, key_split, key_phase = jax.random.split(key, 3)
     num_validation = num_held_out(posterior, training)
@@ -113,9 +117,9 @@ def train(
             with_prior=num_validation == 0,
         )
 
-    adapter = early_stopping(start, update, training)
+    adapter = early_stopping(start, update, training, **settings)
     plan = training_plan(
-        Recipe(adam, posterior.log_density),
+        recipe or Recipe(adam, posterior.log_density),
         adapter,
         training,
         fitting.x.shape[0],
@@ -163,18 +167,22 @@ def training_plan(
 
 
 def early_stopping(
-    start: Float[Array, "member weight"], update: Callable[[Best, Block], Best], training: Training
+    start: Float[Array, "member weight"],
+    update: Callable[[Best, Block], Best],
+    training: Training,
+    **settings: Any,
 ) -> Adapter:
     """The adapter that remembers each member's best weights, and ends when none gets better.
 
     Args:
         start: weights of the members.
         update: (the best so far, a block) -> the best, as `better_of` finds it.
+        settings: of the optimiser, beside the learning rate.
     """
     infinite = np.full(len(start), np.inf, start.dtype)
     return Adapter(
         Best(start, jnp.asarray(infinite), jnp.asarray(np.zeros_like(infinite))),
-        settings=lambda best: {"learning_rate": np.float32(training.learning_rate)},
+        settings=lambda best: {"learning_rate": np.float32(training.learning_rate), **settings},
         update=update,
         finished=lambda best: bool(np.all(np.asarray(best.stale) >= training.patience)),
     )

@@ -188,7 +188,7 @@ def split(settings: FitSettings, table: CheckedTable) -> Rows:
         parts = (frame.index.intersection(rows) for rows in (dataset.train, dataset.test))
         train, test = (frame.loc[rows] for rows in parts)
     else:
-        train, test = _random_split(settings, table)
+        train, test = random_split(settings, table)
     if table.task == "classification":
         unseen = set(test[table.target]) - set(train[table.target])
         if unseen:
@@ -199,7 +199,12 @@ def split(settings: FitSettings, table: CheckedTable) -> Rows:
     return Rows(table, train, test)
 
 
-def _random_split(settings: FitSettings, table: CheckedTable) -> tuple[pd.DataFrame, pd.DataFrame]:
+def random_split(settings: FitSettings, table: CheckedTable) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Training and held-out rows at random by the seed, labels in proportion where that can be.
+
+    Raises:
+        InputError: where too few rows remain to learn from.
+    """
     from sklearn.model_selection import train_test_split
 
     frame = table.frame

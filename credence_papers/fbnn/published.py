@@ -2,9 +2,11 @@
 
 from credence.compare.specs import Published
 
-Ess = tuple[float, float, float]
-Line = tuple[str, float, float | None, float, Ess | None, float | None, float | None]
-"""Label; MSE or accuracy in %; coverage in % or ECE; seconds; ESS; min ESS per second; speed-up."""
+Ratios = tuple[float, float, float]
+Line = tuple[str, float, float | None, float, Ratios | None, float | None, float | None]
+"""Label; MSE or accuracy in %; coverage in % or ECE; seconds; draws per effective draw, which the
+paper calls ESS (the public code divides the number of draws by ArviZ's ESS), smallest, median and
+largest; the smallest per second; speed-up."""
 
 BOSTON: tuple[Line, ...] = (
     ("DNN", 3.21, None, 14, None, None, None),
@@ -120,12 +122,12 @@ def classification(lines: tuple[Line, ...]) -> tuple[Published, ...]:
 
 
 def _published(line: Line, **scores: float | None) -> Published:
-    label, _, _, seconds, ess, ess_per_second, speed_up = line
+    label, _, _, seconds, ratios, ratio_per_second, speed_up = line
     values = {
         **scores,
         "total_seconds": seconds,
-        "ess_weights": None if ess is None else list(ess),
-        "ess_weights_per_second": ess_per_second,
+        "draws_per_effective_draw": None if ratios is None else list(ratios),
+        "draws_per_effective_draw_per_second": ratio_per_second,
         "speed_up": speed_up,
     }
     return Published(label=label, values={k: v for k, v in values.items() if v is not None})

@@ -63,10 +63,19 @@ def legend(summary: dict[str, Any]) -> str:
             "epistemic one is what the networks of an ensemble disagree by."
         )
     return (
-        "Published / ours. ESS (min ; median ; max) is of predictions at the test rows, of all "
-        f"chains together; speed-up over {summary['baseline']} is in ESS per second of all phases, "
-        "between converged chains."
+        f"Published / ours{of_splits(summary)}. ESS (min ; median ; max) is of predictions at the "
+        "test rows, of all chains together. Draws per effective draw are those of single weights "
+        "in single chains: 1 is best, and a large number is a chain that stands still. Speed-up "
+        f"over {summary['baseline']} is in ESS per second of all phases, between converged chains."
     )
+
+
+def of_splits(summary: dict[str, Any]) -> str:
+    """What the numbers behind ± are."""
+    most = summary.get("num_seeds", 1)
+    if most == 1:
+        return ", one split"
+    return f", mean and standard error over {most} splits of the data, the worst one's R-hat"
 
 
 def versions(found: Any) -> str:
@@ -141,9 +150,11 @@ def table_of_chains(problem: dict[str, Any]) -> list[str]:
         "MSE" if regression else "accuracy",
         "95 % coverage" if regression else "ECE",
         "NLL",
+        "chains x draws",
         "R-hat",
         "ESS",
         "ESS of weights",
+        "draws per effective draw",
         "seconds",
         "speed-up",
         "MiB",
@@ -159,12 +170,14 @@ def table_of_chains(problem: dict[str, Any]) -> list[str]:
         rows.append(
             [
                 row["label"],
-                both(published.get(first), row[first], not regression),
-                both(published.get(second), row[second], regression),
-                number(row["nll"]),
+                scored(row, first, not regression),
+                scored(row, second, regression),
+                scored(row, "nll"),
+                drawn(row),
                 rhat(row["max_rhat_function"]),
                 triple(row["ess_function"]),
-                f"{triple(published.get('ess_weights'))} / {triple(row['ess_weights'])}",
+                triple(row["ess_weights"]),
+                f"{triple(published.get(RATIO))} / {triple(row.get(RATIO))}",
                 both(published.get("total_seconds"), row["total_seconds"]),
                 f"{number(published.get('speed_up'))} / {row['speed_up_text']}",
                 number(row["peak_memory_mib"]),
@@ -174,19 +187,39 @@ def table_of_chains(problem: dict[str, Any]) -> list[str]:
     return ["| " + " | ".join(cells) + " |" for cells in rows]
 
 
+RATIO = "draws_per_effective_draw"
+"""What the FBNN paper prints as ESS: the number of draws over the ESS."""
+
+
+def scored(row: dict[str, Any], name: str, percent: bool = False) -> str:
+    """'published / ours ± standard error', as far as there are such numbers."""
+    published, error = row["published"].get(name), row.get("standard_errors", {}).get(name)
+    spread = "" if error is None else f" ± {number((100 if percent else 1) * error, 2)}"
+    shown = number(row[name]) if name == "nll" else both(published, row[name])
+    if percent:
+        shown = both(*(None if v is None else 100 * v for v in (published, row[name])))
+    return f"{shown}{spread}{' %' if percent else ''}"
+
+
+def drawn(row: dict[str, Any]) -> str:
+    """Chains and draws of each, and whether the time budget ended them."""
+    early = ", out of time" if row["stopped"] == "time" else ""
+    return f"{row['num_chains']} x {row['num_draws']:,}{early}"
+
+
 def emulator(row: dict[str, Any]) -> list[str]:
     """How far the emulator was off along the chain, and what that means for the draws."""
     if row.get("emulator_error") is None:
         return ["-", "-"]
+    if row.get("emulator_is_likelihood"):
+        return ["all rows: nothing emulated", "-"]
     error, k, rate = (row.get(f"emulator_{name}") for name in ("error", "pareto_k", "acceptance"))
     meaning = f"k-hat {float(k):.2g}" if k is not None else f"accepted {float(rate):.2g}"
     return [f"{float(error):.2g}", meaning]
 
 
-def both(published: float | None, ours: float | None, percent: bool = False) -> str:
-    scale = 100 if percent else 1
-    values = (None if value is None else scale * value for value in (published, ours))
-    return " / ".join(number(value) for value in values) + (" %" if percent else "")
+def both(published: float | None, ours: float | None) -> str:
+    return " / ".join(number(value) for value in (published, ours))
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -16,6 +16,7 @@ import architectures
 import densities
 import experiment_tables
 import features
+import fbnn_published
 import multilevel
 import peers
 import proposals
@@ -43,6 +44,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "default-model-headline": peers.headline,
     "cifar10-features": features.tables,
     "densities": densities.table,
+    "fbnn-as-published": fbnn_published.table,
     "prior-rates": multilevel.rates,
     "multilevel-steps": multilevel.steps,
     "new-output-weights": proposals.table,

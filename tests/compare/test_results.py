@@ -8,7 +8,7 @@ from tools import experiment_samples as samples
 
 from credence.compare.conclusions import conclusions, overall
 from credence.compare.results import best, summarise
-from credence.compare.seeds import merged
+from credence.compare.seeds import mean_and_error, merged
 from credence.compare.specs import Outcome
 from credence.report.judging.verdict import Level
 
@@ -151,3 +151,10 @@ def test_verdict_levels() -> None:
     assert overall(table(samples.done("a", converged=False)))[0] == Level.DO_NOT_TRUST
     assert overall(table(samples.done("a", converged=None)))[0] == Level.TRUST
     assert overall(table(samples.failed("a")))[0] == Level.CARE
+
+
+def test_an_infinite_number_stays_so_over_seeds() -> None:
+    """The tail index of weights that have no mean."""
+    assert mean_and_error(["inf", 0.5]) == ("inf", None)
+    assert mean_and_error([1.0, None]) == (None, None)
+    assert mean_and_error([True, True]) == (1.0, 0.0)

@@ -13,10 +13,17 @@ from tools.data_folder import needs_data
 
 from credence.cli import experiments as compare_cli
 from credence.compare import cell, compare, problem, runner
-from credence.compare.sources import SimulatedSource, TableSource, UCISource, moved
+from credence.compare.sources import (
+    ImageSource,
+    NaccSource,
+    SimulatedSource,
+    TableSource,
+    UCISource,
+    moved,
+)
 from credence.compare.specs import ModelSpec, Outcome, RowLimits
+from credence.datasets import CheckedTable, uci_splits
 from credence.datasets import load as load_dataset
-from credence.datasets import uci_splits
 from credence.errors import InputError
 from credence.methods import CES, METHODS, Training
 
@@ -230,6 +237,63 @@ def test_another_seed_has_other_test_rows_and_other_data() -> None:
     assert not np.isin(first.x_test, other.x_test).any()
 
 
+@pytest.mark.parametrize("as_images", [True, False])
+def test_another_seed_splits_anew_what_has_a_split_of_its_own(
+    as_images: bool, tmp_path: Path, monkeypatch
+) -> None:
+    """Images and a table; without `resplit` all seeds have the data's own test rows."""
+    number = np.arange(40)
+    own = {"train": number[:30], "test": number[30:]}
+    if as_images:
+        source = ImageSource(name="digits", test_fraction=0.25)
+        arrays = {"x": np.tile(number[:, None, None], (1, 2, 2)), "y": number % 2}
+        dataset = replace(load_dataset("diabetes"), arrays=arrays, **own)
+        monkeypatch.setattr(problem, "load_dataset", lambda name: dataset)
+    else:
+        source = TableSource(table="adult", target="income", test_fraction=0.25)
+        frame = pd.DataFrame({"age": number, "income": number % 2})
+        table = CheckedTable(frame, "income", "classification", [])
+        monkeypatch.setattr(problem.workflow, "read", lambda settings: (frame, table))
+        dataset = replace(load_dataset("diabetes"), frame=frame, **own)
+        monkeypatch.setattr(problem.workflow, "load_dataset", lambda name: dataset)
+
+    def rows(seed: int, resplit: bool) -> set[float]:
+        raw = problem._read(moved(replace(source, resplit=resplit), seed))
+        return set(np.asarray(raw.x_test, float)[:, 0].ravel())
+
+    assert rows(0, False) == rows(1, False) == set(range(30, 40))
+    assert rows(0, True) != rows(1, True) != set(range(30, 40))
+    assert len(rows(1, True)) == 10
+
+
+def test_every_seed_of_the_fbnn_tables_has_other_test_rows() -> None:
+    from credence.compare import find
+
+    for name in ("fbnn", "fbnn_first_version"):
+        for each in find(name).problems:
+            has_own = each.name in ("adult", "mnist", "celeba")
+            assert moved(each.source, 1) != each.source
+            assert not has_own or each.source.resplit
+
+
+@pytest.mark.parametrize("target", ["diagnosis", "hippocampus"])
+def test_alzheimer_rows_come_from_the_users_own_file(
+    target: str, tmp_path: Path, monkeypatch
+) -> None:
+    source = NaccSource(target=target, test_fraction=0.25)
+    monkeypatch.setenv("CREDENCE_DATA", str(tmp_path))
+    with pytest.raises(InputError, match=r"on request only.*nacc.csv"):
+        problem.load(source, RowLimits())
+    rng, names = np.random.default_rng(0), ("NACCAGE", "EDUC", "SEX", "LHIPPO", "RHIPPO", "BILLS")
+    frame = pd.DataFrame({name: rng.integers(1, 4, 40) for name in names})
+    frame["NACCUDSD"], frame["NACCALZD"] = np.tile([1, 4], 20), 1
+    frame.to_csv(tmp_path / "nacc.csv", index=False)
+    arrays = problem.load(source, RowLimits(train=20, test=5))
+    assert (len(arrays.x_train), len(arrays.x_test)) == (20, 5)
+    assert arrays.task == ("classification" if target == "diagnosis" else "regression")
+    assert arrays.x_train.shape[1] == len(names) - (target == "hippocampus")
+
+
 @needs_data
 def test_published_splits_go_by_number() -> None:
     """Split 3 has the test rows that its file has."""
@@ -366,7 +430,7 @@ def test_experiment_commands(run, calls, tmp_path: Path, monkeypatch) -> None:
     words = ("experiment", "run", "fbnn_first_version", "--size", "smoke", "--methods", "nuts",
              "--problems", "simulated_regression", "--out", tmp_path / "o")  # fmt: skip
     status, out, err = run(*words, "--json")
-    assert (status, calls) == (0, ["BNN-SGHMC", "NUTS (reference)"])
+    assert (status, calls) == (0, ["BNN-SGHMC", "NUTS on all rows"])
     assert [row["speed_up"] for row in json.loads(out)["problems"][0]["rows"]] == [1.0, 1.0]
     assert "report.html" in err
     for bad, sentence in (("fbn", "Did you mean 'fbnn'"), ("", "Unknown experiment")):

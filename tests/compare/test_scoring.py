@@ -131,6 +131,22 @@ def test_ess_of_autoregressive_weights() -> None:
     assert abs(np.mean(total / single) - total / 3) / error > 8  # the published definition
     low, median, high = scoring.ess_summary(draws)
     assert (low, median, high) == pytest.approx((single.min(), np.median(single), single.max()))
+    ratios = scoring.draws_per_effective_draw(draws)
+    assert ratios[0] < ratios[1] < ratios[2]
+    alone = np.array([[scoring.ess_summary(draws[c : c + 1, :, i : i + 1])[0]
+                       for i in range(num_weights)] for c in range(CHAINS)])  # fmt: skip
+    error = (num_draws / alone).std(ddof=1) / alone.size**0.5
+    assert abs((num_draws / alone).mean() - 3) < 4.5 * error
+    assert ratios[1] == pytest.approx(np.median(num_draws / alone))
+
+
+def test_a_walk_that_goes_nowhere_needs_nearly_all_its_draws_for_one() -> None:
+    """The published numbers of 2000 draws, about (80, 900, 1540), are such walks'."""
+    walk = np.cumsum(np.random.default_rng(5).normal(size=(1, 2000, 300)), axis=1)
+    ratios = scoring.draws_per_effective_draw(walk)
+    assert ratios[1] > 400
+    assert ratios[2] > 1200
+    assert scoring.draws_per_effective_draw(np.zeros((2, 10, 1))) is None
 
 
 def test_ess_of_what_cannot_be_judged() -> None:

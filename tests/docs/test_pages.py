@@ -120,3 +120,28 @@ def test_numbers_of_the_summary_stand_where_its_links_lead() -> None:
         if found := [number for number in numbers(label) if not stands(number, there)]:
             missing[f"[{label}]({target})"] = found
     assert missing == {}
+
+
+def test_tables_of_chains_show_draws_and_errors_over_splits() -> None:
+    row = {
+        "label": "A", "status": "done", "error": None, "converged": True, "published": {
+            "accuracy": 0.83, "draws_per_effective_draw": [16, 202, 1520]},
+        "accuracy": 0.8412, "ece": 0.02, "nll": 0.35, "max_rhat_function": 1.01,
+        "standard_errors": {"accuracy": 0.0021, "nll": 0.004}, "ess_function": [50, 60, 70],
+        "ess_weights": [9, 10, 11], "draws_per_effective_draw": [1.2, 3.1, 40.0],
+        "total_seconds": 12.0, "speed_up_text": "2x", "peak_memory_mib": 500,
+        "num_chains": 4, "num_draws": 2000, "stopped": None,
+    }  # fmt: skip
+    summary = {"baseline": "A", "num_seeds": 5}
+    problem = {"task": "classification", "rows": [row]}
+    head, _, line = pages.experiment_tables.table_of_chains(problem)
+    assert "| chains x draws |" in head
+    for part in (
+        "83 / 84.1 ± 0.21 %",
+        "0.35 ± 0.004",
+        "4 x 2,000",
+        "16 ; 202 ; 1,520 / 1 ; 3 ; 40",
+    ):
+        assert f"| {part} |" in line
+    legend = pages.experiment_tables.legend({**summary, "problems": [problem]})
+    assert "standard error over 5 splits" in legend

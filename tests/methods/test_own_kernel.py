@@ -218,13 +218,18 @@ def test_rows_that_make_no_sense_are_refused(settings: dict[str, Any], message: 
         tunable_kernels.Tunable("walk", barker, **usual | settings)
 
 
+ONE_WAY = tunable_kernels.Tunable(
+    "one_way", barker, target_acceptance_rate=0.5, order=1.0, is_reversible=False
+)
+
+
 @pytest.mark.parametrize(
     ("method", "settings", "message"),
     [
         (Interacting, {"kernel": "mclmc"}, "cannot be 'mclmc': a jump takes a particle to"),
         (Interacting, {"kernel": "pcn_cloud"}, "cannot be 'pcn_cloud': its reference"),
         (Interacting, {"auxiliary_kernel": "mclmc"}, "The auxiliary kernel cannot be 'mclmc'"),
-        (CES, {"sampler": "mclmc"}, "delayed acceptance is right for steps that are reversible"),
+        (CES, {"sampler": ONE_WAY}, "delayed acceptance is right for steps that are reversible"),
         (CES, {"sampler": "pcn_cloud"}, "how 'pcn' gets the moments"),
         (Transdimensional, {"within": "pcn"}, "which weights there are changes"),
         (Transdimensional, {"within": "mclmc", "sandwich": True}, "right for reversible steps"),
@@ -239,5 +244,6 @@ def test_what_would_not_be_exact_is_refused(
 
 def test_mclmc_goes_where_it_is_exact() -> None:
     SMC(mutation=Mutation(kernel="mclmc"))
-    CES(sampler="mclmc", correction="psis")
+    CES(sampler="mclmc")  # trajectories of one length
+    CES(sampler=ONE_WAY, correction="psis")
     Transdimensional(within="mclmc")

@@ -102,6 +102,7 @@ def done(
             "convergence": judged,
             "ess_function": triple,
             "ess_weights": triple,
+            "draws_per_effective_draw": triple,
             "weights_judged": 3 if is_chain else 0,
             "num_weights": 4,
             "cost": {

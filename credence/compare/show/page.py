@@ -51,9 +51,13 @@ PUBLISHED = {
     "total_seconds": "Seconds",
     "ess_weights": "ESS, weights",
     "ess_weights_per_second": "Min ESS / s",
+    "draws_per_effective_draw": "Draws per effective draw, weights",
+    "draws_per_effective_draw_per_second": "smallest per second",
     "speed_up": "Speed-up",
 }
 """What the papers print, in the order of the page; our number stands beside each."""
+TRIPLES = ("ess_weights", "draws_per_effective_draw")
+"""Smallest, median and largest."""
 
 
 def render(summary: dict[str, Any]) -> str:
@@ -192,7 +196,7 @@ def _seeds(done: list[Row]) -> str:
     most = max(row.get("num_seeds", 1) for row in done)
     if most == 1:
         return ""
-    return f"Means of {most} seeds on the same data, and their standard errors."
+    return f"Means of {most} seeds, each with a split of its own, and their standard errors."
 
 
 def _own(row: Row, name: str) -> str:
@@ -294,7 +298,7 @@ def _beside(published: Any, row: Row, name: str) -> str:
         return f"{theirs} | –"
     if name == "speed_up":
         return f"{theirs} | {row['speed_up_text']}"
-    own = _triple(row.get(name)) if name == "ess_weights" else _own(row, name)
+    own = _triple(row.get(name)) if name in TRIPLES else _own(row, name)
     return f"{theirs} | {own}"
 
 

@@ -99,7 +99,7 @@ def _problem(problem: dict[str, Any], baseline: str) -> Group:
     """The table, and why rows of it have no numbers."""
     scores = _shown(problem)
     has_chains = any(row["converged"] is not None for row in problem["rows"])
-    about_chains = ("R-hat", "ESS f", "speed-up") if has_chains else ()
+    about_chains = ("draws", "R-hat", "ESS f", "speed-up") if has_chains else ()
     listing = Table(
         "method",
         *(Column(name, justify="right") for name in (*scores, "seconds", *about_chains)),
@@ -111,6 +111,7 @@ def _problem(problem: dict[str, Any], baseline: str) -> Group:
             continue
         ess = row["ess_function"]
         of_chain = (
+            f"{row['num_chains']} x {row['num_draws']}",
             number(row["max_rhat_function"]),
             "-" if ess is None else f"{ess[0]:.0f}",
             row["speed_up_text"],

@@ -54,18 +54,23 @@ def dropout(
 
 
 @lru_cache(maxsize=256)
-def masked_log_density(model: BayesianModel) -> MaskedLogDensity:
+def masked_log_density(
+    model: BayesianModel, masked: tuple[int, ...] | None = None
+) -> MaskedLogDensity:
     """The flat log density of a model with an MLP, masked for every point anew where it has a key.
 
     The prior is that of the weights without masks: it is the weight decay. The same model gives the
     same function, so programs compiled for it are found again.
+
+    Args:
+        masked: the layers whose values are masked, 0 the inputs; by default all hidden ones.
     """
 
     def log_density(
         position: Position, data: Data, key: PRNGKeyArray | None = None, rate: Rate = 0.0
     ) -> Float[Array, ""]:
         params = model.unravel(position, data)
-        outputs = masked_outputs(model.network, params.network, data.x, key, rate)
+        outputs = masked_outputs(model.network, params.network, data.x, key, rate, masked)
         pointwise = model.likelihood.log_prob(params.likelihood, outputs, data.y)
         return model.log_prior(params) + jnp.dot(data.weight, pointwise, precision="highest")
 
@@ -78,16 +83,23 @@ def masked_outputs(
     x: Float[Array, "point feature"],
     key: PRNGKeyArray | None,
     rate: Rate,
+    masked: tuple[int, ...] | None = None,
 ) -> Float[Array, "point output"]:
-    """Outputs of an MLP whose hidden neurons are masked, for every point anew."""
+    """Outputs of an MLP whose hidden neurons are masked, for every point anew.
+
+    Args:
+        masked: as of `masked_log_density`.
+    """
     if key is None:
         return network.apply(layers, x)
     *hidden, last = layers
+    masked = tuple(range(1, len(layers))) if masked is None else masked
     activation = ACTIVATIONS[network.activation]
-    z = x
-    for layer, key_mask in zip(hidden, jax.random.split(key, len(hidden)), strict=True):
+    keys = jax.random.split(key, len(hidden) + (0 in masked))
+    z = x * scaled_mask(keys[-1], rate, x) if 0 in masked else x
+    for number, (layer, key_mask) in enumerate(zip(hidden, keys, strict=False), start=1):
         z = activation(z @ layer.kernel + layer.bias)
-        z = z * scaled_mask(key_mask, rate, z)
+        z = z * scaled_mask(key_mask, rate, z) if number in masked else z
     return z @ last.kernel + last.bias
 
 

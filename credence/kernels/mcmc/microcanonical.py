@@ -60,6 +60,7 @@ def adjusted_mclmc(
     trajectory_length: Scalar = 1.0,
     decoherence_length: Scalar = 2.0,
     max_integration_steps: int | None = None,
+    varies: bool = True,
 ) -> Kernel:
     """Microcanonical Langevin Monte Carlo with a Metropolis test: exact for any settings.
 
@@ -81,6 +82,13 @@ def adjusted_mclmc(
         decoherence_length: integration time in which the direction is forgotten; 0 forgets it at
             every step.
         max_integration_steps: bound on the leapfrogs of one step; trajectories are shorter then.
+        varies: False makes all trajectories as long as the mean. Then any number of steps from a
+            fresh direction, which is forgotten at the end, is reversible in position. For let R
+            turn the direction, M be the Metropolis step of the flow and a flip of direction, and F
+            a flip alone; a step is F M R. All three are self-adjoint, F R = R F, and a uniform
+            direction is the same after R and F, so that the adjoint of n steps seen from outside,
+            M R F M R F ... M, is itself. Trajectories of different lengths, in reverse order, would
+            be other steps.
     Raises:
         InputError: if step_size is not > 0 or there is only one weight.
     A non-finite trajectory is refused: the position stays, is_finite is False.
@@ -95,7 +103,8 @@ def adjusted_mclmc(
         key: PRNGKeyArray, state: MicrocanonicalState, data: Data
     ) -> tuple[MicrocanonicalState, MicrocanonicalInfo]:
         key_direction, key_accept = jax.random.split(key)
-        num_leapfrogs = _num_leapfrogs(state.num_steps, mean_leapfrogs)
+        varied = _num_leapfrogs(state.num_steps, mean_leapfrogs)
+        num_leapfrogs = varied if varies else _whole(mean_leapfrogs)
         memory = jnp.exp(-num_leapfrogs * step_size / decoherence_length)
         start = state._replace(direction=_turn(key_direction, state.direction, memory))
 
@@ -243,4 +252,9 @@ def _turn(key: PRNGKeyArray, direction: Position, memory: Float[Array, ""]) -> P
 def _num_leapfrogs(num_steps: UInt32[Array, ""], mean: Scalar) -> Int[Array, ""]:
     """Number of leapfrogs, at least 1: a golden-ratio sequence from half to 1.5 times the mean."""
     fraction = (num_steps * jnp.uint32(GOLDEN)).astype(float) / 2.0**32
-    return jnp.maximum(jnp.round(mean * (0.5 + fraction)), 1.0).astype(jnp.int32)
+    return _whole(mean * (0.5 + fraction))
+
+
+def _whole(leapfrogs: Scalar) -> Int[Array, ""]:
+    """The nearest whole number of leapfrogs, at least 1."""
+    return jnp.maximum(jnp.round(leapfrogs), 1.0).astype(jnp.int32)

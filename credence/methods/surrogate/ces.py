@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from credence.adaptation.reference import prior_reference
 from credence.adaptation.tunable_kernels import Tunable
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
@@ -15,17 +16,24 @@ from credence.engine.phases import PhaseResult
 from credence.engine.plan import Plan
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_name, require_positive
-from credence.methods.base import Algorithm, Drawn, from_fields
+from credence.methods.base import Algorithm, Drawn, Method, from_fields
 from credence.methods.chains import TrainedChains, shares_passes
 from credence.methods.laplace.modes import summits
-from credence.methods.pcn import PCN
-from credence.methods.stochastic_gradient import SGHMC
+from credence.methods.surrogate.calibration import (
+    CALIBRATIONS,
+    MODE,
+    calibration_draws,
+    sampler_of,
+)
 from credence.methods.surrogate.chains import (
     MOST_STEPS,
     Warmup,
+    check_step,
     checked_sampler,
+    has_reference,
     sampler_named,
     steps_adaptation,
+    with_step,
 )
 from credence.methods.surrogate.correction import CORRECTIONS, DELAYED, Correction
 from credence.methods.surrogate.emulation import Emulation
@@ -38,6 +46,7 @@ from credence.methods.surrogate.emulators import (
     Points,
     SurrogateDensity,
     arrays_of,
+    emulator_named,
     error_of,
 )
 from credence.methods.surrogate.fitting import split
@@ -46,26 +55,14 @@ from credence.methods.surrogate.true_likelihood import (
     check_points,
     points_at,
 )
+from credence.methods.surrogate.worth import checked_error, outlook
 
-CALIBRATIONS: dict[str, type[TrainedChains]] = {"sghmc": SGHMC, "pcn": PCN}
-"""Samplers that calibrate."""
 CALIBRATED, EXPLORED, WARMED_UP = 0.3, 0.55, 0.7
 """Shares of max_seconds used up when these must end."""
 MOST_CLIMB = 1000
 """Steps of L-BFGS towards a mode."""
-STUCK = (
-    "The chain that led to these draws has not moved: explore for longer (num_warmup, or more "
-    "seconds), or calibrate by draws (calibration='sghmc'). "
-)
-"""What an infinite error means."""
-FEW_ROWS = 5000
-"""Rows below which NUTS on all was sooner, for a network of 38 weights: docs/explanation/ces.md."""
 MIN_CALIBRATION = 10
 """Draws per chain that leave some to fit and some to hold out."""
-
-
-class HopelessEmulator(InputError):
-    """An emulator that does not know the likelihood."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,19 +77,23 @@ class CES(TrainedChains):
 
     Args beyond those of `TrainedChains`, whose acceptance rate is that of the emulator's chain and
     whose num_warmup and thinning count evaluations of the likelihood:
-        calibration: "mode", every chain's own; or the draws of "sghmc", as published, or "pcn".
+        calibration: "mode", every chain's own; or the draws of "sghmc", "pcn", or "sghmc_public",
+            raw epochs from a random start as in the FBNN paper's public code.
         calibration_rows: at random, that these two see, and the training before them; None for all
             in memory, or of those on disk as many as fit 256 MB. The emulator learns from all rows.
         num_calibration: draws per chain for the emulator to learn from; a fifth is held out.
         num_refinements: rounds in which the emulator's chain, half as long as the warm-up, leads to
             as many more draws, and the emulator learns from them too; 0 as published.
-        emulator: an emulator, or the name of one of `emulators.EMULATORS`.
-        sampler: of the emulator's chain: "hmc", "nuts" or "mala" along its gradient, "pcn", a
-            `Tunable` of your own, or, without correction, "sghmc".
+        emulator: an emulator; or the name of one of `emulators.EMULATORS`, or "published:DATASET"
+            for the network that the FBNN paper gives for a data set of its own.
+        sampler: of the emulator's chain: "hmc", "nuts", "mclmc" or "mala" along its gradient,
+            "pcn", a `Tunable` of your own, or, without correction, "sghmc".
         correction: "delayed_acceptance" (see `kernels.delayed_acceptance`); "psis", importance
             weights of the draws, which the tail index k-hat may refute; or "none", as published.
         surrogate_steps: of the emulator's chain from one evaluation of the likelihood to the next;
             None tunes them in the warm-up.
+        step_size: of the emulator's chain, which then samples from the calibration's last draws on,
+            without a warm-up, as published; None tunes it in the warm-up.
         reference: of pCN: "posterior", the calibration's moments; or "prior", as published.
         max_error: nats by which the emulator may be off at held-out draws (root mean square).
 
@@ -124,6 +125,7 @@ class CES(TrainedChains):
     sampler: str | Tunable = "nuts"
     correction: str = "delayed_acceptance"
     surrogate_steps: int | None = None
+    step_size: float | None = None
     reference: str = "posterior"
     max_error: float = 10.0
 
@@ -131,16 +133,23 @@ class CES(TrainedChains):
         super().__post_init__()
         check_name("correction", self.correction, CORRECTIONS)
         object.__setattr__(self, "sampler", checked_sampler(self.sampler, self._correction))
-        check_name("calibration", self.calibration, ("mode", *CALIBRATIONS))
+        check_name("calibration", self.calibration, CALIBRATIONS)
         check_name("reference", self.reference, ("posterior", "prior"))
         if isinstance(self.emulator, str):
-            check_name("emulator", self.emulator, EMULATORS)
-            object.__setattr__(self, "emulator", EMULATORS[self.emulator]())
+            object.__setattr__(self, "emulator", emulator_named(self.emulator))
         require_positive(
             max_error=self.max_error,
             surrogate_steps=self.surrogate_steps,
+            step_size=self.step_size,
             calibration_rows=self.calibration_rows,
         )
+        if self.step_size is not None:
+            check_step(self.step_size, str(self.sampler))
+            if self._correction.tests_moves and self.surrogate_steps is None:
+                raise InputError(
+                    f"With step_size={self.step_size:g} there is no warm-up, and nothing tunes how "
+                    "many steps lead to a draw: give surrogate_steps too."
+                )
         if self.num_refinements < 0:
             raise InputError(f"num_refinements must be >= 0, got {self.num_refinements}.")
         if self.calibration == "mode" and (self.num_refinements == 0 or self._emulator.needs_draws):
@@ -163,15 +172,24 @@ class CES(TrainedChains):
             found = from_fields(EMULATORS[fields.pop("name")], fields)
         return replace(super().from_settings(settings), emulator=found)
 
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The posterior itself.
+
+        Raises:
+            InputError: where calibration, emulator or chain cannot take it.
+        """
+        draws = (1 + self.num_refinements) * self.num_chains * self.num_calibration
+        self._emulator.check(posterior, draws)
+        if self.calibration != MODE:
+            self._sampler.prepared(posterior)
+        asks_prior = self.reference == "prior" or self.calibration == MODE
+        if asks_prior and has_reference(str(self.sampler)):
+            prior_reference(posterior)
+        return posterior
+
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_calibrate, key_rounds, key_emulate, key_move, key_reweigh = jax.random.split(key, 5)
-        rounds = 1 + self.num_refinements
-        self._emulator.check(posterior, rounds * self.num_chains * self.num_calibration)
-        if posterior.num_points < FEW_ROWS:
-            driver.progress.say(
-                f"With {posterior.num_points:,} rows an emulator saves little or nothing: "
-                "method='nuts' is likely to be sooner."
-            )
+        driver.progress.say(outlook(posterior, self._emulator, str(self.sampler)))
         points, target = self._calibrate(key_calibrate, posterior, driver)
         for number in range(1, self.num_refinements + 1):
             key_fit, key_explore = jax.random.split(jax.random.fold_in(key_rounds, number))
@@ -186,7 +204,8 @@ class CES(TrainedChains):
         assert error is not None  # draws were held out
         errors = {"emulator_error": error.nats, "emulator_error_share": error.share}
         scalars = {name: np.full(shape, number) for name, number in errors.items()}
-        return drawn._replace(scalars=drawn.scalars | scalars, found=emulated.about)
+        found = {**emulated.about, "is_likelihood": emulated.is_likelihood}
+        return drawn._replace(scalars=drawn.scalars | scalars, found=found)
 
     def _calibrate(
         self, key: PRNGKeyArray, posterior: Posterior, driver: Driver
@@ -200,13 +219,8 @@ class CES(TrainedChains):
                 modes = summits(key_climb, posterior, driver, start, MOST_CLIMB)
                 positions = np.asarray(modes)[:, None]
             else:
-                method = CALIBRATIONS[self.calibration](
-                    num_draws=self.num_calibration,
-                    num_chains=self.num_chains,
-                    training=self.training,
-                )
                 known = posterior.part(key_part, self.calibration_rows)
-                positions = np.asarray(method.draw(key_draw, known, driver).positions)
+                positions = calibration_draws(key_draw, self._sampler, known, driver)
             target = Target(posterior, posterior.anchored(jnp.asarray(positions[0, -1])), driver)
             points = points_at("evaluate", key_evaluate, positions, target)
         check_points(points)
@@ -223,7 +237,8 @@ class CES(TrainedChains):
             return emulated, Error(0.0, 0.0)
         if held_out is None:
             return emulated, None
-        return emulated, self._checked(error_of(emulated, held_out), target.driver)
+        error = error_of(emulated, held_out)
+        return emulated, checked_error(error, target.driver, self.max_error, self.num_calibration)
 
     def _explore(
         self, number: int, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target
@@ -244,40 +259,24 @@ class CES(TrainedChains):
             more = points_at("evaluate", key_evaluate, newest, target)
         return Points(*(np.concatenate(parts, axis=1) for parts in zip(points, more, strict=True)))
 
-    def _checked(self, error: Error, driver: Driver) -> Error:
-        """The emulator's error at held-out points, said.
-
-        Raises:
-            HopelessEmulator: where it is too large.
-        """
-        found = (
-            f"The emulator is off by {error.nats:.2g} nats at draws that it has not seen "
-            f"({error.share:.0%} of the variance there)"
-        )
-        driver.progress.say(f"{found}.")
-        if not error.nats <= self.max_error:
-            raise HopelessEmulator(
-                f"{found}, more than max_error={self.max_error:g}: its chain would lead nowhere. "
-                f"{'' if np.isfinite(error.nats) else STUCK}"
-                "Use more pseudo-observations (emulator=Coreset(num_inputs=...)), more draws "
-                f"to learn from (num_calibration={self.num_calibration} per chain), or fewer "
-                "weights; max_error=inf samples all the same. Or use method='nuts', which needs "
-                "no emulator."
-            )
-        return error
-
     def _move(self, key: PRNGKeyArray, emulated: Emulated, points: Points, target: Target) -> Drawn:
         """Warm up and sample by the emulator, from where the calibration ended."""
         key_warmup, key_sample = jax.random.split(key)
-        plan, warmup = self._warmed_up(
-            key_warmup, emulated, points, target, self._correction, budget_share=WARMED_UP
-        )
+        states = self._correction.states(emulated, points)
+        if self.step_size is None:
+            plan, warmup = self._warmed_up(
+                key_warmup, emulated, points, target, self._correction, budget_share=WARMED_UP
+            )
+            memory, states = warmup.memory, warmup.states
+        else:
+            plan = self._warmup(key_warmup, emulated, points, target, self._correction)
+            memory = plan.adapter.memory
         build = sampler_named(str(self.sampler)).build
         cost = self._fixed_cost(target.posterior)
         recipe = self._correction.recipe(build, emulated, target.posterior, cost)
-        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
+        plan = self._sample_plan(plan, memory, thinning=self.thinning)
         plan = replace(plan, recipe=recipe)
-        return Drawn.by(target.driver.phase("sample", key_sample, plan, warmup.states, target.data))
+        return Drawn.by(target.driver.phase("sample", key_sample, plan, states, target.data))
 
     def _warmed_up(
         self,
@@ -288,16 +287,29 @@ class CES(TrainedChains):
         correction: Correction,
         **varied: Any,
     ) -> tuple[Plan, PhaseResult]:
-        """Warm up from the last points on, with what tunes the emulator's chain.
+        """Warm up from the last points on.
 
         Args:
             varied: what differs from the usual plan of a warm-up.
         """
         key_tune, key_move = jax.random.split(key)
-        sampler, states = sampler_named(str(self.sampler)), correction.states(emulated, points)
+        plan = replace(self._warmup(key_tune, emulated, points, target, correction), **varied)
+        states = correction.states(emulated, points)
+        return plan, target.driver.phase("warmup", key_move, plan, states, target.data)
+
+    def _warmup(
+        self,
+        key: PRNGKeyArray,
+        emulated: Emulated,
+        points: Points,
+        target: Target,
+        correction: Correction,
+    ) -> Plan:
+        """The plan of a warm-up, with what tunes the emulator's chain."""
+        sampler = sampler_named(str(self.sampler))
         arrays = arrays_of(emulated, target.data)
         start = Warmup(
-            key_tune,
+            key,
             points,
             target.posterior,
             SurrogateDensity(target.posterior.model, emulated.log_likelihood),
@@ -314,11 +326,12 @@ class CES(TrainedChains):
             num_steps=self.surrogate_steps or usual,
             most=affordable(target.posterior, emulated.flops * sampler.evaluations),
         )
+        if self.step_size is not None:
+            adapter = with_step(adapter, self.step_size)
         cost = self._fixed_cost(target.posterior)
         recipe = correction.recipe(sampler.warmup.build, emulated, target.posterior, cost)
         plan = self._warmup_plan(recipe, adapter, thinning=self.thinning)
-        plan = replace(plan, surrogate_flops=emulated.flops, **varied)
-        return plan, target.driver.phase("warmup", key_move, plan, states, target.data)
+        return replace(plan, surrogate_flops=emulated.flops)
 
     def _fixed_cost(self, posterior: Posterior) -> bool:
         """Whether chains move abreast."""
@@ -327,6 +340,11 @@ class CES(TrainedChains):
     @property
     def _correction(self) -> Correction:
         return CORRECTIONS[self.correction]
+
+    @property
+    def _sampler(self) -> Method:
+        """What draws in the calibration."""
+        return sampler_of(self.calibration, self.num_calibration, self.num_chains, self.training)
 
     @property
     def _emulator(self) -> Emulator:

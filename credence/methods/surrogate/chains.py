@@ -72,6 +72,7 @@ def sampler_named(name: str) -> Sampler:
     if name == SGHMC:
         return Sampler(sghmc, EVALUATIONS, 3, True, tunable_kernel("hmc"), _shorter)
     kernel = tunable_kernel(name)
+    kernel = kernel.reversible_together or kernel
     steps = max(1, EVALUATIONS // kernel.evaluations)
     return Sampler(kernel.build, steps, kernel.evaluations, kernel.fixed_cost, kernel)
 
@@ -168,6 +169,40 @@ def _shorter(found: Settings) -> Settings:
     step_size, dtype = found["step_size"], found["step_size"].dtype
     friction = np.asarray(FRICTION, dtype)
     return {**found, "step_size": np.asarray(SHORTER * step_size, dtype), "friction": friction}
+
+
+def with_step(adapter: Adapter, step_size: float) -> Adapter:
+    """The same adapter, of `steps_adaptation`, with a step size that is given."""
+
+    def given(settings: Settings) -> Settings:
+        found = settings["settings"]
+        step = np.asarray(step_size, np.asarray(found["step_size"]).dtype)
+        return {**settings, "settings": {**found, "step_size": step}}
+
+    return Adapter(
+        adapter.memory,
+        lambda memory: given(adapter.settings(memory)),
+        adapter.update,
+        tuned=lambda memory: given(adapter.tuned(memory)),
+    )
+
+
+def has_reference(sampler: str) -> bool:
+    """Whether a chain moves around a Gaussian reference."""
+    return sampler != SGHMC and tunable_kernel(sampler).reference is not None
+
+
+def check_step(step_size: float, sampler: str) -> None:
+    """Refuse a step that is too large for a chain.
+
+    Raises:
+        InputError: for a step of pCN above 1.
+    """
+    largest = np.inf if sampler == SGHMC else tunable_kernel(sampler).largest_step
+    if step_size > largest:
+        raise InputError(
+            f"step_size must be at most {largest:g} with sampler='{sampler}', got {step_size:g}."
+        )
 
 
 def checked_sampler(sampler: str | Tunable, correction: Correction) -> str:

@@ -55,10 +55,10 @@ class Correction(NamedTuple):
 
     def why_not(self, tunable: Tunable) -> str | None:
         """Why a kernel cannot move along the emulator."""
-        if self.tests_moves and not tunable.is_reversible:
+        if self.tests_moves and tunable.reversible_together is None:
             return (
                 "delayed acceptance is right for steps that are reversible together, and steps "
-                "that remember a direction are not. Use 'nuts', 'hmc' or 'mala', or "
+                "of this kernel are not. Use 'nuts', 'mclmc', 'hmc' or 'mala', or "
                 "correction='psis'."
             )
         if tunable.reference == "draws":

@@ -152,6 +152,12 @@ def uncorrected(
     return Kernel(init, step)
 
 
+def member_of(arrays: Any, member: Int[Array, ""]) -> Any:
+    """The arrays of one member, from leaves (member, ...); of an only one without a copy for every
+    chain."""
+    return jax.tree.map(lambda leaf: leaf[0] if len(leaf) == 1 else leaf[member], arrays)
+
+
 class _Moved(NamedTuple):
     """The start and the end of a surrogate's chain, and what it did on the way."""
 
@@ -174,7 +180,7 @@ class _Chain(NamedTuple):
     num_steps: Int[Array, ""] | int
 
     def __call__(self, key: PRNGKeyArray, state: Any, data: Data) -> _Moved:
-        arrays = jax.tree.map(lambda leaf: leaf[state.member], self.surrogates)
+        arrays = member_of(self.surrogates, state.member)
 
         def log_density(position: Position, data: Data) -> Float[Array, ""]:
             return self.surrogate(position, arrays)

@@ -43,6 +43,7 @@ class Document(TypedDict):
     held_out_error: Number
     held_out_share: Number
     candidates: NotRequired[list[Candidate]]
+    is_likelihood: NotRequired[bool]
 
 
 @dataclass(frozen=True)
@@ -134,12 +135,14 @@ class Emulation(Finding):
         share that the true likelihood accepted, where it decided."""
         numbers = self.numbers()
         names = {"error": "error", "pareto_k": "pareto_k", "acceptance_rate": "acceptance"}
-        return {f"emulator_{ours}": numbers[name] for name, ours in names.items()}
+        scores = {f"emulator_{ours}": numbers[name] for name, ours in names.items()}
+        return scores | {"emulator_is_likelihood": bool(self.chosen.get("is_likelihood"))}
 
 
 TRUE, EMULATED = "emulation_true", "emulation_emulated"
 """Names of the log densities in evaluation.npz."""
-NUMBERS = tuple(name for name in Document.__annotations__ if name != "candidates")
+CHOSEN = ("candidates", "is_likelihood")
+NUMBERS = tuple(name for name in Document.__annotations__ if name not in CHOSEN)
 """Names of the numbers in metrics.json."""
 
 

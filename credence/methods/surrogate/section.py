@@ -49,6 +49,11 @@ def emulation_section(
 
 def read_emulation(numbers: Mapping[str, Any]) -> str:
     """One sentence that says whether the draws are to be trusted, and why."""
+    if numbers.get("is_likelihood"):
+        return (
+            "Nothing was emulated: with so few rows the emulator is the likelihood of all of them, "
+            "and the draws are those of its chain on all rows."
+        )
     if numbers["is_exact"]:
         return (
             f"The true likelihood decided, and accepted {_percent(numbers['acceptance_rate'])} of "

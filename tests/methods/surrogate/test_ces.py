@@ -24,7 +24,7 @@ from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.kernels.mcmc.pcn import pcn
 from credence.methods import METHODS, NUTS
-from credence.methods.surrogate.ces import CES, HopelessEmulator
+from credence.methods.surrogate.ces import CES
 from credence.methods.surrogate.delayed_acceptance import uncorrected
 from credence.methods.surrogate.emulation import emulation
 from credence.methods.surrogate.emulators import (
@@ -45,6 +45,7 @@ from credence.methods.surrogate.emulators import (
 from credence.methods.surrogate.emulators.auto import expected_acceptance
 from credence.methods.surrogate.fitting import Equations, split
 from credence.methods.surrogate.true_likelihood import UnreliableWeights, check_points
+from credence.methods.surrogate.worth import HopelessEmulator
 from credence.methods.training import Training
 from credence.models import MLP, Bernoulli, Categorical, Gaussian, Normal
 
@@ -111,6 +112,7 @@ class TestExactness:
             (WRONG, "hmc"),
             (WRONG, "pcn"),
             (POOR, "nuts"),
+            (WRONG, "mclmc"),
             pytest.param(PARTLY_BLIND, "pcn", marks=pytest.mark.slow),
         ],
         ids=str,
@@ -455,11 +457,6 @@ class TestEmulators:
         )  # fmt: skip
         likelihood = network.NetworkLikelihood(posterior.model, zero, "outputs")
         assert float(likelihood(position, parts)) == pytest.approx(points.log_likelihoods[0, 3])
-
-    def test_too_many_outputs_are_refused_with_advice(self, monkeypatch) -> None:
-        monkeypatch.setattr(network, "MOST_OUTPUTS", 100)
-        with pytest.raises(InputError, match="too many to emulate: use Network"):
-            CES(emulator=Network(), calibration="sghmc").run(0, regression())
 
     def test_weights_are_the_least_squares_ones(self) -> None:
         rng = np.random.default_rng(0)

@@ -100,16 +100,24 @@ def test_hamiltonian_steps_on_a_surrogate_leave_the_posterior_invariant() -> Non
     assert worst < 4.5
 
 
-@pytest.mark.parametrize(("num_steps", "is_exact"), [(1, True), (3, False)])
-def test_steps_that_remember_a_direction_are_not_reversible_together(
-    num_steps: int, is_exact: bool
+MCLMC = tunable_kernel("mclmc")
+EVEN = MCLMC.reversible_together
+
+
+@pytest.mark.parametrize(
+    ("tunable", "num_steps", "is_exact"),
+    [(MCLMC, 1, True), (MCLMC, 3, False), (EVEN, 2, True), (EVEN, 3, True)],
+    ids=["one", "planted: of different lengths", "two of one length", "three of one length"],
+)
+def test_steps_of_mclmc_are_reversible_together_where_they_are_of_one_length(
+    tunable: Any, num_steps: int, is_exact: bool
 ) -> None:
-    """Trajectories of MCLMC differ in length, and in reverse order they are other steps: this is
-    why `CES` refuses them. One step from a fresh direction is reversible."""
+    """Trajectories of MCLMC differ in length, and in reverse order they are other steps: `CES`
+    takes those that do not. One step from a fresh direction is reversible either way."""
     precision, centre = jnp.array([0.4, 1.0, 2.5]), jnp.array([0.5, 0.0, -0.3])
     built = kernel(
         num_steps,
-        inner=tunable_kernel("mclmc").build,
+        inner=tunable.build,
         settings={"step_size": 0.6, "inverse_mass": jnp.ones(3), "trajectory_length": 1.5},
         target=lambda w, _: -0.5 * jnp.sum(w**2),
         by=lambda w, _: -0.5 * jnp.sum(precision * (w - centre) ** 2),

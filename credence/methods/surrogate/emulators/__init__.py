@@ -1,5 +1,6 @@
 """Emulators of a log likelihood, for calibrate-emulate-sample."""
 
+from credence.errors import check_name
 from credence.methods.surrogate.emulators.auto import Auto
 from credence.methods.surrogate.emulators.base import (
     Arrays,
@@ -32,6 +33,7 @@ __all__ = [
     "Taylor",
     "arrays_of",
     "emulate",
+    "emulator_named",
     "error_of",
 ]
 
@@ -39,3 +41,17 @@ EMULATORS: dict[str, type[Emulator]] = {
     emulator.name: emulator for emulator in (Coreset, Taylor, Network, GaussianProcess, Auto)
 }
 """All emulators by name."""
+PUBLISHED = "published:"
+"""What stands before the name of a data set whose published emulator is wanted."""
+
+
+def emulator_named(name: str) -> Emulator:
+    """An emulator with its usual settings, or `Network.published` of a data set.
+
+    Raises:
+        InputError: for an unknown name or data set.
+    """
+    if name.startswith(PUBLISHED):
+        return Network.published(name.removeprefix(PUBLISHED))
+    check_name("emulator", name, EMULATORS)
+    return EMULATORS[name]()

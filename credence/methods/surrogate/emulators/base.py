@@ -21,7 +21,7 @@ from credence.density.posterior import (
     rows_at,
 )
 from credence.engine.driver import Driver
-from credence.methods.surrogate.delayed_acceptance import Surrogate
+from credence.methods.surrogate.delayed_acceptance import Surrogate, member_of
 
 
 class Points(NamedTuple):
@@ -75,6 +75,10 @@ class Emulator(ABC):
             num_draws: of the calibration, of all chains.
         """
 
+    def is_whole(self, posterior: Posterior) -> bool:
+        """Whether it would take all rows as they are, so that nothing is emulated."""
+        return False
+
     @abstractmethod
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
@@ -119,18 +123,27 @@ def emulate(
     emulated: Emulated, positions: Float[np.ndarray, "chain draw weight"]
 ) -> Float[np.ndarray, "chain draw"]:
     """Emulated log likelihoods in nats, up to a constant, each chain by its own member."""
-    members = emulated.members(len(positions))
-    arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf)[members], emulated.arrays)
-    found = _by_chain(jnp.asarray(positions), arrays, log_likelihood=emulated.log_likelihood)
+    members = jnp.asarray(emulated.members(len(positions)))
+    arrays = jax.tree.map(jnp.asarray, emulated.arrays)
+    found = _by_chain(
+        jnp.asarray(positions), members, arrays, log_likelihood=emulated.log_likelihood
+    )
     return np.asarray(found, float)
 
 
 @partial(jax.jit, static_argnames="log_likelihood")
 def _by_chain(
-    positions: Float[Array, "chain draw weight"], arrays: Any, *, log_likelihood: Surrogate
+    positions: Float[Array, "chain draw weight"],
+    members: Int[Array, " chain"],
+    arrays: Any,
+    *,
+    log_likelihood: Surrogate,
 ) -> Float[Array, "chain draw"]:
-    at = jax.vmap(log_likelihood, (0, None))
-    return jax.lax.map(lambda chain: at(*chain), (positions, arrays))
+    def of_chain(chain: Any) -> Float[Array, " draw"]:
+        position, member = chain
+        return jax.lax.map(lambda at: log_likelihood(at, member_of(arrays, member)), position)
+
+    return jax.lax.map(of_chain, (positions, members))
 
 
 class Error(NamedTuple):

@@ -85,12 +85,17 @@ class Coreset(Emulator):
         check_numbers(self)
         require_positive(num_inputs=self.num_inputs, num_draws=self.num_draws)
 
+    def is_whole(self, posterior: Posterior) -> bool:
+        """Whether there are no more rows than inputs; see `Emulator.is_whole`."""
+        most = self.num_inputs or MOST_WHOLE
+        return posterior.data.rows.in_memory and posterior.num_points <= most
+
     def fit(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data, driver: Driver
     ) -> Emulated:
         """Choose pseudo-observations, and fit their weights to the likelihoods at the points."""
         key_inputs, key_order, key_phase = jax.random.split(key, 3)
-        is_all = data.rows.in_memory and len(data.x) <= (self.num_inputs or MOST_WHOLE)
+        is_all = self.is_whole(posterior)
         if is_all:
             rows = themselves(data)
         else:

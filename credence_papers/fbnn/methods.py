@@ -1,0 +1,158 @@
+"""The rows of the FBNN paper's tables, and what stands beside them."""
+
+from dataclasses import replace
+from typing import Any
+
+from credence.compare.specs import MethodSpec
+
+SMOKE = {"num_draws": 20, "num_chains": 2}
+LAPTOP = {"num_draws": 500, "num_chains": 4}
+PAPER = {"num_draws": 2000, "num_chains": 4}
+H = 0.01
+"""The step of pCN in the public code, whose proposal is ((1 - h/4) w + sqrt(h) xi) / (1 + h/4)."""
+STEP = H**0.5 / (1 + H / 4)
+"""The same in the terms of `credence.kernels.pcn`."""
+EMULATORS = {
+    **{name: name for name in ("boston", "wine", "adult", "mnist", "celeba", "year", "svhn")},
+    "alzheimer_diagnosis": "alzheimer",
+    "alzheimer_hippocampus": "alzheimer",
+    "simulated_large_regression": "simulated",
+    "simulated_large_classification": "simulated",
+    "simulated_regression": "public_code",
+    "simulated_classification": "public_code",
+}
+"""Problems, and whose emulator of table 2 is theirs; the public code's example has its own."""
+BY_PROBLEM = {name: {"emulator": f"published:{of}"} for name, of in EMULATORS.items()}
+RAW = "credence.methods.surrogate.public_code:PublicSGHMC"
+"""SGHMC with the public code's settings, from a random start."""
+
+
+def chain(label: str, method: str, share: float = 1.0, **smoke: int) -> MethodSpec:
+    """Four chains; at laptop size together the 2000 draws of the paper, or a share of them."""
+    sizes = {"smoke": SMOKE | smoke, "laptop": LAPTOP, "paper": PAPER}
+    return MethodSpec(
+        label=label,
+        method=method,
+        by_size={
+            size: {**settings, "num_draws": max(4, round(share * settings["num_draws"]))}
+            for size, settings in sizes.items()
+        },
+    )
+
+
+def draws(label: str, method: str) -> MethodSpec:
+    """Independent draws from an approximation, 2000 at paper size."""
+    numbers = {"smoke": 20, "laptop": 500, "paper": 2000}
+    return MethodSpec(
+        label=label, method=method, by_size={s: {"num_draws": n} for s, n in numbers.items()}
+    )
+
+
+UNCORRECTED = {
+    "correction": "none",
+    "reference": "prior",
+    "num_refinements": 0,
+    "thinning": 1,
+    "max_error": 1e9,
+}
+
+
+def emulated(label: str, calibration: str, sampler: str, **settings: Any) -> MethodSpec:
+    """Draws of one of our samplers calibrate, and 2000 follow the published emulator."""
+    sizes = {"smoke": SMOKE | {"num_calibration": 20}, "laptop": LAPTOP, "paper": PAPER}
+    return MethodSpec(
+        label=label,
+        method="ces",
+        settings={
+            "calibration": calibration,
+            "sampler": sampler,
+            "emulator": "network",
+            "num_warmup": 250,
+            **UNCORRECTED,
+            **settings,
+        },
+        by_size={size: {"num_calibration": 50} | each for size, each in sizes.items()},
+        by_problem=BY_PROBLEM,
+    )
+
+
+def as_published(label: str, emulator: str | None = None) -> MethodSpec:
+    """The paper's method as its code runs it, from four starts.
+
+    200 raw epochs of SGHMC from a random start teach the emulator, and 2000 steps of pCN with
+    h = .01, one a draw, follow it from the last epoch on.
+
+    Args:
+        emulator: on all problems; None for that of each.
+    """
+    steps = {"step_size": STEP, "surrogate_steps": 1}
+    found = emulated(label, "sghmc_public", "pcn", **steps)
+    many = {"num_calibration": 200, "num_draws": 2000, "num_chains": 4}
+    smoke = SMOKE | {"num_calibration": 20}
+    sizes = {"smoke": smoke, "laptop": many, "paper": many}
+    if emulator is None:
+        return replace(found, by_size=sizes)
+    settings = {**found.settings, "emulator": emulator}
+    return replace(found, by_size=sizes, settings=settings, by_problem={})
+
+
+def exact(label: str, calibration: str, sampler: str) -> MethodSpec:
+    """A coreset proposes, and all rows decide."""
+    sizes = {"smoke": SMOKE | {"num_calibration": 20}, "laptop": LAPTOP, "paper": PAPER}
+    return MethodSpec(
+        label=label,
+        method="ces",
+        settings={
+            "calibration": calibration,
+            "sampler": sampler,
+            "num_warmup": 250,
+            "max_error": 1e9,
+        },
+        by_size={size: {"num_calibration": 50} | each for size, each in sizes.items()},
+    )
+
+
+METHODS = (
+    MethodSpec(label="DNN", method="map"),
+    MethodSpec(label="Ensemble-DNN", method="deep_ensemble"),
+    draws("BNN-VI", "variational"),
+    draws("BNN-Lasso", "laplace"),
+    draws("BNN-MC-Dropout", "mc_dropout"),
+    chain("BNN-SGHMC", "sghmc"),
+    MethodSpec(
+        label="BNN-SGHMC (first 200)",
+        method=RAW,
+        settings={"num_draws": 200, "num_chains": 4},
+        by_size={"smoke": SMOKE},
+    ),
+    draws("SWAG", "swag"),
+    chain("BNN-RNS-HMC", "rns_hmc"),
+    chain("BNN-pCN", "pcn"),
+    emulated("FBNN (pCN-SGHMC)", "pcn", "sghmc"),
+    emulated("FBNN (pCN-pCN)", "pcn", "pcn"),
+    emulated("FBNN (SGHMC-SGHMC)", "sghmc_public", "sghmc"),
+    as_published("FBNN (SGHMC-pCN)"),
+    as_published(
+        "FBNN (SGHMC-pCN) with the public code's emulator", emulator="published:public_code"
+    ),
+    chain("HMC on all rows", "hmc", num_warmup=25),
+    chain("NUTS on all rows", "nuts", num_warmup=25),
+    chain("MCLMC on all rows", "mclmc", num_warmup=25),
+)
+"""The fourteen rows, the public code's emulator, and exact chains that emulate nothing."""
+EXACT = (exact("CES exact (SGHMC-HMC)", "sghmc", "hmc"),
+         exact("CES exact (modes-MCLMC)", "mode", "mclmc"))  # fmt: skip
+"""Rows for data of more rows than a coreset takes whole."""
+LONG = {
+    "BNN-SGHMC": 10_000,
+    "HMC on all rows": 3000,
+    "NUTS on all rows": 2000,
+    "MCLMC on all rows": 2000,
+}
+"""Draws of each chain, after which R-hat of the predictions may be below 1.05."""
+
+
+def longer(spec: MethodSpec) -> MethodSpec:
+    """The row with draws that are enough to converge; as before at smoke size."""
+    sizes = {size: {**each, "num_draws": LONG[spec.label]} for size, each in spec.by_size.items()}
+    return replace(spec, by_size={**sizes, "smoke": spec.by_size["smoke"]})

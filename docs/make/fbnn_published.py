@@ -1,0 +1,97 @@
+"""The table of the FBNN paper's own method, run as its public code does, from rows.
+
+    credence experiment run fbnn --problems adult --out RUN \\
+        --methods "FBNN (SGHMC-pCN),BNN-SGHMC (first 200)"
+    python docs/make/fbnn_published.py RUN...    # adds the rows of finished runs, or renews them
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from experiment_tables import both, number, rhat, triple
+from kept import RESULTS, commit, short
+
+ROWS = RESULTS / "fbnn_as_published" / "rows.jsonl"
+LABELS = {
+    "BNN-SGHMC (first 200)": "SGHMC, first 200",
+    "FBNN (SGHMC-pCN)": "FBNN (SGHMC-pCN)",
+}
+KEPT = (
+    "problem", "label", "accuracy", "mse", "nll", "max_rhat_function", "ess_function",
+    "ess_weights", "draws_per_effective_draw", "emulator_error", "emulator_pareto_k",
+    "num_chains", "num_draws", "seconds", "published",
+)  # fmt: skip
+NAMES = {"simulated_classification": "simulated, 1000 x 3"}
+
+
+def rows() -> list[dict[str, Any]]:
+    """All rows that were kept."""
+    return [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
+
+
+def table() -> str:
+    """Published beside ours, and what the published quantity hides."""
+    header = (
+        "data, training rows", "method", "accuracy or MSE", "draws per effective draw of weights",
+        "ESS of weights", "worst ESS of predictions", "R-hat", "emulator off by, nats", "k-hat",
+        "seconds",
+    )  # fmt: skip
+    found = [
+        header,
+        ("---",) * len(header),
+        *(line(row) for row in rows()),
+    ]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in found)
+
+
+def line(row: dict[str, Any]) -> tuple[str, ...]:
+    """One method on one data set."""
+    theirs, ratio = row["published"], "draws_per_effective_draw"
+    is_labels = row["mse"] is None
+    name = "accuracy" if is_labels else "mse"
+    score = both(theirs.get(name), row[name])
+    spent = sum(value for phase, value in row["seconds"].items() if phase != "compile")
+    return (
+        f"{NAMES.get(row['problem'], row['problem'])}, {row['n_train']:,}",
+        LABELS[row["label"]],
+        f"{score}{'' if is_labels else ' (MSE)'}",
+        f"{triple(theirs.get(ratio))} / {triple(row[ratio])}",
+        triple(row["ess_weights"]),
+        number(row["ess_function"][0]),
+        rhat(row["max_rhat_function"]),
+        *(
+            number(None if row[name] is None else float(row[name]))
+            for name in ("emulator_error", "emulator_pareto_k")
+        ),
+        both(theirs.get("total_seconds"), spent),
+    )
+
+
+def keep(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a finished run, with what made them."""
+    summary = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    about = {"seed": summary["seed"], "size": summary["size"], "commit": commit(),
+             "versions": summary["versions"]}  # fmt: skip
+    return [
+        short({**{name: row.get(name) for name in KEPT}, "n_train": problem["n_train"], **about})
+        for problem in summary["problems"]
+        for row in problem["rows"]
+        if row["status"] == "done" and row["label"] in LABELS
+    ]
+
+
+def main() -> None:
+    """Keep the rows of the folders that are named."""
+    new = [row for folder in sys.argv[1:] for row in keep(Path(folder))]
+    known = rows() if ROWS.exists() else []
+    again = {(row["problem"], row["label"]) for row in new}
+    old = [row for row in known if (row["problem"], row["label"]) not in again]
+    ROWS.parent.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(json.dumps(row) for row in [*old, *new])
+    ROWS.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
