@@ -15,8 +15,8 @@ from pathlib import Path
 import architectures
 import densities
 import experiment_tables
-import features
 import fbnn_published
+import features
 import multilevel
 import peers
 import proposals
