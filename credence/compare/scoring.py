@@ -34,6 +34,14 @@ MAX_WEIGHTS = 1000
 MOST_NLL = 1e3
 """Largest NLL of a row; a label without probability would have an infinite one."""
 
+UNKNOWN = {
+    "ess_function": None,
+    "ess_weights": None,
+    "draws_per_effective_draw": None,
+    "weights_judged": 0,
+}
+"""What is said of draws where there are no chains, or where they were not kept."""
+
 Numbers = dict[str, Any]
 
 
@@ -79,11 +87,10 @@ def judge_averaged(
         averaged.max_rhat(), None, None, None, averaged.num_chains, averaged.num_draws,
         *averaged.verdict(),
     )  # fmt: skip
-    none = {"ess_function": None, "ess_weights": None, "weights_judged": 0}
     return {
         "scores": jsonable(found.numbers),
         "convergence": jsonable(vars(with_findings(verdict, findings))),
-        **none,
+        **UNKNOWN,
         "num_weights": posterior.num_weights,
         "paths": jsonable({name: list(path) for name, path in averaged.averages.paths.items()}),
     }, _by_row(nll, rows["predicted"] != rows["y"])
@@ -174,6 +181,4 @@ def flat_weights(ensemble: Ensemble) -> tuple[Float[np.ndarray, "chain draw weig
 
 
 def _no_chain(ensemble: Predictor) -> Numbers:
-    total = ensemble.num_weights
-    nothing = dict.fromkeys(("ess_function", "ess_weights", "draws_per_effective_draw"))
-    return {**nothing, "weights_judged": 0, "num_weights": total}
+    return {**UNKNOWN, "num_weights": ensemble.num_weights}

@@ -1,4 +1,4 @@
-"""As many particles as a time budget affords: a small run first, then as large a one as fits.
+"""Choose as many particles as a time budget affords: a small run first, then one that fits.
 
 The small run is an answer already: a budget that it fits into never ends with nothing.
 """

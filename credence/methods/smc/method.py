@@ -85,7 +85,7 @@ class SMC(Method):
     def _tempered(
         self, posterior: Posterior, driver: Driver, key: PRNGKeyArray, counts: Counts
     ) -> Drawn:
-        """So many particles from the prior to the posterior."""
+        """Take so many particles from the prior to the posterior."""
         (num_particles,) = counts
         key_prior, key_temper, key_sample = jax.random.split(key, 3)
         tempering = Tempering(self.mutation, self.num_runs, self.chain_length)

@@ -253,7 +253,7 @@ class MLSMC(Method):
     def _climbed(
         self, driver: Driver, levels: Sequence[Posterior], key: PRNGKeyArray, counts: Counts
     ) -> Drawn:
-        """So many particles up all levels."""
+        """Take so many particles up all levels."""
         tempering = Tempering(self.mutation, self.num_runs)
         before = total_flops(driver.results.values())
         key_prior, key_temper, *keys = jax.random.split(key, 1 + len(levels))

@@ -33,7 +33,7 @@ class Sums(NamedTuple):
     """The last level of every run."""
     flops: Float[np.ndarray, " run"]
     log_scale: float
-    """In nats."""
+    """The scale's logarithm, in nats."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Unbiased:
     mean: Float[np.ndarray, "point output"]
     standard_error: Float[np.ndarray, "point output"]
     log_evidence: float
-    """In nats."""
+    """The logarithm of the evidence, in nats."""
     log_evidence_error: float
     sums: Sums
 

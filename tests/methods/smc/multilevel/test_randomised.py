@@ -33,7 +33,7 @@ def found() -> Unbiased:
 
 
 def worst_z(result: Unbiased) -> float:
-    """Of the posterior mean at all points, and of the evidence."""
+    """The worst z of the posterior mean at all points and of the evidence."""
     mean, log_evidence = exact(NUM_FEATURES[-1])
     ratio = np.exp(result.log_evidence - log_evidence)
     evidence = (1 - 1 / ratio) / result.log_evidence_error
