@@ -46,6 +46,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "densities": densities.table,
     "fbnn-as-published": fbnn_published.table,
     "prior-rates": multilevel.rates,
+    "multilevel-runs": multilevel.runs,
+    "multilevel-savings": multilevel.savings,
     "multilevel-steps": multilevel.steps,
     "new-output-weights": proposals.table,
     "samplers": samplers.table,
@@ -55,6 +57,7 @@ FIGURES: tuple[Callable[[Path], None], ...] = (
     architectures.figures,
     densities.figures,
     features.figures,
+    multilevel.cost_figures,
     multilevel.rate_figures,
 )
 """What draws into a folder."""
