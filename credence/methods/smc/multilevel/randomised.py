@@ -70,6 +70,8 @@ def unbiased(
 
     Variance and work are finite for any number of levels where the survival lies between the factor
     by which increments' variances fall from level to level and one over that by which work grows.
+    Runs that end at the same level share temperatures and step sizes, and so err alike, which the
+    standard error does not see: several calls, with keys of their own, show it.
 
     Args:
         method: its `num_runs` is the number of runs, its `num_particles` one number or that of
