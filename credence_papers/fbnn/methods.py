@@ -57,23 +57,21 @@ UNCORRECTED = {
 }
 
 
-def emulated(label: str, calibration: str, sampler: str, **settings: Any) -> MethodSpec:
-    """Draws of one of our samplers calibrate, and 2000 follow the published emulator."""
+def _ces(label: str, calibration: str, sampler: str, **settings: Any) -> MethodSpec:
+    """Calibrate by draws, emulate, and sample with a warm-up, at the usual three sizes."""
     sizes = {"smoke": SMOKE | {"num_calibration": 20}, "laptop": LAPTOP, "paper": PAPER}
     return MethodSpec(
         label=label,
         method="ces",
-        settings={
-            "calibration": calibration,
-            "sampler": sampler,
-            "emulator": "network",
-            "num_warmup": 250,
-            **UNCORRECTED,
-            **settings,
-        },
+        settings={"calibration": calibration, "sampler": sampler, "num_warmup": 250, **settings},
         by_size={size: {"num_calibration": 50} | each for size, each in sizes.items()},
-        by_problem=BY_PROBLEM,
     )
+
+
+def emulated(label: str, calibration: str, sampler: str, **settings: Any) -> MethodSpec:
+    """Draws of one of our samplers calibrate, and 2000 follow the published emulator."""
+    published = {"emulator": "network", **UNCORRECTED, **settings}
+    return replace(_ces(label, calibration, sampler, **published), by_problem=BY_PROBLEM)
 
 
 def as_published(label: str, emulator: str | None = None) -> MethodSpec:
@@ -98,18 +96,7 @@ def as_published(label: str, emulator: str | None = None) -> MethodSpec:
 
 def exact(label: str, calibration: str, sampler: str) -> MethodSpec:
     """A coreset proposes, and all rows decide."""
-    sizes = {"smoke": SMOKE | {"num_calibration": 20}, "laptop": LAPTOP, "paper": PAPER}
-    return MethodSpec(
-        label=label,
-        method="ces",
-        settings={
-            "calibration": calibration,
-            "sampler": sampler,
-            "num_warmup": 250,
-            "max_error": 1e9,
-        },
-        by_size={size: {"num_calibration": 50} | each for size, each in sizes.items()},
-    )
+    return _ces(label, calibration, sampler, max_error=1e9)
 
 
 METHODS = (

@@ -14,6 +14,14 @@ NOISE = "Weights are counted with the learnt noise, one more than published."
 SUBSET = {"smoke": RowLimits(train=100, test=50), "laptop": RowLimits(train=2000, test=2000)}
 FEW_ROWS = {"smoke": RowLimits(train=100, test=50)}
 
+
+def _labels(table: str, target: str) -> TableSource:
+    """Take one number per column, and a split of its own for every seed."""
+    return TableSource(
+        table=table, target=target, task="classification", encoding="ordinal", resplit=True
+    )
+
+
 TABLES = (
     Problem(
         name="boston",
@@ -40,13 +48,7 @@ TABLES = (
     Problem(
         name="adult",
         description="Census income, network 14-60-30-1 (2761 weights), tanh, Bernoulli.",
-        source=TableSource(
-            table="adult",
-            target="income",
-            task="classification",
-            encoding="ordinal",
-            resplit=True,
-        ),
+        source=_labels("adult", "income"),
         model=ModelSpec(hidden=(60, 30), activation="tanh", prior="unit", likelihood="bernoulli"),
         rows=SUBSET,
         published=published.classification(published.ADULT),
@@ -71,13 +73,7 @@ TABLES = (
         name="celeba",
         description="Blond hair from the 39 other attributes of CelebA, network 39-30-10-1 "
         "(1521 weights), tanh, Bernoulli.",
-        source=TableSource(
-            table="celeba_attributes",
-            target="Blond_Hair",
-            task="classification",
-            encoding="ordinal",
-            resplit=True,
-        ),
+        source=_labels("celeba_attributes", "Blond_Hair"),
         model=ModelSpec(hidden=(30, 10), activation="tanh", prior="unit", likelihood="bernoulli"),
         rows=SUBSET,
         published=published.classification(published.CELEBA),
