@@ -201,6 +201,10 @@ class Predictive(Predictions):
         variances = _variances(self.location_scale_family(), self.likelihood_params, self.outputs)
         return weighted(self.weights, variances)
 
+    def member_cdfs(self, y: PointTarget) -> Float[Array, "member point target"]:
+        """P(target <= y) under every member, target by target (regression)."""
+        return _member_cdfs(self.location_scale_family(), *self.location_scale(), y)
+
     def cdf(self, y: PointTarget) -> PointTarget:
         return _mixture_cdf(self.location_scale_family(), self.weights, *self.location_scale(), y)
 
@@ -254,10 +258,17 @@ def weighted(
 
 
 @partial(jax.jit, static_argnames="likelihood")
+def _member_cdfs(
+    likelihood: LocationScale, location: Array, scale: Array, y: PointTarget
+) -> Float[Array, "member point target"]:
+    return likelihood.noise_cdf((y - location) / scale)
+
+
+@partial(jax.jit, static_argnames="likelihood")
 def _mixture_cdf(
     likelihood: LocationScale, weights: Array, location: Array, scale: Array, y: PointTarget
 ) -> PointTarget:
-    return weighted(weights, likelihood.noise_cdf((y - location) / scale))
+    return weighted(weights, _member_cdfs(likelihood, location, scale, y))
 
 
 @partial(jax.jit, static_argnames="likelihood")

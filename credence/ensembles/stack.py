@@ -70,6 +70,7 @@ class StackDocument(TypedDict):
     weights: list[float]
     mean_weights: NotRequired[list[float] | None]
     shape: NotRequired[float]
+    left_out_shape: NotRequired[float]
     temperature: NotRequired[float]
     left_out_sha256: NotRequired[str | None]
     parts_sha256: list[str]
@@ -95,6 +96,7 @@ class Stack(Predictor):
         temperature: that makes the mixture of labels as sure as left-out rows say; 1 for none.
         left_out: what the parts together predict of rows that they had not seen, as networks see
             targets, with the names of `credence.ensembles.scores`; None where there are none.
+        left_out_shape: that of the mixture of the few networks that predicted those.
     """
 
     document: ClassVar[str] = "stack.json"
@@ -109,6 +111,7 @@ class Stack(Predictor):
     shape: float = 1.0
     temperature: float = 1.0
     left_out: Mapping[str, np.ndarray] | None = None
+    left_out_shape: float = 1.0
 
     def __repr__(self) -> str:
         listed = ", ".join(
@@ -120,15 +123,20 @@ class Stack(Predictor):
     @cached_property
     def recalibration(self) -> Recalibration | None:  # type: ignore[override]
         """Levels or temperature by left-out rows; None without any, and where predictions are not
-        finite."""
-        from scipy.special import betainc
+        finite.
+
+        Levels are those of the mixture before it is made narrower, so they do not depend on shapes.
+        """
+        from scipy.special import betainc, betaincinv
 
         predicted = "probabilities" if self.is_classifier else "pit"
         if self.left_out is None or not np.isfinite(self.left_out[predicted]).all():
             return None
         if self.is_classifier:
             return from_probabilities(self.left_out["probabilities"], self.left_out["y"])
-        pit, shape = self.left_out["pit"], self.shape
+        pit, shape, few = self.left_out["pit"], self.shape, self.left_out_shape
+        if shape != few:
+            pit = betainc(shape, shape, betaincinv(few, few, pit.astype(float)))
         return from_pit(pit, least_level=float(betainc(shape, shape, LEAST_LEVEL)))
 
     @property
@@ -240,6 +248,7 @@ class Stack(Predictor):
             "weights": np.asarray(self.part_weights, float).tolist(),
             "mean_weights": None if self.mean_weights is None else self.mean_weights.tolist(),
             "shape": self.shape,
+            "left_out_shape": self.left_out_shape,
             "temperature": self.temperature,
             "left_out_sha256": None if self.left_out is None else file_sha256(folder / LEFT_OUT),
             "parts_sha256": [
@@ -281,9 +290,11 @@ class Stack(Predictor):
             require_sha256(folder / f"part_{index}" / "ensemble.json", digest)
         parts = tuple(Ensemble.load(folder / f"part_{i}", network) for i in range(len(weights)))
         shape, temperature = document.get("shape", 1.0), document.get("temperature", 1.0)
+        left_out_shape = document.get("left_out_shape", shape)
         with reading(folder / "stack.json"):
-            if not shape >= 1 or (shape > 1 and parts[0].num_predicted > 1):
-                raise ValueError(f"shape {shape} is not 1, nor larger for one target")
+            for found in (shape, left_out_shape):
+                if not found >= 1 or (found > 1 and parts[0].num_predicted > 1):
+                    raise ValueError(f"shape {found} is not 1, nor larger for one target")
             least = TEMPERATURES[0] if parts[0].is_classifier else 1.0
             if not least <= temperature <= 1:
                 raise ValueError(f"temperature {temperature} is not 1, nor smaller for labels")
@@ -305,6 +316,7 @@ class Stack(Predictor):
             shape,
             temperature,
             left_out,
+            left_out_shape,
         )
 
 

@@ -143,7 +143,7 @@ def test_a_pool_of_good_predictions_is_mended_and_its_shape_is_found() -> None:
     y = known.sum(axis=0) + rng.normal(size=count)
     pit = np.mean([stats.norm.cdf(y, each, 2**0.5) for each in known], axis=0)
     assert np.std(pit) < 0.27  # uniform: 0.289, standard error 0.001
-    shape = beta_shape(pit)
+    shape = beta_shape(pit[None], 1)
     mended = stats.beta.cdf(pit, shape, shape)
     inside = (mended > 0.025) & (mended < 0.975)
     assert_mean(inside.astype(float), 0.95, resolution=0.01)
@@ -159,16 +159,35 @@ def test_the_shape_of_a_known_law_is_found(shape: float) -> None:
     count = 40_000
     pit = stats.beta(shape, shape).rvs(count, random_state=np.random.default_rng(4))
     error = (count * (2 * polygamma(1, shape) - 4 * polygamma(1, 2 * shape))) ** -0.5
-    assert abs(beta_shape(pit, prior_rows=0) - shape) < 4 * error
+    assert abs(beta_shape(pit[None], 1, prior_rows=0) - shape) < 4 * error
 
 
 def test_what_is_not_too_wide_is_left_alone() -> None:
     rng = np.random.default_rng(5)
-    assert beta_shape(rng.beta(0.5, 0.5, 500)) == 1  # too narrow
-    assert beta_shape(np.array([0.0, 1.0])) == 1
-    assert beta_shape(np.full(1000, 0.5)) == 10
-    few, many = np.full(3, 0.5), np.full(300, 0.5)
-    assert beta_shape(few) < 1.5 < beta_shape(many)
+    assert beta_shape(rng.beta(0.5, 0.5, (1, 500)), 1) == 1  # too narrow
+    assert beta_shape(np.array([[0.0, 1.0]]), 1) == 1
+    assert beta_shape(np.full((1, 1000), 0.5), 1) == 10
+    few, many = np.full((1, 3), 0.5), np.full((1, 300), 0.5)
+    assert beta_shape(few, 1) < 1.5 < beta_shape(many, 1)
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_few_chains_say_how_wide_a_mixture_of_more_is(count: int) -> None:
+    """Chains scatter four times as far as the truth does, so a mixture of 20 is too wide."""
+    rng = np.random.default_rng(6)
+    centre, y = rng.normal(0, 0.4, (20, 50_000)), rng.normal(0, (1 + 0.1**2) ** 0.5, 50_000)
+    below = stats.norm.cdf(y - centre)
+    of_all, few = beta_shape(below.mean(axis=0)[None], 20), below[:count]
+    found, planted = beta_shape(few, 20), beta_shape(few.mean(axis=0)[None], 20)
+    assert planted < 0.5 + 0.5 * of_all, "planted: the few as they are"
+    assert 0.2 * planted + 0.8 * of_all < found < of_all + 0.005
+
+
+def test_chains_far_apart_never_make_a_mixture_too_narrow() -> None:
+    rng = np.random.default_rng(7)
+    centre, y = rng.normal(size=(20, 20_000)), rng.normal(0, 0.3, 20_000)
+    below = stats.norm.cdf((y - centre) / 0.3)
+    assert 1 <= beta_shape(below[:2], 20) < beta_shape(below.mean(axis=0)[None], 20)
 
 
 def test_a_shape_of_one_changes_nothing() -> None:

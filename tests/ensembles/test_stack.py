@@ -151,8 +151,9 @@ def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
 def test_a_mixture_that_was_made_narrower_is_saved_and_loaded(tmp_path: Path) -> None:
     ensemble = make_ensemble()
     plain = Stack((ensemble,), np.ones(1), ensemble.cost, ensemble.provenance)
-    found = replace(plain, shape=3.0)
+    found = replace(plain, shape=3.0, left_out_shape=2.0)
     found.save(tmp_path)
+    assert Stack.load(tmp_path).left_out_shape == 2
     loaded = Stack.load(tmp_path).predictive(X)
     np.testing.assert_array_equal(loaded.quantiles([0.1]), found.predictive(X).quantiles([0.1]))
     assert (loaded.std() < plain.predictive(X).std()).all()
@@ -195,9 +196,9 @@ def test_conformal_ends_do_not_depend_on_the_shape() -> None:
     wide = Stack((ensemble,), np.ones(1), ensemble.cost, ensemble.provenance)
     pit = np.linspace(0.001, 0.999, 999)
     ends = []
-    for shape in (1.0, 3.0, 5.0):
-        left_out = {"pit": stats.beta(shape, shape).cdf(pit)}
-        stacked = replace(wide, shape=shape, left_out=left_out)
+    for shape, few in ((1.0, 1.0), (3.0, 3.0), (5.0, 2.0)):
+        left_out = {"pit": stats.beta(few, few).cdf(pit)}
+        stacked = replace(wide, shape=shape, left_out=left_out, left_out_shape=few)
         assert stacked.recalibration is not None
         levels = conformal_levels(stacked.recalibration, 0.97)
         assert 0 < levels[0] < levels[1] < 1

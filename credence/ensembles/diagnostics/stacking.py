@@ -183,18 +183,26 @@ def mean_stacking_weights(
 
 
 def beta_shape(
-    pit: Float[np.ndarray, " point"], *, prior_rows: float = 10.0, largest: float = 10.0
+    below: Float[np.ndarray, "chain point"],
+    num_chains: int,
+    *,
+    prior_rows: float = 10.0,
+    largest: float = 10.0,
 ) -> float:
-    """The shape at which a beta-transformed mixture gives rows that it has not seen the highest
-    probability, at least 1.
+    """The shape at which a beta-transformed mixture of chains gives rows that it has not seen the
+    highest probability, at least 1.
 
     Gneiting & Ranjan, "Combining predictive distributions" (2013), section 3.3, with both shapes
     of the beta law equal. A mixture of predictions that hold by themselves is too wide, never too
     narrow (their theorem 3.1), so the shape is not below 1: networks that are too sure stay as they
     are.
 
+    The more chains a mixture has, the wider it is. So the shape is that of as many as predict,
+    estimated from the few that have not seen a row, see `as_of_more`.
+
     Args:
-        pit: the mixture's probability of values below the truth.
+        below: each chain's probability of values below the truth; of a mixture as it is, one row.
+        num_chains: of the mixture that is to be transformed; at least as many as there are.
         prior_rows: acts as if so many more rows had been seen that a shape of 1 fits exactly; they
             keep a few rows from saying much.
         largest: the shape is never above it.
@@ -202,9 +210,10 @@ def beta_shape(
     from scipy.optimize import brentq
     from scipy.special import digamma
 
-    finite("pit", pit)
-    inside = np.clip(pit, LEAST_LEVEL, 1 - LEAST_LEVEL)
-    found = np.log(inside) + np.log1p(-inside)
+    finite("below", below)
+    inside = np.clip(below, LEAST_LEVEL, 1 - LEAST_LEVEL)
+    found = as_of_more(np.log(inside), num_chains) + as_of_more(np.log1p(-inside), num_chains)
+    found = np.minimum(found, -2 * np.log(2))  # that of the median
     wanted = (found.sum() - 2 * prior_rows) / (len(found) + prior_rows)
 
     def excess(shape: float) -> float:

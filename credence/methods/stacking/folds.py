@@ -6,12 +6,12 @@ whose predictions of it are honest. So one run gives both a model and its cross-
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.adaptation.settling import until_settled
 from credence.adaptation.windows import latest, same_metric, window_adaptation
@@ -23,7 +23,7 @@ from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, require_positive
 from credence.kernels.ascent.optimizer import adam
 from credence.kernels.base import Recipe
-from credence.kernels.leaving_out import LeavingOut, is_left_out, leaving_out
+from credence.kernels.leaving_out import LeavingOut, leaving_out
 from credence.kernels.mcmc.microcanonical import adjusted_mclmc, check_lengths
 from credence.methods.base import Drawn
 from credence.methods.chains import Chains
@@ -182,10 +182,13 @@ class FoldChains(Chains):
             target_acceptance_rate=self.target_acceptance_rate,
             add_draws=same_metric,
         )
-        score = partial(unseen_log_prob, data=data, model=model, num_folds=self.num_folds)
-        return until_settled(
-            replace(step_size, tuned=latest), lambda block: score(block.states), len(data.y)
-        )
+        rows = FoldRows.of(np.asarray(data.fold), self.num_folds)
+
+        def score(block: Block) -> Float[np.ndarray, " row"]:
+            found = unseen_log_prob(block.states, data, rows, model=model)
+            return np.asarray(found)[rows.is_there]
+
+        return until_settled(replace(step_size, tuned=latest), score, len(data.y))
 
     def _recipe(self, posterior: Posterior, **static: Any) -> Recipe:
         """A kernel whose chains leave out folds."""
@@ -203,11 +206,10 @@ class FoldChains(Chains):
         """Train a network for every chain without its fold and the next, which ends it."""
         key_init, key_phase = jax.random.split(key)
         positions = posterior.init(key_init, self.num_chains)
+        rows = FoldRows.of(np.asarray(data.fold), self.num_folds)
 
         def update(best: Best, block: Block) -> Best:
-            return improve_on_next_fold(
-                best, block.states, data, model=posterior.model, num_folds=self.num_folds
-            )
+            return improve_on_next_fold(best, block.states, data, rows, model=posterior.model)
 
         plan = training_plan(
             self._recipe(posterior, build=adam, num_left=2),
@@ -220,35 +222,59 @@ class FoldChains(Chains):
         return driver.phase("train", key_phase, plan, states, data).memory.positions
 
 
-@partial(jax.jit, static_argnames=("model", "num_folds"))
+class FoldRows(NamedTuple):
+    """Where the rows of every fold are, for programs that look at one fold at a time."""
+
+    positions: Int[np.ndarray, "fold row"]
+    """Positions of a fold's rows; some of them twice where other folds have more."""
+    is_there: Bool[np.ndarray, "fold row"]
+    """Whether a position is there for the first time."""
+
+    @classmethod
+    def of(cls, fold: Int[np.ndarray, " point"], num_folds: int) -> "FoldRows":
+        """Find the rows of every fold, given the fold of every row."""
+        found = [np.flatnonzero(fold == each) for each in range(num_folds)]
+        most = max(map(len, found))
+        return cls(
+            np.stack([np.resize(rows, most) for rows in found]),
+            np.stack([np.arange(most) < len(rows) for rows in found]),
+        )
+
+    def at(self, data: Data, fold: Int[Array, ""]) -> Data:
+        """The rows of one fold; what is there twice has no weight the second time."""
+        positions = jnp.asarray(self.positions)[fold]
+        weight = data.weight[positions] * jnp.asarray(self.is_there)[fold]
+        return Data(data.rows.gather(positions), data.y[positions], weight)
+
+
+@partial(jax.jit, static_argnames="model")
 def improve_on_next_fold(
-    best: Best, states: LeavingOut, data: Data, *, model: BayesianModel, num_folds: int
+    best: Best, states: LeavingOut, data: Data, rows: FoldRows, *, model: BayesianModel
 ) -> Best:
     """Keep, member by member, what predicts the fold after its own better."""
 
     def loss(state: tuple[Array, Array]) -> Float[Array, ""]:
         position, fold = state
-        weight = data.weight * is_left_out(data, fold + 1, num_folds)
-        rows = data._replace(weight=weight)
-        return -model.log_likelihood(model.unravel(position, rows), rows) / jnp.sum(weight)
+        left = rows.at(data, (fold + 1) % len(rows.positions))
+        return -model.log_likelihood(model.unravel(position, left), left) / jnp.sum(left.weight)
 
     return better_of(best, states.position, jax.lax.map(loss, (states.position, states.fold)))
 
 
-@partial(jax.jit, static_argnames=("model", "num_folds"))
+@partial(jax.jit, static_argnames="model")
 def unseen_log_prob(
-    states: LeavingOut, data: Data, *, model: BayesianModel, num_folds: int
-) -> Float[Array, " row"]:
-    """Log probability of every row, summed over the chains that have not seen it."""
+    states: LeavingOut, data: Data, rows: FoldRows, *, model: BayesianModel
+) -> Float[Array, "fold row"]:
+    """Log probability of every fold's rows, summed over the chains that have not seen it."""
 
     def log_probs(state: tuple[Array, Array]) -> Float[Array, " row"]:
         position, fold = state
-        predict = partial(model.pointwise_log_likelihood, model.unravel(position, data))
-        found = data.rows.map_over(predict, data.y)
-        return jnp.where(is_left_out(data, fold, num_folds), found, -jnp.inf)
+        left = rows.at(data, fold)
+        return model.pointwise_log_likelihood(model.unravel(position, left), left.x, left.y)
 
     by_chain = jax.lax.map(log_probs, (states.position, states.fold))
-    return jax.nn.logsumexp(by_chain, axis=0)
+    is_of = jnp.arange(len(rows.positions))[:, None] == states.fold
+    return jax.nn.logsumexp(jnp.where(is_of[..., None], by_chain, -jnp.inf), axis=1)
 
 
 def of_fold(ensemble: Ensemble, method: FoldChains, fold: int) -> Ensemble:

@@ -19,8 +19,8 @@ from credence.ensembles.diagnostics.stacking import (
     mean_with_error,
 )
 from credence.ensembles.ensemble import Ensemble
-from credence.ensembles.predictive import Predictions, concatenate, filled
-from credence.ensembles.scores import Rows, classification_rows, regression_rows
+from credence.ensembles.predictive import Predictions, Predictive, concatenate, filled
+from credence.ensembles.scores import classification_rows, regression_rows
 from credence.ensembles.stack import Stack
 from credence.ensembles.weighing import FEW_ROWS
 from credence.methods.stacking.folds import FoldChains, of_fold
@@ -42,8 +42,9 @@ class LeftOut(NamedTuple):
     """The mean: of labels, the probabilities of the classes."""
     excess: float
     """The mean square error of the mean, less that of the mean of all chains together."""
-    cdf: Float[np.ndarray, "row target"] | None
-    """The probability of values below the truth; None for labels."""
+    cdfs: Float[np.ndarray, "chain row target"] | None
+    """The probability of values below the truth by as many chains as have not seen any one row;
+    None for labels."""
 
 
 def left_out(ensemble: Ensemble, method: FoldChains, posterior: Posterior) -> LeftOut:
@@ -61,7 +62,7 @@ def left_out(ensemble: Ensemble, method: FoldChains, posterior: Posterior) -> Le
         np.concatenate(log_probs)[order],
         np.concatenate(means)[order],
         float(np.average(excesses, weights=list(map(len, rows_of)))),
-        None if ensemble.is_classifier else np.concatenate(cdfs)[order],
+        None if ensemble.is_classifier else _joined(cdfs)[:, order],
     )
 
 
@@ -74,7 +75,9 @@ def _unseen(ensemble: Ensemble, chains: Ensemble, x: np.ndarray, y: np.ndarray) 
             "log_probs": predictive.member_log_probs(truth).T,
             "means": jnp.moveaxis(predictive.member_means(), 0, 1),
         }
-        return found if ensemble.is_classifier else found | {"cdf": predictive.cdf(truth)}
+        if isinstance(predictive, Predictive) and predictive.is_regression:
+            found["cdfs"] = jnp.moveaxis(predictive.member_cdfs(truth), 0, 1)
+        return found
 
     def by_chain(values: np.ndarray) -> np.ndarray:
         """Turn (row, member, ...) into (draw, chain, row, ...)."""
@@ -84,12 +87,19 @@ def _unseen(ensemble: Ensemble, chains: Ensemble, x: np.ndarray, y: np.ndarray) 
     found = chains.over_batches(x, of_batch)
     scores = np.nan_to_num(log_mean(by_chain(found["log_probs"])), nan=LEAST, neginf=LEAST)
     means = by_chain(found["means"]).mean(axis=0)
+    cdfs = found.get("cdfs")
     return LeftOut(
         as_of_more(scores, ensemble.num_chains),
         means.mean(axis=0),
         excess_of_few(means, ensemble.num_chains),
-        found.get("cdf"),
+        None if cdfs is None else by_chain(cdfs).mean(axis=0),
     )
+
+
+def _joined(cdfs: Sequence[Any]) -> Float[np.ndarray, "chain row target"]:
+    """Join folds, some of which may have been left out by more chains than others."""
+    fewest = min(map(len, cdfs))
+    return np.concatenate([each[:fewest] for each in cdfs], axis=1)
 
 
 def mean_weights(
@@ -97,7 +107,7 @@ def mean_weights(
 ) -> Float[np.ndarray, " part"] | None:
     """Weigh the parts' means; None for labels, and where rows are few or predictions are not
     finite."""
-    if found[0].cdf is None or posterior.num_points < FEW_ROWS:
+    if found[0].cdfs is None or posterior.num_points < FEW_ROWS:
         return None
     y = np.asarray(posterior.data.y)
     errors = np.stack([(y - each.mean).ravel() for each in found], axis=1)
@@ -106,12 +116,18 @@ def mean_weights(
     return mean_stacking_weights(errors, np.array([each.excess for each in found]))
 
 
-def shape_of_mixture(pit: Float[np.ndarray, "row target"] | None) -> float:
+def shape_of_mixture(cdfs: Float[np.ndarray, "chain row target"] | None, num_chains: int) -> float:
     """Find how narrow the stack's mixture is to be, see `beta_shape`; 1, for as it is, of labels,
-    of several targets, and where rows are few or predictions are not finite."""
-    if pit is None or pit.shape[1] > 1 or len(pit) < FEW_ROWS or not np.isfinite(pit).all():
+    of several targets, and where rows are few or predictions are not finite.
+
+    Args:
+        cdfs: the mixture's probability of values below the truth, by those chains of the models
+            that have not seen a row; None for labels.
+        num_chains: how many chains of each model predict.
+    """
+    if cdfs is None or cdfs.shape[2] > 1 or cdfs.shape[1] < FEW_ROWS or not np.isfinite(cdfs).all():
         return 1.0
-    return beta_shape(pit[:, 0])
+    return beta_shape(cdfs[..., 0], num_chains)
 
 
 def temperature_of_mixture(
@@ -123,7 +139,7 @@ def temperature_of_mixture(
 
     The chains that left out a row are fewer than all, and fewer are surer: so this is modest.
     """
-    if found[0].cdf is not None or posterior.num_points < FEW_ROWS:
+    if found[0].cdfs is not None or posterior.num_points < FEW_ROWS:
         return 1.0
     mixed = np.tensordot(weights, np.stack([each.mean for each in found]), axes=1)
     if not np.isfinite(mixed).all():
@@ -139,14 +155,14 @@ def temperature_of_mixture(
     return temperature if temperature < 1 and gain > 2 * error else 1.0
 
 
-def mixed_cdf(
+def mixed_cdfs(
     found: Sequence[LeftOut], weights: Float[np.ndarray, " part"]
-) -> Float[np.ndarray, "row target"] | None:
-    """Mix the probabilities of values below the truth; None for labels.
+) -> Float[np.ndarray, "chain row target"] | None:
+    """Mix the models' probabilities of values below the truth, chain by chain; None for labels.
 
     In double precision: single precision knows too little of what is near 1.
     """
-    cdfs = [each.cdf.astype(float) for each in found if each.cdf is not None]
+    cdfs = [each.cdfs for each in found if each.cdfs is not None]
     return np.clip(np.tensordot(weights, np.stack(cdfs), axes=1), 0, 1) if cdfs else None
 
 
@@ -154,26 +170,29 @@ def predict_left_out(
     stack: Stack,
     method: FoldChains,
     posterior: Posterior,
-    pit: Float[np.ndarray, "row target"] | None,
-) -> Rows | None:
-    """Predict rows, `MOST_JUDGED` at most, by those networks of the stack that have not seen them.
+    cdfs: Float[np.ndarray, "chain row target"] | None,
+) -> Stack:
+    """Predict rows, `MOST_JUDGED` at most, by those networks of the stack that have not seen them,
+    whose mixture has a shape of its own.
 
     Args:
-        pit: the mixture's probability of values below the truth; None for labels.
+        cdfs: of `mixed_cdfs`.
     Returns:
-        what `credence.ensembles.scores` knows of each row, and its place among the training rows as
-        `row`, in that order. None for several targets.
+        the stack with `left_out`: what `credence.ensembles.scores` knows of each row, and its place
+        among the training rows as `row`, in that order. Several targets have none.
     """
     from scipy.special import betainc
 
-    x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
     if stack.num_targets > 1:
-        return None
+        return stack
+    shape = 1.0 if cdfs is None else shape_of_mixture(cdfs, len(cdfs))
+    x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
     judged = np.unique(np.linspace(0, len(y) - 1, min(len(y), MOST_JUDGED)).round().astype(int))
     folds, parts = method.folds_of(y)[judged], []
     for fold in np.unique(folds).tolist():
         rows = judged[folds == fold]
-        unseen = replace(stack, parts=tuple(of_fold(part, method, fold) for part in stack.parts))
+        few = tuple(of_fold(part, method, fold) for part in stack.parts)
+        unseen = replace(stack, parts=few, shape=shape)
         if stack.is_classifier:
             found = classification_rows(unseen, x[rows], y[rows])
         else:
@@ -182,6 +201,7 @@ def predict_left_out(
     joined = concatenate(parts)
     order = np.argsort(joined["row"])
     joined = {name: values[order] for name, values in joined.items()}
-    if pit is not None:
-        joined["pit"] = betainc(stack.shape, stack.shape, pit[joined["row"], 0])
-    return joined
+    if cdfs is not None:
+        below = cdfs.mean(axis=0)[joined["row"], 0]
+        joined["pit"] = betainc(shape, shape, below)
+    return replace(stack, left_out=joined, left_out_shape=shape)

@@ -27,7 +27,7 @@ from credence.methods.stacking.folds import SAMPLING_SHARE, FoldChains
 from credence.methods.stacking.left_out import (
     left_out,
     mean_weights,
-    mixed_cdf,
+    mixed_cdfs,
     predict_left_out,
     shape_of_mixture,
     temperature_of_mixture,
@@ -207,17 +207,17 @@ class Stacking(Algorithm):
             for each, candidate in zip(found, stacked.candidates, strict=True)
             if candidate.weight
         ]
-        pit = mixed_cdf(found, stacked.part_weights)
+        cdfs = mixed_cdfs(found, stacked.part_weights)
         stacked = replace(
             stacked,
             mean_weights=mean_weights(found, posterior),
-            shape=shape_of_mixture(pit),
+            shape=shape_of_mixture(cdfs, self.chains.num_chains),
             temperature=temperature_of_mixture(found, stacked.part_weights, posterior),
         )
-        unseen = predict_left_out(stacked, self.chains, posterior, pit)
+        stacked = predict_left_out(stacked, self.chains, posterior, cdfs)
         seconds = dict(stacked.cost.seconds)
         seconds["weigh"] = max(perf_counter() - start - sum(seconds.values()), 0.0)
-        return replace(stacked, left_out=unseen, cost=replace(stacked.cost, seconds=seconds))
+        return replace(stacked, cost=replace(stacked.cost, seconds=seconds))
 
 
 def _share(ends_at: float | None, num_models: int) -> float | None:

@@ -84,7 +84,7 @@ def test_training_sees_neither_its_fold_nor_the_next(monkeypatch: pytest.MonkeyP
     """Targets of fold 0 and 1 change nothing of where chain 0 starts, but for when to stop."""
     found = []
 
-    def never_better(best: Any, states: Any, data: Any, **_: Any) -> Any:
+    def never_better(best: Any, states: Any, *_: Any, **__: Any) -> Any:
         return best._replace(positions=states.position)
 
     monkeypatch.setattr(folds, "improve_on_next_fold", never_better)
@@ -104,16 +104,41 @@ def test_training_sees_neither_its_fold_nor_the_next(monkeypatch: pytest.MonkeyP
 def test_the_next_fold_says_when_to_stop() -> None:
     """A member's loss is that of the fold after its own, whatever the other rows hold."""
     posterior = PROBLEM.posterior
-    data = posterior.data._replace(fold=jnp.arange(24) % 4)
+    data, fold = posterior.data, np.arange(24) % 4
     positions = posterior.init(jax.random.key(0), 2)
     states = folds.LeavingOut(OptimizerState(positions, ()), jnp.asarray([0, 3]))
     best = folds.Best(positions, jnp.full(2, np.inf), jnp.zeros(2))
-    found = folds.improve_on_next_fold(best, states, data, model=posterior.model, num_folds=4)
+    rows = folds.FoldRows.of(fold, 4)
+    found = folds.improve_on_next_fold(best, states, data, rows, model=posterior.model)
     for member, fold in enumerate((1, 0)):
         rows = slice(fold, None, 4)
         params = posterior.unravel(positions[member])
         exact = posterior.model.pointwise_log_likelihood(params, data.x[rows], data.y[rows])
         np.testing.assert_allclose(found.loss[member], -jnp.mean(exact), rtol=1e-5)
+
+
+def test_a_fold_of_rows_is_scored_by_all_chains_that_left_it_out() -> None:
+    """Folds need not have equally many rows, nor equally many chains."""
+    posterior, model = PROBLEM.posterior, PROBLEM.posterior.model
+    fold = np.minimum(np.arange(24) % 5, 3)
+    positions = posterior.init(jax.random.key(1), 6)
+    chain_folds = jnp.asarray([0, 1, 2, 3, 0, 3])
+    states = folds.LeavingOut(OptimizerState(positions, ()), chain_folds)
+    rows = folds.FoldRows.of(fold, 4)
+    found = np.asarray(folds.unseen_log_prob(states, posterior.data, rows, model=model))
+    all_rows = [
+        model.pointwise_log_likelihood(posterior.unravel(each), *posterior.data[:2])
+        for each in positions
+    ]
+    exact = np.logaddexp.reduce(
+        np.where(fold == np.asarray(chain_folds)[:, None], all_rows, -np.inf), axis=0
+    )
+    np.testing.assert_allclose(
+        found[rows.is_there], exact[rows.positions[rows.is_there]], rtol=1e-5
+    )
+    assert sorted(rows.positions[rows.is_there]) == list(range(24))
+    left = rows.at(posterior.data, jnp.asarray(1))
+    assert left.weight.sum() == np.sum(fold == 1)
 
 
 def test_folds_are_alike_in_their_targets() -> None:
@@ -176,7 +201,7 @@ def test_the_warmup_ends_when_predictions_no_longer_get_better() -> None:
 
 
 def test_rows_are_predicted_by_chains_that_have_not_seen_them(ensemble: Any) -> None:
-    _, mean, excess, cdf = left_out(ensemble, METHOD, PROBLEM.posterior)
+    _, mean, excess, cdfs = left_out(ensemble, METHOD, PROBLEM.posterior)
     errors = PROBLEM.y[:, None] - mean
     fold = METHOD.folds_of(PROBLEM.y[:, None].astype(np.float32))
     means = ensemble.functions(PROBLEM.x.astype(np.float32))[..., 0].reshape(8, 16, 50, 24)
@@ -192,7 +217,8 @@ def test_rows_are_predicted_by_chains_that_have_not_seen_them(ensemble: Any) -> 
         below[is_in] = stats.norm.cdf(exact[is_in] / std)
     assert np.max(np.abs(errors[:, 0] - exact) / error) < 4.5
     assert np.max(np.abs(seen - exact) / error) > 20, "planted: by chains that saw them"
-    assert cdf is not None
+    assert cdfs is not None
+    cdf = cdfs.mean(axis=0)
     steepest = stats.norm.pdf(0) / PROBLEM.noise_std
     assert np.max(np.abs(cdf[:, 0] - below) / (steepest * error)) < 4.5
     assert 0 < excess < 0.01 * np.mean(errors**2), "chains of one mode hardly gain by their number"

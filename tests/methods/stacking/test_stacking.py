@@ -26,7 +26,7 @@ from credence.estimators.early import EarlyAnswers
 from credence.methods import Stacking, Training
 from credence.methods.stacking import method
 from credence.methods.stacking.folds import FoldChains
-from credence.methods.stacking.left_out import LEAST, left_out, mixed_cdf, shape_of_mixture
+from credence.methods.stacking.left_out import LEAST, left_out, mixed_cdfs, shape_of_mixture
 from credence.methods.stacking.method import SECONDS_TO_COMPILE, WORK_PER_SECOND
 from credence.methods.stacking.models import LARGE_ROWS, REGRESSION, ModelSpec, usual_models
 from credence.models import MLP, Gaussian, HeteroscedasticNormal, Normal, PiecewiseLinear
@@ -81,33 +81,38 @@ def test_weights_are_those_of_the_scores_of_unseen_rows(stacked: Stack) -> None:
 
 def test_left_out_rows_are_predicted_by_the_stack_without_the_chains_that_saw_them() -> None:
     posterior = posterior_of(*wave(90))
-    found = METHOD.run(3, posterior)
-    of_parts = [left_out(part, BRIEF, posterior) for part in found.parts]
+    chains = replace(BRIEF, num_chains=8)
+    found = replace(METHOD, chains=chains).run(3, posterior)
+    of_parts = [left_out(part, chains, posterior) for part in found.parts]
     assert found.left_out is not None
     means = np.stack([each.mean[:, 0] for each in of_parts])
     assert found.mean_weights is not None
     np.testing.assert_allclose(found.left_out["mean"], found.mean_weights @ means, atol=1e-5)
-    pit = mixed_cdf(of_parts, found.part_weights)
-    assert pit is not None
-    assert found.shape == beta_shape(pit[:, 0])
-    narrowed = stats.beta(found.shape, found.shape).cdf(pit[:, 0])
-    np.testing.assert_allclose(found.left_out["pit"], narrowed, rtol=1e-6)
+    below = mixed_cdfs(of_parts, found.part_weights)
+    assert below is not None
+    assert len(below) == 2, "chains that have not seen a row"
+    assert found.shape == beta_shape(below[..., 0], 8)
+    few = beta_shape(below[..., 0], len(below))
+    assert found.left_out_shape == few
+    assert found.shape > few, "planted: as if these two were all"
+    pit = below.mean(axis=0)[:, 0]
+    np.testing.assert_allclose(found.left_out["pit"], stats.beta(few, few).cdf(pit), rtol=1e-6)
     x = np.asarray(posterior.data.x)
     seen = np.asarray(found.predictive(x).mean())[:, 0]
     assert np.abs(seen - found.left_out["mean"]).max() > 0.01, "planted: by all chains"
 
 
-@pytest.mark.parametrize("pit", [None, np.full((20, 1), 0.5), np.full((90, 2), 0.5)])
-def test_labels_few_rows_and_several_targets_have_no_shape(pit: Any) -> None:
-    assert shape_of_mixture(pit) == 1
-    assert shape_of_mixture(np.full((90, 1), 0.5)) > 1
-    assert shape_of_mixture(np.full((90, 1), np.nan)) == 1
+@pytest.mark.parametrize("cdfs", [None, np.full((2, 20, 1), 0.5), np.full((2, 90, 2), 0.5)])
+def test_labels_few_rows_and_several_targets_have_no_shape(cdfs: Any) -> None:
+    assert shape_of_mixture(cdfs, 20) == 1
+    assert shape_of_mixture(np.full((2, 90, 1), 0.5), 20) > 1
+    assert shape_of_mixture(np.full((2, 90, 1), np.nan), 20) == 1
 
 
 def test_a_model_that_thinks_a_row_impossible_loses(monkeypatch: pytest.MonkeyPatch) -> None:
     posterior = posterior_of(*wave(40))
     ensemble = BRIEF.run(0, posterior)
-    predicted = {"means": np.zeros((10, 20, 1)), "cdf": np.zeros((10, 1))}
+    predicted = {"means": np.zeros((10, 20, 1)), "cdfs": np.zeros((10, 20, 1))}
     impossible = {"log_probs": np.full((10, 20), -np.inf)} | predicted
     monkeypatch.setattr(type(ensemble), "over_batches", lambda self, x, of: impossible)
     found = left_out(ensemble, BRIEF, posterior)
