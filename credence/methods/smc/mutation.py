@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -25,6 +26,10 @@ STEPS_PER_LOOK = 5
 
 PLATEAU = 0.05
 """Growth of the distance per look below which particles are as far away as they get."""
+
+WASTED = 0.5
+"""Share of the target acceptance rate, below which a look only tells that steps were too large:
+particles that moved are then the few that could."""
 
 STUCK = 0.99
 """Autocorrelation above which a given number of steps has not moved the particles."""
@@ -100,6 +105,7 @@ class Mutation:
             np.zeros((), np.int32),
             np.zeros(()),
             np.zeros(()),
+            np.zeros(()),
             reference_mean,
             reference_std,
             reference_mean,
@@ -131,15 +137,18 @@ class Mutation:
         return tuning._replace(
             log_step_size=np.asarray(np.minimum(moved, np.log(tunable.largest_step))),
             steps_taken=np.asarray(tuning.steps_taken + self._steps_per_look, np.int32),
+            acceptance_rate=np.asarray(acceptance),
             distance=np.asarray(distance),
             growth=np.asarray(distance / before - 1 if before > 0 else np.inf),
         )
 
     def is_done(self, tuning: "Tuning") -> bool:
-        """Whether the particles stop at their temperature: moved enough, or out of steps."""
+        """Whether the particles stop at their temperature: moved enough by steps of a good size, or
+        out of steps."""
+        is_good = tuning.acceptance_rate >= WASTED * self._target
         return (
             self.num_steps is not None
-            or self._have_moved(tuning)
+            or bool(is_good and self._have_moved(tuning))
             or int(tuning.steps_taken) >= self.max_steps
         )
 
@@ -171,6 +180,8 @@ class Tuning(NamedTuple):
     log_step_size: Any
     steps_taken: Any
     """Number of steps taken at the present temperature."""
+    acceptance_rate: Any
+    """Share of the proposals of the last look that were accepted."""
     distance: Any
     """Mean squared distance of the particles from where they came to the present temperature.
 
@@ -185,11 +196,28 @@ class Tuning(NamedTuple):
     """Moments of a Gaussian prior."""
     reference_std: Float[Any, " weight"]
 
-    def at_next(self, mean: Any, std: Any) -> "Tuning":
-        """The tuning at a new temperature, with the moments of the cloud weighed for it."""
+    def at_next(self, mean: Any, std: Any, precision_ratio: Any) -> "Tuning":
+        """The tuning at a new temperature.
+
+        Along stiff directions of the log density its width falls by the root of what its curvature
+        gains, and steps must fall with it. Where the cloud's standard deviations, the unit of the
+        steps, have fallen already, it is done.
+
+        Args:
+            mean, std: moments of the cloud weighed for the new temperature.
+            precision_ratio: how much more of the log likelihood counts there.
+        """
         none = 0 * self.distance
+        of_units = jnp.mean(jnp.log(self.std) - jnp.log(std))
+        change = jnp.minimum(of_units - 0.5 * jnp.log(precision_ratio), 0.0)
         return self._replace(
-            steps_taken=0 * self.steps_taken, distance=none, growth=none, mean=mean, std=std
+            log_step_size=self.log_step_size + change,
+            steps_taken=0 * self.steps_taken,
+            acceptance_rate=none,
+            distance=none,
+            growth=none,
+            mean=mean,
+            std=std,
         )
 
     @property

@@ -351,8 +351,24 @@ def weighed(memory: Memory, *, target: float) -> Memory:
         weights=weights,
         log_evidence=memory.log_evidence + increment,
         temperatures=memory.temperatures.at[stage].set(temperature),
-        tuning=memory.tuning.at_next(mean, jnp.sqrt(jnp.mean(variance, axis=0) + 1e-12)),
+        tuning=memory.tuning.at_next(
+            mean,
+            jnp.sqrt(jnp.mean(variance, axis=0) + 1e-12),
+            precision_ratio(cloud, memory.temperature, temperature),
+        ),
     )
+
+
+def precision_ratio(
+    cloud: Cloud, before: Float[Array, ""], after: Float[Array, ""]
+) -> Float[Array, ""]:
+    """How much more of a log likelihood counts at a temperature than at the one before.
+
+    On the way from the prior the temperature is what counts of it. A bridge from one likelihood to
+    another has all of one at every temperature, and from nothing there is no ratio: 1.
+    """
+    from_prior = jnp.all(cloud.log_start == 0) & (before > 0)
+    return jnp.where(from_prior, after / jnp.where(before > 0, before, 1.0), 1.0)
 
 
 @partial(jax.jit, static_argnames=("scheme", "num"))

@@ -296,6 +296,85 @@ def test_particles_are_stuck_where_they_remember(
     assert mutation.is_stuck(tuning) == is_stuck
 
 
+def test_a_look_with_steps_that_were_too_large_does_not_count() -> None:
+    """Particles that moved far in the mean, while hardly a proposal was accepted, go on."""
+    mutation = Mutation(max_steps=20)
+    first = mutation.first(np.zeros(3), np.ones(3))
+    far = {"distance": jnp.full(4, 1.5)}
+    wasted = mutation.after(first, {"acceptance_rate": jnp.full(4, 0.1), **far})
+    assert not mutation.is_done(wasted)
+    good = mutation.after(wasted, {"acceptance_rate": jnp.full(4, 0.6), **far})
+    assert mutation.is_done(good)
+    for _ in range(3):
+        wasted = mutation.after(wasted, {"acceptance_rate": jnp.full(4, 0.1), **far})
+    assert mutation.is_done(wasted), "out of steps"
+    assert not mutation.is_stuck(wasted)
+
+
+def test_steps_fall_as_a_stiff_direction_narrows() -> None:
+    """A likelihood of one of two weights, at four times the temperature: its direction is half as
+    wide, and the unit of the steps is the root of one half."""
+    tuning = Mutation().first(np.zeros(2), np.ones(2))._replace(log_step_size=np.log(0.3))
+    later = tuning.at_next(np.zeros(2), np.array([0.5, 1.0]), 4.0)
+    np.testing.assert_allclose(later.step_size * 0.5**0.5, 0.3 / 2, rtol=1e-6)
+    both = tuning.at_next(np.zeros(2), np.full(2, 0.5), 4.0)
+    np.testing.assert_allclose(both.step_size, 0.3, rtol=1e-6), "its unit is half as large already"
+    narrower = tuning.at_next(np.zeros(2), np.full(2, 0.1), 4.0)
+    np.testing.assert_allclose(narrower.step_size, 0.3, rtol=1e-6), "steps do not grow unseen"
+    assert later.steps_taken == later.distance == later.acceptance_rate == 0
+
+
+@pytest.mark.parametrize("from_prior", [True, False])
+def test_what_counts_of_a_likelihood_grows_with_the_temperature_from_the_prior(
+    from_prior: bool,
+) -> None:
+    log_end = jnp.asarray([[0.0, -1.0, -2.0]])
+    cloud = particles_module.Cloud(
+        jnp.zeros((1, 3, 2)), jnp.zeros((1, 3)) if from_prior else log_end, log_end
+    )
+    found = particles_module.precision_ratio(cloud, jnp.asarray(0.1), jnp.asarray(0.4))
+    np.testing.assert_allclose(found, 4.0 if from_prior else 1.0, rtol=1e-6)
+    assert particles_module.precision_ratio(cloud, jnp.asarray(0.0), jnp.asarray(0.4)) == 1
+
+
+def rates_of_first_looks(method: type[Mutation]) -> np.ndarray:
+    """Acceptance at every new temperature, of a posterior that is far narrower than its prior in
+    some directions and not in others."""
+    rates = []
+
+    class Watched(method):
+        def after(self, tuning: Any, info: Any) -> Any:
+            if int(tuning.steps_taken) == 0:
+                rates.append(float(np.mean(np.asarray(info["acceptance_rate"]))))
+            return super().after(tuning, info)
+
+    x = np.random.default_rng(0).normal(size=(60, 1)).astype(np.float32)
+    posterior = Posterior(MLP(1, (6,)), Gaussian("unit"), Normal(0.02), (x, np.sin(2 * x)))
+    SMC(num_particles=100, num_runs=4, mutation=Watched()).run(0, posterior)
+    return np.array(rates)
+
+
+class Unforeseen(Mutation):
+    """Planted: a new temperature is begun with the steps of the one before."""
+
+    def is_done(self, tuning: Any) -> bool:
+        self.__dict__["kept"] = tuning.log_step_size
+        return super().is_done(tuning)
+
+    def settings(self, tuning: Any, temperature: Any) -> Any:
+        is_new = int(tuning.steps_taken) == 0 and "kept" in self.__dict__
+        kept = tuning._replace(log_step_size=self.__dict__["kept"]) if is_new else tuning
+        return super().settings(kept, temperature)
+
+
+def test_first_steps_at_a_temperature_are_accepted() -> None:
+    rates, planted = rates_of_first_looks(Mutation), rates_of_first_looks(Unforeseen)
+    print(np.round(rates, 2), np.round(planted, 2))
+    assert len(rates) > 6
+    assert rates[1:].mean() > 0.65 > 0.5 > planted[1:].mean()
+    assert rates.min() > 0.3 > planted.min()
+
+
 def test_a_part_of_a_particle_is_refused() -> None:
     with pytest.raises(InputError, match=r"whole number of at least 2 particles, got 60\.5"):
         check_particles(60.5)
