@@ -4,6 +4,7 @@ What cannot be right is refused (`InputError`). What can be put right without ch
 is put right, and said in a note.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -152,6 +153,10 @@ def _check_classes(y: pd.Series) -> None:
         )
 
 
+IDENTIFIER = re.compile(r"(^|[_\W])(?i:id|key|uuid)$|[a-z]I[dD]$")
+"""Names that columns have which only tell rows apart: id, customer_id, customerId."""
+
+
 def _constant(y: pd.Series) -> str:
     return (
         f"The target '{y.name}' is constant: all {plural(len(y), 'row')} hold '{y.iloc[0]}', so "
@@ -172,11 +177,9 @@ def _checked_inputs(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     numeric = [name for name in inputs if is_numeric(inputs[name])]
     learn_numbers(inputs[numeric])  # refuses what is infinite, or too large to standardise
     notes.extend(
-        f"'{name}' numbers the rows; leave it out if that tells nothing (--drop '{name}')."
-        for name in inputs
-        if len(inputs) > 20
-        and is_numeric(inputs[name])
-        and bool((inputs[name].diff()[1:] == 1).all())
+        f"'{name}' {reason}; leave it out if that tells nothing (--drop '{name}')."
+        for name in numeric
+        if (reason := _identifies(inputs[name]))
     )
     missing = inputs.isna().sum()
     if missing.any():
@@ -187,8 +190,17 @@ def _checked_inputs(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     return inputs
 
 
-def _counts_up(column: pd.Series) -> bool:
-    return bool((column.diff().iloc[1:] == 1).all())
+def _identifies(column: pd.Series) -> str | None:
+    """Why a column of numbers may tell which row it is rather than something of it, or None."""
+    values = column.dropna()
+    if len(values) <= 20:
+        return None
+    if (column.diff().iloc[1:] == 1).all():
+        return "numbers the rows"
+    is_whole = bool((values % 1 == 0).all())
+    if IDENTIFIER.search(str(column.name)) and is_whole and values.is_unique:
+        return "has another whole number in every row, and the name of an identifier"
+    return None
 
 
 def _useless(column: pd.Series) -> str | None:

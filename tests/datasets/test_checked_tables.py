@@ -194,3 +194,32 @@ def test_real_tables_pass_with_the_right_task(name):
     checked = check_table(dataset.frame, dataset.target)
     assert checked.task == dataset.task
     assert checked.frame.shape == dataset.frame.shape
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "is_told"),
+    [
+        ("customer_id", "distinct", True),
+        ("customerID", "distinct", True),
+        ("ID", "distinct", True),
+        ("anything", "counted", True),
+        ("customer_id", "repeated", False),
+        ("customer_id", "fractions", False),
+        ("paid", "distinct", False),
+        ("income", "distinct", False),
+    ],
+)
+def test_numbers_that_identify_rows_are_told_of(name: str, values: str, is_told: bool) -> None:
+    random = np.random.default_rng(0)
+    distinct = random.permutation(10_000)[:40]
+    numbers = {
+        "distinct": distinct,
+        "counted": np.arange(40) + 7,
+        "repeated": distinct // 500,
+        "fractions": distinct / 8,
+    }[values]
+    frame = pd.DataFrame({name: numbers, "size": random.normal(size=40)})
+    frame["price"] = random.normal(size=40)
+    notes = check_table(frame, "price").notes
+    assert any(f"(--drop '{name}')" in note for note in notes) == is_told
+    assert name in check_table(frame, "price").frame, "told of, and not left out"
