@@ -116,7 +116,7 @@ class Stacking(Algorithm):
         texts = _affordable(wanted, max_seconds)
         if max_seconds is not None and len(texts) < len(wanted):
             enough = f"enough for {len(texts)} of {plural(len(wanted), 'model')}."
-            progress.say(f"{max_seconds:g} s are {enough}")
+            progress.say(f"{max_seconds:.3g} s are {enough}")
         specs = [ModelSpec.read(text) for text in texts]
         jobs = [spec.posterior(posterior) for spec in specs]
         expected = min(sum(map(self.expected_seconds, jobs)), max_seconds or np.inf)
