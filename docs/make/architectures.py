@@ -12,11 +12,14 @@ from kept import kept, path_of
 from multilevel import write
 
 from credence.html.svg import ACCENT, CHAINS, MUTED, SECOND, label, new_figure, to_svg
+from credence.html.wording import count
 from credence_papers.transdimensional.model_study import cells as model_cells
 from credence_papers.transdimensional.model_study import with_error
 
 MODELS, DEPTHS = "transdimensional_models", "transdimensional_depth_ways"
 PUBLISHED = ("transdimensional_xor", "transdimensional_digits", "transdimensional_boston")
+DRAWN = ("xor", "boston_2a", "boston_4a", "digits_10a")
+"""Problems whose sizes the page shows as a chart."""
 JAVID = {"boston_2a": 0.275, "boston_2b": 0.275, "boston_4a": 0.271, "boston_4b": 0.271}
 """Table 7.1: errors of Javid et al. (2020) at their best depth, one; in the thesis's unit."""
 NUM_TEST = 253
@@ -75,11 +78,10 @@ def depth_figure(folder: Path) -> None:
 
 
 def histograms(folder: Path) -> None:
-    """p(size) of every published run, with the published mode and mean as lines."""
-    for name in filter(is_kept, PUBLISHED):
-        for row in kept(name)["architectures"]:
-            chart = histogram(row)
-            write(folder, f"sizes-{row['problem']}", chart)
+    """p(size) of published runs, with the published mode and mean as lines."""
+    for row in published_rows():
+        if row["problem"] in DRAWN:
+            write(folder, f"sizes-{row['problem']}", histogram(row))
 
 
 def histogram(row: Mapping[str, Any]) -> str:
@@ -141,17 +143,37 @@ def label_scores() -> str:
 
 
 def sizes() -> str:
-    """Table 7.3: the likeliest size and the mean size."""
-    rows = [
-        [
-            row["name"],
-            f"{row['scores']['mode']} ({published(row, 'mode', decimals=0)})",
-            f"{row['scores']['mean']:.2f} ({published(row, 'mean', decimals=2)})",
-            f"{row['architecture']['max_rhat']:.3f}",
-        ]
-        for row in published_rows()
+    """Table 7.3 and more: likeliest and mean size, convergence, score, cost; published numbers in
+    brackets."""
+    heads = ["problem", "likeliest size", "its probability", "mean size", "jumps accepted, %"]
+    heads += ["R-hat of size", "of predictions", "ESS of size", "on test rows", "seconds"]
+    return markdown(heads, [_size_row(row) for row in published_rows()])
+
+
+def _size_row(row: Mapping[str, Any]) -> list[str]:
+    """One problem of the thesis."""
+    found, scores = row["architecture"], row["scores"]
+    size = found["width"] if found["depth"] is None else found["depth"]
+    share, ess = max(size["probabilities"]), found["min_ess"]
+    noun = "neuron" if found["depth"] is None else "layer"
+    label, key, decimals = ("RMSE", "rmse", 2) if "rmse" in scores else ("accuracy", "accuracy", 3)
+    return [
+        row["name"],
+        f"{count(scores['mode'], noun)}{in_brackets(row, 'mode', decimals=0)}",
+        f"{share:.3f} ± {(share * (1 - share) / ess) ** 0.5:.3f}",
+        f"{scores['mean']:.2f}{in_brackets(row, 'mean', decimals=2)}",
+        f"{100 * scores['across']:.1f}{in_brackets(row, 'across', 100)}",
+        f"{found['max_rhat']:.3f}",
+        f"{row['convergence']['max_rhat_function']:.3f}",
+        f"{ess:.0f}",
+        f"{label} {scores[key]:.3g}{in_brackets(row, key, decimals=decimals)}",
+        f"{row['total_seconds']:.0f}",
     ]
-    return markdown(["problem", "likeliest size", "mean", "R-hat of size"], rows)
+
+
+def in_brackets(row: Mapping[str, Any], key: str, factor: float = 1.0, decimals: int = 1) -> str:
+    """A published number in brackets; nothing where there is none."""
+    return f" ({published(row, key, factor, decimals)})" if key in row["published"] else ""
 
 
 def published(row: Mapping[str, Any], key: str, factor: float = 1.0, decimals: int = 1) -> str:

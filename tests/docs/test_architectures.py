@@ -16,9 +16,10 @@ SIZE = {"widths": [1, 2], "probabilities": [0.4, 0.6], "mode": 2, "mean": 1.6}
 def row(name: str, **scores: float) -> dict[str, Any]:
     scores = {"across": 0.123, "within": 0.8, "mode": 2, "mean": 1.6, **scores}
     published = {"across": 0.045, "within": 0.661, "mode": 2, "mean": 3.74, "rmse": 3.75}
-    found = {"width": SIZE, "depth": SIZE, "max_rhat": 1.01}
-    about = {"name": name, "problem": name, "published": published}
-    return {**about, "scores": scores, "architecture": found}
+    found = {"width": SIZE, "depth": SIZE, "max_rhat": 1.01, "min_ess": 600.0}
+    about = {"name": name, "problem": name, "published": published, "total_seconds": 78.4}
+    convergence = {"max_rhat_function": 1.03}
+    return {**about, "scores": scores, "architecture": found, "convergence": convergence}
 
 
 LABELS = ("accuracy", "top_2", "top_3", "precision_20", "recall_20", "precision_40", "recall_40")
@@ -27,7 +28,7 @@ RESULTS = {
         "architectures": [row("boston_2a", rmse=4.37, best_chain=4.3, modal_size=4.5)]
     },
     "transdimensional_digits": {
-        "architectures": [row("digits_5a", **dict.fromkeys(LABELS, 0.955))]
+        "architectures": [row("digits_10a", **dict.fromkeys(LABELS, 0.955))]
     },
     "transdimensional_depth_ways": {
         "ways": [
@@ -59,9 +60,12 @@ def test_parts_are_tables_of_what_was_run() -> None:
     assert (
         "| boston_2a | 4.37 | 4.30 | 4.50 | 1.010 | 3.75 | – | – | 4.37 |" in made["boston-errors"]
     )
-    assert "| digits_5a | 95.5 (–)" in made["digits-labels"]
+    assert "| digits_10a | 95.5 (–)" in made["digits-labels"]
     assert "| boston_2a | 12.3 | 80.0 | 4.5 | 66.1 |" in made["acceptance"]
-    assert "| boston_2a | 2 (2) | 1.60 (3.74) | 1.010 |" in made["sizes"]
+    assert (
+        "| boston_2a | 2 layers (2) | 0.600 ± 0.020 | 1.60 (3.74) | 12.3 (4.5) | 1.010 | 1.030 "
+        "| 600 | RMSE 4.37 (3.75) | 78 |"
+    ) in made["sizes"]
     assert "| ladder | −1.29 ± 0.12 | – | 1.007 | 180 |" in made["depth-ways"]
     assert "3.70 ± 0.10" in made["boston-models"]
     assert made["boston-models-splits"].startswith("Splits: 3.")
@@ -71,7 +75,7 @@ def test_parts_are_tables_of_what_was_run() -> None:
 def test_figures_are_drawn(tmp_path: Path) -> None:
     architectures.figures(tmp_path)
     names = {each.name for each in tmp_path.iterdir()}
-    assert names == {"depth-ways.svg", "sizes-boston-2a.svg", "sizes-digits-5a.svg"}
+    assert names == {"depth-ways.svg", "sizes-boston-2a.svg", "sizes-digits-10a.svg"}
 
 
 def test_nothing_is_made_of_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
