@@ -75,7 +75,10 @@ def load_tree(path: Path, like: Any, *, free_axis: int | None = None) -> Any:
         for leaf, template in zip(leaves, templates, strict=False)
     )
     if not fits:
-        raise StorageError(f"{path} was written by other settings: use another run folder.")
+        raise StorageError(
+            f"{path} was written by other settings, or by another version of Credence: use another "
+            "run folder."
+        )
     return structure.unflatten(
         _from_numpy(leaf, template) for leaf, template in zip(leaves, templates, strict=True)
     )

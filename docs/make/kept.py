@@ -10,13 +10,16 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 
 
-def path_of(name: str, size: str = "laptop") -> Path:
-    """Name the file of an experiment's results."""
-    return RESULTS / name / f"{size}.json"
+def path_of(name: str, size: str | None = None) -> Path:
+    """Name the file of an experiment's results: of a size, or of the largest that was kept."""
+    paper, laptop = (RESULTS / name / f"{each}.json" for each in ("paper", "laptop"))
+    if size:
+        return RESULTS / name / f"{size}.json"
+    return paper if paper.exists() else laptop
 
 
-def kept(name: str, size: str = "laptop") -> dict[str, Any]:
-    """The results of an experiment."""
+def kept(name: str, size: str | None = None) -> dict[str, Any]:
+    """The results of an experiment, of a size or of the largest that was kept."""
     return json.loads(path_of(name, size).read_text(encoding="utf-8"))
 
 

@@ -198,7 +198,8 @@ def beta_shape(
     are.
 
     The more chains a mixture has, the wider it is. So the shape is that of as many as predict,
-    estimated from the few that have not seen a row, see `as_of_more`.
+    estimated from the few that have not seen a row, see `as_of_more`; a single one tells nothing of
+    more.
 
     Args:
         below: each chain's probability of values below the truth; of a mixture as it is, one row.

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -145,10 +144,9 @@ class Mutation:
     def is_done(self, tuning: "Tuning") -> bool:
         """Whether the particles stop at their temperature: moved enough by steps of a good size, or
         out of steps."""
-        is_good = tuning.acceptance_rate >= WASTED * self._target
         return (
             self.num_steps is not None
-            or bool(is_good and self._have_moved(tuning))
+            or self._have_moved(tuning)
             or int(tuning.steps_taken) >= self.max_steps
         )
 
@@ -159,7 +157,14 @@ class Mutation:
             return bool(1 - 0.5 * tuning.distance > STUCK)
         return self.is_done(tuning) and not self._have_moved(tuning)
 
+    @property
+    def steps_in_stds(self) -> bool:
+        """Whether the cloud's standard deviations are the unit of the steps, not the prior's."""
+        return self.tunable.reference != "prior"
+
     def _have_moved(self, tuning: "Tuning") -> bool:
+        if tuning.acceptance_rate < WASTED * self._target:
+            return False
         has_forgotten = 1 - 0.5 * tuning.distance <= self.autocorrelation
         return bool(has_forgotten or tuning.growth < PLATEAU)
 
@@ -196,29 +201,23 @@ class Tuning(NamedTuple):
     """Moments of a Gaussian prior."""
     reference_std: Float[Any, " weight"]
 
-    def at_next(self, mean: Any, std: Any, precision_ratio: Any) -> "Tuning":
+    def afresh(self) -> "Tuning":
+        """The tuning where particles begin to be looked at: none of what they did before counts."""
+        none = 0 * self.distance
+        steps_taken = 0 * self.steps_taken
+        return self._replace(
+            steps_taken=steps_taken, acceptance_rate=none, distance=none, growth=none
+        )
+
+    def at_next(self, mean: Any, std: Any, log_change: Any) -> "Tuning":
         """The tuning at a new temperature.
 
-        Along stiff directions of the log density its width falls by the root of what its curvature
-        gains, and steps must fall with it. Where the cloud's standard deviations, the unit of the
-        steps, have fallen already, it is done.
-
         Args:
-            mean, std: moments of the cloud weighed for the new temperature.
-            precision_ratio: how much more of the log likelihood counts there.
+            mean, std: moments of the cloud weighed for it.
+            log_change: of the step size.
         """
-        none = 0 * self.distance
-        of_units = jnp.mean(jnp.log(self.std) - jnp.log(std))
-        change = jnp.minimum(of_units - 0.5 * jnp.log(precision_ratio), 0.0)
-        return self._replace(
-            log_step_size=self.log_step_size + change,
-            steps_taken=0 * self.steps_taken,
-            acceptance_rate=none,
-            distance=none,
-            growth=none,
-            mean=mean,
-            std=std,
-        )
+        log_step_size = self.log_step_size + log_change
+        return self.afresh()._replace(log_step_size=log_step_size, mean=mean, std=std)
 
     @property
     def step_size(self) -> Any:

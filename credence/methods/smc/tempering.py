@@ -136,7 +136,7 @@ class Tempering:
             tuning,
             jnp.broadcast_to(jnp.arange(particles), (runs, particles)),
         )
-        return weighed(blank, target=self.mutation.ess_target)
+        return self._weighed(blank)
 
     def temper(
         self,
@@ -185,7 +185,7 @@ class Tempering:
         """Resample particles at the end of the bridge, and move them there."""
         states = self.resampled(memory, num_particles // self.chain_length)
         adapter = Adapter(
-            memory.tuning,
+            memory.tuning.afresh(),
             lambda tuning: self.mutation.settings(tuning, memory.temperature),
             lambda tuning, block: self.mutation.after(tuning, block.info),
             self.mutation.is_done,
@@ -221,6 +221,10 @@ class Tempering:
             devices=devices,
             wanted=self.chain_length,
         )
+
+    def _weighed(self, memory: Memory) -> Memory:
+        mutation = self.mutation
+        return weighed(memory, target=mutation.ess_target, steps_in_stds=mutation.steps_in_stds)
 
     def resampled(self, memory: Memory, num_chains: int) -> ParticleState:
         """Particles of every run, equally weighted, likelihoods with them."""
@@ -270,7 +274,7 @@ class Tempering:
         before = memory.temperature
         family = self._families(memory, memory.weights.shape[1])
         memory = memory._replace(cloud=cloud, num_stuck=num_stuck, family=family)
-        memory = weighed(memory, target=self.mutation.ess_target)
+        memory = self._weighed(memory)
         if int(memory.stage) > MOST_TEMPERATURES or not memory.temperature > before:
             raise InputError(
                 f"The particles cannot follow: {int(memory.stage)} temperatures did not suffice. "
@@ -332,9 +336,14 @@ def is_finished(memory: Memory) -> bool:
     return bool(memory.temperature == 1)
 
 
-@partial(jax.jit, static_argnames="target")
-def weighed(memory: Memory, *, target: float) -> Memory:
-    """Weights for the next temperature, which keeps the target ESS; evidence and moments follow."""
+@partial(jax.jit, static_argnames=("target", "steps_in_stds"))
+def weighed(memory: Memory, *, target: float, steps_in_stds: bool = True) -> Memory:
+    """Weights for the next temperature, which keeps the target ESS; evidence and moments follow.
+
+    Args:
+        target: effective sample size of the weights, over the number of particles.
+        steps_in_stds: whether the cloud's standard deviations are the unit of the steps.
+    """
     cloud, left = memory.cloud, 1 - memory.temperature
     ratios = log_ratios(cloud)
     step = temperature_step(ratios, left, target)
@@ -343,32 +352,45 @@ def weighed(memory: Memory, *, target: float) -> Memory:
     temperature = jnp.where(step >= left, 1.0, memory.temperature + step).astype(left.dtype)
     mean = jnp.mean(jnp.einsum("rp,rpw->rw", weights, cloud.position), axis=0)
     variance = jnp.einsum("rp,rpw->rw", weights, (cloud.position - mean) ** 2)
+    std = jnp.sqrt(jnp.mean(variance, axis=0) + 1e-12)
     num_particles = jnp.asarray(ratios.shape[1], left.dtype)
     increment = logsumexp(step * ratios, axis=1) - jnp.log(num_particles)
+    log_change = log_step_change(memory, temperature, std, steps_in_stds=steps_in_stds)
     return memory._replace(
         stage=stage,
         temperature=temperature,
         weights=weights,
         log_evidence=memory.log_evidence + increment,
         temperatures=memory.temperatures.at[stage].set(temperature),
-        tuning=memory.tuning.at_next(
-            mean,
-            jnp.sqrt(jnp.mean(variance, axis=0) + 1e-12),
-            precision_ratio(cloud, memory.temperature, temperature),
-        ),
+        tuning=memory.tuning.at_next(mean, std, log_change),
     )
 
 
-def precision_ratio(
-    cloud: Cloud, before: Float[Array, ""], after: Float[Array, ""]
+def log_step_change(
+    memory: Memory,
+    temperature: Float[Array, ""],
+    std: Float[Array, " weight"],
+    *,
+    steps_in_stds: bool,
 ) -> Float[Array, ""]:
-    """How much more of a log likelihood counts at a temperature than at the one before.
+    """By how much the logarithm of the step size falls from the memory's temperature to the next.
 
-    On the way from the prior the temperature is what counts of it. A bridge from one likelihood to
-    another has all of one at every temperature, and from nothing there is no ratio: 1.
+    Along stiff directions of the log density its width falls by the root of what its curvature
+    gains. On the way from the prior that is the root of the ratio of the temperatures. Where the
+    unit of the steps has fallen as much, it is done. At temperature 0 no step has been tried; and
+    on a bridge from one likelihood to another nothing is foreseen, since all weights but the new
+    ones have all of a likelihood at every temperature.
+
+    Args:
+        std: of the cloud at the next temperature.
+        steps_in_stds: as of `weighed`.
     """
-    from_prior = jnp.all(cloud.log_start == 0) & (before > 0)
-    return jnp.where(from_prior, after / jnp.where(before > 0, before, 1.0), 1.0)
+    before = memory.temperature
+    from_prior = jnp.all(memory.cloud.log_start == 0)
+    ratio = jnp.where(from_prior, temperature / jnp.where(before > 0, before, 1.0), 1.0)
+    of_units = jnp.mean(jnp.log(memory.tuning.std) - jnp.log(std)) if steps_in_stds else 0.0
+    change = jnp.minimum(of_units - 0.5 * jnp.log(ratio), 0.0)
+    return jnp.where(before > 0, change, 0.0).astype(std.dtype)
 
 
 @partial(jax.jit, static_argnames=("scheme", "num"))

@@ -96,10 +96,11 @@ class FoldChains(Chains):
         super().__post_init__()
         check_lengths(self.trajectory_length, self.decoherence_length)
         require_positive(max_integration_steps=self.max_integration_steps)
-        if not 3 <= self.num_folds <= self.num_chains:
+        if self.num_folds < 3 or self.num_chains < 1 or self.num_chains % self.num_folds:
             raise InputError(
-                f"num_folds={self.num_folds} must be at least 3, and at most num_chains="
-                f"{self.num_chains}: every fold needs a chain that leaves it out. Set both."
+                f"num_folds={self.num_folds} must be at least 3, and num_chains={self.num_chains} "
+                "a multiple of it: every fold needs equally many chains that leave it out. Set "
+                "both."
             )
 
     def prepared(self, posterior: Posterior) -> Posterior:

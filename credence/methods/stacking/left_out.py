@@ -43,8 +43,8 @@ class LeftOut(NamedTuple):
     excess: float
     """The mean square error of the mean, less that of the mean of all chains together."""
     cdfs: Float[np.ndarray, "chain row target"] | None
-    """The probability of values below the truth by as many chains as have not seen any one row;
-    None for labels."""
+    """The probability of values below the truth by each chain that has not seen the row; None for
+    labels."""
 
 
 def left_out(ensemble: Ensemble, method: FoldChains, posterior: Posterior) -> LeftOut:
@@ -62,7 +62,7 @@ def left_out(ensemble: Ensemble, method: FoldChains, posterior: Posterior) -> Le
         np.concatenate(log_probs)[order],
         np.concatenate(means)[order],
         float(np.average(excesses, weights=list(map(len, rows_of)))),
-        None if ensemble.is_classifier else _joined(cdfs)[:, order],
+        None if ensemble.is_classifier else np.concatenate(cdfs, axis=1)[:, order],
     )
 
 
@@ -94,12 +94,6 @@ def _unseen(ensemble: Ensemble, chains: Ensemble, x: np.ndarray, y: np.ndarray) 
         excess_of_few(means, ensemble.num_chains),
         None if cdfs is None else by_chain(cdfs).mean(axis=0),
     )
-
-
-def _joined(cdfs: Sequence[Any]) -> Float[np.ndarray, "chain row target"]:
-    """Join folds, some of which may have been left out by more chains than others."""
-    fewest = min(map(len, cdfs))
-    return np.concatenate([each[:fewest] for each in cdfs], axis=1)
 
 
 def mean_weights(

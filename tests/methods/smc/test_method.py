@@ -308,33 +308,63 @@ def test_a_look_with_steps_that_were_too_large_does_not_count() -> None:
     for _ in range(3):
         wasted = mutation.after(wasted, {"acceptance_rate": jnp.full(4, 0.1), **far})
     assert mutation.is_done(wasted), "out of steps"
-    assert not mutation.is_stuck(wasted)
+    assert mutation.is_stuck(wasted)
+    assert not mutation.is_stuck(good)
+
+
+def change(before: float, std: list[float], start: float = 0.0, **settings: Any) -> float:
+    """The factor of the step size at four times the temperature, of a cloud that had standard
+    deviations 1."""
+    tuning = Mutation().first(np.zeros(2), np.ones(2))
+    log_end = jnp.asarray([[0.0, -1.0, -2.0]])
+    cloud = particles_module.Cloud(jnp.zeros((1, 3, 2)), start * log_end, log_end)
+    memory = particles_module.Memory(
+        *[jnp.zeros(())] * 2,
+        jnp.asarray(before),
+        cloud,
+        *[jnp.zeros(())] * 4,
+        tuning,
+        jnp.zeros(()),
+    )
+    settings = {"steps_in_stds": True} | settings
+    found = particles_module.log_step_change(memory, jnp.asarray(0.4), jnp.asarray(std), **settings)
+    return float(np.exp(found))
 
 
 def test_steps_fall_as_a_stiff_direction_narrows() -> None:
     """A likelihood of one of two weights, at four times the temperature: its direction is half as
     wide, and the unit of the steps is the root of one half."""
-    tuning = Mutation().first(np.zeros(2), np.ones(2))._replace(log_step_size=np.log(0.3))
-    later = tuning.at_next(np.zeros(2), np.array([0.5, 1.0]), 4.0)
-    np.testing.assert_allclose(later.step_size * 0.5**0.5, 0.3 / 2, rtol=1e-6)
-    both = tuning.at_next(np.zeros(2), np.full(2, 0.5), 4.0)
-    np.testing.assert_allclose(both.step_size, 0.3, rtol=1e-6), "its unit is half as large already"
-    narrower = tuning.at_next(np.zeros(2), np.full(2, 0.1), 4.0)
-    np.testing.assert_allclose(narrower.step_size, 0.3, rtol=1e-6), "steps do not grow unseen"
-    assert later.steps_taken == later.distance == later.acceptance_rate == 0
+    assert change(0.1, [0.5, 1.0]) * 0.5**0.5 == pytest.approx(0.5)
+    assert change(0.1, [0.5, 0.5]) == pytest.approx(1), "its unit is half as large already"
+    assert change(0.1, [0.1, 0.1]) == pytest.approx(1), "steps do not grow unseen"
+    assert change(0.1, [0.5, 0.5], steps_in_stds=False) == pytest.approx(0.5)
+    assert change(0.0, [30.0, 30.0]) == 1, "no step has been tried"
+    assert change(0.1, [1.0, 1.0], start=0.5) == 1, "from one likelihood to another"
 
 
-@pytest.mark.parametrize("from_prior", [True, False])
-def test_what_counts_of_a_likelihood_grows_with_the_temperature_from_the_prior(
-    from_prior: bool,
-) -> None:
-    log_end = jnp.asarray([[0.0, -1.0, -2.0]])
-    cloud = particles_module.Cloud(
-        jnp.zeros((1, 3, 2)), jnp.zeros((1, 3)) if from_prior else log_end, log_end
-    )
-    found = particles_module.precision_ratio(cloud, jnp.asarray(0.1), jnp.asarray(0.4))
-    np.testing.assert_allclose(found, 4.0 if from_prior else 1.0, rtol=1e-6)
-    assert particles_module.precision_ratio(cloud, jnp.asarray(0.0), jnp.asarray(0.4)) == 1
+def test_the_first_steps_of_a_wide_prior_are_no_smaller() -> None:
+    """Standard deviations of no particle yet are no unit that a step was tried in."""
+    x = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+    wide, y = Gaussian("unit", 300.0, 300.0), 100 * x.sum(axis=1)
+    posterior = Posterior(MLP(1, ()), wide, Normal(30.0), (x, y))
+    rates = []
+
+    class Watched(Mutation):
+        def after(self, tuning: Any, info: Any) -> Any:
+            rates.append(float(np.mean(np.asarray(info["distance"]))))
+            return super().after(tuning, info)
+
+    SMC(num_particles=50, num_runs=2, mutation=Watched(num_steps=5)).run(0, posterior)
+    assert rates[0] > 0.5, "planted: as if the placeholder were their unit: .04"
+
+
+def test_what_particles_did_before_does_not_count() -> None:
+    mutation = Mutation()
+    far = {"acceptance_rate": jnp.full(4, 0.8), "distance": jnp.full(4, 1.2)}
+    near = far | {"distance": jnp.full(4, 0.02)}
+    done = mutation.after(mutation.first(np.zeros(3), np.ones(3)), far)
+    assert mutation.is_done(mutation.after(done, near)), "planted: a plateau of another temperature"
+    assert not mutation.is_done(mutation.after(done.afresh(), near))
 
 
 def rates_of_first_looks(method: type[Mutation]) -> np.ndarray:

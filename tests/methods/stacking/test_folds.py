@@ -225,7 +225,7 @@ def test_rows_are_predicted_by_chains_that_have_not_seen_them(ensemble: Any) -> 
 
 
 def test_what_cannot_be_divided_is_refused() -> None:
-    with pytest.raises(InputError, match="every fold needs a chain"):
+    with pytest.raises(InputError, match="every fold needs equally many chains"):
         FoldChains(num_chains=4, num_folds=5)
     with pytest.raises(InputError, match="at least 3"):
         FoldChains(num_folds=2)
