@@ -373,7 +373,7 @@ def log_step_change(
     *,
     steps_in_stds: bool,
 ) -> Float[Array, ""]:
-    """By how much the logarithm of the step size falls from the memory's temperature to the next.
+    """Foresee the change of the step size's logarithm from the memory's temperature to the next.
 
     Along stiff directions of the log density its width falls by the root of what its curvature
     gains. On the way from the prior that is the root of the ratio of the temperatures. Where the

@@ -224,7 +224,7 @@ class FoldChains(Chains):
 
 
 class FoldRows(NamedTuple):
-    """Where the rows of every fold are, for programs that look at one fold at a time."""
+    """Holds where the rows of every fold are, for programs that look at one fold at a time."""
 
     positions: Int[np.ndarray, "fold row"]
     """Positions of a fold's rows; some of them twice where other folds have more."""

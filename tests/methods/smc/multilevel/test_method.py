@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from tools.moments import chain_z
-from tools.nested_features import NUM_FEATURES, X_NEW, Features, X, Y, exact, posterior
+from tools.nested_features import NOISE_STD, NUM_FEATURES, X_NEW, Features, X, Y, exact, posterior
 from tools.particles import assert_same, resample_positions_only
 from tools.stops import AfterBlocks, Stop
 
@@ -29,7 +29,7 @@ from credence.errors import InputError
 from credence.methods import METHODS
 from credence.methods.smc import tempering as particles_module
 from credence.methods.smc.multilevel import coupling as coupling_module
-from credence.methods.smc.multilevel import nested
+from credence.methods.smc.multilevel import nested, proposal
 from credence.methods.smc.multilevel.levels import to_level
 from credence.methods.smc.multilevel.method import MLSMC
 from credence.methods.smc.mutation import Mutation, StuckParticlesWarning
@@ -210,8 +210,8 @@ def weigh_by_the_fine_likelihood(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_start(cloud: Any) -> Any:
         return cloud._replace(log_start=0 * cloud.log_start)
 
-    def wrong(memory: Any, *, target: float) -> Any:
-        found = weighed(memory._replace(cloud=without_start(memory.cloud)), target=target)
+    def wrong(memory: Any, **settings: Any) -> Any:
+        found = weighed(memory._replace(cloud=without_start(memory.cloud)), **settings)
         return found._replace(cloud=memory.cloud)
 
     monkeypatch.setattr(particles_module, "weighed", wrong)
@@ -222,9 +222,9 @@ def weigh_by_the_fine_likelihood(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def widen_the_new_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the standard deviation of the entries that a level adds."""
-    prior_draws = coupling_module.prior_draws
+    prior_draws = proposal.prior_draws
     monkeypatch.setattr(
-        coupling_module, "prior_draws", lambda *args, **named: 2 * prior_draws(*args, **named)
+        proposal, "prior_draws", lambda *args, **named: 2 * prior_draws(*args, **named)
     )
 
 
