@@ -18,6 +18,8 @@ from credence.errors import InputError, did_you_mean, plural, quoted
 MAX_WHOLE_NUMBER_CLASSES = 10  # ten digits are classes; more whole numbers are a quantity
 MIN_ROWS_PER_CLASS = 5  # on average, for whole numbers to be taken for classes
 TASKS = ("regression", "classification")
+IDENTIFIER = re.compile(r"(^|[_\W])(?i:id|key|uuid)$|[a-z]I[dD]$")
+"""Names that columns have which only tell rows apart: id, customer_id, customerId."""
 
 
 @dataclass(frozen=True)
@@ -151,10 +153,6 @@ def _check_classes(y: pd.Series) -> None:
             f"The target '{y.name}' has {noun} with one example only ({quoted(single, most=4)}): "
             "merge or remove them; a quantity needs plain numbers and --task regression."
         )
-
-
-IDENTIFIER = re.compile(r"(^|[_\W])(?i:id|key|uuid)$|[a-z]I[dD]$")
-"""Names that columns have which only tell rows apart: id, customer_id, customerId."""
 
 
 def _constant(y: pd.Series) -> str:

@@ -153,10 +153,11 @@ class FoldChains(Chains):
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_train, key_warmup, key_sample = jax.random.split(key, 3)
-        fold = jnp.asarray(self.folds_of(posterior.data.y))
+        folds = self.folds_of(posterior.data.y)
+        fold, rows = jnp.asarray(folds), FoldRows.of(folds, self.num_folds)
         data = posterior.data._replace(fold=fold)
         chain_folds = jnp.arange(self.num_chains, dtype=jnp.int32) % self.num_folds
-        start = self._train(key_train, posterior, data, chain_folds, driver)
+        start = self._train(key_train, posterior, data, rows, chain_folds, driver)
         trained = Drawn(start[:, None], {})
         driver.progress.early(lambda: self._ensemble(posterior, trained, driver))
         data = posterior.anchored(start[0])._replace(fold=fold)
@@ -167,14 +168,16 @@ class FoldChains(Chains):
             max_integration_steps=self.max_integration_steps,
             trajectory_length=self.trajectory_length,
         )
-        adapter = self._adapter(posterior.model, data, start.shape[1])
+        adapter = self._adapter(posterior.model, data, rows, start.shape[1])
         plan = replace(self._warmup_plan(recipe, adapter), monitored=False)
         states = init_states((start, chain_folds), plan.settings, data, recipe=recipe)
         warmup = driver.phase("warmup", key_warmup, plan, states, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning or 1)
         return Drawn.by(driver.phase("sample", key_sample, plan, warmup.states, data))
 
-    def _adapter(self, model: BayesianModel, data: Data, num_weights: int) -> Adapter:
+    def _adapter(
+        self, model: BayesianModel, data: Data, rows: "FoldRows", num_weights: int
+    ) -> Adapter:
         """Tune the step size, as long as rows that chains leave out are predicted better."""
         step_size = window_adaptation(
             FIRST_STEP_SIZE,
@@ -183,7 +186,6 @@ class FoldChains(Chains):
             target_acceptance_rate=self.target_acceptance_rate,
             add_draws=same_metric,
         )
-        rows = FoldRows.of(np.asarray(data.fold), self.num_folds)
 
         def score(block: Block) -> Float[np.ndarray, " row"]:
             found = unseen_log_prob(block.states, data, rows, model=model)
@@ -201,13 +203,13 @@ class FoldChains(Chains):
         key: PRNGKeyArray,
         posterior: Posterior,
         data: Data,
+        rows: "FoldRows",
         chain_folds: Int[Array, " chain"],
         driver: Driver,
     ) -> Float[Array, "chain weight"]:
         """Train a network for every chain without its fold and the next, which ends it."""
         key_init, key_phase = jax.random.split(key)
         positions = posterior.init(key_init, self.num_chains)
-        rows = FoldRows.of(np.asarray(data.fold), self.num_folds)
 
         def update(best: Best, block: Block) -> Best:
             return improve_on_next_fold(best, block.states, data, rows, model=posterior.model)

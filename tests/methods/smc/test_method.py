@@ -347,15 +347,15 @@ def test_the_first_steps_of_a_wide_prior_are_no_smaller() -> None:
     x = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
     wide, y = Gaussian("unit", 300.0, 300.0), 100 * x.sum(axis=1)
     posterior = Posterior(MLP(1, ()), wide, Normal(30.0), (x, y))
-    rates = []
+    distances = []
 
     class Watched(Mutation):
         def after(self, tuning: Any, info: Any) -> Any:
-            rates.append(float(np.mean(np.asarray(info["distance"]))))
+            distances.append(float(np.mean(np.asarray(info["distance"]))))
             return super().after(tuning, info)
 
     SMC(num_particles=50, num_runs=2, mutation=Watched(num_steps=5)).run(0, posterior)
-    assert rates[0] > 0.5, "planted: as if the placeholder were their unit: .04"
+    assert distances[0] > 0.5, "planted: as if the placeholder were their unit: .04"
 
 
 def test_what_particles_did_before_does_not_count() -> None:
