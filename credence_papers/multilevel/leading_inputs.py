@@ -24,6 +24,7 @@ from credence.ensembles.findings import Finding
 from credence.errors import InputError, require_positive
 from credence.kernels.resampling import effective_sample_size
 from credence.methods.base import Drawn, Method
+from credence.methods.smc.clouds import log_ratios
 from credence.methods.smc.method import (
     PARTICLES_AND_RUNS,
     SMC,
@@ -34,7 +35,7 @@ from credence.methods.smc.method import (
 from credence.methods.smc.multilevel import levels
 from credence.methods.smc.multilevel.method import MLSMC
 from credence.methods.smc.mutation import Mutation
-from credence.methods.smc.tempering import Tempering, log_ratios
+from credence.methods.smc.tempering import Tempering
 from credence.models.networks.wrappers import LeadingInputs
 
 

@@ -26,8 +26,9 @@ from credence.methods.base import Drawn, Method
 from credence.methods.evidence import LogEvidence
 from credence.methods.smc.bridge import Bridge
 from credence.methods.smc.budget import Counts, within_budget
+from credence.methods.smc.clouds import Memory
 from credence.methods.smc.mutation import Mutation, Tuning
-from credence.methods.smc.tempering import Memory, Tempering
+from credence.methods.smc.tempering import Tempering
 
 PARTICLES_AND_RUNS = {"num_draws": "num_particles", "num_chains": "num_runs"}
 

@@ -7,13 +7,11 @@ Runs share temperatures and settings but no particles: their spread is the Monte
 
 import warnings
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.density.posterior import Data
@@ -23,20 +21,17 @@ from credence.engine.phases import Adapter, PhaseResult
 from credence.engine.plan import Plan
 from credence.errors import InputError, OutOfTime, plural
 from credence.kernels.base import Recipe
-from credence.kernels.resampling import RESAMPLING, temperature_step
 from credence.methods.smc.bridge import Bridge, ParticleState, weighing
+from credence.methods.smc.clouds import (
+    MOST_TEMPERATURES,
+    Cloud,
+    Memory,
+    ancestors,
+    is_finished,
+    resampled,
+    weighed,
+)
 from credence.methods.smc.mutation import Mutation, StuckParticlesWarning, Tuning
-
-MOST_TEMPERATURES = 500
-"""A path that needs more is refused: its ends are too far apart for these particles."""
-
-
-class Cloud(NamedTuple):
-    """Particles of all runs, with their log likelihoods at both ends of a bridge."""
-
-    position: Float[Any, "*stage run particle weight"]
-    log_start: Float[Any, "*stage run particle"]
-    log_end: Float[Any, "*stage run particle"]
 
 
 class Moved(NamedTuple):
@@ -47,27 +42,6 @@ class Moved(NamedTuple):
     acceptance_rate: Float[np.ndarray, "run particle"]
     family: Int[np.ndarray, "run particle"]
     """Number of each particle's ancestor at the start, as in `Memory.family`."""
-
-
-class Memory(NamedTuple):
-    """What is known between blocks (fixed shapes)."""
-
-    key: Array
-    """Data of the key for resampling."""
-    stage: Array
-    temperature: Array
-    """What the weights lead to, where particles move in the next block; 1 is the end."""
-    cloud: Cloud
-    weights: Float[Array, "run particle"]
-    log_evidence: Float[Array, " run"]
-    """Log of the evidence at the temperature over that at the start, in nats."""
-    temperatures: Float[Array, " temperature"]
-    """Those visited, from 0, then ones."""
-    num_stuck: Array
-    """Temperatures at which the particles stopped before they had moved enough."""
-    tuning: Tuning
-    family: Int[Array, "run particle"]
-    """The particle of the first cloud, an independent draw, from which each descends."""
 
 
 @dataclass(frozen=True)
@@ -222,13 +196,13 @@ class Tempering:
             wanted=self.chain_length,
         )
 
-    def _weighed(self, memory: Memory) -> Memory:
-        mutation = self.mutation
-        return weighed(memory, target=mutation.ess_target, steps_in_stds=mutation.steps_in_stds)
-
     def resampled(self, memory: Memory, num_chains: int) -> ParticleState:
         """Particles of every run, equally weighted, likelihoods with them."""
         return resampled(memory, scheme=self.mutation.resampling, num=num_chains)
+
+    def _weighed(self, memory: Memory) -> Memory:
+        mutation = self.mutation
+        return weighed(memory, target=mutation.ess_target, steps_in_stds=mutation.steps_in_stds)
 
     def _families(self, memory: Memory, num_particles: int) -> Int[Array, "run particle"]:
         """Families of `num_particles` particles, resampled from the memory and then moved."""
@@ -308,107 +282,3 @@ class Tempering:
             return split.reshape(len(split), self.num_runs, -1, *rest)
 
         return Cloud(stages(draws), stages(info["log_start"]), stages(info["log_end"]))
-
-
-def without_start(memory: Memory) -> Memory:
-    """Take the start's log likelihood out of a memory at the end of a bridge, where it does not
-    count.
-
-    What is left are the same particles on a bridge to there from the prior.
-    """
-    zero = jnp.zeros_like(memory.cloud.log_start)
-    return memory._replace(cloud=memory.cloud._replace(log_start=zero))
-
-
-def log_ratios(cloud: Cloud) -> Float[Array, "run particle"]:
-    """What particles are weighed by: log of end over start; impossible ones have -inf."""
-    ratios = cloud.log_end - cloud.log_start
-    return jnp.where(jnp.isnan(ratios), -jnp.inf, ratios)
-
-
-def step_weights(cloud: Cloud, step: Float[Any, ""]) -> Float[Array, "run particle"]:
-    """Weights that lead a cloud a step further along the bridge."""
-    return jax.nn.softmax(step * log_ratios(cloud), axis=-1)
-
-
-def is_finished(memory: Memory) -> bool:
-    """Whether the weights lead to the end of the bridge."""
-    return bool(memory.temperature == 1)
-
-
-@partial(jax.jit, static_argnames=("target", "steps_in_stds"))
-def weighed(memory: Memory, *, target: float, steps_in_stds: bool = True) -> Memory:
-    """Weights for the next temperature, which keeps the target ESS; evidence and moments follow.
-
-    Args:
-        target: effective sample size of the weights, over the number of particles.
-        steps_in_stds: whether the cloud's standard deviations are the unit of the steps.
-    """
-    cloud, left = memory.cloud, 1 - memory.temperature
-    ratios = log_ratios(cloud)
-    step = temperature_step(ratios, left, target)
-    weights = step_weights(cloud, step)
-    stage = memory.stage + 1
-    temperature = jnp.where(step >= left, 1.0, memory.temperature + step).astype(left.dtype)
-    mean = jnp.mean(jnp.einsum("rp,rpw->rw", weights, cloud.position), axis=0)
-    variance = jnp.einsum("rp,rpw->rw", weights, (cloud.position - mean) ** 2)
-    std = jnp.sqrt(jnp.mean(variance, axis=0) + 1e-12)
-    num_particles = jnp.asarray(ratios.shape[1], left.dtype)
-    increment = logsumexp(step * ratios, axis=1) - jnp.log(num_particles)
-    log_change = log_step_change(memory, temperature, std, steps_in_stds=steps_in_stds)
-    return memory._replace(
-        stage=stage,
-        temperature=temperature,
-        weights=weights,
-        log_evidence=memory.log_evidence + increment,
-        temperatures=memory.temperatures.at[stage].set(temperature),
-        tuning=memory.tuning.at_next(mean, std, log_change),
-    )
-
-
-def log_step_change(
-    memory: Memory,
-    temperature: Float[Array, ""],
-    std: Float[Array, " weight"],
-    *,
-    steps_in_stds: bool,
-) -> Float[Array, ""]:
-    """Foresee the change of the step size's logarithm from the memory's temperature to the next.
-
-    Along stiff directions of the log density its width falls by the root of what its curvature
-    gains. On the way from the prior that is the root of the ratio of the temperatures. Where the
-    unit of the steps has fallen as much, it is done. At temperature 0 no step has been tried; and
-    on a bridge from one likelihood to another nothing is foreseen, since all weights but the new
-    ones have all of a likelihood at every temperature.
-
-    Args:
-        std: of the cloud at the next temperature.
-        steps_in_stds: as of `weighed`.
-    """
-    before = memory.temperature
-    from_prior = jnp.all(memory.cloud.log_start == 0)
-    ratio = jnp.where(from_prior, temperature / jnp.where(before > 0, before, 1.0), 1.0)
-    of_units = jnp.mean(jnp.log(memory.tuning.std) - jnp.log(std)) if steps_in_stds else 0.0
-    change = jnp.minimum(of_units - 0.5 * jnp.log(ratio), 0.0)
-    return jnp.where(before > 0, change, 0.0).astype(std.dtype)
-
-
-@partial(jax.jit, static_argnames=("scheme", "num"))
-def ancestors(memory: Memory, *, scheme: str, num: int) -> Int[Array, "run chosen"]:
-    """num particles per run, chosen by weight: the same ones whenever it is asked for."""
-    key = jax.random.fold_in(jax.random.wrap_key_data(memory.key), memory.stage)
-    keys = jax.random.split(key, len(memory.weights))
-    return jax.vmap(lambda key, weights: RESAMPLING[scheme](key, weights, num))(
-        keys, memory.weights
-    )
-
-
-@partial(jax.jit, static_argnames=("scheme", "num"))
-def resampled(memory: Memory, *, scheme: str, num: int) -> ParticleState:
-    """The `ancestors`, likelihoods with them; leaves (run * num, ...)."""
-    chosen = ancestors(memory, scheme=scheme, num=num)
-    cloud = jax.vmap(lambda cloud, index: jax.tree.map(lambda leaf: leaf[index], cloud))(
-        memory.cloud, chosen
-    )
-    position, log_start, log_end = (leaf.reshape(-1, *leaf.shape[2:]) for leaf in cloud)
-    return ParticleState(position, log_start, log_end, position)

@@ -13,23 +13,18 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
-from credence.density.posterior import Data, Posterior
+from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, require_positive
-from credence.kernels.base import Kernel, Recipe, Settings
+from credence.kernels.base import Kernel, Recipe
 from credence.methods.base import Algorithm, Drawn
 from credence.methods.chains import Chains
 from credence.methods.transdimensional.active_metric import add_active_draws
-from credence.methods.transdimensional.active_neurons import (
-    count_active,
-    largest_widths,
-    only_active,
-)
+from credence.methods.transdimensional.active_neurons import count_active, largest_widths
 from credence.methods.transdimensional.architecture.posterior import Architecture
 from credence.methods.transdimensional.architecture.size_effect import SizeEffect, size_effect
 from credence.methods.transdimensional.kernel import (
@@ -40,12 +35,17 @@ from credence.methods.transdimensional.kernel import (
     transdimensional,
 )
 from credence.methods.transdimensional.largest_network import widened
-from credence.methods.transdimensional.move_mixture import Groups, with_mixture
+from credence.methods.transdimensional.move_mixture import with_mixture
+from credence.methods.transdimensional.scalars import (
+    architecture_scalars,
+    by_kind,
+    move_probabilities,
+)
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
+from credence.methods.transdimensional.starts import checked_sizes, likeliest_draws, spread_sizes
 from credence.methods.transdimensional.target import VariableWidth
 from credence.models import Gaussian, HierarchicalGamma, TraceClass
 from credence.models.likelihoods import Normal
-from credence.models.priors import normal_sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,30 +276,12 @@ class Transdimensional(Chains):
         return jnp.asarray(widths, jnp.int32)
 
     def _initial(self, noun: str, largest: int) -> Int[np.ndarray, " chain"]:
-        """Widths or depths of the chains: those asked for, or spread over the support.
-
-        Depths are spread in the order of the chains, widths then at every depth.
-        """
-        prior = getattr(self, f"{noun}_prior")
-        support = np.flatnonzero(np.isfinite(prior.log_probs(largest)))
-        given, chains = getattr(self, f"initial_{noun}s"), self.num_chains
-        if given is None:
-            order = np.arange(chains)
-            if noun == "width" and self.max_depth is not None:
-                order = np.argsort(np.argsort(order * (5**0.5 - 1) / 2 % 1))  # unlike the depths
-            places = order / (chains - 1) if chains > 1 else np.array([0.5])
-            return support[np.round(places * (len(support) - 1)).astype(int)]
-        if len(given) != chains:
-            raise InputError(
-                f"There are {chains} chains but {len(given)} initial {noun}s: give one per chain."
-            )
-        for each in given:
-            if each not in support:
-                raise InputError(
-                    f"The initial {noun} {each} is outside the support of the prior, {support[0]} "
-                    f"to {support[-1]}: start inside, or raise max_{noun}."
-                )
-        return np.asarray(given)
+        """Widths or depths of the chains: those asked for, or spread over the support."""
+        prior, given = getattr(self, f"{noun}_prior"), getattr(self, f"initial_{noun}s")
+        if given is not None:
+            return checked_sizes(given, prior, largest, self.num_chains, noun)
+        is_shuffled = noun == "width" and self.max_depth is not None  # unlike the depths
+        return spread_sizes(prior, largest, self.num_chains, is_shuffled=is_shuffled)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         return self.run_by(transdimensional, key, posterior, driver)
@@ -341,7 +323,7 @@ class Transdimensional(Chains):
             sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
         scalars = sample.info | sizes | by_kind(sample.info, groups)
         size, noun = ("width", "neurons") if self.max_depth is None else ("depth", "layers")
-        found = _move_probabilities(plan.settings, groups)
+        found = move_probabilities(plan.settings, groups)
         found |= size_effect(posterior, sample.draws, sizes[size], noun)
         return Drawn(sample.draws, scalars, found=found)
 
@@ -387,59 +369,3 @@ class Transdimensional(Chains):
             ("within_settings", tuple(lengths.items())),
         )
         return Recipe(build, posterior.log_density, static, fixed_cost=False)
-
-
-def _move_probabilities(settings: Settings, groups: Groups) -> dict[str, Any]:
-    """How often each kind of jump is tried, where the warm-up has found that."""
-    if "kind_probs" not in settings:
-        return {}
-    names = [name for group in groups for name in group]
-    shares = zip(names, settings["kind_probs"], strict=True)
-    return {"move_probabilities": {name: float(share) for name, share in shares}}
-
-
-@partial(jax.jit, static_argnames="target")
-def likeliest_draws(
-    keys: Key[Array, "chain start"],
-    widths: Int[Array, "chain layer"],
-    data: Data,
-    *,
-    target: VariableWidth,
-) -> Float[Array, "chain weight"]:
-    """The likeliest of some draws from the prior at every chain's widths, as flat positions."""
-
-    def draw(key: PRNGKeyArray, widths: Int[Array, " layer"]) -> tuple[Array, Array]:
-        key_model, key_weights = jax.random.split(key)
-        params = target.model.sample_prior(key_model, data)
-        weights = normal_sample(key_weights, params.network, target.stds(params, widths))
-        params = params._replace(network=only_active(weights, widths))
-        log_likelihood = target.model.log_likelihood(params, data)  # abreast
-        return ravel_pytree(params)[0], jnp.nan_to_num(log_likelihood, nan=-jnp.inf)
-
-    def best(keys: Key[Array, " start"], widths: Int[Array, " layer"]) -> Array:
-        positions, log_likelihoods = jax.vmap(draw, (0, None))(keys, widths)
-        return positions[jnp.argmax(log_likelihoods)]
-
-    return jax.lax.map(lambda chain: best(*chain), (keys, widths))
-
-
-def architecture_scalars(
-    widths: Float[np.ndarray, "chain draw layer"], positions: Float[np.ndarray, "chain draw weight"]
-) -> dict[str, Float[np.ndarray, "chain draw"]]:
-    """Neurons in all and of every hidden layer, and whether a draw differs from the one before."""
-    has_moved = np.ones(widths.shape[:2])
-    has_moved[:, 1:] = (positions[:, 1:] != positions[:, :-1]).any(axis=-1)
-    layers = {f"width_{i + 1}": widths[..., i] for i in range(widths.shape[-1])}
-    return {"width": widths.sum(axis=-1), **layers, "has_moved": has_moved}
-
-
-def by_kind(
-    scalars: Mapping[str, np.ndarray], groups: Groups
-) -> dict[str, Float[np.ndarray, "chain draw"]]:
-    """Jumps tried and accepted, and their cost: in all, and by their kind."""
-    kinds, found = [name for group in groups for name in group], {}
-    for name in ("num_jumps", "num_jumps_accepted", "jump_cost"):
-        counts = np.asarray(scalars[name], float)
-        found[name] = counts.sum(axis=-1)
-        found |= {f"{name}_{kind}": counts[..., i] for i, kind in enumerate(kinds)}
-    return found

@@ -21,7 +21,7 @@ from credence.ensembles.diagnostics.convergence import family_ess
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, Interrupted
 from credence.methods import METHODS
-from credence.methods.smc import tempering as particles_module
+from credence.methods.smc import clouds, tempering
 from credence.methods.smc.method import SMC, check_particles
 from credence.methods.smc.mutation import Mutation, StuckParticlesWarning
 from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
@@ -127,9 +127,9 @@ def test_planted_likelihoods_that_are_not_resampled_are_caught(monkeypatch) -> N
 def test_planted_missing_resampling_is_caught(monkeypatch) -> None:
     def wrong(memory: Any, *, scheme: str, num: int) -> Any:
         position, *kept = (leaf[:, :num].reshape(-1, *leaf.shape[2:]) for leaf in memory.cloud)
-        return particles_module.ParticleState(position, *kept, position)
+        return tempering.ParticleState(position, *kept, position)
 
-    monkeypatch.setattr(particles_module, "resampled", wrong)
+    monkeypatch.setattr(tempering, "resampled", wrong)
     assert planted_z("no resampling", **FEW_STEPS) > 8
 
 
@@ -317,8 +317,8 @@ def change(before: float, std: list[float], start: float = 0.0, **settings: Any)
     deviations 1."""
     tuning = Mutation().first(np.zeros(2), np.ones(2))
     log_end = jnp.asarray([[0.0, -1.0, -2.0]])
-    cloud = particles_module.Cloud(jnp.zeros((1, 3, 2)), start * log_end, log_end)
-    memory = particles_module.Memory(
+    cloud = clouds.Cloud(jnp.zeros((1, 3, 2)), start * log_end, log_end)
+    memory = clouds.Memory(
         *[jnp.zeros(())] * 2,
         jnp.asarray(before),
         cloud,
@@ -327,7 +327,7 @@ def change(before: float, std: list[float], start: float = 0.0, **settings: Any)
         jnp.zeros(()),
     )
     settings = {"steps_in_stds": True} | settings
-    found = particles_module.log_step_change(memory, jnp.asarray(0.4), jnp.asarray(std), **settings)
+    found = clouds.log_step_change(memory, jnp.asarray(0.4), jnp.asarray(std), **settings)
     return float(np.exp(found))
 
 
@@ -378,9 +378,9 @@ def rates_of_first_looks(method: type[Mutation]) -> np.ndarray:
                 rates.append(float(np.mean(np.asarray(info["acceptance_rate"]))))
             return super().after(tuning, info)
 
-    x = np.random.default_rng(0).normal(size=(60, 1)).astype(np.float32)
-    posterior = Posterior(MLP(1, (6,)), Gaussian("unit"), Normal(0.02), (x, np.sin(2 * x)))
-    SMC(num_particles=100, num_runs=4, mutation=Watched()).run(0, posterior)
+    x = np.random.default_rng(0).normal(size=(30, 1)).astype(np.float32)
+    posterior = Posterior(MLP(1, (3,)), Gaussian("unit"), Normal(0.03), (x, np.sin(2 * x)))
+    SMC(num_particles=50, num_runs=2, mutation=Watched()).run(0, posterior)
     return np.array(rates)
 
 
@@ -415,10 +415,10 @@ def test_stuck_particles_are_told_of() -> None:
     method = SMC(num_particles=20, num_runs=2, mutation=mutation)
     with pytest.warns(StuckParticlesWarning) as told:
         method.run(0, PROBLEM.posterior)
-    tempering, sampling = (str(warning.message) for warning in told)
-    assert re.match(r"In phase 'temper' the particles stopped .* \d+ of \d+ temp", tempering)
-    assert "In phase 'sample'" in sampling
-    assert "at 1 of 1 temperature:" in sampling
+    while_tempering, at_the_end = (str(warning.message) for warning in told)
+    assert re.match(r"In phase 'temper' the particles stopped .* \d+ of \d+ temp", while_tempering)
+    assert "In phase 'sample'" in at_the_end
+    assert "at 1 of 1 temperature:" in at_the_end
 
 
 def settings(**changes: Any) -> Any:

@@ -14,10 +14,11 @@ from credence.density.posterior import Data, Posterior
 from credence.engine.driver import Driver
 from credence.methods.base import Drawn
 from credence.methods.smc.bridge import Bridge
+from credence.methods.smc.clouds import Memory, step_weights, without_start
 from credence.methods.smc.method import first_tuning, prior_draws, to_posterior
 from credence.methods.smc.multilevel.levels import embedded, leading, to_either, to_level
 from credence.methods.smc.multilevel.proposal import PROPOSALS
-from credence.methods.smc.tempering import Memory, Tempering, step_weights, without_start
+from credence.methods.smc.tempering import Tempering
 
 
 class Members(NamedTuple):

@@ -27,13 +27,14 @@ from credence.engine.blocks import run_block
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.methods import METHODS
-from credence.methods.smc import tempering as particles_module
+from credence.methods.smc import tempering
+from credence.methods.smc.clouds import Cloud
 from credence.methods.smc.multilevel import coupling as coupling_module
 from credence.methods.smc.multilevel import nested, proposal
 from credence.methods.smc.multilevel.levels import to_level
 from credence.methods.smc.multilevel.method import MLSMC
 from credence.methods.smc.mutation import Mutation, StuckParticlesWarning
-from credence.methods.smc.tempering import Cloud, Tempering
+from credence.methods.smc.tempering import Tempering
 from credence.models import MLP, Categorical, Gaussian, HierarchicalGamma, Normal, TraceClass
 
 pytestmark = pytest.mark.rotates(3)
@@ -205,7 +206,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 def weigh_by_the_fine_likelihood(monkeypatch: pytest.MonkeyPatch) -> None:
     """G = L_l in place of the ratio."""
-    weighed, step_weights = particles_module.weighed, coupling_module.step_weights
+    weighed, step_weights = tempering.weighed, coupling_module.step_weights
 
     def without_start(cloud: Any) -> Any:
         return cloud._replace(log_start=0 * cloud.log_start)
@@ -214,7 +215,7 @@ def weigh_by_the_fine_likelihood(monkeypatch: pytest.MonkeyPatch) -> None:
         found = weighed(memory._replace(cloud=without_start(memory.cloud)), **settings)
         return found._replace(cloud=memory.cloud)
 
-    monkeypatch.setattr(particles_module, "weighed", wrong)
+    monkeypatch.setattr(tempering, "weighed", wrong)
     monkeypatch.setattr(
         coupling_module, "step_weights", lambda c, step: step_weights(without_start(c), step)
     )

@@ -1,0 +1,91 @@
+"""Where chains start: at sizes spread over the support of a prior, and at likely draws there."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+
+from credence.density.posterior import Data
+from credence.errors import InputError
+from credence.methods.transdimensional.active_neurons import only_active
+from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
+from credence.methods.transdimensional.target import VariableWidth
+from credence.models.priors import normal_sample
+
+GOLDEN = (5**0.5 - 1) / 2
+"""Multiples of it, less their whole parts, are spread evenly however many there are."""
+
+
+def spread_sizes(
+    prior: WidthPrior | DepthPrior, largest: int, num_chains: int, *, is_shuffled: bool
+) -> Int[np.ndarray, " chain"]:
+    """Sizes spread evenly over the support of a prior, in the order of the chains.
+
+    Args:
+        largest: size that there is room for.
+        is_shuffled: in another order, unlike that of a second size of the same chains.
+    """
+    support = _support(prior, largest)
+    order = np.arange(num_chains)
+    if is_shuffled:
+        order = np.argsort(np.argsort(order * GOLDEN % 1))
+    places = order / (num_chains - 1) if num_chains > 1 else np.array([0.5])
+    return support[np.round(places * (len(support) - 1)).astype(int)]
+
+
+def checked_sizes(
+    given: Sequence[int], prior: WidthPrior | DepthPrior, largest: int, num_chains: int, noun: str
+) -> Int[np.ndarray, " chain"]:
+    """The sizes that were asked for.
+
+    Args:
+        noun: "width" or "depth", for messages.
+
+    Raises:
+        InputError: where they are not one per chain, or outside the support.
+    """
+    if len(given) != num_chains:
+        raise InputError(
+            f"There are {num_chains} chains but {len(given)} initial {noun}s: give one per chain."
+        )
+    support = _support(prior, largest)
+    for each in given:
+        if each not in support:
+            raise InputError(
+                f"The initial {noun} {each} is outside the support of the prior, {support[0]} "
+                f"to {support[-1]}: start inside, or raise max_{noun}."
+            )
+    return np.asarray(given)
+
+
+def _support(prior: WidthPrior | DepthPrior, largest: int) -> Int[np.ndarray, " size"]:
+    return np.flatnonzero(np.isfinite(prior.log_probs(largest)))
+
+
+@partial(jax.jit, static_argnames="target")
+def likeliest_draws(
+    keys: Key[Array, "chain start"],
+    widths: Int[Array, "chain layer"],
+    data: Data,
+    *,
+    target: VariableWidth,
+) -> Float[Array, "chain weight"]:
+    """The likeliest of some draws from the prior at every chain's widths, as flat positions."""
+
+    def draw(key: PRNGKeyArray, widths: Int[Array, " layer"]) -> tuple[Array, Array]:
+        key_model, key_weights = jax.random.split(key)
+        params = target.model.sample_prior(key_model, data)
+        weights = normal_sample(key_weights, params.network, target.stds(params, widths))
+        params = params._replace(network=only_active(weights, widths))
+        log_likelihood = target.model.log_likelihood(params, data)  # abreast
+        return ravel_pytree(params)[0], jnp.nan_to_num(log_likelihood, nan=-jnp.inf)
+
+    def best(keys: Key[Array, " start"], widths: Int[Array, " layer"]) -> Array:
+        positions, log_likelihoods = jax.vmap(draw, (0, None))(keys, widths)
+        return positions[jnp.argmax(log_likelihoods)]
+
+    return jax.lax.map(lambda chain: best(*chain), (keys, widths))
