@@ -1,4 +1,4 @@
-"""Where chains start: at sizes spread over the support of a prior, and at likely draws there."""
+"""Starts of chains: sizes spread over the support of a prior, and likely draws there."""
 
 from collections.abc import Sequence
 from functools import partial
