@@ -5,13 +5,12 @@ whose predictions of it are honest. So one run gives both a model and its cross-
 """
 
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.adaptation.settling import until_settled
 from credence.adaptation.windows import latest, same_metric, window_adaptation
@@ -23,11 +22,17 @@ from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, require_positive
 from credence.kernels.ascent.optimizer import adam
 from credence.kernels.base import Recipe
-from credence.kernels.leaving_out import LeavingOut, leaving_out
+from credence.kernels.leaving_out import leaving_out
 from credence.kernels.mcmc.microcanonical import adjusted_mclmc, check_lengths
 from credence.methods.base import Drawn
 from credence.methods.chains import Chains
-from credence.methods.training import Best, Training, better_of, early_stopping, training_plan
+from credence.methods.stacking.fold_rows import (
+    FoldRows,
+    assign_folds,
+    improve_on_next_fold,
+    unseen_log_prob,
+)
+from credence.methods.training import Best, Training, early_stopping, training_plan
 
 SHORTEST_TRAJECTORY = 8
 """Leapfrogs of the longest trajectory, below which fewer trajectories are better."""
@@ -39,22 +44,6 @@ SAMPLING_SHARE = 1.5
 """Gradients that may be spent on sampling, warm-up included, for each that may be on training."""
 LEAST_WARMUP = 100
 """Steps of the warm-up, below which shorter trajectories are better."""
-
-
-def assign_folds(y: Any, num_folds: int, seed: int = 0) -> Int[np.ndarray, " row"]:
-    """Divide rows into folds at random, alike in their targets: of any `num_folds` rows that are
-    neighbours in the order of their targets, each belongs to another fold.
-
-    Args:
-        y: targets (row,) or (row, target), of which the first counts; or labels.
-    """
-    y = np.asarray(y).reshape(len(y), -1)[:, 0]
-    random = np.random.default_rng(seed)
-    order = np.lexsort((random.random(len(y)), y))
-    blocks = -(-len(y) // num_folds)
-    fold = np.empty(len(y), np.int32)
-    fold[order] = random.random((blocks, num_folds)).argsort(axis=1).ravel()[: len(y)]
-    return fold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +165,7 @@ class FoldChains(Chains):
         return Drawn.by(driver.phase("sample", key_sample, plan, warmup.states, data))
 
     def _adapter(
-        self, model: BayesianModel, data: Data, rows: "FoldRows", num_weights: int
+        self, model: BayesianModel, data: Data, rows: FoldRows, num_weights: int
     ) -> Adapter:
         """Tune the step size, as long as rows that chains leave out are predicted better."""
         step_size = window_adaptation(
@@ -203,7 +192,7 @@ class FoldChains(Chains):
         key: PRNGKeyArray,
         posterior: Posterior,
         data: Data,
-        rows: "FoldRows",
+        rows: FoldRows,
         chain_folds: Int[Array, " chain"],
         driver: Driver,
     ) -> Float[Array, "chain weight"]:
@@ -223,61 +212,6 @@ class FoldChains(Chains):
         )
         states = init_states((positions, chain_folds), plan.settings, data, recipe=plan.recipe)
         return driver.phase("train", key_phase, plan, states, data).memory.positions
-
-
-class FoldRows(NamedTuple):
-    """Holds where the rows of every fold are, for programs that look at one fold at a time."""
-
-    positions: Int[np.ndarray, "fold row"]
-    """Positions of a fold's rows; some of them twice where other folds have more."""
-    is_there: Bool[np.ndarray, "fold row"]
-    """Whether a position is there for the first time."""
-
-    @classmethod
-    def of(cls, fold: Int[np.ndarray, " point"], num_folds: int) -> "FoldRows":
-        """Find the rows of every fold, given the fold of every row."""
-        found = [np.flatnonzero(fold == each) for each in range(num_folds)]
-        most = max(map(len, found))
-        return cls(
-            np.stack([np.resize(rows, most) for rows in found]),
-            np.stack([np.arange(most) < len(rows) for rows in found]),
-        )
-
-    def at(self, data: Data, fold: Int[Array, ""]) -> Data:
-        """The rows of one fold; what is there twice has no weight the second time."""
-        positions = jnp.asarray(self.positions)[fold]
-        weight = data.weight[positions] * jnp.asarray(self.is_there)[fold]
-        return Data(data.rows.gather(positions), data.y[positions], weight)
-
-
-@partial(jax.jit, static_argnames="model")
-def improve_on_next_fold(
-    best: Best, states: LeavingOut, data: Data, rows: FoldRows, *, model: BayesianModel
-) -> Best:
-    """Keep, member by member, what predicts the fold after its own better."""
-
-    def loss(state: tuple[Array, Array]) -> Float[Array, ""]:
-        position, fold = state
-        left = rows.at(data, (fold + 1) % len(rows.positions))
-        return -model.log_likelihood(model.unravel(position, left), left) / jnp.sum(left.weight)
-
-    return better_of(best, states.position, jax.lax.map(loss, (states.position, states.fold)))
-
-
-@partial(jax.jit, static_argnames="model")
-def unseen_log_prob(
-    states: LeavingOut, data: Data, rows: FoldRows, *, model: BayesianModel
-) -> Float[Array, "fold row"]:
-    """Log probability of every fold's rows, summed over the chains that have not seen it."""
-
-    def log_probs(state: tuple[Array, Array]) -> Float[Array, " row"]:
-        position, fold = state
-        left = rows.at(data, fold)
-        return model.pointwise_log_likelihood(model.unravel(position, left), left.x, left.y)
-
-    by_chain = jax.lax.map(log_probs, (states.position, states.fold))
-    is_of = jnp.arange(len(rows.positions))[:, None] == states.fold
-    return jax.nn.logsumexp(jnp.where(is_of[..., None], by_chain, -jnp.inf), axis=1)
 
 
 def of_fold(ensemble: Ensemble, method: FoldChains, fold: int) -> Ensemble:

@@ -14,11 +14,14 @@ from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.errors import InputError
 from credence.kernels.ascent.optimizer import OptimizerState
+from credence.kernels.leaving_out import LeavingOut
 from credence.methods import Training
 from credence.methods.base import as_key
-from credence.methods.stacking import folds
-from credence.methods.stacking.folds import LEAST_WARMUP, FoldChains, assign_folds, of_fold
+from credence.methods.stacking import fold_rows, folds
+from credence.methods.stacking.fold_rows import assign_folds
+from credence.methods.stacking.folds import LEAST_WARMUP, FoldChains, of_fold
 from credence.methods.stacking.left_out import left_out
+from credence.methods.training import Best
 
 PROBLEM = linear_regression(num_points=24)
 METHOD = FoldChains(
@@ -106,10 +109,10 @@ def test_the_next_fold_says_when_to_stop() -> None:
     posterior = PROBLEM.posterior
     data, fold = posterior.data, np.arange(24) % 4
     positions = posterior.init(jax.random.key(0), 2)
-    states = folds.LeavingOut(OptimizerState(positions, ()), jnp.asarray([0, 3]))
-    best = folds.Best(positions, jnp.full(2, np.inf), jnp.zeros(2))
-    rows = folds.FoldRows.of(fold, 4)
-    found = folds.improve_on_next_fold(best, states, data, rows, model=posterior.model)
+    states = LeavingOut(OptimizerState(positions, ()), jnp.asarray([0, 3]))
+    best = Best(positions, jnp.full(2, np.inf), jnp.zeros(2))
+    rows = fold_rows.FoldRows.of(fold, 4)
+    found = fold_rows.improve_on_next_fold(best, states, data, rows, model=posterior.model)
     for member, fold in enumerate((1, 0)):
         rows = slice(fold, None, 4)
         params = posterior.unravel(positions[member])
@@ -123,9 +126,9 @@ def test_a_fold_of_rows_is_scored_by_all_chains_that_left_it_out() -> None:
     fold = np.minimum(np.arange(24) % 5, 3)
     positions = posterior.init(jax.random.key(1), 6)
     chain_folds = jnp.asarray([0, 1, 2, 3, 0, 3])
-    states = folds.LeavingOut(OptimizerState(positions, ()), chain_folds)
-    rows = folds.FoldRows.of(fold, 4)
-    found = np.asarray(folds.unseen_log_prob(states, posterior.data, rows, model=model))
+    states = LeavingOut(OptimizerState(positions, ()), chain_folds)
+    rows = fold_rows.FoldRows.of(fold, 4)
+    found = np.asarray(fold_rows.unseen_log_prob(states, posterior.data, rows, model=model))
     all_rows = [
         model.pointwise_log_likelihood(posterior.unravel(each), *posterior.data[:2])
         for each in positions
