@@ -1,14 +1,15 @@
 """The command line: `credence fit`, `predict`, `report`, `resume`, `compare`, `experiment`, ...
 
 People's text goes to standard error; with --json a machine-readable summary alone goes to standard
-output. Exit status: 0 done, 2 bad input, 3 done but not converged. Heavy imports happen inside the
-commands, so that --help is quick.
+output. Exit status: 0 done, 2 bad input, 3 done but not converged, 130 interrupted. Heavy imports
+happen inside the commands, so that --help is quick.
 
 runs         fit, resume, predict, report
 experiments  compare; experiment list, show, run
 listings     methods, datasets, doctor
 options      what several commands take
-talk         what is said to people, and the statuses
+messages     what is said to people, and the statuses
+aliases      options of 0.1.0 that still work
 """
 
 import sys

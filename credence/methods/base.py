@@ -158,7 +158,7 @@ class Method(Algorithm):
     and perhaps `prepared`."""
 
     reads_disk: ClassVar[bool] = False
-    """Whether inputs may stay on disk: see `models.stored`."""
+    """Whether inputs may stay on disk: see `credence.density.stored_rows`."""
     streams: ClassVar[bool] = False
     """Whether its draws may be averaged as they come: see `run_averaged`."""
 

@@ -74,7 +74,7 @@ class NonlinearSGLD(Langevin):
         InputError: for fewer than 2 particles, a probability outside (0, 1), T <= 0 or T = 1,
             cycles, Gibbs steps or a preconditioner of its own memory, which a jump would overwrite.
 
-    Scalars: those of `kernels.interacting.InteractingInfo`.
+    Scalars: those of `InteractingInfo` in `credence.methods.interacting.kernel`.
     """
 
     name: ClassVar[str] = "nonlinear_sgld"

@@ -61,13 +61,15 @@ class Transdimensional(Chains):
         width_prior: over the number of neurons of a hidden layer.
         max_depth: hidden layers there is room for; by default the number of them does not change.
         depth_prior: over the number of hidden layers, where it changes.
-        moves: kinds of jump between widths, of `kernels.transdimensional.MOVES`; "plain_by_4" is
-            four neurons at once. By default "collapsed" for normal noise, otherwise "informed" and
-            "plain", which is refused more often and costs less.
+        moves: kinds of jump between widths, of `MOVES` in
+            `credence.methods.transdimensional.kernel`; "plain_by_4" is four neurons at once. By
+            default "collapsed" for normal noise, otherwise "informed" and "plain", which is refused
+            more often and costs less.
         layer_moves: kinds of jump between depths, of `LAYER_MOVES` there. By default both kinds of
             layer, drawn from the prior and near the identity, collapsed for normal noise.
         tune_moves: whether the warm-up learns how often each kind is tried, by what it changes for
-            its cost (see `methods.move_mixture`); otherwise all are equally likely.
+            its cost (see `credence.methods.transdimensional.move_mixture`); otherwise all are equally
+            likely.
         sandwich: step, one jump, step as one proposal, as published, with the ratio that is right;
             in place of `num_jumps` jumps and a step.
         gibbs: whether an iteration ends by a draw of a hierarchical prior's precisions given the

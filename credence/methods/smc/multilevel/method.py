@@ -60,7 +60,7 @@ class MLSMC(Method):
             network; None: `num_levels` or as many as there are above `base`, each `ratio` wider;
             without those, from the coarsest that can be weighed up to the next one (see
             `allocation.nats_between`).
-        num_levels, base, ratio: see `models.nested.widths`.
+        num_levels, base, ratio: see `credence.methods.smc.multilevel.nested.widths`.
         coarse: networks of the coarse levels, where they differ otherwise than in width.
         num_particles: of every level; one number is the coarsest level's, and `allocation.usual`
             says how many the others get. See `allocated` for a wanted variance. With a time budget
