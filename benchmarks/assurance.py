@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from default_model import add_row, commit, done
+from rows import add_row, commit, done
 
 NUM_ROWS, NUM_HELD, NUM_FRESH, NUM_INPUTS = 250, 100, 5000, 4
 Function = Callable[[np.ndarray], np.ndarray]

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from default_model import commit, mean_error, run
+from rows import commit, mean_error, run
 
 SCORES = ("accuracy", "log_loss", "ece", "log_loss_tempered", "ece_tempered")
 DATASETS = ("cancer", "wine3", "digits", "credit_approval", "vehicle", "spambase", "magic_gamma")

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from default_model import add_row, commit
+from rows import add_row, commit
 
 from credence.environment import num_cores
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from default_model import commit
+from rows import add_row, commit, done
 
 from credence.methods.smc.multilevel.allocation import increments, nats_between
 from credence.methods.smc.multilevel.method import MLSMC
@@ -48,8 +48,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    rows = args.out / "rows.jsonl"
-    have = [json.loads(line) for line in rows.read_text().splitlines()] if rows.exists() else []
+    have = done(args.out)
     for step in args.steps:
         for proposal in PROPOSALS:
             about = {
@@ -61,8 +60,7 @@ def main() -> None:
             }
             if not any(about.items() <= row.items() for row in have):
                 row = {**about, **measured(**about), "commit": commit()}
-                with rows.open("a") as file:
-                    file.write(json.dumps(row) + "\n")
+                add_row(args.out, row)
                 print(json.dumps(row), flush=True)
 
 

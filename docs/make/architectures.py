@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from kept import kept, path_of
-from multilevel import write
+from parts import markdown, write_figure
 
 from credence.html.svg import ACCENT, CHAINS, MUTED, SECOND, label, new_figure, to_svg
 from credence.html.wording import count
@@ -74,14 +74,15 @@ def depth_figure(folder: Path) -> None:
         axes.errorbar(at, row["log_ratio"], error, marker=mark, color=colour, **style)
     label(axes, "log p(depth) - log p(1), nats", "Hidden layers")
     reading = "Circles: jumps. Squares: particles. Diamonds: ladder. Lines: two standard errors."
-    write(folder, "depth-ways", to_svg(drawing, "depth-ways", "p(depth) in three ways", reading))
+    chart = to_svg(drawing, "depth-ways", "p(depth) in three ways", reading)
+    write_figure(folder, "depth-ways", chart)
 
 
 def histograms(folder: Path) -> None:
     """p(size) of published runs, with the published mode and mean as lines."""
     for row in published_rows():
         if row["problem"] in DRAWN:
-            write(folder, f"sizes-{row['problem']}", histogram(row))
+            write_figure(folder, f"sizes-{row['problem']}", histogram(row))
 
 
 def histogram(row: Mapping[str, Any]) -> str:
@@ -191,12 +192,6 @@ def published_rows(*names: str) -> list[dict[str, Any]]:
 def is_kept(name: str) -> bool:
     """Whether a study has results."""
     return path_of(name).exists()
-
-
-def markdown(heads: list[str], rows: list[list[str]]) -> str:
-    """A table of a page."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def parts() -> dict[str, Callable[[], str]]:

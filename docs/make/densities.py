@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from kept import kept
-from multilevel import write
+from parts import write_figure
 
 from credence_papers.nonlinear.densities_page import chart
 
@@ -14,7 +14,7 @@ def figures(folder: Path) -> None:
     summary = kept("densities")
     for target in summary["targets"]:
         name = f"densities-{target['name']}"
-        write(folder, name, chart(summary, target, per="gradient", name=name))
+        write_figure(folder, name, chart(summary, target, per="gradient", name=name))
 
 
 def table() -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kept import kept, path_of
+from parts import markdown
 
 NAMES = {
     "fbnn": "docs/results/fbnn.md",
@@ -23,7 +24,7 @@ def pages() -> dict[str, Callable[[], str]]:
 
 def tables(name: str) -> str:
     """The tables of an experiment alone, for a page with a text of its own."""
-    return "\n\n".join("\n".join(table(problem)) for problem in kept(name)["problems"])
+    return "\n\n".join(table(problem) for problem in kept(name)["problems"])
 
 
 def page(summary: dict[str, Any]) -> list[str]:
@@ -38,7 +39,7 @@ def page(summary: dict[str, Any]) -> list[str]:
         legend(summary),
     ]
     for problem in summary["problems"]:
-        lines += ["", f"## {problem['name']}", "", sizes(problem), "", *table(problem)]
+        lines += ["", f"## {problem['name']}", "", sizes(problem), "", table(problem)]
         lines += ["", *(f"- {reason}" for reason in problem["reasons"])]
     lines += [
         "",
@@ -110,7 +111,7 @@ COLUMNS = {
 """Columns of the tables of methods that are no chains: the name in the results, and the heading."""
 
 
-def table(problem: dict[str, Any]) -> list[str]:
+def table(problem: dict[str, Any]) -> str:
     """One row per method."""
     done = [row for row in problem["rows"] if row["status"] == "done"]
     if all(row["converged"] is None for row in done):
@@ -118,19 +119,18 @@ def table(problem: dict[str, Any]) -> list[str]:
     return table_of_chains(problem)
 
 
-def table_without_chains(problem: dict[str, Any], done: list[dict[str, Any]]) -> list[str]:
+def table_without_chains(problem: dict[str, Any], done: list[dict[str, Any]]) -> str:
     """Published / ours, with standard errors where there are several seeds."""
     names = [name for name in COLUMNS if any(row.get(name) is not None for row in done)]
     if all(row["nll"] is not None for row in done) and "nll_floor" in names:
         names.remove("nll_floor")
-    header = ["method", *(COLUMNS[name] for name in names)]
-    rows = [header, ["---"] * len(header)]
+    rows = []
     for row in problem["rows"]:
         cells = [with_error(row, name) for name in names]
         if row["status"] != "done":
             cells = [f"failed: {row['error']}", *[""] * (len(names) - 1)]
         rows.append([row["label"], *cells])
-    return ["| " + " | ".join(cells) + " |" for cells in rows]
+    return markdown(["method", *(COLUMNS[name] for name in names)], rows)
 
 
 def with_error(row: dict[str, Any], name: str) -> str:
@@ -141,11 +141,11 @@ def with_error(row: dict[str, Any], name: str) -> str:
     return own if published is None else f"{number(published, 4)} / {own}"
 
 
-def table_of_chains(problem: dict[str, Any]) -> list[str]:
+def table_of_chains(problem: dict[str, Any]) -> str:
     """ESS and speed-ups beside two scores."""
     regression = problem["task"] == "regression"
     first, second = ("mse", "coverage_95") if regression else ("accuracy", "ece")
-    header = [
+    heads = [
         "method",
         "MSE" if regression else "accuracy",
         "95 % coverage" if regression else "ECE",
@@ -160,11 +160,11 @@ def table_of_chains(problem: dict[str, Any]) -> list[str]:
         "MiB",
     ]
     is_emulated = any(row.get("emulator_error") is not None for row in problem["rows"])
-    header += ["emulator's error, nats", "k-hat or accepted"] if is_emulated else []
-    rows = [header, ["---"] * len(header)]
+    heads += ["emulator's error, nats", "k-hat or accepted"] if is_emulated else []
+    rows = []
     for row in problem["rows"]:
         if row["status"] != "done":
-            rows.append([row["label"], f"failed: {row['error']}", *[""] * (len(header) - 2)])
+            rows.append([row["label"], f"failed: {row['error']}", *[""] * (len(heads) - 2)])
             continue
         published = row["published"] or {}
         rows.append(
@@ -184,7 +184,7 @@ def table_of_chains(problem: dict[str, Any]) -> list[str]:
                 *(emulator(row) if is_emulated else []),
             ]
         )
-    return ["| " + " | ".join(cells) + " |" for cells in rows]
+    return markdown(heads, rows)
 
 
 RATIO = "draws_per_effective_draw"

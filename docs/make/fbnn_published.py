@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from experiment_tables import both, number, rhat, triple
-from kept import RESULTS, commit, short
+from kept import RESULTS, commit, kept_rows, short
+from parts import markdown
 
-ROWS = RESULTS / "fbnn_as_published" / "rows.jsonl"
+NAME = "fbnn_as_published"
 LABELS = {
     "BNN-SGHMC (first 200)": "SGHMC, first 200",
     "FBNN (SGHMC-pCN)": "FBNN (SGHMC-pCN)",
@@ -26,27 +27,17 @@ KEPT = (
 NAMES = {"simulated_classification": "simulated, 1000 x 3"}
 
 
-def rows() -> list[dict[str, Any]]:
-    """All rows that were kept."""
-    return [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
-
-
 def table() -> str:
     """Published beside ours, and what the published quantity hides."""
-    header = (
+    heads = (
         "data, training rows", "method", "accuracy or MSE", "draws per effective draw of weights",
         "ESS of weights", "worst ESS of predictions", "R-hat", "emulator off by, nats", "k-hat",
         "seconds",
     )  # fmt: skip
-    found = [
-        header,
-        ("---",) * len(header),
-        *(line(row) for row in rows()),
-    ]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in found)
+    return markdown(heads, map(cells, kept_rows(NAME)))
 
 
-def line(row: dict[str, Any]) -> tuple[str, ...]:
+def cells(row: dict[str, Any]) -> tuple[str, ...]:
     """One method on one data set."""
     theirs, ratio = row["published"], "draws_per_effective_draw"
     is_labels = row["mse"] is None
@@ -85,12 +76,12 @@ def keep(folder: Path) -> list[dict[str, Any]]:
 def main() -> None:
     """Keep the rows of the folders that are named."""
     new = [row for folder in sys.argv[1:] for row in keep(Path(folder))]
-    known = rows() if ROWS.exists() else []
     again = {(row["problem"], row["label"]) for row in new}
-    old = [row for row in known if (row["problem"], row["label"]) not in again]
-    ROWS.parent.mkdir(parents=True, exist_ok=True)
+    old = [row for row in kept_rows(NAME) if (row["problem"], row["label"]) not in again]
+    path = RESULTS / NAME / "rows.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
     text = "\n".join(json.dumps(row) for row in [*old, *new])
-    ROWS.write_text(text + "\n", encoding="utf-8")
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """The table and the figure of photographs as features, from `results/cifar10_features`."""
 
 from pathlib import Path
-from typing import Any
 
 from kept import kept, path_of
-from multilevel import write
+from parts import markdown, write_figure
 
 from credence_papers.nonlinear.feature_page import cells, chart, published_cells
 
@@ -15,7 +14,7 @@ def figures(folder: Path) -> None:
     """Accuracy while sampling."""
     if path_of(NAME).exists():
         name = "features-softmax"
-        write(folder, name, chart(kept(NAME), "softmax", name=name))
+        write_figure(folder, name, chart(kept(NAME), "softmax", name=name))
 
 
 def tables() -> str:
@@ -32,9 +31,4 @@ def tables() -> str:
         f"{summary['particles']} particles, {summary['num_draws']} draws of each; commit "
         f"{summary['commit']}. ECE and MCE are in per cent, work in 10⁹ gradients of one row."
     )
-    return "\n\n".join([about, _table(*cells(summary)), _table(*published_cells(summary))])
-
-
-def _table(heads: list[str], rows: list[list[str]]) -> str:
-    lines: list[Any] = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n\n".join([about, markdown(*cells(summary)), markdown(*published_cells(summary))])

@@ -23,6 +23,13 @@ def kept(name: str, size: str | None = None) -> dict[str, Any]:
     return json.loads(path_of(name, size).read_text(encoding="utf-8"))
 
 
+def kept_rows(name: str) -> list[dict[str, Any]]:
+    """The rows of a benchmark or of several runs, one a line in `results/NAME/rows.jsonl`."""
+    path = RESULTS / name / "rows.jsonl"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
+
+
 def keep(folder: Path) -> Path:
     """Copy the results of a finished run, with the commit and the machine that made them.
 

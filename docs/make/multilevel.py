@@ -1,11 +1,10 @@
 """Figures and tables of docs/explanation/multilevel.md, from `results/prior_rates` and the like."""
 
-import re
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from kept import kept
+from parts import markdown, write_figure
 
 from credence.html.wording import number
 from credence_papers.multilevel.error_cost.charts import cost_chart
@@ -14,13 +13,14 @@ from credence_papers.multilevel.prior_rates_page import panel_chart, panels
 from credence_papers.multilevel.steps import cells
 
 MEASURES = ("flops", "seconds", "nominal")
+DRAWN = ("flops", "seconds")
 PUBLISHED = "multilevel_published"
 
 
 def rate_figures(folder: Path) -> None:
     """Second moments of the increments against width, a chart for each prior and network."""
     for title, rows in panels(kept("prior_rates")).items():
-        write(folder, f"rates-{title}", panel_chart(rows, "rates"))
+        write_figure(folder, f"rates-{title}", panel_chart(rows, "rates"))
 
 
 def rates() -> str:
@@ -31,26 +31,24 @@ def rates() -> str:
         for row in rows:
             found.setdefault((row["name"], row["theory"]), {})[network] = row["slope"]
     networks = list(dict.fromkeys(name for slopes in found.values() for name in slopes))
-    lines = [f"| prior | theory | {' | '.join(networks)} |", f"|{'---|' * (len(networks) + 2)}"]
+    rows = []
     for (prior, theory), slopes in found.items():
         cells = [f"{slopes[name]:.2f}" if name in slopes else "-" for name in networks]
-        lines.append(f"| {prior} | {theory:.1f} | {' | '.join(cells)} |")
-    return "\n".join(lines).replace("-0.00", "0.00")
+        rows.append([prior, f"{theory:.1f}", *cells])
+    return markdown(["prior", "theory", *networks], rows).replace("-0.00", "0.00")
 
 
 def steps() -> str:
     """Nats of every step, a row for each problem and alpha."""
-    heads, rows = cells(kept("multilevel_steps"))
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    return markdown(*cells(kept("multilevel_steps")))
 
 
 def cost_figures(folder: Path) -> None:
     """Cost against mean square error, a chart for each problem and measure of cost."""
     for problem in kept(PUBLISHED)["problems"]:
-        for measure in MEASURES:
+        for measure in DRAWN:
             chart = cost_chart(problem, measure, "cost", "Cost against mean square error.")
-            write(folder, f"{problem['name']}-{measure}", chart)
+            write_figure(folder, f"{problem['name']}-{measure}", chart)
 
 
 def savings() -> str:
@@ -67,7 +65,7 @@ def savings() -> str:
         "several levels",
         "theory",
     )
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    rows = []
     for problem in kept(PUBLISHED)["problems"]:
         fits, theory = problem["fits"], problem["theory"]
         ladder = next(row["widths"] for row in problem["points"] if row["method"] == "mlsmc")
@@ -80,8 +78,8 @@ def savings() -> str:
             *(interval(fits["flops"]["slopes"][method]) for method in ("smc", "mlsmc")),
             f"{theory['smc']:.2f}, {theory['mlsmc']:.2f}",
         ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append(cells)
+    return markdown(heads, rows)
 
 
 def _lowest_at(widest: int, problem: dict[str, Any]) -> float:
@@ -95,7 +93,7 @@ def _lowest_at(widest: int, problem: dict[str, Any]) -> float:
 def runs() -> str:
     """What every setting costs and how far off it is, a row for each."""
     heads = ("problem", "widths", "particles", "runs", "10⁶ MSE", "work", "seconds", "MSE x work")
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    rows = []
     for problem in kept(PUBLISHED)["problems"]:
         name = problem["name"].removeprefix("published regression ")
         for row in sorted(problem["points"], key=lambda row: (row["widths"], row["mse"])):
@@ -110,27 +108,6 @@ def runs() -> str:
                 number(row["seconds"], 2),
                 scientific(row["mse"] * row["flops"]),
             ]
-            lines.append("| " + " | ".join(cells) + " |")
+            rows.append(cells)
             name = ""
-    return "\n".join(lines)
-
-
-def write(figures: Path, name: str, chart: str) -> None:
-    """The chart as a file of its own, with the page's colours for both themes."""
-    name = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    light, dark = (colours(file) for file in ("style.css", "dark.css"))
-    style = (
-        f"<style>svg{{{light}font-family:sans-serif}}"
-        f"@media(prefers-color-scheme:dark){{svg{{{dark}background:var(--paper)}}}}</style>"
-    )
-    box = re.search(r'viewBox="([\d.]+) ([\d.]+) ([\d.]+) ([\d.]+)"', chart)
-    assert box is not None
-    size = f'xmlns="http://www.w3.org/2000/svg" width="{float(box[3]):.0f}pt"'
-    text = chart.replace("<svg ", f"<svg {size} ", 1).replace("<title", style + "<title", 1)
-    (figures / f"{name}.svg").write_text(text, encoding="utf-8")
-
-
-def colours(file: str) -> str:
-    """Variables of a style sheet that are colours."""
-    text = resources.files("credence.html").joinpath(file).read_text(encoding="utf-8")
-    return "".join(f"--{name}:{value};" for name, value in re.findall(r"--([\w-]+): (#\w+)", text))
+    return markdown(heads, rows)

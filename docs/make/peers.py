@@ -5,15 +5,14 @@ The rows in `results/` come from `benchmarks/default_model.py` and `benchmarks/d
 """
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kept import ROOT, kept_rows
 
-ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
-import default_classes  # noqa: E402
-import default_model  # noqa: E402
+import default_classes
+import default_model
 
 OURS = "auto"
 INTRODUCTION = """# What `fit` gives without options, beside what you might use instead
@@ -103,7 +102,7 @@ FULL_NAMES = {
 
 def headline() -> str:
     """The table of the README: mean ranks, how often intervals hold, and what it takes."""
-    rows = default_model.done(ROOT / "results" / "default_model")
+    rows = kept_rows("default_model")
     means = mean_scores(rows, ("nll", "crps", "rmse", "coverage_95"))
     models, places = names_of(rows), mean_ranks(means)
     lines = [
@@ -168,8 +167,8 @@ def beside_published(rows: list[dict[str, Any]]) -> list[str]:
 
 def page() -> str:
     """The whole page."""
-    tables = default_model.done(ROOT / "results" / "default_model")
-    classes = default_model.done(ROOT / "results" / "default_classes")
+    tables = kept_rows("default_model")
+    classes = kept_rows("default_classes")
     commits = sorted({row["commit"] for row in tables + classes})
     lines = [
         INTRODUCTION,

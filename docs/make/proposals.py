@@ -3,41 +3,41 @@
 Rows come from `python benchmarks/new_output_weights.py --out results/new_output_weights`.
 """
 
-import json
-from pathlib import Path
 from typing import Any
 
-ROWS = Path(__file__).parents[2] / "results" / "new_output_weights" / "rows.jsonl"
+from kept import kept_rows
+from parts import markdown
+
 PROPOSALS = ("prior", "conditional")
 
 
-def rows() -> list[dict[str, Any]]:
-    """All runs that were kept."""
-    return [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
-
-
-def lines(prior: dict[str, Any], conditional: dict[str, Any]) -> list[str]:
+def step_rows(prior: dict[str, Any], conditional: dict[str, Any]) -> list[list[str]]:
     """One step with both proposals, a row each."""
     alpha, depth, *widths = prior["step"].split("/")
     products = [run["variance"] * run["flops"] for run in (prior, conditional)]
     counts = ", ".join(map(str, prior["num_particles"]))
-    step = f"{alpha} | {depth} | {'-'.join(widths)} | {prior['nats']:.2g} | {counts}"
+    step = [alpha, depth, "-".join(widths), f"{prior['nats']:.2g}", counts]
     return [
-        f"| {about} | {run['proposal']} | {run['temperatures']} | {1e4 * run['variance']:.3g} "
-        f"| {run['flops'] / 1e6:.0f} | {gain} "
-        f"| {run['log_evidence']:.2f} ± {run['log_evidence_error']:.2f} |"
+        [
+            *about,
+            run["proposal"],
+            f"{run['temperatures']}",
+            f"{1e4 * run['variance']:.3g}",
+            f"{run['flops'] / 1e6:.0f}",
+            gain,
+            f"{run['log_evidence']:.2f} ± {run['log_evidence_error']:.2f}",
+        ]
         for run, about, gain in (
             (prior, step, ""),
-            (conditional, " | | | |", f"{products[0] / products[1]:.1f}"),
+            (conditional, [""] * len(step), f"{products[0] / products[1]:.1f}"),
         )
     ]
 
 
 def table() -> str:
     """All steps of which both proposals ran, with what ran."""
-    runs = rows()
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    for run in runs:
+    for run in kept_rows("new_output_weights"):
         found.setdefault(f"{run['step']} {run['num_particles']}", {})[run["proposal"]] = run
     pairs = [[each[name] for name in PROPOSALS] for each in found.values() if len(each) == 2]
     heads = ["alpha", "layers", "widths", "nats", "particles", "new weights from"]
@@ -46,9 +46,7 @@ def table() -> str:
     commits = ", ".join(sorted({run["commit"] for run in kept}))
     return "\n".join(
         [
-            f"| {' | '.join(heads)} |",
-            "|" + "---|" * len(heads),
-            *(line for pair in pairs for line in lines(*pair)),
+            markdown(heads, [row for pair in pairs for row in step_rows(*pair)]),
             "",
             "Particles are those of the narrow and of the wide network, per run; "
             f"{kept[0]['num_runs']} runs, seed {kept[0]['seed']}, commits {commits}.",

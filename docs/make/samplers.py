@@ -3,13 +3,12 @@
 Rows come from `python benchmarks/diabetes.py --out results/samplers`.
 """
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kept import kept_rows
+from parts import markdown
 
-ROWS = Path(__file__).parents[2] / "results" / "samplers" / "rows.jsonl"
 FULL_NAMES = {
     "auto": "**`auto`** (adjusted MCLMC, exact)",
     "nuts": "`nuts`",
@@ -21,14 +20,12 @@ FULL_NAMES = {
 }
 OURS = ("auto", "nuts")
 PRIORS = {"fan_in": "Weights N(0, 1/fan_in)", "unit": "Weights N(0, 1)"}
+HEADS = (
+    "sampler", "min ESS / s", "median ESS / s", "seconds", "R-hat", "worst offset", "sd ratio",
+)  # fmt: skip
 LARGEST_RHAT = 1.01
 LARGEST_Z = 4.0
 """Standard errors by which the worst of 50 means may be off by chance."""
-
-
-def rows() -> list[dict[str, Any]]:
-    """All runs that were kept."""
-    return [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
 
 
 def medians(runs: list[dict[str, Any]]) -> dict[str, float]:
@@ -50,21 +47,16 @@ def is_right(found: dict[str, float]) -> bool:
     return found["max_rhat"] < LARGEST_RHAT and z < LARGEST_Z
 
 
-def of_prior(runs: list[dict[str, Any]]) -> list[str]:
+def of_prior(runs: list[dict[str, Any]]) -> str:
     """The table of one prior, contenders in the order in which they ran."""
-    lines = [
-        "| sampler | min ESS / s | median ESS / s | seconds | R-hat | worst offset | sd ratio |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for contender in dict.fromkeys(run["contender"] for run in runs):
         found = medians([run for run in runs if run["contender"] == contender])
-        rates = f"{found['min_rate']:.0f} | {found['median_rate']:.0f}"
         name = FULL_NAMES[contender] + ("" if is_right(found) else " (not to be trusted here)")
-        lines.append(
-            f"| {name} | {rates} | {found['seconds']:.1f} | {found['max_rhat']:.3f} "
-            f"| {found['worst_offset']:.3f} | {found['mean_std_ratio']:.3f} |"
-        )
-    return lines
+        rates = [f"{found[rate]:.0f}" for rate in ("min_rate", "median_rate")]
+        rest = [f"{found[name]:.3f}" for name in ("max_rhat", "worst_offset", "mean_std_ratio")]
+        rows.append([name, *rates, f"{found['seconds']:.1f}", *rest])
+    return markdown(HEADS, rows)
 
 
 def lead(runs: list[dict[str, Any]]) -> str:
@@ -85,11 +77,11 @@ def lead(runs: list[dict[str, Any]]) -> str:
 
 def table() -> str:
     """The tables of both priors, with what ran and where."""
-    runs = rows()
+    runs = kept_rows("samplers")
     lines = []
     for prior, title in PRIORS.items():
         of_this = [run for run in runs if run["prior"] == prior]
-        lines += [f"{title}:", "", *of_prior(of_this), "", lead(of_this), ""]
+        lines += [f"{title}:", "", of_prior(of_this), "", lead(of_this), ""]
     numbers = {
         name: ", ".join(map(str, sorted({run[name] for run in runs})))
         for name in ("commit", "seed", "num_draws", "num_cores")

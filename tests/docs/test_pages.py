@@ -57,6 +57,12 @@ def test_figures_are_those_of_the_results(tmp_path: Path) -> None:
         assert made.read_text("utf-8") == (ROOT / "docs" / "figures" / made.name).read_text("utf-8")
 
 
+def test_every_figure_is_on_a_page() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in pages.paths())
+    figures = {path.name for path in (ROOT / "docs" / "figures").glob("*.svg")}
+    assert {name for name in figures if name not in text} == set()
+
+
 def test_a_number_that_is_changed_by_hand_is_found(tmp_path: Path, monkeypatch) -> None:
     """The planted error."""
     page = tmp_path / "docs" / "explanation" / "interacting.md"
@@ -134,7 +140,7 @@ def test_tables_of_chains_show_draws_and_errors_over_splits() -> None:
     }  # fmt: skip
     summary = {"baseline": "A", "num_seeds": 5}
     problem = {"task": "classification", "rows": [row]}
-    head, _, line = pages.experiment_tables.table_of_chains(problem)
+    head, _, line = pages.experiment_tables.table_of_chains(problem).splitlines()
     assert "| chains x draws |" in head
     for part in (
         "83 / 84.1 ± 0.21 %",

@@ -88,8 +88,9 @@ class CES(TrainedChains):
             for the network that the FBNN paper gives for a data set of its own.
         sampler: of the emulator's chain: "hmc", "nuts", "mclmc" or "mala" along its gradient,
             "pcn", a `Tunable` of your own, or, without correction, "sghmc".
-        correction: "delayed_acceptance" (see `credence.methods.surrogate.delayed_acceptance`); "psis", importance
-            weights of the draws, which the tail index k-hat may refute; or "none", as published.
+        correction: "delayed_acceptance" (see `credence.methods.surrogate.delayed_acceptance`);
+            "psis", importance weights of the draws, which the tail index k-hat may refute; or
+            "none", as published.
         surrogate_steps: of the emulator's chain from one evaluation of the likelihood to the next;
             None tunes them in the warm-up.
         step_size: of the emulator's chain, which then samples from the calibration's last draws on,

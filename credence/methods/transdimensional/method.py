@@ -68,8 +68,8 @@ class Transdimensional(Chains):
         layer_moves: kinds of jump between depths, of `LAYER_MOVES` there. By default both kinds of
             layer, drawn from the prior and near the identity, collapsed for normal noise.
         tune_moves: whether the warm-up learns how often each kind is tried, by what it changes for
-            its cost (see `credence.methods.transdimensional.move_mixture`); otherwise all are equally
-            likely.
+            its cost (see `credence.methods.transdimensional.move_mixture`); otherwise all are
+            equally likely.
         sandwich: step, one jump, step as one proposal, as published, with the ratio that is right;
             in place of `num_jumps` jumps and a step.
         gibbs: whether an iteration ends by a draw of a hierarchical prior's precisions given the
