@@ -1,4 +1,4 @@
-"""What an experiment is, as plain data: `to_json` writes it, `from_json` reads it back.
+"""What an experiment is, as plain data that `to_json` writes; `cell_from_json` reads a cell back.
 
 An `Experiment` is a list of problems times a list of methods; a `CellSpec` is one of each, at one
 size and with one seed. Nothing here computes or imports anything heavy.
@@ -283,25 +283,6 @@ def to_json(spec: Any) -> Any:
     return {"kind": spec.kind, **fields} if isinstance(spec, Source) else fields
 
 
-def experiment_from_json(content: Mapping[str, Any]) -> Experiment:
-    """The experiment that `to_json` described.
-
-    Raises:
-        InputError: where entries are missing or unknown.
-    """
-    try:
-        return Experiment(
-            **{
-                **content,
-                "problems": tuple(map(_problem_from_json, content["problems"])),
-                "methods": tuple(MethodSpec(**method) for method in content["methods"]),
-                "reasons": tuple(content["reasons"]),
-            }
-        )
-    except (KeyError, TypeError) as error:
-        raise InputError(f"This does not describe an experiment ({error}).") from error
-
-
 def cell_from_json(content: Mapping[str, Any]) -> CellSpec:
     """The cell that `to_json` described.
 
@@ -319,21 +300,6 @@ def cell_from_json(content: Mapping[str, Any]) -> CellSpec:
         )
     except (KeyError, TypeError) as error:
         raise InputError(f"This does not describe a cell ({error}).") from error
-
-
-def _problem_from_json(content: Mapping[str, Any]) -> Problem:
-    return Problem(
-        **{
-            **content,
-            "source": source_from_json(content["source"]),
-            "model": _model_from_json(content["model"]),
-            "rows": {size: RowLimits(**rows) for size, rows in content["rows"].items()},
-            "models": {s: _model_from_json(model) for s, model in content["models"].items()},
-            "sources": {s: source_from_json(each) for s, each in content["sources"].items()},
-            "published": tuple(Published(**entry) for entry in content["published"]),
-            "reasons": tuple(content["reasons"]),
-        }
-    )
 
 
 def _model_from_json(content: Mapping[str, Any]) -> ModelSpec:

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.ensembles.diagnostics.recalibration import LEAST_LEVEL
-from credence.ensembles.mixture import Mixture
+from credence.ensembles.mixture import ChangedMixture
 from credence.ensembles.predictive import PointTarget, Predictions
 from credence.errors import InputError
 
@@ -34,7 +34,7 @@ LEAST_DRAWS = 1000
 
 
 @dataclass(frozen=True, repr=False)
-class BetaTransformed(Predictions):
+class BetaTransformed(ChangedMixture):
     """Predictions of one numeric target, by a mixture under a beta law.
 
     Args:
@@ -42,7 +42,6 @@ class BetaTransformed(Predictions):
         shape: both parameters of the beta law, at least 1.
     """
 
-    mixture: Mixture
     shape: float
 
     def __post_init__(self) -> None:
@@ -53,31 +52,8 @@ class BetaTransformed(Predictions):
         return f"BetaTransformed({self.mixture!r}, shape={self.shape:.3g})"
 
     @property
-    def weights(self) -> Float[Array, " member"]:  # type: ignore[override]
-        """How much each member counts."""
-        return self.mixture.weights
-
-    @property
     def is_regression(self) -> bool:
         return True
-
-    @property
-    def num_points(self) -> int:
-        return self.mixture.num_points
-
-    def member_means(self) -> Float[Array, "member point target"]:
-        return self.mixture.member_means()
-
-    def member_log_scales(self) -> Float[Array, "member point target"]:
-        return self.mixture.member_log_scales()
-
-    def member_log_probs(
-        self, y: PointTarget | Int[Array, " point"]
-    ) -> Float[Array, "member point"]:
-        return self.mixture.member_log_probs(y)
-
-    def member_samples(self, key: PRNGKeyArray) -> Array:
-        return self.mixture.member_samples(key)
 
     def mean(self) -> PointTarget:
         """Return the mixture's mean, for which other weights were found than for its spread."""

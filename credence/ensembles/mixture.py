@@ -110,6 +110,40 @@ class Mixture(Predictions):
         return sum((weight * value for weight, value in pairs), start=jnp.zeros_like(values[0]))
 
 
+@dataclass(frozen=True, repr=False)
+class ChangedMixture(Predictions):
+    """A mixture whose law of the target is changed, by what rows say that it had not seen.
+
+    Args:
+        mixture: what is changed; its members stay as they are.
+    """
+
+    mixture: Mixture
+
+    @property
+    def weights(self) -> Float[Array, " member"]:  # type: ignore[override]
+        """How much each member counts."""
+        return self.mixture.weights
+
+    @property
+    def num_points(self) -> int:
+        return self.mixture.num_points
+
+    def member_means(self) -> Float[Array, "member point target"]:
+        return self.mixture.member_means()
+
+    def member_log_scales(self) -> Float[Array, "member point target"]:
+        return self.mixture.member_log_scales()
+
+    def member_log_probs(
+        self, y: PointTarget | Int[Array, " point"]
+    ) -> Float[Array, "member point"]:
+        return self.mixture.member_log_probs(y)
+
+    def member_samples(self, key: PRNGKeyArray) -> Array:
+        return self.mixture.member_samples(key)
+
+
 @jax.jit
 def _pick(key: PRNGKeyArray, drawn: Array, part_weights: Float[Array, " part"]) -> Array:
     """One of the parts for every sample, by systematic sampling, of (part, sample, ...)."""

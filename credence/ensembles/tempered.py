@@ -20,13 +20,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.ensembles.diagnostics.recalibration import TEMPERATURES
-from credence.ensembles.mixture import Mixture
-from credence.ensembles.predictive import PointTarget, Predictions
+from credence.ensembles.mixture import ChangedMixture
+from credence.ensembles.predictive import PointTarget
 from credence.errors import InputError
 
 
 @dataclass(frozen=True, repr=False)
-class Tempered(Predictions):
+class Tempered(ChangedMixture):
     """Class probabilities of a mixture, at a power.
 
     Args:
@@ -34,7 +34,6 @@ class Tempered(Predictions):
         temperature: T above, between 0.05 and 1.
     """
 
-    mixture: Mixture
     temperature: float
 
     def __post_init__(self) -> None:
@@ -47,31 +46,8 @@ class Tempered(Predictions):
         return f"Tempered({self.mixture!r}, temperature={self.temperature:.3g})"
 
     @property
-    def weights(self) -> Float[Array, " member"]:  # type: ignore[override]
-        """How much each member counts."""
-        return self.mixture.weights
-
-    @property
     def is_regression(self) -> bool:
         return False
-
-    @property
-    def num_points(self) -> int:
-        return self.mixture.num_points
-
-    def member_means(self) -> Float[Array, "member point target"]:
-        return self.mixture.member_means()
-
-    def member_log_scales(self) -> Float[Array, "member point target"]:
-        return self.mixture.member_log_scales()
-
-    def member_log_probs(
-        self, y: PointTarget | Int[Array, " point"]
-    ) -> Float[Array, "member point"]:
-        return self.mixture.member_log_probs(y)
-
-    def member_samples(self, key: PRNGKeyArray) -> Array:
-        return self.mixture.member_samples(key)
 
     def mean(self) -> PointTarget:
         """Return the tempered class probabilities."""

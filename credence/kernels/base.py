@@ -90,6 +90,10 @@ class Work(NamedTuple):
         """The sum of this work and another."""
         return Work(self.values + other.values, self.gradients + other.gradients)
 
+    def in_values(self) -> Any:
+        """All of it in values: a gradient and its value take as long as three."""
+        return self.values + 3 * self.gradients
+
 
 def step_work(info: Any) -> Work:
     """What a step took, as its Info says."""

@@ -9,9 +9,7 @@ SMOKE = {"num_draws": 20, "num_chains": 2}
 LAPTOP = {"num_draws": 500, "num_chains": 4}
 PAPER = {"num_draws": 2000, "num_chains": 4}
 H = 0.01
-"""The step of pCN in the public code, whose proposal is ((1 - h/4) w + sqrt(h) xi) / (1 + h/4)."""
-STEP = H**0.5 / (1 + H / 4)
-"""The same in the terms of `credence.kernels.pcn`."""
+"""The step of pCN in the public code."""
 EMULATORS = {
     **{name: name for name in ("boston", "wine", "adult", "mnist", "celeba", "year", "svhn")},
     "alzheimer_diagnosis": "alzheimer",
@@ -25,6 +23,14 @@ EMULATORS = {
 BY_PROBLEM = {name: {"emulator": f"published:{of}"} for name, of in EMULATORS.items()}
 RAW = "credence.methods.surrogate.public_code:PublicSGHMC"
 """SGHMC with the public code's settings, from a random start."""
+
+
+def crank_nicolson_step(h: float) -> float:
+    """The step size b at which `credence.kernels.pcn` proposes as the public code does with h.
+
+    There w' = ((1 - h/4) w + sqrt(h) xi) / (1 + h/4): b = sqrt(h) / (1 + h/4).
+    """
+    return h**0.5 / (1 + h / 4)
 
 
 def chain(label: str, method: str, share: float = 1.0, **smoke: int) -> MethodSpec:
@@ -83,7 +89,7 @@ def as_published(label: str, emulator: str | None = None) -> MethodSpec:
     Args:
         emulator: on all problems; None for that of each.
     """
-    steps = {"step_size": STEP, "surrogate_steps": 1}
+    steps = {"step_size": crank_nicolson_step(H), "surrogate_steps": 1}
     found = emulated(label, "sghmc_public", "pcn", **steps)
     many = {"num_calibration": 200, "num_draws": 2000, "num_chains": 4}
     smoke = SMOKE | {"num_calibration": 20}

@@ -7,7 +7,7 @@ from the prior, before anything is sampled.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -50,11 +50,11 @@ class StepStudy(Study[WidthProblem, StepEffort]):
 
     def check(self, problem: WidthProblem, effort: StepEffort, seed: int) -> None:
         """Load the data once."""
-        arrays(moved(problem, effort, seed))
+        arrays(problem.at(effort.problem, seed))
 
     def run_one(self, problem: WidthProblem, effort: StepEffort, seed: int, cache: Cache) -> Row:
         """All steps of a problem."""
-        placed = moved(problem, effort, seed)
+        placed = problem.at(effort.problem, seed)
 
         def compute() -> Row:
             levels = list(map(placed.posterior, effort.widths))
@@ -72,7 +72,7 @@ class StepStudy(Study[WidthProblem, StepEffort]):
             "name": problem.name,
             "kind": problem.name.rpartition(" alpha ")[0],
             "alpha": problem.alpha,
-            "num_points": len(arrays(moved(problem, effort, min(results))).x),
+            "num_points": len(arrays(problem.at(effort.problem, min(results))).x),
             "widths": list(effort.widths),
         }
         return [
@@ -109,11 +109,6 @@ class StepStudy(Study[WidthProblem, StepEffort]):
         for row in rows:
             found.add_row(*row)
         return found
-
-
-def moved(problem: WidthProblem, effort: StepEffort, seed: int) -> WidthProblem:
-    """The problem at the size of the effort, with the data of a seed."""
-    return replace(problem, **effort.problem, seed=problem.seed + seed)
 
 
 def couples_from(widths: tuple[int, ...], nats: list[float]) -> int | None:

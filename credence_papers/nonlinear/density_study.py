@@ -25,7 +25,7 @@ from credence_papers.nonlinear.densities import (
     noise,
 )
 from credence_papers.nonlinear.densities_page import render
-from credence_papers.study import Row, Study
+from credence_papers.study import Row, Study, standard_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,17 +108,14 @@ def over_seeds(runs: list[dict[str, Any]]) -> dict[str, Any]:
     ends = paths[:, -max(1, paths.shape[1] // 10) :].mean(axis=1)
     far = np.array([each["imq"] for each in runs])
 
-    def error(values: np.ndarray) -> float | None:
-        return float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
-
     return {
         "mean": paths.mean(axis=0).tolist(),
         "std": paths.std(axis=0, ddof=min(1, len(paths) - 1)).tolist(),
         "mmd2": float(ends.mean()),
-        "mmd2_error": error(ends),
+        "mmd2_error": standard_error(ends),
         "half": float(paths[:, paths.shape[1] // 2 - 1].mean()),
         "imq": float(far.mean()),
-        "imq_error": error(far),
+        "imq_error": standard_error(far),
         "seconds": float(np.mean([each["seconds"] for each in runs])),
     }
 

@@ -21,7 +21,7 @@ from credence_papers.nonlinear.feature_rows import check_images
 from credence_papers.nonlinear.feature_runs import SCORES, FeatureProblem, LazyRows, measured
 from credence_papers.nonlinear.images import PUBLISHED
 from credence_papers.nonlinear.patch_features import PatchFeatures
-from credence_papers.study import Row, Study
+from credence_papers.study import Row, Study, standard_error
 
 MEANS = (*SCORES, "max_rhat", "potential_ess", "accepted_jumps", "work", "seconds")
 """Numbers of a contender that are averaged over seeds."""
@@ -98,9 +98,7 @@ def over_seeds(runs: list[dict[str, Any]]) -> dict[str, Any]:
     for name in MEANS:
         values = [run[name] for run in runs if run.get(name) is not None]
         found[name] = float(np.mean(values)) if values else None
-        several = len(values) > 1
-        error = np.std(values, ddof=1) / len(values) ** 0.5 if several else None
-        found[f"{name}_error"] = None if error is None else float(error)
+        found[f"{name}_error"] = standard_error(values)
     for name in ("path_work", "path_accuracy", "path_cloud_accuracy", "path_nll"):
         if all(name in run for run in runs):
             found[name] = np.mean([run[name] for run in runs], axis=0).tolist()

@@ -14,6 +14,7 @@ import numpy as np
 from credence.compare import scoring
 from credence.compare.problem import Arrays
 from credence.density.posterior import Posterior
+from credence.ensembles.diagnostics.stacking import mean_with_error
 from credence.methods import SMC
 from credence.methods.evidence import LogEvidence
 from credence.models import MLP
@@ -66,8 +67,7 @@ def compared(
         evidence = LogEvidence.of(smc.run(seed, sized))
         assert evidence is not None
         scores = cross_validated(sized, arrays, ways, seed)
-        error = scores.std(ddof=1) / len(scores) ** 0.5
-        values = evidence.nats, evidence.standard_error, scores.mean(), error
+        values = evidence.nats, evidence.standard_error, *mean_with_error(scores)
         for column, value in zip(columns.values(), values, strict=True):
             column.append(float(value))
     log, log_error = np.array(columns["log"]), np.array(columns["log_error"])

@@ -16,14 +16,12 @@ from credence.compare.specs import (
     Experiment,
     MethodSpec,
     cell_from_json,
-    experiment_from_json,
     to_json,
 )
 from credence.errors import InputError
 from credence.methods.surrogate.emulators import emulator_named
-from credence.methods.surrogate.public_code import crank_nicolson_step
 from credence.models import MLP
-from credence_papers.fbnn.methods import METHODS
+from credence_papers.fbnn.methods import METHODS, crank_nicolson_step
 from credence_papers.fbnn.tables import FBNN_FULL
 
 PUBLISHED_WEIGHTS = {
@@ -47,8 +45,7 @@ PROBLEMS = {p.name: p for each in TABLES.values() for p in each.problems}
 @pytest.mark.parametrize("name", TABLES)
 def test_json_round_trip(name: str) -> None:
     experiment = TABLES[name]
-    text = json.dumps(to_json(experiment))
-    assert experiment_from_json(json.loads(text)) == experiment
+    json.dumps(to_json(experiment))
     for size in SIZES:
         for cell in experiment.cells(size, seed=3, max_seconds=9.0):
             back = cell_from_json(json.loads(json.dumps(to_json(cell))))
@@ -150,7 +147,6 @@ def test_models_may_differ_by_size() -> None:
     )
     assert experiment.cells("smoke")[0].model == small
     assert experiment.cells("paper")[0].model == each.model
-    assert experiment_from_json(json.loads(json.dumps(to_json(experiment)))) == experiment
 
 
 def test_only_keeps_the_baseline() -> None:
@@ -171,7 +167,6 @@ def test_only_keeps_the_baseline() -> None:
         (lambda: samples.experiment("alpha", baseline="alpa"), "Did you mean 'alpha'"),
         (lambda: replace(samples.experiment("a"), methods=()), "no method"),
         (lambda: replace(samples.experiment("a"), problems=()), "no problem"),
-        (lambda: experiment_from_json({"name": "x"}), "does not describe"),
         (lambda: cell_from_json({"name": "x"}), "does not describe"),
     ],
 )

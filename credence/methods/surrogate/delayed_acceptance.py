@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.density.posterior import Data, LogDensity, Position
-from credence.kernels.base import Kernel, Settings, Work, either, first_work, metropolis, step_work
+from credence.kernels.base import Kernel, Settings, either, first_work, metropolis, step_work
 
 Surrogate = Callable[[Position, Any], Float[Array, ""]]
 """(position, arrays) -> about the log density, in nats; sees no data but what the arrays hold."""
@@ -194,7 +194,7 @@ class _Chain(NamedTuple):
 
         start = kernel.init(state.position, data)
         # What the first state holds was evaluated there.
-        evaluations = jnp.asarray(_evaluations(first_work(start)), jnp.int32)
+        evaluations = jnp.asarray(first_work(start).in_values(), jnp.int32)
         nothing = _Sums(jnp.zeros((), state.position.dtype), evaluations)
         end, sums = jax.lax.fori_loop(0, self.num_steps, move, (start, nothing))
         rate = sums.acceptance / jnp.maximum(self.num_steps, 1)
@@ -209,10 +209,5 @@ class _Sums(NamedTuple):
 
     def after(self, info: Any) -> "_Sums":
         """These sums with one more step added."""
-        evaluations = self.evaluations + _evaluations(step_work(info))
+        evaluations = self.evaluations + step_work(info).in_values()
         return _Sums(self.acceptance + getattr(info, "acceptance_rate", 1.0), evaluations)
-
-
-def _evaluations(work: Work) -> Any:
-    """Evaluations of the surrogate; a gradient counts three."""
-    return work.values + 3 * work.gradients

@@ -11,6 +11,7 @@ from credence.ensembles.diagnostics.importance import hellinger, pareto_smoothed
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.html.markup import Html
+from credence.methods.surrogate.emulators.base import centred
 from credence.schema import build
 from credence.storage import jsonable, require_array
 
@@ -168,7 +169,7 @@ def emulation(scalars: Mapping[str, np.ndarray]) -> Emulation | None:
     if not is_known.any():
         return None
     true, emulated = (
-        _centred(np.asarray(scalars[name], float)[:, is_known])
+        centred(np.asarray(scalars[name], float)[:, is_known])
         for name in ("log_density", "log_surrogate")
     )
     is_exact = "acceptance_rate" in scalars
@@ -190,11 +191,6 @@ def emulation(scalars: Mapping[str, np.ndarray]) -> Emulation | None:
         held_out_error=_mean(scalars, "emulator_error"),
         held_out_share=_mean(scalars, "emulator_error_share"),
     )
-
-
-def _centred(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, "chain draw"]:
-    """Each chain's mean taken off: an emulator knows its log density up to a constant."""
-    return values - values.mean(axis=1, keepdims=True)
 
 
 def _mean(scalars: Mapping[str, np.ndarray], name: str) -> float | None:

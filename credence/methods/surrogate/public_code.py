@@ -189,11 +189,3 @@ def under_own_prior(
     weights = positions[..., : posterior.num_weights - own.size]
     added = np.broadcast_to(own.astype(positions.dtype), (*positions.shape[:2], own.size))
     return np.concatenate([weights, added], axis=-1)
-
-
-def crank_nicolson_step(h: float) -> float:
-    """The step size b of `kernels.pcn` at which the public code's proposal with h is the same.
-
-    There w' = ((1 - h/4) w + sqrt(h) xi) / (1 + h/4): b = sqrt(h) / (1 + h/4).
-    """
-    return h**0.5 / (1 + h / 4)

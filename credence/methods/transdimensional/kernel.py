@@ -40,9 +40,6 @@ MOVES = ("plain", "collapsed", "informed", "annealed", "split_merge")
 LAYER_MOVES = ("layer", "identity_layer", "collapsed_layer", "collapsed_identity_layer")
 """Kinds of jump between depths."""
 
-GRADIENT = 3
-"""Work of a gradient and its value in values alone."""
-
 Branch = Callable[[PRNGKeyArray, Point], tuple[Point, JumpInfo]]
 """A jump of one kind, in one layer."""
 
@@ -67,7 +64,7 @@ class TransdimensionalInfo(NamedTuple):
     """Those jumps, by kind: in the order of `moves`, then `layer_moves`."""
     num_jumps_accepted: Int[Array, " kind"]
     jump_cost: Int[Array, " kind"]
-    """Evaluations of the likelihood that the jumps took, a gradient as `GRADIENT` of them."""
+    """Evaluations of the likelihood that the jumps took, a gradient as three of them."""
     num_evaluations: Int[Array, ""]
     num_gradients: Int[Array, ""]
 
@@ -222,7 +219,7 @@ def transdimensional(
             jump_acceptance_rate=jnp.sum(jumps.acceptance_rate) / jnp.maximum(num_tried, 1),
             num_jumps=by_kind(jumps.is_in_range),
             num_jumps_accepted=by_kind(jumps.is_accepted),
-            jump_cost=by_kind(jumps.num_evaluations + GRADIENT * jumps.num_gradients),
+            jump_cost=by_kind(Work(jumps.num_evaluations, jumps.num_gradients).in_values()),
             num_evaluations=jnp.sum(jumps.num_evaluations, dtype=jnp.int32) + values + 1 + sandwich,
             num_gradients=jnp.sum(jumps.num_gradients, dtype=jnp.int32) + gradients,
         )

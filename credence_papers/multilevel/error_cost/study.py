@@ -54,7 +54,7 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
 
     def check(self, problem: WidthProblem, effort: Effort, seed: int) -> None:
         """Load the data once."""
-        arrays(moved(problem, effort, seed))
+        arrays(problem.at(effort.problem, seed))
 
     def run_one(
         self, problem: WidthProblem, effort: Effort, seed: int, cache: Cache
@@ -63,7 +63,7 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
         import jax
 
         jax.clear_caches()  # programs of the last problem, which no other can use
-        problem = moved(problem, effort, seed)
+        problem = problem.at(effort.problem, seed)
         first = [*references(problem, effort, seed), *pilots(problem, effort, seed)]
         done = [(job, finished(job, cache)) for job in first]
         contenders = [
@@ -126,11 +126,6 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
 def _size(contender: Contender) -> int:
     """Small runs of all methods come first, so that a study that is stopped has some of each."""
     return contender.num_particles[0]
-
-
-def moved(problem: WidthProblem, effort: Effort, seed: int) -> WidthProblem:
-    """The problem at the size of the effort, with the data of a seed."""
-    return replace(problem, **effort.problem, seed=problem.seed + seed)
 
 
 def references(problem: WidthProblem, effort: Effort, seed: int) -> list[Job]:

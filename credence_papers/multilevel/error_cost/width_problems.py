@@ -5,8 +5,8 @@ section 5. All have a trace-class prior, under which a narrow network is the lea
 one; what is estimated is a posterior mean, of a function's value or of a class's probability.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -71,6 +71,10 @@ class WidthProblem:
         data = arrays(self)
         network, likelihood = SOURCES[self.source].model(self, width)
         return Posterior(network, self.prior, likelihood, (data.x, data.y))
+
+    def at(self, changes: Mapping[str, Any], seed: int) -> "WidthProblem":
+        """The same with some settings changed, and with the data of a seed."""
+        return replace(self, **changes, seed=self.seed + seed)
 
     def interest(self) -> np.ndarray:
         """Inputs at which predictions are estimated."""

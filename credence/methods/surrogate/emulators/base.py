@@ -156,13 +156,15 @@ class Error(NamedTuple):
     """
 
 
+def centred(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, "chain draw"]:
+    """Each chain's mean taken off: an emulator knows its log density up to a constant."""
+    return values - values.mean(axis=1, keepdims=True)
+
+
 def error_of(emulated: Emulated, held_out: Points) -> Error:
     """The error at held-out points; infinite where these are one and the same in every chain."""
     if held_out.positions.shape[1] > 1 and not np.any(np.diff(held_out.positions, axis=1)):
         return Error(np.inf, np.inf)
-
-    def centred(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, "chain draw"]:
-        return values - values.mean(axis=1, keepdims=True)
 
     true = np.asarray(held_out.log_likelihoods, float)
     missed = np.mean(centred(emulate(emulated, held_out.positions) - true) ** 2)

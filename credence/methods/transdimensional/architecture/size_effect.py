@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from credence.density.posterior import Posterior
 from credence.ensembles.diagnostics.importance import MOST_PARETO_K, pareto_smoothed
+from credence.ensembles.diagnostics.stacking import mean_with_error
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.html.markup import Html
@@ -199,6 +200,7 @@ def compared(
         losses, bad = left_out_losses(log_probs[is_there])
         of_all, bad_of_all = left_out_losses(log_probs[evenly])
         worse = losses - of_all
+        loss, loss_error = mean_with_error(worse)
         away = means[is_there].mean(axis=0) - means.mean(axis=0)
         is_judged = max(bad, bad_of_all) <= MOST_BAD_ROWS and np.isfinite(worse).all()
         groups.append(
@@ -207,8 +209,8 @@ def compared(
                 smallest=int(counts[is_there].min()),
                 largest=int(counts[is_there].max()),
                 share=float(is_there.mean()),
-                loss=float(worse.mean()),
-                loss_error=float(worse.std(ddof=1) / len(worse) ** 0.5),
+                loss=loss,
+                loss_error=loss_error,
                 away=float(np.sqrt(np.mean(away**2))),
                 is_judged=bool(is_judged),
             )
