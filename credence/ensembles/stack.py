@@ -274,37 +274,20 @@ class Stack(Predictor):
             InputError: where the network is needed but not given, or is another one.
         """
         folder = Path(folder)
-        document = read_json(folder / "stack.json", StackDocument)
-        weights = np.asarray(document["weights"], float)
-        of_means = document.get("mean_weights")
-        mean_weights = None if of_means is None else np.asarray(of_means, float)
-        with reading(folder / "stack.json"):
-            for found in (weights,) if mean_weights is None else (weights, mean_weights):
-                if not len(found) or not (found >= 0).all() or abs(found.sum() - 1) > 1e-6:
-                    raise ValueError(f"weights {found} are not >= 0 with sum one")
-                if len(document["parts_sha256"]) != len(found):
-                    raise ValueError(
-                        f"{len(document['parts_sha256'])} checksums of {len(found)} parts"
-                    )
+        path = folder / cls.document
+        document = read_json(path, StackDocument)
+        with reading(path):
+            weights, mean_weights = _weights_of(document)
         for index, digest in enumerate(document["parts_sha256"]):
             require_sha256(folder / f"part_{index}" / "ensemble.json", digest)
         parts = tuple(Ensemble.load(folder / f"part_{i}", network) for i in range(len(weights)))
         shape, temperature = document.get("shape", 1.0), document.get("temperature", 1.0)
         left_out_shape = document.get("left_out_shape", shape)
-        with reading(folder / "stack.json"):
-            for found in (shape, left_out_shape):
-                if not found >= 1 or (found > 1 and parts[0].num_predicted > 1):
-                    raise ValueError(f"shape {found} is not 1, nor larger for one target")
-            least = TEMPERATURES[0] if parts[0].is_classifier else 1.0
-            if not least <= temperature <= 1:
-                raise ValueError(f"temperature {temperature} is not 1, nor smaller for labels")
+        with reading(path):
+            _check_change((shape, left_out_shape), temperature, parts[0])
         left_out = None
         if digest := document.get("left_out_sha256"):
-            require_sha256(folder / LEFT_OUT, digest)
-            left_out = read_arrays(folder / LEFT_OUT)
-            with reading(folder / LEFT_OUT):
-                check_rows(left_out, "classification" if parts[0].is_classifier else "regression")
-                require_array(left_out, "log_prob", "f", 1)
+            left_out = _read_left_out(folder / LEFT_OUT, digest, parts[0])
         return cls(
             parts,
             weights,
@@ -318,6 +301,50 @@ class Stack(Predictor):
             left_out,
             left_out_shape,
         )
+
+
+def _weights_of(document: StackDocument) -> tuple[np.ndarray, np.ndarray | None]:
+    """Weights of the parts, and those of their means.
+
+    Raises:
+        ValueError: for what are no weights, or not one a part.
+    """
+    num_parts = len(document["parts_sha256"])
+
+    def checked(entry: list[float]) -> np.ndarray:
+        found = np.asarray(entry, float)
+        if not len(found) or not (found >= 0).all() or abs(found.sum() - 1) > 1e-6:
+            raise ValueError(f"weights {found} are not >= 0 with sum one")
+        if len(found) != num_parts:
+            raise ValueError(f"{num_parts} checksums of {len(found)} parts")
+        return found
+
+    of_means = document.get("mean_weights")
+    return checked(document["weights"]), None if of_means is None else checked(of_means)
+
+
+def _check_change(shapes: tuple[float, ...], temperature: float, part: Ensemble) -> None:
+    """Refuse shapes and a temperature that no stack of such parts has.
+
+    Raises:
+        ValueError: naming what is wrong.
+    """
+    for shape in shapes:
+        if not shape >= 1 or (shape > 1 and part.num_predicted > 1):
+            raise ValueError(f"shape {shape} is not 1, nor larger for one target")
+    least = TEMPERATURES[0] if part.is_classifier else 1.0
+    if not least <= temperature <= 1:
+        raise ValueError(f"temperature {temperature} is not 1, nor smaller for labels")
+
+
+def _read_left_out(path: Path, digest: str, part: Ensemble) -> dict[str, np.ndarray]:
+    """What the parts predict of rows that they had not seen."""
+    require_sha256(path, digest)
+    left_out = read_arrays(path)
+    with reading(path):
+        check_rows(left_out, "classification" if part.is_classifier else "regression")
+        require_array(left_out, "log_prob", "f", 1)
+    return left_out
 
 
 def load_predictor(folder: str | Path, network: Network | None = None) -> Ensemble | Stack:

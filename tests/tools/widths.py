@@ -19,8 +19,8 @@ from scipy import stats
 from credence.density.posterior import BayesianModel, Data
 from credence.kernels.mcmc.hmc import leapfrogs
 from credence.methods.transdimensional.active_neurons import activity, only_active
-from credence.methods.transdimensional.kernel import build_move
 from credence.methods.transdimensional.moves.base import Move, Proposal, jump
+from credence.methods.transdimensional.moves.by_name import build_move
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models import MLP, Gaussian, Layer, Normal

@@ -25,8 +25,8 @@ from credence.methods.interacting.auxiliary import (
     tempered,
 )
 from credence.methods.laplace.curvature import prior_stds, spectrum
-from credence.methods.laplace.method import likelihood_gaussian
 from credence.methods.laplace.modes import climb, weight_scale, whitening
+from credence.methods.laplace.second_order import likelihood_gaussian
 
 MODE_STEPS = 10_000
 """Most steps of L-BFGS to the point that "laplace" is fitted at."""

@@ -23,23 +23,19 @@ With parts of H left out a Newton step leads astray, and the mode stays at w*: s
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
-from scipy.optimize import minimize_scalar
 
-from credence.density.posterior import BayesianModel, Data, Params, Position, Posterior
+from credence.density.posterior import Position, Posterior
 from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_share, require_positive
 from credence.methods.base import Drawn, Method
 from credence.methods.evidence import LogEvidence
 from credence.methods.laplace.curvature import (
-    Spectrum,
     active_weights,
     check_structure,
     prior_stds,
@@ -52,7 +48,13 @@ from credence.methods.laplace.modes import (
     noise_of,
     num_likelihood_parameters,
     weight_scale,
-    whitening,
+)
+from credence.methods.laplace.second_order import (
+    NO_PARAMETERS,
+    Around,
+    ParameterGaussian,
+    likelihood_gaussian,
+    local_gaussian,
 )
 from credence.methods.training import Training, held_out, num_held_out, train
 
@@ -161,47 +163,26 @@ class Laplace(Method):
         key_train, key_mode, key_weights, key_likelihood = jax.random.split(key, 4)
         trained = train(key_train, posterior, driver, 1, training, budget_share=0.5)
         start = trained.positions[0]
-        key_noise, key_refine, key_polish = jax.random.split(key_mode, 3)
+        key_noise, key_climb = jax.random.split(key_mode)
         if fixed := training.validation_fraction > 0:
             rows = held_out(key_train, posterior, training)
             start, seen = noise_of(key_noise, rows, posterior, driver, start)
             _check_noise(likelihood_gaussian(start, seen))
-        scale = weight_scale(posterior, start, noise_is_fixed=fixed)
-        refined = climb("refine", key_refine, posterior, driver, start, scale, self.refine_steps)
-        mode, num_refined = refined.positions[0], refined.num_steps
-        found, weights, likelihood = self._around(mode, posterior, fixed)
-        decrement = weights.decrement() + likelihood.decrement()
-        if decrement > MOST_DECREMENT and self.structure == "full" and self.layers == "all":
-
-            def whitened(position: Position) -> tuple[float, np.ndarray]:
-                found, weights, likelihood = self._around(position, posterior, fixed)
-                noise = np.zeros(1) if fixed else np.diag(likelihood.precision) ** -0.5
-                root = whitening(found, posterior, noise, position)
-                return weights.decrement() + likelihood.decrement(), root
-
-            _, root = whitened(mode)
-            polished = climb(
-                "polish", key_polish, posterior, driver, mode, root, POLISH_STEPS, whitened
-            )
-            mode, num_refined = polished.positions[0], num_refined + polished.num_steps
-            found, weights, likelihood = self._around(mode, posterior, fixed)
-            decrement = weights.decrement() + likelihood.decrement()
-        if not decrement <= MOST_DECREMENT:
-            raise InputError(_no_mode(decrement, trained.num_steps, num_refined))
+        found = self._mode(key_climb, start, posterior, driver, fixed, trained.num_steps)
+        mode, weights, likelihood = found.position, found.weights, found.likelihood
         active = active_weights(posterior, self.layers)
         multiple = 1.0 if self.prior_precision == "prior" else weights.best_multiple()
 
         positions = np.tile(np.asarray(mode), (self.num_draws, 1))
-        noise = lambda key, size: np.asarray(_normal(key, (self.num_draws, size)), float)  # noqa: E731
         stds = prior_stds(posterior, self.layers)
-        eigen = weights.draw(noise(key_weights, len(stds)), multiple)
-        positions[:, active] = stds * found.from_eigen(eigen)
-        last = slice(positions.shape[1] - len(likelihood.point), None)
-        positions[:, last] = likelihood.draw(noise(key_likelihood, len(likelihood.point)))
+        eigen = weights.draw(normals(key_weights, self.num_draws, len(stds)), multiple)
+        positions[:, active] = stds * found.spectrum.from_eigen(eigen)
+        of_noise = likelihood.draw(normals(key_likelihood, self.num_draws, len(likelihood.point)))
+        positions[:, positions.shape[1] - of_noise.shape[1] :] = of_noise
         scalars = {
             "log_evidence": weights.log_evidence(multiple) + likelihood.log_evidence(),
             "effective_weights": weights.effective_weights(multiple),
-            "newton_decrement": decrement,
+            "newton_decrement": found.decrement(),
             "prior_precision": multiple,
         }
         return Drawn(
@@ -226,19 +207,61 @@ class Laplace(Method):
             )
         return training
 
-    def _around(
-        self, mode: Position, posterior: Posterior, noise_is_fixed: bool
-    ) -> tuple[Spectrum, "LocalGaussian", "ParameterGaussian"]:
+    def _mode(
+        self,
+        key: PRNGKeyArray,
+        start: Position,
+        posterior: Posterior,
+        driver: Driver,
+        noise_is_fixed: bool,
+        num_trained: int,
+    ) -> Around:
+        """Climb from trained weights to a mode.
+
+        Args:
+            num_trained: steps of the training, for the message.
+
+        Raises:
+            InputError: where there is none.
+        """
+        key_refine, key_polish = jax.random.split(key)
+        around = partial(self._around, posterior=posterior, noise_is_fixed=noise_is_fixed)
+        scale = weight_scale(posterior, start, noise_is_fixed=noise_is_fixed)
+        refined = climb("refine", key_refine, posterior, driver, start, scale, self.refine_steps)
+        found, num_steps = around(refined.positions[0]), refined.num_steps
+        is_whole = self.structure == "full" and self.layers == "all"
+        if is_whole and found.decrement() > MOST_DECREMENT:
+
+            def whitened(position: Position) -> tuple[float, np.ndarray]:
+                there = around(position)
+                return there.decrement(), there.whitening(posterior)
+
+            root = found.whitening(posterior)
+            polished = climb(
+                "polish",
+                key_polish,
+                posterior,
+                driver,
+                found.position,
+                root,
+                POLISH_STEPS,
+                whitened,
+            )
+            found, num_steps = around(polished.positions[0]), num_steps + polished.num_steps
+        if not found.decrement() <= MOST_DECREMENT:
+            raise InputError(_no_mode(found.decrement(), num_trained, num_steps))
+        return found
+
+    def _around(self, position: Position, posterior: Posterior, noise_is_fixed: bool) -> Around:
         """The posterior to second order around a point, in weights and noise."""
-        found = spectrum(mode, posterior, self.structure, self.layers)
-        weights = local_gaussian(
-            mode, posterior, found, self.layers, is_full=self.structure == "full"
-        )
-        likelihood = NO_PARAMETERS if noise_is_fixed else likelihood_gaussian(mode, posterior)
-        return found, weights, likelihood
+        found = spectrum(position, posterior, self.structure, self.layers)
+        is_full = self.structure == "full"
+        weights = local_gaussian(position, posterior, found, self.layers, is_full=is_full)
+        fixed = NO_PARAMETERS if noise_is_fixed else likelihood_gaussian(position, posterior)
+        return Around(position, found, weights, fixed)
 
 
-def _check_noise(noise: "ParameterGaussian") -> None:
+def _check_noise(noise: ParameterGaussian) -> None:
     """Refuse a search for the noise that did not end at a mode."""
     if not noise.decrement() <= MOST_DECREMENT:
         raise InputError(
@@ -258,151 +281,9 @@ def _no_mode(decrement: float, num_trained: int, num_refined: int) -> str:
     )
 
 
-class LocalGaussian(NamedTuple):
-    """The log likelihood to second order around trained weights, along the `Spectrum`'s
-    eigenvectors and in units of the prior: see the module's docstring."""
-
-    log_likelihood: float
-    point: Float[np.ndarray, " weight"]
-    gradient: Float[np.ndarray, " weight"]
-    """Gradient of the log likelihood, in nats per unit of weight."""
-    curvature: Float[np.ndarray, " weight"]
-    is_full: bool
-    """Whether the curvature is all of it, so that its Newton steps lead to a mode."""
-
-    def slope(self, multiple: float) -> Float[np.ndarray, " weight"]:
-        """Gradient of the log posterior that moves the mode."""
-        return self.is_full * (self.gradient - multiple * self.point)
-
-    def decrement(self) -> float:
-        """Newton decrement of the posterior as it was given, in nats: what a step would gain."""
-        return float(0.5 * np.sum((self.gradient - self.point) ** 2 / (self.curvature + 1)))
-
-    def draw(self, noise: Float[np.ndarray, "draw weight"], multiple: float) -> np.ndarray:
-        """Standard normal noise to weights, for a multiple of the prior's precisions."""
-        variance = 1 / (self.curvature + multiple)
-        mode = self.point + variance * self.slope(multiple)
-        return mode + np.sqrt(variance) * noise
-
-    def log_evidence(self, multiple: float) -> float:
-        """Log of the integral of likelihood times prior, in nats."""
-        precision = self.curvature + multiple
-        gain = self.slope(multiple) ** 2 / precision
-        terms = np.log(multiple / precision) - multiple * self.point**2 + gain
-        return float(self.log_likelihood + 0.5 * np.sum(terms))
-
-    def effective_weights(self, multiple: float) -> float:
-        """Number of weights that the data determine."""
-        return float(np.sum(self.curvature / (self.curvature + multiple)))
-
-    def best_multiple(self) -> float:
-        """Multiple of the prior's precisions in [1e-4, 1e4] with the greatest evidence."""
-        grid = np.linspace(np.log(1e-4), np.log(1e4), 200)
-        loss = lambda log_multiple: -self.log_evidence(np.exp(log_multiple))  # noqa: E731
-        best = int(np.argmin([loss(value) for value in grid]))
-        bounds = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
-        found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-6})
-        return float(np.exp(found.x))  # type: ignore[attr-defined]
-
-
-class ParameterGaussian(NamedTuple):
-    """The log posterior to second order in the likelihood's own parameters."""
-
-    point: Float[np.ndarray, " parameter"]
-    log_prior: float
-    gradient: Float[np.ndarray, " parameter"]
-    precision: Float[np.ndarray, "parameter parameter"]
-
-    def decrement(self) -> float:
-        """Newton decrement, in nats."""
-        return float(0.5 * self.gradient @ np.linalg.solve(self.precision, self.gradient))
-
-    def draw(self, noise: Float[np.ndarray, "draw parameter"]) -> np.ndarray:
-        """Standard normal noise to parameters."""
-        root = np.linalg.cholesky(np.linalg.inv(self.precision))
-        mode = self.point + np.linalg.solve(self.precision, self.gradient)
-        return mode + noise @ root.T
-
-    def log_evidence(self) -> float:
-        """What integrating over the parameters adds to the log evidence, in nats."""
-        log_det = np.linalg.slogdet(self.precision / (2 * np.pi))[1]
-        return float(self.log_prior - 0.5 * log_det + self.decrement())
-
-
-NO_PARAMETERS = ParameterGaussian(np.zeros(0), 0.0, np.zeros(0), np.zeros((0, 0)))
-
-
-def local_gaussian(
-    position: Position, posterior: Posterior, found: Spectrum, layers: str, *, is_full: bool
-) -> LocalGaussian:
-    """The log likelihood around a position, in the coordinates of its spectrum."""
-    active, stds = active_weights(posterior, layers), prior_stds(posterior, layers)
-    log_probs, gradient = jax.device_get(_likelihood(position, posterior.data, posterior.model))
-    weight = np.asarray(posterior.data.weight, float)
-    return LocalGaussian(
-        float(weight @ np.asarray(log_probs, float)),
-        found.to_eigen(np.asarray(position, float)[active] / stds),
-        found.to_eigen(np.asarray(gradient, float)[active] * stds),
-        found.values,
-        is_full,
-    )
-
-
-@partial(jax.jit, static_argnums=2)
-def _likelihood(
-    position: Position, data: Data, model: BayesianModel
-) -> tuple[Float[Array, " point"], Position]:
-    """Log likelihood of every row, and the gradient of their weighted sum."""
-
-    def log_likelihood(position: Position) -> tuple[Float[Array, ""], Float[Array, " point"]]:
-        params = model.unravel(position, data)
-        log_probs = model.pointwise_log_likelihood(params, data.x, data.y)
-        return jnp.dot(data.weight, log_probs, precision="highest"), log_probs
-
-    gradient, log_probs = jax.grad(log_likelihood, has_aux=True)(position)
-    return log_probs, gradient
-
-
-def likelihood_gaussian(position: Position, posterior: Posterior) -> ParameterGaussian:
-    """The likelihood's own parameters around a position.
-
-    Raises:
-        InputError: where the log posterior has no maximum in them.
-    """
-    params = posterior.unravel(position).likelihood
-    if not jax.tree.leaves(params):
-        return NO_PARAMETERS
-    log_prior, gradient, hessian = jax.device_get(
-        _likelihood_parameters(position, posterior.data, posterior.model)
-    )
-    precision = -np.asarray(hessian, float)
-    if not np.all(np.linalg.eigvalsh(precision) > 0):
-        raise InputError(
-            f"The parameters of {posterior.model.likelihood} have no mode where training ended "
-            f"({np.asarray(ravel_pytree(params)[0])}): train longer, or fix the noise."
-        )
-    return ParameterGaussian(
-        np.asarray(ravel_pytree(params)[0], float),
-        float(log_prior),
-        np.asarray(gradient, float),
-        precision,
-    )
-
-
-@partial(jax.jit, static_argnums=2)
-def _likelihood_parameters(
-    position: Position, data: Data, model: BayesianModel
-) -> tuple[Float[Array, ""], Float[Array, " parameter"], Float[Array, "parameter parameter"]]:
-    """Log prior of the likelihood's parameters; gradient and Hessian of the log posterior."""
-    params = model.unravel(position, data)
-    flat, unravel = ravel_pytree(params.likelihood)
-
-    def log_density(flat: Float[Array, " parameter"]) -> Float[Array, ""]:
-        changed: Params = params._replace(likelihood=unravel(flat))
-        return model.likelihood.log_prior(changed.likelihood) + model.log_likelihood(changed, data)
-
-    log_prior = model.likelihood.log_prior(params.likelihood)
-    return log_prior, jax.grad(log_density)(flat), jax.hessian(log_density)(flat)
+def normals(key: PRNGKeyArray, num_draws: int, size: int) -> Float[np.ndarray, "draw weight"]:
+    """Standard normal draws, in double precision from here on."""
+    return np.asarray(_normal(key, (num_draws, size)), float)
 
 
 @partial(jax.jit, static_argnums=1)

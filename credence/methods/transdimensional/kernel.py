@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.density.posterior import Data, LogDensity, Position
-from credence.errors import InputError, did_you_mean
+from credence.errors import InputError
 from credence.kernels.base import Kernel, Work, check_step_size, either, first_work, step_work
 from credence.methods.transdimensional.active_neurons import (
     Layers,
@@ -25,20 +25,16 @@ from credence.methods.transdimensional.active_neurons import (
     count_layers,
     only_active,
 )
-from credence.methods.transdimensional.moves.annealed_birth import annealed_birth
 from credence.methods.transdimensional.moves.base import JumpInfo, LayerMove, Move, jump, layer_jump
-from credence.methods.transdimensional.moves.birth_death import birth_death
-from credence.methods.transdimensional.moves.collapsed_birth import collapsed_birth
-from credence.methods.transdimensional.moves.informed_birth import informed_birth
-from credence.methods.transdimensional.moves.layer_birth import layer_birth
-from credence.methods.transdimensional.moves.split_merge import split_merge
+from credence.methods.transdimensional.moves.by_name import (
+    LAYER_MOVES,
+    MOVES,
+    build_layer_move,
+    build_move,
+    check_moves,
+)
 from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models.priors import HierarchicalGamma
-
-MOVES = ("plain", "collapsed", "informed", "annealed", "split_merge")
-"""Kinds of jump between widths; "plain_by_4" is four neurons at once."""
-LAYER_MOVES = ("layer", "identity_layer", "collapsed_layer", "collapsed_identity_layer")
-"""Kinds of jump between depths."""
 
 Branch = Callable[[PRNGKeyArray, Point], tuple[Point, JumpInfo]]
 """A jump of one kind, in one layer."""
@@ -122,75 +118,27 @@ def transdimensional(
     A jump or step that is not finite is refused: the chain stays, is_finite is False.
     """
     check_step_size(step_size)
-    check_moves(moves, MOVES)
     if gibbs and sandwich:
         raise InputError("gibbs and sandwich do not go together: the steps must be reversible.")
     if gibbs and not isinstance(target.model.prior, HierarchicalGamma):
         raise InputError(f"gibbs needs prior='hierarchical', got {target.model.prior}.")
-    settings = dict(move_settings)
-    tuning = {"step_size": step_size, "inverse_mass": inverse_mass}
-    for name in moves:  # may refuse the likelihood
-        build_move(name, target, 0, tuning=tuning, settings=settings)
-    has_depth = target.depth_prior is not None and bool(layer_moves)
-    if has_depth:
-        check_moves(layer_moves, LAYER_MOVES)
-        for name in layer_moves:
-            build_layer_move(name, target, settings)
-    groups = (len(moves), len(layer_moves) if has_depth else 0)
-    num_kinds = sum(groups)
-    probs = equally_likely(groups) if kind_probs is None else kind_probs
-
-    def proposals(layers: Layers) -> tuple[tuple[Move, ...], tuple[LayerMove, ...]]:
-        """All moves between widths, layer by layer, and all between depths."""
-        between_widths = tuple(
-            build_move(name, target, layer, tuning=tuning, settings=settings)
-            for layer in range(len(layers) - 1)
-            for name in moves
-        )
-        if not has_depth or not target.can_change_depth(layers):
-            return between_widths, ()
-        between_depths = tuple(build_layer_move(name, target, settings) for name in layer_moves)
-        return between_widths if target.can_change_width(layers) else (), between_depths
+    layer_moves = layer_moves if target.depth_prior is not None else ()
+    groups = (len(moves), len(layer_moves))
+    system = _System(
+        target=target,
+        moves=moves,
+        layer_moves=layer_moves,
+        move_settings=dict(move_settings),
+        tuning={"step_size": step_size, "inverse_mass": inverse_mass},
+        kind_probs=equally_likely(groups) if kind_probs is None else kind_probs,
+        within=partial(within, step_size=step_size, **dict(within_settings)),
+        gibbs=gibbs,
+    )
+    system.check()
 
     def init(position: Position, data: Data) -> TransdimensionalState:
         params = target.model.unravel(position, data)
         return TransdimensionalState(position, count_active(params.network).astype(jnp.int32))
-
-    def jumped(
-        key: PRNGKeyArray, point: Point, data: Data, count: int
-    ) -> tuple[Point, tuple[JumpInfo, Int[Array, " jump"]]]:
-        """Try `count` jumps; return the new point, what each jump did, and its kind."""
-        width_moves, depth_moves = proposals(point.params.network)
-        one = partial(
-            mixed_jump, data=data, target=target, width_moves=width_moves, depth_moves=depth_moves,
-            num_kinds=len(moves), kind_probs=probs,
-        )  # fmt: skip
-        return jax.lax.scan(lambda at, key: one(key, at), point, jax.random.split(key, count))
-
-    def moved(key: PRNGKeyArray, point: Point, data: Data) -> tuple[Point, Any, Work]:
-        """A step of all weights at a point's widths, what it did and what it took; the point's log
-        likelihood is not computed again."""
-        key_refresh, key_within, key_precisions = jax.random.split(key, 3)
-        full = target.refreshed(key_refresh, point.params, point.widths)
-        start, unravel = ravel_pytree(full)
-
-        def at_these_widths(position: Position, data: Data) -> Float[Array, ""]:
-            return target.log_density(unravel(position), point.widths, data)
-
-        metric = target.metric(inverse_mass, full, point.widths)
-        kernel = within(
-            at_these_widths, step_size=step_size, inverse_mass=metric, **dict(within_settings)
-        )
-        first = kernel.init(start, data)
-        state, info = kernel.step(key_within, first, data)
-        params = unravel(state.position)
-        params = params._replace(network=only_active(params.network, point.widths))
-        if gibbs:
-            params = target.with_precisions(key_precisions, params, point.widths)
-        return point._replace(params=params), info, first_work(first).plus(step_work(info))
-
-    def with_likelihood(point: Point, data: Data) -> Point:
-        return point._replace(log_likelihood=target.log_likelihood(point.params, data))
 
     def step(
         key: PRNGKeyArray, state: TransdimensionalState, data: Data
@@ -199,17 +147,19 @@ def transdimensional(
         params = target.model.unravel(state.position, data)
         start = Point(params, state.widths, target.log_likelihood(params, data))
         if sandwich:
-            point, first, first_taken = moved(key_first, start, data)
-            point, (jumps, kind) = jumped(key_jumps, with_likelihood(point, data), data, 1)
-            point, info, taken = moved(key_within, point, data)
+            point, first, first_taken = system.moved(key_first, start, data)
+            likelihood = target.log_likelihood(point.params, data)
+            point = point._replace(log_likelihood=likelihood)
+            point, (jumps, kind) = system.jumped(key_jumps, point, data, 1)
+            point, info, taken = system.moved(key_within, point, data)
             point = either(jumps.is_accepted[0], point, start)
             taken, is_finite = taken.plus(first_taken), first.is_finite & info.is_finite
         else:
-            point, (jumps, kind) = jumped(key_jumps, start, data, num_jumps)
-            point, info, taken = moved(key_within, point, data)
+            point, (jumps, kind) = system.jumped(key_jumps, start, data, num_jumps)
+            point, info, taken = system.moved(key_within, point, data)
             is_finite = info.is_finite
         values, gradients = taken
-        by_kind = partial(count_by_kind, kind, num_kinds)
+        by_kind = partial(count_by_kind, kind, sum(groups))
         num_tried = jnp.sum(jumps.is_in_range, dtype=jnp.int32)
         position = ravel_pytree(point.params)[0]
         return TransdimensionalState(position, point.widths), TransdimensionalInfo(
@@ -225,6 +175,85 @@ def transdimensional(
         )
 
     return Kernel(init, step)
+
+
+class _System(NamedTuple):
+    """What a sweep is made of: jumps of all kinds, and the step of all weights.
+
+    Args:
+        within: builds the kernel of the step, given a density and its metric.
+    The others are as of `transdimensional`.
+    """
+
+    target: VariableWidth
+    moves: tuple[str, ...]
+    layer_moves: tuple[str, ...]
+    move_settings: Mapping[str, Any]
+    tuning: Mapping[str, Any]
+    kind_probs: Float[Array, " kind"]
+    within: Callable[..., Kernel]
+    gibbs: bool
+
+    def check(self) -> None:
+        """Refuse moves that there are not, and those that the likelihood does not allow."""
+        check_moves(self.moves, MOVES)
+        self.between_widths(0)
+        if self.layer_moves:
+            check_moves(self.layer_moves, LAYER_MOVES)
+            self.between_depths()
+
+    def between_widths(self, layer: int) -> list[Move]:
+        """The moves between widths of a layer, in the order of `moves`."""
+        return [
+            build_move(name, self.target, layer, tuning=self.tuning, settings=self.move_settings)
+            for name in self.moves
+        ]
+
+    def between_depths(self) -> list[LayerMove]:
+        """The moves between depths, in the order of `layer_moves`."""
+        return [
+            build_layer_move(name, self.target, self.move_settings) for name in self.layer_moves
+        ]
+
+    def proposals(self, layers: Layers) -> tuple[tuple[Move, ...], tuple[LayerMove, ...]]:
+        """All moves between widths, layer by layer, and all between depths."""
+        hidden = range(len(layers) - 1)
+        between_widths = tuple(move for layer in hidden for move in self.between_widths(layer))
+        if not self.layer_moves or not self.target.can_change_depth(layers):
+            return between_widths, ()
+        can_change_width = self.target.can_change_width(layers)
+        return between_widths if can_change_width else (), tuple(self.between_depths())
+
+    def jumped(
+        self, key: PRNGKeyArray, point: Point, data: Data, count: int
+    ) -> tuple[Point, tuple[JumpInfo, Int[Array, " jump"]]]:
+        """Try `count` jumps; return the new point, what each jump did, and its kind."""
+        width_moves, depth_moves = self.proposals(point.params.network)
+        one = partial(
+            mixed_jump, data=data, target=self.target, width_moves=width_moves,
+            depth_moves=depth_moves, num_kinds=len(self.moves), kind_probs=self.kind_probs,
+        )  # fmt: skip
+        return jax.lax.scan(lambda at, key: one(key, at), point, jax.random.split(key, count))
+
+    def moved(self, key: PRNGKeyArray, point: Point, data: Data) -> tuple[Point, Any, Work]:
+        """A step of all weights at a point's widths, what it did and what it took; the point's log
+        likelihood is not computed again."""
+        key_refresh, key_within, key_precisions = jax.random.split(key, 3)
+        full = self.target.refreshed(key_refresh, point.params, point.widths)
+        start, unravel = ravel_pytree(full)
+
+        def at_these_widths(position: Position, data: Data) -> Float[Array, ""]:
+            return self.target.log_density(unravel(position), point.widths, data)
+
+        metric = self.target.metric(self.tuning["inverse_mass"], full, point.widths)
+        kernel = self.within(at_these_widths, inverse_mass=metric)
+        first = kernel.init(start, data)
+        state, info = kernel.step(key_within, first, data)
+        params = unravel(state.position)
+        params = params._replace(network=only_active(params.network, point.widths))
+        if self.gibbs:
+            params = self.target.with_precisions(key_precisions, params, point.widths)
+        return point._replace(params=params), info, first_work(first).plus(step_work(info))
 
 
 def mixed_jump(
@@ -275,69 +304,3 @@ def count_by_kind(
 ) -> Int[Array, " kind"]:
     """Sums of something over jumps of a kind."""
     return jnp.zeros(num_kinds, jnp.int32).at[kind].add(counted.astype(jnp.int32))
-
-
-def base_and_size(name: str) -> tuple[str, int]:
-    """A kind of jump without its size, and that: ("plain", 4) of "plain_by_4"."""
-    base, by, size = name.rpartition("_by_")
-    return (base, int(size)) if by and size.isdigit() and int(size) > 0 else (name, 1)
-
-
-def build_move(
-    name: str,
-    target: VariableWidth,
-    layer: int,
-    *,
-    tuning: Mapping[str, Any],
-    settings: Mapping[str, Any],
-) -> Move:
-    """A kind of jump between widths by its name.
-
-    Args:
-        tuning: step_size and inverse_mass, of annealed jumps.
-        settings: num_temperatures, num_integration_steps, split_std; each move takes its own.
-    """
-    chosen = lambda *names: {key: settings[key] for key in names if key in settings}  # noqa: E731
-    base, size = base_and_size(name)
-    if base == "annealed":
-        bridge = chosen("num_temperatures", "num_integration_steps")
-        move = annealed_birth(target, layer, **tuning, **bridge)
-    elif base == "split_merge":
-        move = split_merge(target, layer, **chosen("split_std"))
-    else:
-        plain = {"plain": birth_death, "collapsed": collapsed_birth, "informed": informed_birth}
-        move = plain[base](target, layer)
-    return move._replace(num_units=size)
-
-
-def build_layer_move(name: str, target: VariableWidth, settings: Mapping[str, Any]) -> LayerMove:
-    """A kind of jump between depths by its name.
-
-    Args:
-        settings: identity_std, of those near the identity; others are left alone.
-    """
-    return layer_birth(
-        target,
-        is_identity="identity" in name,
-        is_collapsed="collapsed" in name,
-        **{key: settings[key] for key in ("identity_std",) if key in settings},
-    )
-
-
-def check_moves(moves: tuple[str, ...], known: tuple[str, ...]) -> None:
-    """Refuse no moves, or one that there is not.
-
-    Raises:
-        InputError: naming it.
-    """
-    if not moves:
-        raise InputError(f"There must be at least one kind of jump: moves of {', '.join(known)}.")
-    if len(set(moves)) < len(moves):
-        raise InputError(f"A kind of jump is named twice: {', '.join(moves)}.")
-    for name in moves:
-        kind = base_and_size(name)[0] if known is MOVES else name
-        if kind not in known:
-            raise InputError(
-                f"Unknown kind of jump {name!r}: choose from {', '.join(known)}."
-                + did_you_mean(name, known)
-            )

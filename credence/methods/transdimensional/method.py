@@ -27,15 +27,15 @@ from credence.methods.transdimensional.active_metric import add_active_draws
 from credence.methods.transdimensional.active_neurons import count_active, largest_widths
 from credence.methods.transdimensional.architecture.posterior import Architecture
 from credence.methods.transdimensional.architecture.size_effect import SizeEffect, size_effect
-from credence.methods.transdimensional.kernel import (
+from credence.methods.transdimensional.kernel import transdimensional
+from credence.methods.transdimensional.largest_network import widened
+from credence.methods.transdimensional.move_mixture import with_mixture
+from credence.methods.transdimensional.moves.by_name import (
     LAYER_MOVES,
     MOVES,
     base_and_size,
     check_moves,
-    transdimensional,
 )
-from credence.methods.transdimensional.largest_network import widened
-from credence.methods.transdimensional.move_mixture import with_mixture
 from credence.methods.transdimensional.scalars import (
     architecture_scalars,
     by_kind,
@@ -62,9 +62,9 @@ class Transdimensional(Chains):
         max_depth: hidden layers there is room for; by default the number of them does not change.
         depth_prior: over the number of hidden layers, where it changes.
         moves: kinds of jump between widths, of `MOVES` in
-            `credence.methods.transdimensional.kernel`; "plain_by_4" is four neurons at once. By
-            default "collapsed" for normal noise, otherwise "informed" and "plain", which is refused
-            more often and costs less.
+            `credence.methods.transdimensional.moves.by_name`; "plain_by_4" is four neurons at once.
+            By default "collapsed" for normal noise, otherwise "informed" and "plain", which is
+            refused more often and costs less.
         layer_moves: kinds of jump between depths, of `LAYER_MOVES` there. By default both kinds of
             layer, drawn from the prior and near the identity, collapsed for normal noise.
         tune_moves: whether the warm-up learns how often each kind is tried, by what it changes for

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from credence.engine.blocks import Block
 from credence.engine.phases import Adapter
 from credence.kernels.base import Settings
-from credence.methods.transdimensional.kernel import base_and_size
+from credence.methods.transdimensional.moves.by_name import base_and_size
 
 SHARED = 0.2
 """Share of the probability that all kinds divide equally.

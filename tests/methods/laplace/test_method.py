@@ -29,8 +29,9 @@ from credence.methods.laplace.curvature import (
     prior_stds,
     spectrum,
 )
-from credence.methods.laplace.method import Laplace, local_gaussian
+from credence.methods.laplace.method import Laplace
 from credence.methods.laplace.modes import noise_of
+from credence.methods.laplace.second_order import local_gaussian
 from credence.methods.training import Training, held_out, train
 from credence.models import (
     MLP,

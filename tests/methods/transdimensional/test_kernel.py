@@ -34,7 +34,8 @@ from credence.errors import InputError
 from credence.kernels.mcmc.hmc import hmc, nuts
 from credence.methods.transdimensional import target as variable_width
 from credence.methods.transdimensional.active_neurons import only_active
-from credence.methods.transdimensional.kernel import LAYER_MOVES, MOVES, transdimensional
+from credence.methods.transdimensional.kernel import transdimensional
+from credence.methods.transdimensional.moves.by_name import LAYER_MOVES, MOVES
 from credence.methods.transdimensional.size_priors import DepthPrior
 from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models import Categorical, Gaussian, HierarchicalGamma, Normal

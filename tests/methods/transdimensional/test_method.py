@@ -24,8 +24,8 @@ from credence.methods.transdimensional.architecture.posterior import (
     width_posterior,
 )
 from credence.methods.transdimensional.architecture.selection import given
-from credence.methods.transdimensional.kernel import MOVES
 from credence.methods.transdimensional.move_mixture import MixtureMemory, kind_probs
+from credence.methods.transdimensional.moves.by_name import MOVES
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.models import MLP, Categorical, Gaussian, Normal
 

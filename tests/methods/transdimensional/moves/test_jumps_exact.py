@@ -27,9 +27,9 @@ from tools.widths import (
 )
 
 from credence.density.posterior import Data
-from credence.methods.transdimensional.kernel import MOVES
 from credence.methods.transdimensional.moves import base as jumps
 from credence.methods.transdimensional.moves.base import JumpInfo, Move, jump
+from credence.methods.transdimensional.moves.by_name import MOVES
 from credence.methods.transdimensional.target import Point
 from credence_papers.transdimensional.published_chain import accepted_by_the_ends
 

@@ -26,9 +26,9 @@ from tools.widths import (
 )
 
 from credence.density.posterior import Data
-from credence.methods.transdimensional.kernel import MOVES
 from credence.methods.transdimensional.moves import split_merge as split_merge_module
 from credence.methods.transdimensional.moves.base import JumpInfo, Move, jump, log_directions
+from credence.methods.transdimensional.moves.by_name import MOVES
 from credence.methods.transdimensional.size_priors import WidthPrior
 from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models import Gaussian, TraceClass

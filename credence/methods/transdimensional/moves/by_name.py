@@ -1,0 +1,85 @@
+"""Kinds of jump by their names, which settings and results tell."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from credence.errors import InputError, did_you_mean
+from credence.methods.transdimensional.moves.annealed_birth import annealed_birth
+from credence.methods.transdimensional.moves.base import LayerMove, Move
+from credence.methods.transdimensional.moves.birth_death import birth_death
+from credence.methods.transdimensional.moves.collapsed_birth import collapsed_birth
+from credence.methods.transdimensional.moves.informed_birth import informed_birth
+from credence.methods.transdimensional.moves.layer_birth import layer_birth
+from credence.methods.transdimensional.moves.split_merge import split_merge
+from credence.methods.transdimensional.target import VariableWidth
+
+MOVES = ("plain", "collapsed", "informed", "annealed", "split_merge")
+"""Kinds of jump between widths; "plain_by_4" is four neurons at once."""
+LAYER_MOVES = ("layer", "identity_layer", "collapsed_layer", "collapsed_identity_layer")
+"""Kinds of jump between depths."""
+
+
+def base_and_size(name: str) -> tuple[str, int]:
+    """A kind of jump without its size, and that: ("plain", 4) of "plain_by_4"."""
+    base, by, size = name.rpartition("_by_")
+    return (base, int(size)) if by and size.isdigit() and int(size) > 0 else (name, 1)
+
+
+def build_move(
+    name: str,
+    target: VariableWidth,
+    layer: int,
+    *,
+    tuning: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> Move:
+    """A kind of jump between widths by its name.
+
+    Args:
+        tuning: step_size and inverse_mass, of annealed jumps.
+        settings: num_temperatures, num_integration_steps, split_std; each move takes its own.
+    """
+    chosen = lambda *names: {key: settings[key] for key in names if key in settings}  # noqa: E731
+    base, size = base_and_size(name)
+    if base == "annealed":
+        bridge = chosen("num_temperatures", "num_integration_steps")
+        move = annealed_birth(target, layer, **tuning, **bridge)
+    elif base == "split_merge":
+        move = split_merge(target, layer, **chosen("split_std"))
+    else:
+        plain = {"plain": birth_death, "collapsed": collapsed_birth, "informed": informed_birth}
+        move = plain[base](target, layer)
+    return move._replace(num_units=size)
+
+
+def build_layer_move(name: str, target: VariableWidth, settings: Mapping[str, Any]) -> LayerMove:
+    """A kind of jump between depths by its name.
+
+    Args:
+        settings: identity_std, of those near the identity; others are left alone.
+    """
+    return layer_birth(
+        target,
+        is_identity="identity" in name,
+        is_collapsed="collapsed" in name,
+        **{key: settings[key] for key in ("identity_std",) if key in settings},
+    )
+
+
+def check_moves(moves: tuple[str, ...], known: tuple[str, ...]) -> None:
+    """Refuse no moves, or one that there is not.
+
+    Raises:
+        InputError: naming it.
+    """
+    if not moves:
+        raise InputError(f"There must be at least one kind of jump: moves of {', '.join(known)}.")
+    if len(set(moves)) < len(moves):
+        raise InputError(f"A kind of jump is named twice: {', '.join(moves)}.")
+    for name in moves:
+        kind = base_and_size(name)[0] if known is MOVES else name
+        if kind not in known:
+            raise InputError(
+                f"Unknown kind of jump {name!r}: choose from {', '.join(known)}."
+                + did_you_mean(name, known)
+            )
