@@ -4,7 +4,7 @@ Averaged over the posterior, the outer product of the gradient with itself is th
 Gaussian posterior: E[g g'] = P. So 1 / E[g^2], from full gradients where the chains are between
 blocks, pooled over chains, is a metric in which steps of one size fit all weights. Until there are
 enough of them, what the rows' own gradients vary by speaks too: N times their variance S^2 is the
-empirical Fisher information, what the data add to the precision; a prior adds about 1.
+empirical Fisher information, what the data add to the precision of the prior.
 
 No chain of these has a Metropolis test to tune its step size by. So between blocks leapfrogs with
 full gradients are tried from where the chains are, by turns if there are many: the step size at
@@ -85,7 +85,8 @@ def gradient_metric(
         """The window's metric; then a new window."""
         rounds, zero = memory.rounds_in_window, np.zeros_like(memory.sum_square)
         variance = memory.sum_variance / rounds
-        squares = num_chains * memory.sum_square + FISHER_COUNT * (1 + num_points * variance)
+        fisher = of_prior + num_points * variance
+        squares = num_chains * memory.sum_square + FISHER_COUNT * fisher
         precision = squares / (num_chains * rounds + FISHER_COUNT)
         precision = np.ones_like(zero) if unit_metric else precision
         rescaled = memory.mean_log_step_size + 0.5 * np.mean(
@@ -124,9 +125,13 @@ def gradient_metric(
         )
         return renewed(memory) if int(memory.round) in ends else memory
 
+    log_density = posterior.log_density
+    of_prior = jax.device_get(
+        prior_precision(key, positions, posterior.data, log_density=log_density)
+    )
     _, variance = jax.device_get(measure(key, positions, posterior.data))
     none, zero = np.zeros(()), np.zeros_like(variance)
-    inverse_mass = np.ones_like(zero) if unit_metric else 1 / (1 + num_points * variance)
+    inverse_mass = np.ones_like(zero) if unit_metric else 1 / (of_prior + num_points * variance)
     stable = reasonable_step_size(
         key,
         _spaced(positions, num_chains),
@@ -158,6 +163,33 @@ def _spaced(
     """
     num, num_chains = min(num, TRIALS), len(positions)
     return positions[(np.arange(num) * num_chains // num + first) % num_chains]
+
+
+@partial(jax.jit, static_argnames="log_density")
+def prior_precision(
+    key: PRNGKeyArray,
+    positions: Float[Array, "chain weight"],
+    data: Data,
+    *,
+    log_density: LogDensity,
+) -> Float[Array, " weight"]:
+    """The diagonal curvature of minus the log prior; 1 where that is not positive.
+
+    With signs v at random v * (H v) is the diagonal of H on average, and exactly where H has no
+    other entries (Bekas, Kokiopoulou & Saad, "An estimator for the diagonal of a matrix", 2007).
+    """
+    row = minibatch(data, jnp.zeros(1, jnp.int32), jnp.ones(1))
+    none = row._replace(weight=jnp.zeros_like(row.weight))
+
+    def probed(arguments: Any) -> Any:
+        key, position = arguments
+        signs = jax.random.rademacher(key, position.shape, position.dtype)
+        slope = partial(jax.grad(log_density), data=none)
+        return -signs * jax.jvp(slope, (position,), (signs,))[1]
+
+    keys = jax.random.split(key, len(positions))
+    found = jax.lax.map(probed, (keys, positions)).mean(axis=0)
+    return jnp.where(jnp.isfinite(found) & (found > 0), found, 1.0)
 
 
 @partial(jax.jit, static_argnames=("log_density", "batch_size"))

@@ -16,7 +16,11 @@ from tools.exact import linear_regression, weights
 from tools.moments import chain_z
 
 from credence.adaptation import gradient_metric as preconditioning
-from credence.adaptation.gradient_metric import gradient_metric, gradient_moments
+from credence.adaptation.gradient_metric import (
+    gradient_metric,
+    gradient_moments,
+    prior_precision,
+)
 from credence.density.posterior import Posterior
 from credence.engine.blocks import Block
 from credence.engine.clock import CompileClock
@@ -24,7 +28,7 @@ from credence.errors import InputError
 from credence.kernels.sgmcmc.ula import LangevinState
 from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA, StochasticGradient
 from credence.methods.training import Training
-from credence.models import MLP, HierarchicalGamma, Normal
+from credence.models import MLP, Gaussian, HierarchicalGamma, Normal, TraceClass
 
 pytestmark = pytest.mark.rotates(3)
 
@@ -175,6 +179,37 @@ def test_metric_is_near_the_inverse_precision():
     np.testing.assert_allclose(
         adapter.settings(memory)["inverse_mass"], 1 / np.diag(precision()), rtol=0.5
     )
+
+
+def test_a_narrow_prior_is_in_the_first_metric() -> None:
+    """Where the data say little the precision is that of the prior. Planted: 1 in its place."""
+    rng = np.random.default_rng(0)
+    x, y = 0.01 * rng.normal(size=(30, 400)), rng.normal(size=30)
+    posterior = Posterior(MLP(1, ()), Gaussian("fan_in"), Normal(1.0), (x, y))
+    positions = posterior.init(jax.random.key(0), 4)
+    adapter = gradient_metric(
+        jax.random.key(1), posterior, positions, num_rounds=4, target_acceptance_rate=0.9
+    )
+    inverse_mass = adapter.settings(adapter.memory)["inverse_mass"]
+    kernel = posterior.unravel(jnp.asarray(inverse_mass)).network[0].kernel
+    exact = 1 / (400 + (x**2).sum(axis=0))[:, None]
+    np.testing.assert_allclose(kernel, exact, rtol=0.01)
+    assert (kernel * 100 < 1).all(), "planted: about 1"
+
+
+def test_the_prior_s_precision_is_exact_where_weights_are_independent() -> None:
+    posterior = Posterior(MLP(1, (3,)), TraceClass(alpha=1.5), Normal(), (PROBLEM.x, PROBLEM.y))
+    positions = posterior.init(jax.random.key(0), 2)
+    found = prior_precision(
+        jax.random.key(1), positions, posterior.data, log_density=posterior.log_density
+    )
+    params = posterior.unravel(positions[0])
+    stds = posterior.model.prior.stds(posterior.model.network, params.network)
+    exact = jax.tree.map(lambda leaf, std: jnp.broadcast_to(std, leaf.shape), params.network, stds)
+    of_weights = posterior.unravel(found).network
+    for layer, wanted in zip(of_weights, exact, strict=True):
+        np.testing.assert_allclose(layer.kernel, wanted.kernel**-2, rtol=1e-4)
+        np.testing.assert_allclose(layer.bias, wanted.bias**-2, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("num_chains", "num_trials"), [(1, 2), (4, 8), (20, 8)])
