@@ -20,8 +20,6 @@ class FeatureEffort:
     Args:
         num_train, num_test: images.
         features: what they become.
-        rows: of the training images, the first so many are sampled with their labels; None takes
-            all. Centres of features come from all images, which needs no label.
         particles: of nonlinear samplers; the others have twice as many networks.
         batch_size: rows of a step.
         step_size: of Langevin samplers, in the metric that their warm-up finds.
@@ -29,7 +27,6 @@ class FeatureEffort:
             draws.
         num_draws: of every particle.
         reference: settings of MCLMC; None leaves it out.
-        contenders: labels of those that are run; () runs all.
     """
 
     num_train: int
@@ -40,19 +37,12 @@ class FeatureEffort:
     step_size: float
     passes: Mapping[str, int]
     num_draws: int
-    rows: int | None = None
     reference: Mapping[str, Any] | None = None
-    contenders: tuple[str, ...] = ()
-
-    @property
-    def num_rows(self) -> int:
-        """Rows with labels."""
-        return self.rows or self.num_train
 
     @property
     def steps_per_pass(self) -> int:
         """Steps in which every row is seen once."""
-        return -(-self.num_rows // self.batch_size)
+        return -(-self.num_train // self.batch_size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +67,7 @@ class Contender:
         """All settings at the size of the effort."""
         own = dict(self.settings)
         if self.with_all_rows:
-            own["potential_rows"] = effort.num_rows
+            own["potential_rows"] = effort.num_train
         if self.kind == "laplace":
             return {"num_draws": 10 * effort.particles, **own}
         training = {"max_epochs": 10 * effort.passes["train"], "learning_rate": LEARNING_RATE}
@@ -179,9 +169,5 @@ CONTENDERS = (
 
 def wanted(effort: FeatureEffort) -> list[Contender]:
     """Those that an effort runs."""
-    return [
-        each
-        for each in CONTENDERS
-        if (not effort.contenders or each.label in effort.contenders)
-        and (each.kind != "reference" or effort.reference is not None)
-    ]
+    has_reference = effort.reference is not None
+    return [each for each in CONTENDERS if each.kind != "reference" or has_reference]

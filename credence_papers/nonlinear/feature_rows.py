@@ -43,16 +43,14 @@ def feature_rows(
     num_test: int,
     folder: Path,
     watch: NoWatch,
-    num_rows: int | None = None,
 ) -> FeatureRows:
     """Features of the first images of each part; read where the folder has them.
 
     Kept are the pooled activations, in half precision; their centres, scales and axes are those of
-    the training rows that are asked for.
+    the training rows.
 
     Args:
         folder: the study's.
-        num_rows: the first so many training rows are asked for; None takes all.
         watch: hears of the computation.
     """
     files = [file.sha256 for file in find(DATA).files]
@@ -61,9 +59,8 @@ def feature_rows(
         watch.say(f"Features of {num_train + num_test:,} images: minutes, once.")
         write_arrays(path, _computed(settings, num_train, num_test))
     arrays = read_arrays(path)
-    x_train, x_test = turned(*standardised(arrays["train"][:num_rows], arrays["test"]))
-    y_train = arrays["y_train"][:num_rows]
-    return FeatureRows(x_train, y_train, x_test, arrays["y_test"], file_sha256(path))
+    x_train, x_test = turned(*standardised(arrays["train"], arrays["test"]))
+    return FeatureRows(x_train, arrays["y_train"], x_test, arrays["y_test"], file_sha256(path))
 
 
 def standardised(

@@ -31,11 +31,13 @@ class FeatureProblem:
 
     Args:
         hidden: widths of its hidden layers; () is a softmax.
+        prior_std: of biases, and of weights times the root of a layer's inputs.
     """
 
     name: str
     description: str
     hidden: tuple[int, ...]
+    prior_std: float = 1.0
 
 
 class LazyRows:
@@ -43,7 +45,7 @@ class LazyRows:
 
     def __init__(self, effort: FeatureEffort, cache: Cache) -> None:
         self.effort, self.cache = effort, cache
-        self.made_of = [effort.features, effort.num_train, effort.num_test, effort.num_rows]
+        self.made_of = [effort.features, effort.num_train, effort.num_test]
         self.found: FeatureRows | None = None
 
     def __call__(self) -> FeatureRows:
@@ -55,7 +57,6 @@ class LazyRows:
                 effort.num_test,
                 folder,
                 self.cache.watch,
-                effort.num_rows,
             )
         return self.found
 
@@ -75,7 +76,8 @@ def measured(
     """
     found, folder = rows(), cache.folder.parent / "checkpoints" / name[:16]
     network = MLP(NUM_LABELS, problem.hidden)
-    posterior = Posterior(network, Gaussian(), Categorical(), (found.x_train, found.y_train))
+    prior = Gaussian("fan_in", problem.prior_std, problem.prior_std)
+    posterior = Posterior(network, prior, Categorical(), (found.x_train, found.y_train))
     method = METHODS.find(contender.method).from_settings(contender.at(effort))
     assert isinstance(method, Method)
     if contender.is_streamed:
