@@ -42,6 +42,7 @@ WHOLE: dict[str, Callable[[], str]] = {
 }
 PARTS: dict[str, Callable[[], str]] = {
     "default-model-headline": peers.headline,
+    "default-classes-headline": peers.headline_of_labels,
     "cifar10-features": features.tables,
     "densities": densities.table,
     "fbnn-as-published": fbnn_published.table,

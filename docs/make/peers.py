@@ -5,10 +5,12 @@ The rows in `results/` come from `benchmarks/default_model.py` and `benchmarks/d
 """
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from kept import ROOT, kept_rows
+from parts import markdown
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import default_classes
@@ -95,36 +97,69 @@ FULL_NAMES = {
     "boosting": "scikit-learn's gradient boosting",
     "gp": "Gaussian process",
     "lightgbm": "LightGBM with conformal intervals",
+    "logistic": "logistic regression",
     "mlps": "five scikit-learn networks",
     "ngboost": "NGBoost",
 }
 
 
 def headline() -> str:
-    """The table of the README: mean ranks, how often intervals hold, and what it takes."""
+    """The README's table of numbers: mean ranks, how often intervals hold, and what it takes."""
     rows = kept_rows("default_model")
     means = mean_scores(rows, ("nll", "crps", "rmse", "coverage_95"))
-    models, places = names_of(rows), mean_ranks(means)
-    lines = [
-        "| | log loss | CRPS | RMSE | 95 % intervals hold | seconds |",
-        "|---|---|---|---|---|---|",
-    ]
-    for index in np.argsort(places[:, 0]):
-        held = [each[index, 3] for each in means.values()]
-        cells = [f"{place:.1f}" for place in places[index, :3]]
-        cells.append(f"{100 * min(held):.0f} to {100 * max(held):.0f} %")
-        of_sets = [of_model(rows, name, models[index]) for name in means]
-        seconds = np.median([np.median(default_model.seconds_of(each)) for each in of_sets])
-        cells.append(f"{seconds:.0f}" if seconds >= 1 else "below 1")
-        lines.append(f"| {FULL_NAMES[models[index]]} | {' | '.join(cells)} |")
+
+    def held(index: int) -> str:
+        shares = [100 * each[index, 3] for each in means.values()]
+        return f"{min(shares):.0f} to {max(shares):.0f} %"
+
+    heads = ("", "log loss", "CRPS", "RMSE", "95 % intervals hold", "seconds")
     splits = sorted(map(len, common_splits(rows).values()))
-    lines += [
-        "",
+    return (
+        f"{markdown(heads, ranked(rows, means, 3, held))}\n\n"
         f"Mean rank over {len(means)} UCI regressions (1 is best), lowest and highest coverage of "
         "a data set, and median seconds of a fit on two cores; "
-        f"{splits[0]} to {splits[-1]} of the 20 published splits each, which all models have.",
-    ]
-    return "\n".join(lines)
+        f"{splits[0]} to {splits[-1]} of the 20 published splits each, which all models have."
+    )
+
+
+def headline_of_labels() -> str:
+    """The README's table of labels: mean ranks, accuracy, and what it takes."""
+    rows = kept_rows("default_classes")
+    means = mean_scores(rows, ("log_loss", "ece", "accuracy"))
+
+    def right(index: int) -> str:
+        return f"{100 * np.mean([each[index, 2] for each in means.values()]):.1f} %"
+
+    heads = ("", "log loss", "calibration error", "right", "seconds")
+    table = markdown(heads, ranked(rows, means, 2, right)).replace(" with conformal intervals", "")
+    splits = sorted(map(len, common_splits(rows).values()))
+    return (
+        f"{table}\n\n"
+        f"Mean rank over {len(means)} tables with 2 to 10 labels (1 is best), mean accuracy, and "
+        f"median seconds of a fit on two cores; {splits[0]} random splits each."
+    )
+
+
+def ranked(
+    rows: list[dict[str, Any]],
+    means: dict[str, np.ndarray],
+    num_ranks: int,
+    more: Callable[[int], str],
+) -> list[list[str]]:
+    """Mean ranks of all models by the first scores, the best in the first of them on top.
+
+    Args:
+        more: (index of a model) -> what else is told of it, before its seconds.
+    """
+    models, places = names_of(rows), mean_ranks(means)
+    found = []
+    for index in np.argsort(places[:, 0]):
+        of_sets = [of_model(rows, name, models[index]) for name in means]
+        seconds = np.median([np.median(default_model.seconds_of(each)) for each in of_sets])
+        cells = [f"{place:.1f}" for place in places[index, :num_ranks]]
+        took = f"{seconds:.0f}" if seconds >= 1 else "below 1"
+        found.append([FULL_NAMES[models[index]], *cells, more(index), took])
+    return found
 
 
 TREES = ("boosting", "lightgbm")
