@@ -25,7 +25,7 @@ from credence.density.compiling import jit_quickly
 from credence.density.rows import Rows, checked_rows, real_numbers, rows_of
 from credence.environment import require_own_process
 from credence.errors import InputError
-from credence.models.likelihoods import Likelihood
+from credence.models.likelihoods.base import Likelihood
 from credence.models.networks.mlp import Network
 from credence.models.priors import Prior
 

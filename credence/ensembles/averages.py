@@ -20,7 +20,8 @@ from credence.density.posterior import BayesianModel, Data, Posterior, Targets
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.provenance import Provenance
 from credence.errors import InputError
-from credence.models.likelihoods import Classification, LocationScale
+from credence.models.likelihoods.labels import Classification
+from credence.models.likelihoods.numbers import LocationScale
 
 MOST_RHAT = 1.05
 """R-hat from which on chains have not converged."""

@@ -20,7 +20,7 @@ from credence.ensembles.provenance import Provenance
 from credence.ensembles.saved import Parts, num_predicted, read_ensemble, write_ensemble
 from credence.environment import require_own_process
 from credence.errors import InputError
-from credence.models.likelihoods import Classification
+from credence.models.likelihoods.labels import Classification
 from credence.models.networks.mlp import Network
 
 

@@ -18,7 +18,7 @@ from credence.ensembles.predictive import (
     cdf_and_density,
 )
 from credence.ensembles.quantiles import cantelli, check_levels, search_quantile
-from credence.models.likelihoods import LocationScale
+from credence.models.likelihoods.numbers import LocationScale
 
 
 @dataclass(frozen=True, repr=False)

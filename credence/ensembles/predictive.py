@@ -21,7 +21,8 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from credence.ensembles.quantiles import cantelli, check_levels, search_quantile
 from credence.errors import InputError
-from credence.models.likelihoods import Likelihood, LocationScale
+from credence.models.likelihoods.base import Likelihood
+from credence.models.likelihoods.numbers import LocationScale
 
 PointTarget = Float[Array, "point target"]
 

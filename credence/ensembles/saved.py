@@ -13,7 +13,7 @@ from credence.density.posterior import BayesianModel, Params, one_row, shapes
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.provenance import Provenance
 from credence.errors import InputError
-from credence.models.likelihoods import Classification
+from credence.models.likelihoods.labels import Classification
 from credence.models.networks.mlp import Network
 from credence.models.saved import from_spec, network_from_spec, to_spec
 from credence.netcdf import read_netcdf

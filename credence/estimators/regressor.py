@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from credence.ensembles.predictive import Predictions
     from credence.ensembles.scores import Rows, Scores
     from credence.methods.base import Algorithm
-    from credence.models.likelihoods import Likelihood
+    from credence.models.likelihoods.base import Likelihood
     from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
 

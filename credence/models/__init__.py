@@ -1,11 +1,11 @@
 """What is modelled: networks, priors over their weights, likelihoods of the data."""
 
-from credence.models.likelihoods import (
-    Bernoulli,
-    Categorical,
+from credence.models.likelihoods.base import Likelihood
+from credence.models.likelihoods.labels import Bernoulli, Categorical
+from credence.models.likelihoods.noisy_argmax import NoisyArgmax
+from credence.models.likelihoods.numbers import (
     HeteroscedasticNormal,
     HeteroscedasticStudentT,
-    Likelihood,
     Normal,
     StudentT,
 )
@@ -13,7 +13,6 @@ from credence.models.networks.encodings import PiecewiseLinear
 from credence.models.networks.mlp import ACTIVATIONS, MLP, Layer, Network
 from credence.models.networks.residual import ResNet
 from credence.models.networks.wrappers import LeadingInputs, PerAction
-from credence.models.noisy_argmax import NoisyArgmax
 from credence.models.priors import Gaussian, HierarchicalGamma, Prior, TraceClass
 
 LIKELIHOODS = {

@@ -4,7 +4,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from credence.errors import InputError
-from credence.models import likelihoods, noisy_argmax, priors
+from credence.models import priors
+from credence.models.likelihoods import labels, noisy_argmax, numbers
 from credence.models.networks import encodings, linearized, residual, variable_depth, wrappers
 from credence.models.networks import mlp as networks
 from credence.schema import build
@@ -19,12 +20,12 @@ _KNOWN: dict[str, type[Any]] = {
         priors.Gaussian,
         priors.HierarchicalGamma,
         priors.TraceClass,
-        likelihoods.Bernoulli,
-        likelihoods.Categorical,
-        likelihoods.HeteroscedasticNormal,
-        likelihoods.HeteroscedasticStudentT,
-        likelihoods.Normal,
-        likelihoods.StudentT,
+        labels.Bernoulli,
+        labels.Categorical,
+        numbers.HeteroscedasticNormal,
+        numbers.HeteroscedasticStudentT,
+        numbers.Normal,
+        numbers.StudentT,
         noisy_argmax.NoisyArgmax,
         variable_depth.VariableDepthMLP,
         wrappers.LeadingInputs,

@@ -106,7 +106,7 @@ def over_seeds(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 EVIDENT_STD = 8.0
-"""Of 1, 3, 8, 20 and 50 the prior of the softmax with the largest evidence, by `laplace` with
+"""The prior of the softmax with the largest evidence of 1, 3, 8, 20 and 50, by `laplace` with
 Kronecker factors: -55,134, -48,283, -46,511, -49,071 and -55,760 nats."""
 
 CIFAR10_FEATURES = FeatureStudy(

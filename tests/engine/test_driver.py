@@ -495,7 +495,7 @@ def run_hmc(folder: str | Path | None) -> Any:
     from credence.density.posterior import Posterior
     from credence.methods.hamiltonian import HMC
     from credence.methods.training import Training
-    from credence.models.likelihoods import Normal
+    from credence.models.likelihoods.numbers import Normal
     from credence.models.networks.mlp import MLP
     from credence.models.priors import Gaussian
 

@@ -182,7 +182,7 @@ def test_metric_is_near_the_inverse_precision():
 
 
 def test_a_narrow_prior_is_in_the_first_metric() -> None:
-    """Where the data say little the precision is that of the prior. Planted: 1 in its place."""
+    """The precision is that of the prior where the data say little. Planted: 1 in its place."""
     rng = np.random.default_rng(0)
     x, y = 0.01 * rng.normal(size=(30, 400)), rng.normal(size=30)
     posterior = Posterior(MLP(1, ()), Gaussian("fan_in"), Normal(1.0), (x, y))

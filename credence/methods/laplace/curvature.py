@@ -35,7 +35,8 @@ from credence.density.posterior import (
     shapes,
 )
 from credence.errors import InputError
-from credence.models.likelihoods import Likelihood, LocationScale
+from credence.models.likelihoods.base import Likelihood
+from credence.models.likelihoods.numbers import LocationScale
 from credence.models.networks.mlp import ACTIVATIONS, MLP
 from credence.models.priors import GaussianPrior
 

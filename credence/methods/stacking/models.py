@@ -8,7 +8,8 @@ import numpy as np
 from credence.density.posterior import Posterior, num_targets
 from credence.errors import InputError
 from credence.models import ACTIVATIONS, LIKELIHOODS, MLP, PRIORS
-from credence.models.likelihoods import Classification, ScaleOutputs
+from credence.models.likelihoods.labels import Classification
+from credence.models.likelihoods.numbers import ScaleOutputs
 from credence.models.networks.encodings import PiecewiseLinear, quantile_knots
 from credence.models.networks.mlp import Network
 

@@ -45,7 +45,7 @@ from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.methods.transdimensional.starts import checked_sizes, likeliest_draws, spread_sizes
 from credence.methods.transdimensional.target import VariableWidth
 from credence.models import Gaussian, HierarchicalGamma, TraceClass
-from credence.models.likelihoods import Normal
+from credence.models.likelihoods.numbers import Normal
 
 
 @dataclass(frozen=True, kw_only=True)

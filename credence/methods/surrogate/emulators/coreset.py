@@ -30,7 +30,7 @@ from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points
 from credence.methods.surrogate.fitting import Equations, num_held_out
-from credence.models.likelihoods import LocationScale
+from credence.models.likelihoods.numbers import LocationScale
 
 PENALTIES = 10.0 ** np.arange(-6.0, 0.0)
 """Ridge penalties tried, in units of the Gram matrix's mean diagonal."""

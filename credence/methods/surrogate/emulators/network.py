@@ -27,7 +27,7 @@ from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points
 from credence.methods.surrogate.emulators.components import Basis, principal_components
 from credence.methods.surrogate.emulators.published_networks import published_settings
 from credence.methods.training import Training, train
-from credence.models.likelihoods import Normal
+from credence.models.likelihoods.numbers import Normal
 from credence.models.networks.mlp import MLP
 from credence.models.priors import Gaussian
 

@@ -14,7 +14,7 @@ from credence.errors import InputError
 from credence.methods.transdimensional.active_neurons import Widths, activity
 from credence.methods.transdimensional.moves.base import Move, Proposal, counts
 from credence.methods.transdimensional.target import Point, VariableWidth, total
-from credence.models.likelihoods import Normal
+from credence.models.likelihoods.numbers import Normal
 from credence.models.networks.mlp import Layer, last_hidden
 
 

@@ -1,77 +1,19 @@
-"""Likelihoods: what the outputs of a network say about the data.
-
-A likelihood is a frozen, hashable object. Its own parameters (a learnt noise, say) are
-unconstrained and come first; () if there are none.
-
-    checked_targets(y) -> array                         as below, or an InputError
-    num_outputs(num_targets) -> int                     outputs the network must have
-    init(num_targets) -> params                         where optimisation may start
-    log_prior(params) -> scalar                         normalised, Jacobian included, in nats
-    sample_prior(key, num_targets) -> params
-    log_prob(params, outputs, y) -> (point,)            summed over targets, in nats
-    mean(params, outputs) -> (point, target)            class probabilities for classification
-    sample(key, params, outputs) -> y
-
-Regression has besides `location_scale` and the law of the standardised noise: see `LocationScale`.
-Outputs are (point, output). Targets are (point, target) for regression, integer (point,) for
-classification.
-"""
+"""Likelihoods of numeric targets: noise with a location and a scale, learnt or of the inputs."""
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import jax.scipy.stats as stats
 import numpy as np
 from jax.scipy.special import betainc
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.errors import InputError, require_positive
-
-Outputs = Float[Array, "point output"]
-Targets = Float[Array, "point target"]
-Labels = Int[Array, " point"]
-Noise = Float[Array, "*shape"]
-
-
-@runtime_checkable
-class Likelihood(Protocol):
-    """What every likelihood offers; see the module's docstring."""
-
-    def checked_targets(self, y: Any) -> np.ndarray:
-        """Targets as an array that the likelihood takes; others are refused."""
-        ...
-
-    def num_outputs(self, num_targets: int) -> int:
-        """Number of network outputs that so many targets need."""
-        ...
-
-    def init(self, num_targets: int) -> Any:
-        """Parameters of the likelihood at the start: a pytree, () if there are none."""
-        ...
-
-    def log_prior(self, params: Any) -> Float[Array, ""]:
-        """Log prior density of the parameters, in nats."""
-        ...
-
-    def sample_prior(self, key: PRNGKeyArray, num_targets: int) -> Any:
-        """Draw the parameters from their prior."""
-        ...
-
-    def log_prob(self, params: Any, outputs: Outputs, y: Any) -> Float[Array, " point"]:
-        """Log probability of every row, in nats."""
-        ...
-
-    def mean(self, params: Any, outputs: Outputs) -> Float[Array, "point target"]:
-        """Mean of the targets at every point, or class probabilities."""
-        ...
-
-    def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Any:
-        """Draw targets for the outputs."""
-        ...
+from credence.models.likelihoods.base import Noise, Outputs, Targets
 
 
 class LocationScale(ABC):
@@ -351,103 +293,3 @@ class HeteroscedasticStudentT(StudentNoise, ScaleOutputs):
     def __post_init__(self) -> None:
         require_positive(scale_gain=self.scale_gain)
         _check_df(self.df)
-
-
-class Classification(ABC):
-    """Likelihoods of labels, without parameters of their own."""
-
-    max_label: ClassVar[int | None] = None
-    """The largest label, where the number of outputs does not tell."""
-
-    @abstractmethod
-    def log_prob(self, params: Any, outputs: Outputs, y: Labels) -> Float[Array, " point"]:
-        """Log probability of every label, in nats."""
-
-    def checked_targets(self, y: Any) -> np.ndarray:
-        """Integer labels (point,) from 0.
-
-        Raises:
-            InputError: for anything else.
-        """
-        y = np.asarray(y)
-        if y.ndim != 1 or y.dtype.kind not in "biu":
-            raise InputError(
-                f"{type(self).__name__} needs integer labels y (point,), "
-                f"got shape {y.shape} of {y.dtype}: number the classes from 0."
-            )
-        largest = np.inf if self.max_label is None else self.max_label
-        if np.any((y < 0) | (y > largest)):
-            raise InputError(
-                f"{type(self).__name__} needs labels from 0"
-                + ("" if self.max_label is None else f" to {self.max_label}")
-                + f", got {y.min()} to {y.max()}: number the classes from 0."
-            )
-        return y.astype(np.int32)
-
-    def init(self, num_targets: int) -> tuple[()]:
-        """Return (): there are no parameters beside the network's weights."""
-        return ()
-
-    def log_prior(self, params: Any) -> Float[Array, ""]:
-        """The log prior of no parameters: 0."""
-        return jnp.zeros(())
-
-    def sample_prior(self, key: PRNGKeyArray, num_targets: int) -> tuple[()]:
-        """Return (): there are no parameters to draw."""
-        return ()
-
-
-@dataclass(frozen=True)
-class Bernoulli(Classification):
-    """P(y = 1) = sigmoid(output), for labels 0 and 1."""
-
-    max_label: ClassVar[int | None] = 1
-
-    def num_outputs(self, num_targets: int) -> int:
-        """Number of outputs of the network: one logit."""
-        return 1
-
-    def log_prob(self, params: Any, outputs: Outputs, y: Labels) -> Float[Array, " point"]:
-        """Log probability of the label, in nats."""
-        logit = outputs[:, 0]
-        return jax.nn.log_sigmoid(jnp.where(y == 1, logit, -logit))
-
-    def mean(self, params: Any, outputs: Outputs) -> Float[Array, "point 2"]:
-        """Probabilities of labels 0 and 1."""
-        logit = outputs[:, 0]
-        return jax.nn.sigmoid(jnp.stack([-logit, logit], axis=-1))
-
-    def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Labels:
-        """One label per point."""
-        return jax.random.bernoulli(key, jax.nn.sigmoid(outputs[:, 0])).astype(jnp.int32)
-
-
-@dataclass(frozen=True)
-class Categorical(Classification):
-    """P(y = c) = softmax(a * outputs)_c with inverse temperature a.
-
-    Args:
-        inverse_temperature: a > 0; below 1 the same outputs give less certain labels.
-    """
-
-    inverse_temperature: float = 1.0
-
-    def __post_init__(self) -> None:
-        require_positive(inverse_temperature=self.inverse_temperature)
-
-    def num_outputs(self, num_targets: int) -> int:
-        """One logit per class: for labels, num_targets is the number of classes."""
-        return num_targets
-
-    def log_prob(self, params: Any, outputs: Outputs, y: Labels) -> Float[Array, " point"]:
-        """Log probability of the label, in nats."""
-        log_probs = jax.nn.log_softmax(self.inverse_temperature * outputs)
-        return jnp.take_along_axis(log_probs, y[:, None], axis=-1)[:, 0]
-
-    def mean(self, params: Any, outputs: Outputs) -> Float[Array, "point class"]:
-        """The probability of every class."""
-        return jax.nn.softmax(self.inverse_temperature * outputs)
-
-    def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Labels:
-        """One label per point."""
-        return jax.random.categorical(key, self.inverse_temperature * outputs).astype(jnp.int32)

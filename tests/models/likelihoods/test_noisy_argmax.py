@@ -14,8 +14,8 @@ from tools.exact import assert_mean
 from credence.density.posterior import Posterior
 from credence.errors import InputError
 from credence.models import MLP, Gaussian, Likelihood
+from credence.models.likelihoods.noisy_argmax import NoisyArgmax, mills_ratio
 from credence.models.networks.wrappers import PerAction
-from credence.models.noisy_argmax import NoisyArgmax, mills_ratio
 
 pytestmark = pytest.mark.usefixtures("checked_keys")
 

@@ -15,7 +15,8 @@ from jax.scipy.special import log_ndtr, logsumexp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.errors import require_positive
-from credence.models.likelihoods import Classification, Labels, Outputs
+from credence.models.likelihoods.base import Labels, Outputs
+from credence.models.likelihoods.labels import Classification
 
 # With up to 18 actions, 20 nodes leave an error below 1e-6 nats, whatever the gaps (16 nodes
 # 6e-6). Newton's method approaches the mode from one side, never overshoots, and is within 1e-11

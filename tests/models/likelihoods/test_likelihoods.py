@@ -20,7 +20,7 @@ from credence.models import (
     Normal,
     StudentT,
 )
-from credence.models.likelihoods import LocationScale
+from credence.models.likelihoods.numbers import LocationScale
 
 pytestmark = pytest.mark.usefixtures("checked_keys", "float64")
 
