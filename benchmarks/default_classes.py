@@ -6,8 +6,10 @@
 
 Tables of scikit-learn and of CREDENCE_DATA, at random 80 % to fit and 20 % to score, five times;
 every model sees the same rows. Log loss in nats, calibration error (ECE) of the top label in 15
-bins; `tempered` is the same of probabilities that were tempered by left-out rows. What is done
-already is in FOLDER/rows.jsonl and is not done again. Seconds are those of the fit.
+bins, and beside it the one that these probabilities would have on as many rows if they were right:
+with few rows it is far from 0. `tempered` is the same of probabilities that were tempered by
+left-out rows. What is done already is in FOLDER/rows.jsonl and is not done again. Seconds are those
+of the fit.
 
 Models: `auto` and any other method of the library; `boosting`, scikit-learn's histogram gradient
 boosting with early stopping; `lightgbm`, stopped early on a fifth of the training rows; `logistic`
@@ -25,7 +27,7 @@ import numpy as np
 import pandas as pd
 from rows import commit, mean_error, run
 
-SCORES = ("accuracy", "log_loss", "ece", "log_loss_tempered", "ece_tempered")
+SCORES = ("accuracy", "log_loss", "ece", "ece_by_chance", "log_loss_tempered", "ece_tempered")
 DATASETS = ("cancer", "wine3", "digits", "credit_approval", "vehicle", "spambase", "magic_gamma")
 NUM_SPLITS = 5
 
@@ -66,7 +68,14 @@ def scores_of(probabilities: np.ndarray, y: np.ndarray) -> dict[str, float]:
         "accuracy": classification.accuracy(p, y),
         "log_loss": classification.log_loss(p, y),
         "ece": calibration.ece(p, y),
+        "ece_by_chance": float(np.mean([calibration.ece(p, labels) for labels in drawn(p)])),
     }
+
+
+def drawn(p: np.ndarray, num_draws: int = 200) -> np.ndarray:
+    """Labels that follow these probabilities, row by row."""
+    uniform = np.random.default_rng(0).uniform(size=(num_draws, len(p), 1))
+    return np.minimum((p.cumsum(axis=1) < uniform).sum(axis=2), p.shape[1] - 1)
 
 
 def network_scores(method: str, rows: Any, seed: int) -> dict[str, Any]:
@@ -151,15 +160,13 @@ def row_of(name: str, number: int, model: str) -> dict[str, Any]:
 
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Means and standard errors over splits, as a Markdown table."""
-    heads = "accuracy | log loss | ECE | log loss, tempered | ECE, tempered | seconds"
-    lines = [f"| data | model | splits | {heads} |", f"|{'---|' * 9}"]
+    heads = "accuracy | log loss | ECE | by chance | log loss, tempered | ECE, tempered | seconds"
+    lines = [f"| data | model | splits | {heads} |", f"|{'---|' * 10}"]
     for name in DATASETS:
         for model in dict.fromkeys(row["model"] for row in rows if row["data"] == name):
             mine = [row for row in rows if (row["data"], row["model"]) == (name, model)]
-            cells = [
-                mean_error([row[score] for row in mine]) if score in mine[0] else ""
-                for score in SCORES
-            ]
+            scores = [[row[score] for row in mine if score in row] for score in SCORES]
+            cells = [mean_error(values) if values else "" for values in scores]
             seconds = np.median([row["seconds"] for row in mine])
             lines.append(
                 f"| {name} | {model} | {len(mine)} | {' | '.join(cells)} | {seconds:.1f} |"
