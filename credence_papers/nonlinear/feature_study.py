@@ -26,6 +26,9 @@ from credence_papers.study import Row, Study, standard_error
 MEANS = (*SCORES, "max_rhat", "potential_ess", "accepted_jumps", "work", "seconds")
 """Numbers of a contender that are averaged over seeds."""
 
+TOLD = ("problem", "contender", "accuracy", "NLL", "ECE, all classes", "R-hat", "seconds")
+"""Columns of the table in a terminal."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureStudy(Study[FeatureProblem, FeatureEffort]):
@@ -84,11 +87,11 @@ class FeatureStudy(Study[FeatureProblem, FeatureEffort]):
         return render(summary)
 
     def table(self, summary: dict[str, Any]) -> Table:
-        """The table for a terminal."""
+        """The table for a terminal, of the columns that it has room for."""
         heads, rows = cells(summary)
-        found = Table(*heads)
+        found = Table(*TOLD)
         for row in rows:
-            found.add_row(*row)
+            found.add_row(*(row[heads.index(head)] for head in TOLD))
         return found
 
 
