@@ -1,4 +1,4 @@
-"""What an experiment is, as plain data that `to_json` writes; `cell_from_json` reads a cell back.
+"""An experiment is plain data, which `to_json` writes; `cell_from_json` reads a cell back.
 
 An `Experiment` is a list of problems times a list of methods; a `CellSpec` is one of each, at one
 size and with one seed. Nothing here computes or imports anything heavy.

@@ -338,7 +338,7 @@ def _check_change(shapes: tuple[float, ...], temperature: float, part: Ensemble)
 
 
 def _read_left_out(path: Path, digest: str, part: Ensemble) -> dict[str, np.ndarray]:
-    """What the parts predict of rows that they had not seen."""
+    """Read what the parts predict of rows that they had not seen."""
     require_sha256(path, digest)
     left_out = read_arrays(path)
     with reading(path):

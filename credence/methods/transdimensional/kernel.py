@@ -178,7 +178,7 @@ def transdimensional(
 
 
 class _System(NamedTuple):
-    """What a sweep is made of: jumps of all kinds, and the step of all weights.
+    """Makes the two halves of a sweep: jumps of all kinds, and the step of all weights.
 
     Args:
         within: builds the kernel of the step, given a density and its metric.

@@ -1,5 +1,4 @@
-"""What chains tell of architectures and jumps: sizes, jumps by their kind, and how often each is
-tried."""
+"""Tells of architectures and jumps: sizes, jumps by their kind, and how often each is tried."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,7 +33,7 @@ def by_kind(
 
 
 def move_probabilities(settings: Settings, groups: Groups) -> dict[str, Any]:
-    """How often each kind of jump is tried, where the warm-up has found that."""
+    """Tell how often each kind of jump is tried, where the warm-up has found that."""
     if "kind_probs" not in settings:
         return {}
     names = [name for group in groups for name in group]

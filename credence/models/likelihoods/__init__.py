@@ -1,4 +1,4 @@
-"""What the outputs of a network say about the data.
+"""Says what the outputs of a network mean for the data.
 
 base          what every likelihood offers
 numbers       numeric targets: normal and Student-t noise, of one size or of the inputs
