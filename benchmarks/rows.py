@@ -66,7 +66,8 @@ def nll_of(row: dict[str, Any]) -> float:
 def done(folder: Path) -> list[dict[str, Any]]:
     """The rows of earlier calls."""
     path = folder / "rows.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def add_row(folder: Path, row: dict[str, Any]) -> None:
@@ -75,10 +76,14 @@ def add_row(folder: Path, row: dict[str, Any]) -> None:
         file.write(json.dumps(row) + "\n")
 
 
-def commit() -> str:
-    """The commit that runs, with a mark where files differ from it."""
+def commit(*, is_needed: bool = False) -> str:
+    """The commit that runs, with a mark where files differ from it; empty where there is none.
+
+    Args:
+        is_needed: fail in place of an empty one.
+    """
     command = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--exclude", "*"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return subprocess.run(command, capture_output=True, text=True, check=is_needed).stdout.strip()
 
 
 def mean_error(values: list[float]) -> str:

@@ -125,10 +125,13 @@ def gradient_metric(
         )
         return renewed(memory) if int(memory.round) in ends else memory
 
-    log_density = posterior.log_density
-    of_prior = jax.device_get(
-        prior_precision(key, positions, posterior.data, log_density=log_density)
-    )
+    of_prior = 1.0
+    if not unit_metric:
+        key_prior = jax.random.fold_in(key, 0)  # rounds have the numbers from 1 on
+        found = prior_precision(
+            key_prior, positions, posterior.data, log_density=posterior.log_density
+        )
+        of_prior = jax.device_get(found)
     _, variance = jax.device_get(measure(key, positions, posterior.data))
     none, zero = np.zeros(()), np.zeros_like(variance)
     inverse_mass = np.ones_like(zero) if unit_metric else 1 / (of_prior + num_points * variance)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from experiment_tables import both, number, rhat, triple
-from kept import RESULTS, commit, kept_rows, short
+from kept import RESULTS, kept_rows, short
 from parts import markdown
+from rows import commit
 
 NAME = "fbnn_as_published"
 LABELS = {
@@ -63,7 +64,7 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
 def keep(folder: Path) -> list[dict[str, Any]]:
     """The rows of a finished run, with what made them."""
     summary = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    about = {"seed": summary["seed"], "size": summary["size"], "commit": commit(),
+    about = {"seed": summary["seed"], "size": summary["size"], "commit": commit(is_needed=True),
              "versions": summary["versions"]}  # fmt: skip
     return [
         short({**{name: row.get(name) for name in KEPT}, "n_train": problem["n_train"], **about})

@@ -2,12 +2,14 @@
 
 import json
 import platform
-import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from rows import commit, done  # noqa: E402
 
 
 def path_of(name: str, size: str | None = None) -> Path:
@@ -25,9 +27,7 @@ def kept(name: str, size: str | None = None) -> dict[str, Any]:
 
 def kept_rows(name: str) -> list[dict[str, Any]]:
     """The rows of a benchmark or of several runs, one a line in `results/NAME/rows.jsonl`."""
-    path = RESULTS / name / "rows.jsonl"
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return [json.loads(line) for line in text.splitlines()]
+    return done(RESULTS / name)
 
 
 def keep(folder: Path) -> Path:
@@ -40,7 +40,7 @@ def keep(folder: Path) -> Path:
 
     summary = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     about = {
-        "commit": commit(),
+        "commit": commit(is_needed=True),
         "machine": f"{platform.machine()}, {num_cores()} cores",
         "versions": package_versions(),
     }
@@ -63,9 +63,3 @@ def short(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: short(each) for key, each in value.items()}
     return [short(each) for each in value] if isinstance(value, list) else value
-
-
-def commit() -> str:
-    """The commit that runs, with a mark where files differ from it."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude", "*"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

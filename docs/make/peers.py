@@ -81,15 +81,9 @@ def ranks(rows: list[dict[str, Any]], scores: tuple[str, ...]) -> list[str]:
     if not means:
         return []
     models = names_of(rows)
-    lines = [
-        f"Mean rank over {len(means)} data sets (1 is best):",
-        "",
-        f"| | {' | '.join(models)} |",
-        f"|{'---|' * (len(models) + 1)}",
-    ]
-    for score, of_models in zip(scores, mean_ranks(means).T, strict=True):
-        lines.append(f"| {score} | {' | '.join(f'{value:.2f}' for value in of_models)} |")
-    return [*lines, ""]
+    rows_of = zip(scores, mean_ranks(means).T, strict=True)
+    table = markdown(["", *models], [[score, *map("{:.2f}".format, of)] for score, of in rows_of])
+    return [f"Mean rank over {len(means)} data sets (1 is best):", "", table, ""]
 
 
 FULL_NAMES = {

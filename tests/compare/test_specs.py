@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +45,14 @@ PROBLEMS = {p.name: p for each in TABLES.values() for p in each.problems}
 @pytest.mark.parametrize("name", TABLES)
 def test_json_round_trip(name: str) -> None:
     experiment = TABLES[name]
-    json.dumps(to_json(experiment))
+    found = json.loads(json.dumps(to_json(experiment)))
+    assert found == to_json(experiment)
+    assert found.keys() == {each.name for each in fields(experiment)}
+    for problem, told in zip(experiment.problems, found["problems"], strict=True):
+        assert told.keys() >= {each.name for each in fields(problem)}
+        assert told["rows"] == {size: asdict(rows) for size, rows in problem.rows.items()}
+        assert told["models"] == {size: to_json(model) for size, model in problem.models.items()}
+        assert told["published"] == [to_json(each) for each in problem.published]
     for size in SIZES:
         for cell in experiment.cells(size, seed=3, max_seconds=9.0):
             back = cell_from_json(json.loads(json.dumps(to_json(cell))))
@@ -147,6 +154,7 @@ def test_models_may_differ_by_size() -> None:
     )
     assert experiment.cells("smoke")[0].model == small
     assert experiment.cells("paper")[0].model == each.model
+    assert to_json(experiment)["problems"][0]["models"] == {"smoke": to_json(small)}
 
 
 def test_only_keeps_the_baseline() -> None:

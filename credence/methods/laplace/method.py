@@ -236,16 +236,9 @@ class Laplace(Method):
                 there = around(position)
                 return there.decrement(), there.whitening(posterior)
 
-            root = found.whitening(posterior)
+            mode, root = found.position, found.whitening(posterior)
             polished = climb(
-                "polish",
-                key_polish,
-                posterior,
-                driver,
-                found.position,
-                root,
-                POLISH_STEPS,
-                whitened,
+                "polish", key_polish, posterior, driver, mode, root, POLISH_STEPS, whitened
             )
             found, num_steps = around(polished.positions[0]), num_steps + polished.num_steps
         if not found.decrement() <= MOST_DECREMENT:
@@ -257,8 +250,8 @@ class Laplace(Method):
         found = spectrum(position, posterior, self.structure, self.layers)
         is_full = self.structure == "full"
         weights = local_gaussian(position, posterior, found, self.layers, is_full=is_full)
-        fixed = NO_PARAMETERS if noise_is_fixed else likelihood_gaussian(position, posterior)
-        return Around(position, found, weights, fixed)
+        likelihood = NO_PARAMETERS if noise_is_fixed else likelihood_gaussian(position, posterior)
+        return Around(position, found, weights, likelihood)
 
 
 def _check_noise(noise: ParameterGaussian) -> None:

@@ -17,8 +17,10 @@ Outputs are (point, output). Targets are (point, target) for regression, integer
 classification.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any, Protocol, runtime_checkable
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
@@ -63,3 +65,23 @@ class Likelihood(Protocol):
     def sample(self, key: PRNGKeyArray, params: Any, outputs: Outputs) -> Any:
         """Draw targets for the outputs."""
         ...
+
+
+class NoParameters(ABC):
+    """A likelihood without parameters beside the network's weights: the outputs tell all."""
+
+    @abstractmethod
+    def num_outputs(self, num_targets: int) -> int:
+        """Network outputs that the targets need."""
+
+    def init(self, num_targets: int) -> tuple[()]:
+        """Return (): there are no parameters beside the network's weights."""
+        return ()
+
+    def log_prior(self, params: Any) -> Float[Array, ""]:
+        """The log prior of no parameters: 0."""
+        return jnp.zeros(())
+
+    def sample_prior(self, key: PRNGKeyArray, num_targets: int) -> tuple[()]:
+        """Return (): there are no parameters to draw."""
+        return ()

@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.errors import InputError, require_positive
-from credence.models.likelihoods.base import Labels, Outputs
+from credence.models.likelihoods.base import Labels, NoParameters, Outputs
 
 
-class Classification(ABC):
+class Classification(NoParameters, ABC):
     """Likelihoods of labels, without parameters of their own."""
 
     max_label: ClassVar[int | None] = None
@@ -43,18 +43,6 @@ class Classification(ABC):
                 + f", got {y.min()} to {y.max()}: number the classes from 0."
             )
         return y.astype(np.int32)
-
-    def init(self, num_targets: int) -> tuple[()]:
-        """Return (): there are no parameters beside the network's weights."""
-        return ()
-
-    def log_prior(self, params: Any) -> Float[Array, ""]:
-        """The log prior of no parameters: 0."""
-        return jnp.zeros(())
-
-    def sample_prior(self, key: PRNGKeyArray, num_targets: int) -> tuple[()]:
-        """Return (): there are no parameters to draw."""
-        return ()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from jax.scipy.special import betainc
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.errors import InputError, require_positive
-from credence.models.likelihoods.base import Noise, Outputs, Targets
+from credence.models.likelihoods.base import Noise, NoParameters, Outputs, Targets
 
 
 class LocationScale(ABC):
@@ -230,7 +230,7 @@ class StudentT(StudentNoise, LearntScale):
         return self.scale
 
 
-class ScaleOutputs(LocationScale):
+class ScaleOutputs(NoParameters, LocationScale):
     """A location-scale likelihood whose scale depends on the inputs: the network's second half of
     outputs is its logarithm, over `scale_gain`."""
 
@@ -239,18 +239,6 @@ class ScaleOutputs(LocationScale):
     def num_outputs(self, num_targets: int) -> int:
         """A location and a log scale per target."""
         return 2 * num_targets
-
-    def init(self, num_targets: int) -> tuple[()]:
-        """Return (): the network's outputs hold the noise, and there are no other parameters."""
-        return ()
-
-    def log_prior(self, params: Any) -> Float[Array, ""]:
-        """The log prior of no parameters: 0."""
-        return jnp.zeros(())
-
-    def sample_prior(self, key: PRNGKeyArray, num_targets: int) -> tuple[()]:
-        """Return (): there are no parameters to draw."""
-        return ()
 
     def location_scale(self, params: Any, outputs: Outputs) -> tuple[Targets, Targets]:
         """The first half of the outputs, and exp of scale_gain times the second half."""
