@@ -137,7 +137,7 @@ EXACT = (exact("CES exact (SGHMC-HMC)", "sghmc", "hmc"),
          exact("CES exact (modes-MCLMC)", "mode", "mclmc"))  # fmt: skip
 """Rows for data of more rows than a coreset takes whole."""
 LONG = {
-    "BNN-SGHMC": 10_000,
+    "BNN-SGHMC": 2000,
     "HMC on all rows": 3000,
     "NUTS on all rows": 2000,
     "MCLMC on all rows": 2000,

@@ -26,9 +26,23 @@ from credence.engine.blocks import Block
 from credence.engine.clock import CompileClock
 from credence.errors import InputError
 from credence.kernels.sgmcmc.ula import LangevinState
-from credence.methods.stochastic_gradient import SGHMC, SGLD, ULA, StochasticGradient
+from credence.methods.stochastic_gradient import (
+    SGHMC,
+    SGLD,
+    ULA,
+    StochasticGradient,
+    minibatch_rows,
+)
 from credence.methods.training import Training
-from credence.models import MLP, Gaussian, HierarchicalGamma, Normal, TraceClass
+from credence.models import (
+    MLP,
+    Gaussian,
+    HierarchicalGamma,
+    Network,
+    Normal,
+    ResNet,
+    TraceClass,
+)
 
 pytestmark = pytest.mark.rotates(3)
 
@@ -315,6 +329,21 @@ def test_friction_out_of_range(friction: float):
 def test_batch_larger_than_the_data():
     with pytest.raises(InputError, match="more than the 12 rows"):
         SGLD(batch_size=13).run(0, PROBLEM.posterior)
+
+
+@pytest.mark.parametrize(
+    ("network", "shape", "rows"),
+    [
+        (MLP(1, (2,)), (8192, 2), 8192),
+        (MLP(1, (2,)), (8193, 2), 1024),
+        (ResNet.of_depth(8, 1), (200, 8, 8, 3), 128),
+    ],
+)
+def test_a_step_sees_all_of_few_rows_and_few_images(network: Network, shape: Any, rows: int):
+    data = np.zeros(shape, np.float32), np.zeros(shape[0], np.float32)
+    posterior = Posterior(network, Gaussian(), Normal(), data)
+    assert minibatch_rows(None, posterior) == rows
+    assert minibatch_rows(100, posterior) == 100
 
 
 def test_gibbs_needs_a_hierarchical_prior():
