@@ -1,0 +1,38 @@
+"""Effective draws per second over SGHMC's, between chains that are long enough to converge."""
+
+from typing import Any
+
+from experiment_tables import drawn, number, rhat
+from kept import kept
+from parts import markdown
+
+NAME = "fbnn_converged"
+PUBLISHED = "7 to 62"
+"""Speed-ups of the paper's tables, over SGHMC."""
+
+
+def table() -> str:
+    """One row a chain; its speed-up where both have converged."""
+    heads = (
+        "data, training rows", "method", "chains x draws", "seconds", "R-hat", "worst ESS",
+        "ESS / s", "speed-up", "accuracy", "NLL",
+    )  # fmt: skip
+    rows = [cells(each, row) for each in kept(NAME)["problems"] for row in each["rows"]]
+    return markdown(heads, rows)
+
+
+def cells(problem: dict[str, Any], row: dict[str, Any]) -> tuple[str, ...]:
+    """One chain on one data set."""
+    worst = row["ess_function"][0]
+    return (
+        f"{problem['name']}, {problem['n_train']:,}",
+        row["label"],
+        drawn(row),
+        number(row["total_seconds"]),
+        rhat(row["max_rhat_function"]),
+        number(worst),
+        number(worst / row["total_seconds"]),
+        row["speed_up_text"],
+        number(row["accuracy"]),
+        number(row["nll"]),
+    )
