@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rows import commit
 
 LARGEST = 16
 PUBLISHED_MODES = {0.015: 7, 0.1: 8}
@@ -116,6 +117,8 @@ def xor(variance: float, out: Path, particles: int, listed: list[int]) -> None:
     rows = np.array(listed) - 1
     visited = np.array(widths.probabilities)[rows]
     result = {
+        "commit": commit(),
+        "particles": particles,
         "variance": variance,
         "widths": listed,
         "all_widths": widths.probabilities,
@@ -129,6 +132,7 @@ def xor(variance: float, out: Path, particles: int, listed: list[int]) -> None:
         "evidence": probabilities.tolist(),
         "evidence_seconds": time.perf_counter() - start,
     }
+    result["evidence_errors"] = evidence_errors(result).tolist()
     result["worst_z"] = worst_z(result)
     out.mkdir(parents=True, exist_ok=True)
     (out / "widths.json").write_text(json.dumps(result, indent=2), encoding="utf-8")
@@ -148,7 +152,7 @@ def worst_z(result: dict[str, Any]) -> float:
     difference = np.array(result["reversible_jump"]) - np.array(result["evidence"])
     jump_errors = np.array(result["reversible_jump_errors"])
     is_common = np.array(result["evidence"]) > 0.01
-    error = np.hypot(jump_errors, evidence_errors(result))
+    error = np.hypot(jump_errors, result["evidence_errors"])
     return float(np.max(np.abs(difference / error)[is_common]))
 
 
@@ -164,7 +168,7 @@ def chart(result: dict[str, Any], path: Path) -> None:
         fmt="o", label="reversible jump", color="#1b6ca8",
     )  # fmt: skip
     axes.errorbar(
-        width + 0.12, result["evidence"], 2 * evidence_errors(result),
+        width + 0.12, result["evidence"], 2 * np.array(result["evidence_errors"]),
         fmt="s", mfc="none", label="SMC evidence of each width", color="#c0392b",
     )  # fmt: skip
     mode = PUBLISHED_MODES.get(result["variance"])

@@ -17,6 +17,7 @@ from credence_papers.transdimensional.model_study import cells as model_cells
 from credence_papers.transdimensional.model_study import with_error
 
 MODELS, DEPTHS = "transdimensional_models", "transdimensional_depth_ways"
+WIDTHS = "xor_widths"
 PUBLISHED = ("transdimensional_xor", "transdimensional_digits", "transdimensional_boston")
 DRAWN = ("xor", "boston_2a", "boston_4a", "digits_10a")
 """Problems whose sizes the page shows as a chart."""
@@ -60,6 +61,24 @@ def depths() -> str:
         rows.append([row["name"], *told, rhat, f"{row['seconds']:.0f}"])
     layers = [f"{d} layers" for d in range(2, most + 1)]
     return markdown(["way", *layers, "worst R-hat", "seconds"], rows)
+
+
+def widths() -> str:
+    """p(width) of XOR by jumps and by evidences, a row each, and how far they differ."""
+    found = kept(WIDTHS, "widths")
+    smc = f"evidences by SMC, 8 runs of {found['particles']} particles"
+    columns = (found["widths"], found["reversible_jump"], found["reversible_jump_errors"])
+    rows = zip(*columns, found["evidence"], found["evidence_errors"], strict=True)
+    shown = [[str(n), f"{p:.3f} ± {e:.3f}", f"{q:.3f} ± {f:.3f}"] for n, p, e, q, f in rows]
+    of = {n: found["all_widths"][n - 1] for n in (16, 15, 14, 10, 7)}
+    all_widths = ", ".join(f"p({n}) = {p:.3g}" for n, p in of.items())
+    told = (
+        f"The largest difference is {found['worst_z']:.1f} standard errors of both. Over all "
+        f"widths {all_widths}. R-hat of the width is {found['rhat']:.3f}, its ESS "
+        f"{found['ess']:,.0f} of 16,000; {100 * found['rate']:.0f} % of the jumps were accepted; "
+        f"{found['run']:.0f} seconds without compilation; commit {found['commit']}."
+    )
+    return f"{markdown(['width', 'reversible jump', smc], shown)}\n\n{told}"
 
 
 def depth_figure(folder: Path) -> None:
@@ -201,6 +220,8 @@ def parts() -> dict[str, Callable[[], str]]:
         found |= {"boston-models": models, "boston-models-splits": splits}
     if is_kept(DEPTHS):
         found["depth-ways"] = depths
+    if path_of(WIDTHS, "widths").exists():
+        found["xor-widths"] = widths
     if is_kept("transdimensional_boston"):
         found["boston-errors"] = predictive_errors
     if is_kept("transdimensional_digits"):

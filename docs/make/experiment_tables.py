@@ -1,13 +1,13 @@
 """Pages of finished experiments: ours beside the published numbers, from `results/NAME`."""
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from kept import kept, path_of
 from parts import markdown
 
 NAMES = {
-    "fbnn": "docs/results/fbnn.md",
     "fbnn_first_version": "docs/results/fbnn_first_version.md",
 }
 """Experiments and their pages."""
@@ -22,9 +22,25 @@ def pages() -> dict[str, Callable[[], str]]:
     }
 
 
-def tables(name: str) -> str:
-    """The tables of an experiment alone, for a page with a text of its own."""
-    return "\n\n".join(table(problem) for problem in kept(name)["problems"])
+def sections(name: str) -> str:
+    """A heading, a table and its reasons for every problem, for a page with a text of its own."""
+    summary = kept(name)
+    return "\n".join([made_by(summary), *chain.from_iterable(map(section, summary["problems"]))])
+
+
+def made_by(summary: dict[str, Any]) -> str:
+    """The command, and what ran it."""
+    return (
+        f"`credence experiment run {summary['experiment']} --size {summary['size']} --seed "
+        f"{summary['seed']}{seeds(summary)} --jobs {summary['n_jobs']}`; "
+        f"{versions(summary['versions'])}; {summary['machine']}; commit {summary['commit']}."
+    )
+
+
+def section(problem: dict[str, Any]) -> list[str]:
+    """What a problem is, its table, and reasons for differences."""
+    reasons = [f"- {reason}" for reason in problem["reasons"]]
+    return ["", f"## {problem['name']}", "", sizes(problem), "", table(problem), "", *reasons]
 
 
 def page(summary: dict[str, Any]) -> list[str]:
@@ -32,15 +48,11 @@ def page(summary: dict[str, Any]) -> list[str]:
     lines = [
         f"# {summary['description']}",
         "",
-        f"{summary['source']}. `credence experiment run {summary['experiment']} --size "
-        f"{summary['size']} --seed {summary['seed']}{seeds(summary)} --jobs {summary['n_jobs']}`; "
-        f"{versions(summary['versions'])}; {summary['machine']}; commit {summary['commit']}.",
+        f"{summary['source']}. {made_by(summary)}",
         "",
         legend(summary),
+        *chain.from_iterable(map(section, summary["problems"])),
     ]
-    for problem in summary["problems"]:
-        lines += ["", f"## {problem['name']}", "", sizes(problem), "", table(problem)]
-        lines += ["", *(f"- {reason}" for reason in problem["reasons"])]
     lines += [
         "",
         "## Why the numbers differ",
