@@ -1,15 +1,16 @@
 """Stochastic gradient samplers: steps per second, and what they sample.
 
     python benchmarks/stochastic_gradient.py speed
-    CREDENCE_DATA=... python benchmarks/stochastic_gradient.py wine [--reference FILE]
+    CREDENCE_DATA=... python benchmarks/stochastic_gradient.py wine --out results/minibatches
 
 speed: SGHMC at batch 256 on a table of Adult's size (32,561 x 14, simulated; network 14-60-30-1,
 Bernoulli), the driver's compiled blocks beside a plain Python loop that slices a batch and calls a
 jitted step, as a training script would. Without compilation; on one device, and 64 chains on all.
 
 wine: predictive means and standard deviations of SGHMC and SGLD on red wine (network 11-10-10-1,
-learnt noise) against a long NUTS (made first, about 3 minutes, or read from FILE). Offsets are in
-posterior standard deviations of the noise-free prediction at 160 held-out rows.
+learnt noise), by rows a step at as many passes over all rows, against a long NUTS (made first,
+about 3 minutes). Offsets are in posterior standard deviations of the noise-free prediction at 160
+held-out rows. What is in `rows.jsonl` already is not run again.
 """
 
 import argparse
@@ -19,8 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rows import add_row, commit, done
 
 BATCH, ROWS, FEATURES, STEPS = 256, 32_561, 14, 1000
+PASSES = 90
+"""Over all rows, from one draw to the next."""
 
 
 def speed() -> None:
@@ -114,8 +118,8 @@ def steps_per_second(run: Callable[[int], Any], repeats: int = 5) -> float:
     return STEPS / float(np.median(seconds))
 
 
-def wine(reference: Path | None) -> None:
-    """Print how far the samplers' predictions are from NUTS's."""
+def wine(out: Path) -> None:
+    """Write how far the samplers' predictions are from NUTS's."""
     from credence import Posterior, datasets, methods
     from credence.ensembles.diagnostics.convergence import assess
     from credence.models import MLP, Gaussian, Normal
@@ -128,43 +132,46 @@ def wine(reference: Path | None) -> None:
     y = (y - y[train].mean()) / y[train].std()
     posterior = Posterior(MLP(1, (10, 10)), Gaussian(), Normal(), (x[train], y[train]))
 
-    def predictions(method: Any) -> tuple[np.ndarray, str]:
-        begin = time.perf_counter()
+    def predictions(method: Any) -> tuple[np.ndarray, dict[str, Any]]:
         ensemble = method.run(0, posterior)
-        seconds = time.perf_counter() - begin
-        functions = ensemble.functions(x[test])[..., 0]
         found = assess(ensemble.monitored(x[test]))
-        noise = float(np.exp(np.asarray(ensemble.params.likelihood)).mean())
-        return functions, (
-            f"R-hat {found.max_rhat_function:.3f}, min ESS {found.min_ess_function:.0f}, "
-            f"noise {noise:.4f}, {seconds:.0f} s"
-        )
+        return ensemble.functions(x[test])[..., 0], {
+            "method": method.name,
+            "num_points": posterior.num_points,
+            "num_draws": method.num_draws,
+            "rhat": found.max_rhat_function,
+            "ess": found.min_ess_function,
+            "seconds": ensemble.cost.total_seconds,
+            "commit": commit(),
+        }
 
-    if reference is not None and reference.exists():
-        exact = np.load(reference)
-    else:
+    out.mkdir(parents=True, exist_ok=True)
+    known = {(row["method"], row.get("batch_size")) for row in done(out)}
+    stored = out / "nuts.npy"
+    if not stored.exists():
         exact, about = predictions(methods.NUTS(num_draws=2000))
-        print(f"NUTS, 4 x 2000 draws: {about}")
-        if reference is not None:
-            np.save(reference, exact)
+        add_row(out, about)
+        np.save(stored, exact)
+    exact = np.load(stored)
     mean, std = exact.mean(axis=(0, 1)), exact.std(axis=(0, 1))
-    for method in (
-        methods.SGHMC(batch_size=128, thinning=1000),
-        methods.SGHMC(batch_size=512, thinning=250),
-        methods.SGLD(batch_size=128, thinning=1000),
-        methods.SGLD(batch_size=512, thinning=250),
-    ):
-        functions, about = predictions(method)
-        chains = functions.mean(axis=1)
-        offset = (chains.mean(axis=0) - mean) / std
-        error = chains.std(axis=0, ddof=1) / len(chains) ** 0.5 / std
-        ratio = functions.std(axis=(0, 1)) / std
-        print(
-            f"{method.name}, batch {method.batch_size}: mean off by {np.abs(offset).mean():.3f} sd "
-            f"(Monte Carlo error {error.mean():.3f}), worst {np.abs(offset).max():.3f}; "
-            f"sd ratio {ratio.mean():.3f}; {about}",
-            flush=True,
-        )
+    for kind in (methods.SGHMC, methods.SGLD):
+        for batch_size in (128, 512, posterior.num_points):
+            if (kind.name, batch_size) in known:
+                continue
+            thinning = round(PASSES * posterior.num_points / batch_size)
+            functions, about = predictions(kind(batch_size=batch_size, thinning=thinning))
+            chains = functions.mean(axis=1)
+            offset = (chains.mean(axis=0) - mean) / std
+            error = chains.std(axis=0, ddof=1) / len(chains) ** 0.5 / std
+            about |= {
+                "batch_size": batch_size,
+                "passes": PASSES,
+                "off": float(np.abs(offset).mean()),
+                "error": float(error.mean()),
+                "sd_ratio": float((functions.std(axis=(0, 1)) / std).mean()),
+            }
+            add_row(out, about)
+            print(about, flush=True)
 
 
 def main() -> None:
@@ -172,12 +179,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("part", choices=("speed", "wine"))
-    parser.add_argument("--reference", type=Path, help="NUTS predictions (.npy) to read or write")
+    parser.add_argument("--out", type=Path, default=Path("minibatches"))
     options = parser.parse_args()
     import credence
 
     credence.configure()
-    return speed() if options.part == "speed" else wine(options.reference)
+    return speed() if options.part == "speed" else wine(options.out)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import architectures
@@ -21,6 +22,7 @@ import multilevel
 import peers
 import proposals
 import samplers
+import speed_ups
 from kept import kept
 
 ROOT = Path(__file__).parents[2]
@@ -46,12 +48,15 @@ PARTS: dict[str, Callable[[], str]] = {
     "cifar10-features": features.tables,
     "densities": densities.table,
     "fbnn-as-published": fbnn_published.table,
+    "fbnn-converged": speed_ups.table,
+    "fbnn-full": partial(experiment_tables.sections, "fbnn_full"),
     "prior-rates": multilevel.rates,
     "multilevel-runs": multilevel.runs,
     "multilevel-savings": multilevel.savings,
     "multilevel-steps": multilevel.steps,
     "new-output-weights": proposals.table,
     "samplers": samplers.table,
+    "minibatches": samplers.by_rows_a_step,
     **architectures.parts(),
 }
 FIGURES: tuple[Callable[[Path], None], ...] = (

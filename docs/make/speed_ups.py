@@ -7,8 +7,6 @@ from kept import kept
 from parts import markdown
 
 NAME = "fbnn_converged"
-PUBLISHED = "7 to 62"
-"""Speed-ups of the paper's tables, over SGHMC."""
 
 
 def table() -> str:
