@@ -4,12 +4,14 @@ Train a member per chain, find step size and metric in a warm-up pooled over cha
 with both frozen.
 """
 
+import math
+import time
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import jax
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.adaptation.windows import first_window_adaptation
 from credence.density.posterior import Posterior
@@ -20,6 +22,8 @@ from credence.kernels.mcmc.mala import one_leapfrog
 from credence.kernels.mcmc.microcanonical import adjusted_mclmc, check_lengths
 from credence.methods.base import Drawn
 from credence.methods.chains import TrainedChains, shares_passes
+
+Positions = Float[Array, "chain weight"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +41,11 @@ class Hamiltonian(TrainedChains):
     def _recipe(self, posterior: Posterior) -> Recipe:
         """The kernel, with a step size and a metric as its settings."""
 
+    def _recipe_in_time(self, posterior: Posterior, driver: Driver, start: Positions) -> Recipe:
+        """The same where a draw may take as long as it needs; a kernel whose draws may be very
+        long bounds them by the time that is left."""
+        return self._recipe(posterior)
+
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_train, key_step, key_warmup, key_sample, key_scout = jax.random.split(key, 5)
         start = self._start(key_train, posterior, driver)
@@ -49,7 +58,8 @@ class Hamiltonian(TrainedChains):
             num_rounds=self._num_rounds(),
             target_acceptance_rate=self.target_acceptance_rate,
         )
-        plan = self._warmup_plan(self._recipe(posterior), adapter)
+        recipe = self._recipe_in_time(posterior, driver, start)
+        plan = self._warmup_plan(recipe, adapter)
         warmup = driver.phase("warmup", key_warmup, plan, start, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
         sample = driver.phase("sample", key_sample, plan, warmup.positions, data)
@@ -62,7 +72,8 @@ class NUTS(Hamiltonian):
     """The no-U-turn sampler (Hoffman & Gelman, 2014).
 
     Args beyond those of `Hamiltonian`:
-        max_doublings: a trajectory has at most 2^max_doublings - 1 gradients.
+        max_doublings: a trajectory has at most 2^max_doublings - 1 gradients; fewer where a time
+            budget would not last for some ten of them.
     """
 
     name: ClassVar[str] = "nuts"
@@ -79,6 +90,41 @@ class NUTS(Hamiltonian):
     def _recipe(self, posterior: Posterior) -> Recipe:
         static = (("max_doublings", self.max_doublings),)
         return Recipe(nuts, posterior.log_density, static, fixed_cost=shares_passes(posterior))
+
+    def _recipe_in_time(self, posterior: Posterior, driver: Driver, start: Positions) -> Recipe:
+        if driver.max_seconds is None:
+            return self._recipe(posterior)
+
+        def most() -> int:
+            return doublings_in(driver.seconds_left, gradient_seconds(posterior, start))
+
+        in_time = driver.decided("doublings", int, most)
+        if in_time < self.max_doublings:
+            driver.progress.say(
+                f"A trajectory has at most {2**in_time - 1:,} gradients, so that "
+                f"{driver.max_seconds:g} seconds last for some draws."
+            )
+        shorter = replace(self, max_doublings=min(in_time, self.max_doublings))
+        return shorter._recipe(posterior)
+
+
+LONGEST = 10
+"""Trajectories of full length that a time budget lasts for: both phases make some at any rate."""
+
+
+def doublings_in(seconds: float, seconds_per_gradient: float) -> int:
+    """The most doublings of trajectories of which `LONGEST` fit in so many seconds, at least 1."""
+    gradients = seconds / (LONGEST * seconds_per_gradient)
+    return max(1, math.floor(math.log2(max(gradients, 1.0))))
+
+
+def gradient_seconds(posterior: Posterior, positions: Positions) -> float:
+    """Wall time of a gradient at all positions, compiled before it is timed."""
+    gradients = jax.jit(jax.vmap(jax.grad(posterior.log_density), (0, None)))
+    jax.block_until_ready(gradients(positions, posterior.data))
+    start = time.perf_counter()
+    jax.block_until_ready(gradients(positions, posterior.data))
+    return time.perf_counter() - start
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,8 @@ from credence.engine.clock import CompileClock
 from credence.engine.phases import Phase
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, Interrupted
-from credence.methods.hamiltonian import HMC, MALA, MCLMC, NUTS, Hamiltonian
+from credence.methods import hamiltonian
+from credence.methods.hamiltonian import HMC, MALA, MCLMC, NUTS, Hamiltonian, doublings_in
 from credence.methods.pcn import PCN
 from credence.methods.training import Training
 from credence.models import MLP, Gaussian, Normal
@@ -203,3 +204,27 @@ def test_ctrl_c_in_training_ends_a_chain_at_once(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Phase, "save", lambda phase: signal.raise_signal(signal.SIGINT))
     with pytest.raises(Interrupted, match="phase 'train'"):
         HMC(**SETTINGS).run(0, linear_regression().posterior)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "per_gradient", "doublings"),
+    [(60, 1e-4, 15), (64, 0.1, 6), (50, 0.05, 6), (1, 9, 1)],
+)
+def test_a_time_budget_lasts_for_ten_trajectories(
+    seconds: float, per_gradient: float, doublings: int
+) -> None:
+    assert doublings_in(seconds, per_gradient) == doublings
+    assert 10 * 2**doublings * per_gradient <= seconds or doublings == 1
+
+
+@pytest.mark.parametrize(("per_gradient", "most"), [(1e-9, 2**10 - 1), (8.0, 2**3 - 1)])
+def test_nuts_bounds_its_trajectories_by_the_time_that_is_left(
+    monkeypatch: pytest.MonkeyPatch, per_gradient: float, most: int
+) -> None:
+    """Where a gradient seems dear they are short; a slow warm-up's first steps want long ones."""
+    monkeypatch.setattr(hamiltonian, "gradient_seconds", lambda *_: per_gradient)
+    method = NUTS(num_draws=20, num_warmup=100, num_chains=2, target_acceptance_rate=0.999)
+    ensemble = method.run(0, PROBLEM.posterior, max_seconds=999)
+    longest = ensemble.scalars["num_gradients"].max()
+    assert longest <= most
+    assert (longest > 2**3 - 1) == (most > 2**3 - 1)
