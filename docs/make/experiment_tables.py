@@ -22,10 +22,16 @@ def pages() -> dict[str, Callable[[], str]]:
     }
 
 
-def sections(name: str) -> str:
-    """A heading, a table and its reasons for every problem, for a page with a text of its own."""
+def sections(name: str, more: str) -> str:
+    """A heading, a table and its reasons for every problem, for a page with a text of its own.
+
+    Args:
+        name: of the experiment.
+        more: what headings say after the problem's name.
+    """
     summary = kept(name)
-    return "\n".join([made_by(summary), *chain.from_iterable(map(section, summary["problems"]))])
+    each = [section({**one, "name": one["name"] + more}) for one in summary["problems"]]
+    return "\n".join([made_by(summary), *chain.from_iterable(each)])
 
 
 def made_by(summary: dict[str, Any]) -> str:

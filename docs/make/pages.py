@@ -10,7 +10,6 @@ import argparse
 import re
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import architectures
@@ -49,14 +48,12 @@ PARTS: dict[str, Callable[[], str]] = {
     "densities": densities.table,
     "fbnn-as-published": fbnn_published.table,
     "fbnn-converged": speed_ups.table,
-    "fbnn-full": partial(experiment_tables.sections, "fbnn_full"),
     "prior-rates": multilevel.rates,
     "multilevel-runs": multilevel.runs,
     "multilevel-savings": multilevel.savings,
     "multilevel-steps": multilevel.steps,
     "new-output-weights": proposals.table,
     "samplers": samplers.table,
-    "minibatches": samplers.by_rows_a_step,
     **architectures.parts(),
 }
 FIGURES: tuple[Callable[[Path], None], ...] = (

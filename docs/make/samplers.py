@@ -95,16 +95,3 @@ def table() -> str:
         "the standard errors that its own ESS says."
     )
     return "\n".join(lines)
-
-
-def by_rows_a_step() -> str:
-    """The table of `benchmarks/stochastic_gradient.py wine`: at as many passes, by rows a step."""
-    heads = ("", "rows a step", "mean off by", "Monte Carlo error", "sd ratio", "R-hat", "min ESS")
-    rows = []
-    for row in kept_rows("minibatches"):
-        is_exact = row["method"] == "nuts"
-        names = ("off", "error", "sd_ratio", "rhat")
-        numbers = ["" if row.get(name) is None else f"{row[name]:.3f}" for name in names]
-        label, step = row["method"].upper(), "all" if is_exact else f"{row['batch_size']:,}"
-        rows.append([label, step, *numbers, f"{row['ess']:.0f}"])
-    return markdown(heads, rows)

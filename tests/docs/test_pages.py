@@ -17,7 +17,6 @@ TYPED = {
     "docs/explanation/ces.md",
     "docs/explanation/interacting.md",
     "docs/explanation/multilevel.md",
-    "docs/explanation/transdimensional.md",
     "docs/results/fbnn.md",
     "docs/results/fbnn_emulated.md",
     "docs/results/fbnn_first_version.md",
