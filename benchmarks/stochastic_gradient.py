@@ -24,7 +24,7 @@ from rows import add_row, commit, done
 
 BATCH, ROWS, FEATURES, STEPS = 256, 32_561, 14, 1000
 PASSES = 90
-"""Over all rows, from one draw to the next."""
+"""A draw is kept after so many passes over all rows."""
 
 
 def speed() -> None:

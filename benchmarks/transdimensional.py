@@ -6,7 +6,7 @@
 The XOR clouds and the network are those of Berezowski, "Trans-dimensional inference over Bayesian
 neural networks", section 5.5: 200 points, tanh, weights N(0, 1), softmax(z / 2), a uniform prior on
 1 to 16 neurons, 16 chains of 1000 iterations, one starting at each width. `xor` runs SMC at every
-width (or those listed) besides, and writes widths.json and widths.svg. Seconds have all phases,
+width (or those listed) besides, and writes laptop.json and widths.svg. Seconds have all phases,
 compilation apart.
 """
 
@@ -135,7 +135,7 @@ def xor(variance: float, out: Path, particles: int, listed: list[int]) -> None:
     result["evidence_errors"] = evidence_errors(result).tolist()
     result["worst_z"] = worst_z(result)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "widths.json").write_text(json.dumps(result, indent=2), encoding="utf-8")
+    (out / "laptop.json").write_text(json.dumps(result, indent=2), encoding="utf-8")
     chart(result, out / "widths.svg")
     print(f"worst z of a width {result['worst_z']:.1f}; {result['evidence_seconds']:.0f} s of SMC")
 

@@ -65,7 +65,7 @@ def depths() -> str:
 
 def widths() -> str:
     """p(width) of XOR by jumps and by evidences, a row each, and how far they differ."""
-    found = kept(WIDTHS, "widths")
+    found = kept(WIDTHS)
     smc = f"evidences by SMC, 8 runs of {found['particles']} particles"
     columns = (found["widths"], found["reversible_jump"], found["reversible_jump_errors"])
     rows = zip(*columns, found["evidence"], found["evidence_errors"], strict=True)
@@ -220,7 +220,7 @@ def parts() -> dict[str, Callable[[], str]]:
         found |= {"boston-models": models, "boston-models-splits": splits}
     if is_kept(DEPTHS):
         found["depth-ways"] = depths
-    if path_of(WIDTHS, "widths").exists():
+    if is_kept(WIDTHS):
         found["xor-widths"] = widths
     if is_kept("transdimensional_boston"):
         found["boston-errors"] = predictive_errors

@@ -221,7 +221,7 @@ def test_a_time_budget_lasts_for_ten_trajectories(
 def test_nuts_bounds_its_trajectories_by_the_time_that_is_left(
     monkeypatch: pytest.MonkeyPatch, per_gradient: float, most: int
 ) -> None:
-    """Where a gradient seems dear they are short; a slow warm-up's first steps want long ones."""
+    """A dear gradient makes them short; a slow warm-up takes long ones."""
     monkeypatch.setattr(hamiltonian, "gradient_seconds", lambda *_: per_gradient)
     method = NUTS(num_draws=20, num_warmup=100, num_chains=2, target_acceptance_rate=0.999)
     ensemble = method.run(0, PROBLEM.posterior, max_seconds=999)
