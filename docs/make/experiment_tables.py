@@ -232,7 +232,8 @@ def emulator(row: dict[str, Any]) -> list[str]:
     if row.get("emulator_is_likelihood"):
         return ["all rows: nothing emulated", "-"]
     error, k, rate = (row.get(f"emulator_{name}") for name in ("error", "pareto_k", "acceptance"))
-    meaning = f"k-hat {float(k):.2g}" if k is not None else f"accepted {float(rate):.2g}"
+    accepted = "-" if rate is None else f"accepted {float(rate):.2g}"
+    meaning = accepted if k is None else f"k-hat {float(k):.2g}"
     return [f"{float(error):.2g}", meaning]
 
 

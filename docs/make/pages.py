@@ -10,6 +10,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import architectures
@@ -48,6 +49,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "densities": densities.table,
     "fbnn-as-published": fbnn_published.table,
     "fbnn-converged": speed_ups.table,
+    "fbnn-full": partial(experiment_tables.sections, "fbnn_full", ", all rows"),
     "prior-rates": multilevel.rates,
     "multilevel-runs": multilevel.runs,
     "multilevel-savings": multilevel.savings,
