@@ -7,7 +7,9 @@ with both frozen.
 import math
 import time
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import jax
@@ -41,10 +43,9 @@ class Hamiltonian(TrainedChains):
     def _recipe(self, posterior: Posterior) -> Recipe:
         """The kernel, with a step size and a metric as its settings."""
 
-    def _recipe_in_time(self, posterior: Posterior, driver: Driver, start: Positions) -> Recipe:
-        """The same where a draw may take as long as it needs; a kernel whose draws may be very
-        long bounds them by the time that is left."""
-        return self._recipe(posterior)
+    def _within(self, most_gradients: Callable[[], int]) -> "Hamiltonian":
+        """This sampler with trajectories of so many gradients at most, where they can be long."""
+        return self
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_train, key_step, key_warmup, key_sample, key_scout = jax.random.split(key, 5)
@@ -58,8 +59,15 @@ class Hamiltonian(TrainedChains):
             num_rounds=self._num_rounds(),
             target_acceptance_rate=self.target_acceptance_rate,
         )
-        recipe = self._recipe_in_time(posterior, driver, start)
-        plan = self._warmup_plan(recipe, adapter)
+        sampler = self
+        if driver.max_seconds is not None:
+            sampler = self._within(partial(gradients_in_time, posterior, start, driver))
+            if sampler != self:
+                driver.progress.say(
+                    f"Trajectories are cut short, so that {driver.max_seconds:g} seconds last for "
+                    "some draws."
+                )
+        plan = self._warmup_plan(sampler._recipe(posterior), adapter)
         warmup = driver.phase("warmup", key_warmup, plan, start, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
         sample = driver.phase("sample", key_sample, plan, warmup.positions, data)
@@ -73,7 +81,7 @@ class NUTS(Hamiltonian):
 
     Args beyond those of `Hamiltonian`:
         max_doublings: a trajectory has at most 2^max_doublings - 1 gradients; fewer where a time
-            budget would not last for some ten of them.
+            budget would not last for `LONGEST` of them.
     """
 
     name: ClassVar[str] = "nuts"
@@ -91,40 +99,8 @@ class NUTS(Hamiltonian):
         static = (("max_doublings", self.max_doublings),)
         return Recipe(nuts, posterior.log_density, static, fixed_cost=shares_passes(posterior))
 
-    def _recipe_in_time(self, posterior: Posterior, driver: Driver, start: Positions) -> Recipe:
-        if driver.max_seconds is None:
-            return self._recipe(posterior)
-
-        def most() -> int:
-            return doublings_in(driver.seconds_left, gradient_seconds(posterior, start))
-
-        in_time = driver.decided("doublings", int, most)
-        if in_time < self.max_doublings:
-            driver.progress.say(
-                f"A trajectory has at most {2**in_time - 1:,} gradients, so that "
-                f"{driver.max_seconds:g} seconds last for some draws."
-            )
-        shorter = replace(self, max_doublings=min(in_time, self.max_doublings))
-        return shorter._recipe(posterior)
-
-
-LONGEST = 10
-"""Trajectories of full length that a time budget lasts for: both phases make some at any rate."""
-
-
-def doublings_in(seconds: float, seconds_per_gradient: float) -> int:
-    """The most doublings of trajectories of which `LONGEST` fit in so many seconds, at least 1."""
-    gradients = seconds / (LONGEST * seconds_per_gradient)
-    return max(1, math.floor(math.log2(max(gradients, 1.0))))
-
-
-def gradient_seconds(posterior: Posterior, positions: Positions) -> float:
-    """Wall time of a gradient at all positions, compiled before it is timed."""
-    gradients = jax.jit(jax.vmap(jax.grad(posterior.log_density), (0, None)))
-    jax.block_until_ready(gradients(positions, posterior.data))
-    start = time.perf_counter()
-    jax.block_until_ready(gradients(positions, posterior.data))
-    return time.perf_counter() - start
+    def _within(self, most_gradients: Callable[[], int]) -> "Hamiltonian":
+        return replace(self, max_doublings=min(self.max_doublings, doublings(most_gradients())))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +109,8 @@ class HMC(Hamiltonian):
 
     Args beyond those of `Hamiltonian`:
         trajectory_length: mean integration time, in units where the posterior's scales are 1.
-        max_integration_steps: bound on the gradients of one trajectory.
+        max_integration_steps: bound on the gradients of one trajectory; lower where a time budget
+            would not last for `LONGEST` of them.
     """
 
     name: ClassVar[str] = "hmc"
@@ -152,6 +129,10 @@ class HMC(Hamiltonian):
             ("trajectory_length", self.trajectory_length),
         )
         return Recipe(hmc, posterior.log_density, static, fixed_cost=shares_passes(posterior))
+
+    def _within(self, most_gradients: Callable[[], int]) -> "Hamiltonian":
+        most = min(self.max_integration_steps, most_gradients())
+        return replace(self, max_integration_steps=most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,3 +195,35 @@ class MCLMC(Hamiltonian):
             ("trajectory_length", self.trajectory_length),
         )
         return Recipe(adjusted_mclmc, posterior.log_density, static)
+
+
+LONGEST = 10
+"""Trajectories of full length that a time budget lasts for: both phases make some at any rate."""
+
+
+def gradients_in_time(posterior: Posterior, positions: Positions, driver: Driver) -> int:
+    """The most gradients of a trajectory that the time left allows; a resumed run has as many."""
+
+    def decide() -> int:
+        return gradients_in(driver.seconds_left, gradient_seconds(posterior, positions))
+
+    return driver.decided("gradients", int, decide)
+
+
+def gradients_in(seconds: float, seconds_per_gradient: float) -> int:
+    """The most gradients of trajectories of which `LONGEST` fit in so many seconds, at least 1."""
+    return max(1, math.floor(seconds / (LONGEST * seconds_per_gradient)))
+
+
+def doublings(most_gradients: int) -> int:
+    """The doublings of a trajectory of at most so many gradients, at least 1."""
+    return max(1, math.floor(math.log2(most_gradients)))
+
+
+def gradient_seconds(posterior: Posterior, positions: Positions) -> float:
+    """Wall time of a gradient at all positions, compiled before it is timed."""
+    gradients = jax.jit(jax.vmap(jax.grad(posterior.log_density), (0, None)))
+    jax.block_until_ready(gradients(positions, posterior.data))
+    start = time.perf_counter()
+    jax.block_until_ready(gradients(positions, posterior.data))
+    return time.perf_counter() - start

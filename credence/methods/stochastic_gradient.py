@@ -331,7 +331,10 @@ class SGHMC(StochasticGradient):
         return leapfrog / (1 + noise) ** 0.5
 
 
-MOST_IN_ONE, BEYOND = 8192, 1024
+MOST_IN_ONE = 8192
+"""Most rows that a step sees all of by default."""
+ROWS_PER_STEP = 1024
+"""Rows of a step by default where there are more."""
 
 
 def minibatch_rows(batch_size: int | None, posterior: Posterior) -> int:
@@ -351,7 +354,8 @@ def minibatch_rows(batch_size: int | None, posterior: Posterior) -> int:
             f"batch_size={batch_size} is more than the {num_points} rows: use at most "
             "that, or None for the usual."
         )
-    if batch_size is None:
-        usual = num_points if num_points <= MOST_IN_ONE else BEYOND
-        batch_size = IMAGES_PER_STEP if posterior.data.x.ndim > 2 else usual
-    return min(batch_size, num_points)
+    if batch_size is not None:
+        return batch_size
+    if posterior.data.x.ndim > 2:
+        return min(IMAGES_PER_STEP, num_points)
+    return num_points if num_points <= MOST_IN_ONE else ROWS_PER_STEP

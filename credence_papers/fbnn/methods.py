@@ -137,19 +137,18 @@ EXACT = (exact("CES exact (SGHMC-HMC)", "sghmc", "hmc"),
          exact("CES exact (modes-MCLMC)", "mode", "mclmc"))  # fmt: skip
 """Rows for data of more rows than a coreset takes whole."""
 
+SMALL_BATCHES = replace(chain("BNN-SGHMC (128 rows a step)", "sghmc"), settings={"batch_size": 128})
+LONG = {
+    "BNN-SGHMC": 8000,
+    "BNN-SGHMC (128 rows a step)": 8000,
+    "HMC on all rows": 3000,
+    "NUTS on all rows": 2000,
+    "MCLMC on all rows": 2000,
+}
+"""Draws of each chain, after which R-hat of the predictions may be below 1.05."""
 
-def longer(spec: MethodSpec, num_draws: int) -> MethodSpec:
+
+def longer(spec: MethodSpec) -> MethodSpec:
     """The row with draws that are enough to converge; as before at smoke size."""
-    sizes = {size: {**each, "num_draws": num_draws} for size, each in spec.by_size.items()}
+    sizes = {size: {**each, "num_draws": LONG[spec.label]} for size, each in spec.by_size.items()}
     return replace(spec, by_size={**sizes, "smoke": spec.by_size["smoke"]})
-
-
-SMALL_STEPS = replace(chain("BNN-SGHMC (128 rows a step)", "sghmc"), settings={"batch_size": 128})
-LONG = (
-    longer(chain("BNN-SGHMC", "sghmc"), 8000),
-    longer(SMALL_STEPS, 8000),
-    longer(chain("HMC on all rows", "hmc", num_warmup=25), 3000),
-    longer(chain("NUTS on all rows", "nuts", num_warmup=25), 2000),
-    longer(chain("MCLMC on all rows", "mclmc", num_warmup=25), 2000),
-)
-"""Chains with draws after which R-hat of their predictions may be below 1.05."""

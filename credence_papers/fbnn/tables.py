@@ -7,7 +7,7 @@ and A2, and tables 1 and 2 of its first version.
 from dataclasses import replace
 
 from credence.compare.specs import Experiment
-from credence_papers.fbnn.methods import EXACT, LONG, METHODS
+from credence_papers.fbnn.methods import EXACT, LONG, METHODS, SMALL_BATCHES, longer
 from credence_papers.fbnn.problems import FIRST_VERSION, FULL, TABLES
 
 PAPER_TITLE = (
@@ -55,7 +55,7 @@ FBNN_CONVERGED = replace(
     name="fbnn_converged",
     description="The FBNN paper's speed-up over SGHMC, between chains that are exact and long "
     "enough to converge.",
-    methods=LONG,
+    methods=tuple(longer(spec) for spec in (*METHODS, SMALL_BATCHES) if spec.label in LONG),
     problems=tuple(each for each in TABLES if each.name in ("adult", "celeba")),
 )
 FBNN_FIRST_VERSION = Experiment(

@@ -95,3 +95,15 @@ def table() -> str:
         "the standard errors that its own ESS says."
     )
     return "\n".join(lines)
+
+
+def by_rows_a_step() -> str:
+    """The table of `benchmarks/stochastic_gradient.py wine`: at as many passes, by rows a step."""
+    heads = ("", "rows a step", "mean off by", "Monte Carlo error", "sd ratio", "R-hat", "min ESS")
+    names = ("off", "error", "sd_ratio", "rhat")
+    rows = []
+    for row in kept_rows("minibatches"):
+        numbers = [f"{row[name]:.3f}" if name in row else "" for name in names]
+        seen = f"{row.get('batch_size', row['num_points']):,}"
+        rows.append([row["method"].upper(), seen, *numbers, f"{row['ess']:.0f}"])
+    return markdown(heads, rows)

@@ -1,6 +1,7 @@
 """Ensembles as ArviZ has them."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +17,15 @@ from credence.errors import InputError
 pytestmark = pytest.mark.usefixtures("checked_keys")
 
 
-def test_arviz_sees_draws_and_statistics() -> None:
+@pytest.fixture
+def arviz() -> Any:
+    """ArviZ, imported late: of two processes that first import it on a day, at once, one fails."""
+    import arviz
+
+    return arviz
+
+
+def test_arviz_sees_draws_and_statistics(arviz: Any) -> None:
     weights = np.array([[0.5, 0.5, 0.5], [0.5, -0.5, -0.5]])
     ensemble = make_ensemble(weights=weights)
     data = ensemble.to_arviz()
@@ -28,13 +37,11 @@ def test_arviz_sees_draws_and_statistics() -> None:
         data["sample_stats"]["acceptance_rate"], ensemble.scalars["acceptance_rate"]
     )
     np.testing.assert_array_equal(data["sample_stats"]["weight"], weights)
-    import arviz  # here: two processes that import it at once, first of a day, break its notice
-
     assert "network.0.kernel" in arviz.rhat(data)
 
 
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter")
-def test_arviz_leaves_one_out_as_the_closed_form_does(float64: None) -> None:
+def test_arviz_leaves_one_out_as_the_closed_form_does(float64: None, arviz: Any) -> None:
     problem = linear_regression(num_points=15)
     mean, covariance = problem.solve()
     draws = np.random.default_rng(2).multivariate_normal(mean, covariance, size=(4, 2500))
@@ -56,8 +63,6 @@ def test_arviz_leaves_one_out_as_the_closed_form_does(float64: None) -> None:
         for i in range(15)
     ]
     expected = [stats.norm.logpdf(y[i], *left_out[i])[0] for i in range(15)]
-    import arviz
-
     found = arviz.loo(data, pointwise=True, reff=1.0)
     by_arviz = (found.elpd_i if hasattr(found, "elpd_i") else found.loo_i).to_numpy()  # 0.x
     flat = log_likelihood.reshape(-1, 15)

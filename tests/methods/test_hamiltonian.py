@@ -20,7 +20,15 @@ from credence.engine.phases import Phase
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, Interrupted
 from credence.methods import hamiltonian
-from credence.methods.hamiltonian import HMC, MALA, MCLMC, NUTS, Hamiltonian, doublings_in
+from credence.methods.hamiltonian import (
+    HMC,
+    MALA,
+    MCLMC,
+    NUTS,
+    Hamiltonian,
+    doublings,
+    gradients_in,
+)
 from credence.methods.pcn import PCN
 from credence.methods.training import Training
 from credence.models import MLP, Gaussian, Normal
@@ -207,23 +215,26 @@ def test_ctrl_c_in_training_ends_a_chain_at_once(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("seconds", "per_gradient", "doublings"),
+    ("seconds", "per_gradient", "most"),
     [(60, 1e-4, 15), (64, 0.1, 6), (50, 0.05, 6), (1, 9, 1)],
 )
 def test_a_time_budget_lasts_for_ten_trajectories(
-    seconds: float, per_gradient: float, doublings: int
+    seconds: float, per_gradient: float, most: int
 ) -> None:
-    assert doublings_in(seconds, per_gradient) == doublings
-    assert 10 * 2**doublings * per_gradient <= seconds or doublings == 1
+    assert doublings(gradients_in(seconds, per_gradient)) == most
+    assert 10 * 2**most * per_gradient <= seconds or most == 1
 
 
-@pytest.mark.parametrize(("per_gradient", "most"), [(1e-9, 2**10 - 1), (8.0, 2**3 - 1)])
-def test_nuts_bounds_its_trajectories_by_the_time_that_is_left(
-    monkeypatch: pytest.MonkeyPatch, per_gradient: float, most: int
+@pytest.mark.parametrize(
+    ("sampler", "per_gradient", "most"),
+    [(NUTS, 1e-9, 2**10 - 1), (NUTS, 8.0, 2**3 - 1), (HMC, 1e-9, 256), (HMC, 8.0, 12)],
+)
+def test_trajectories_are_bounded_by_the_time_that_is_left(
+    monkeypatch: pytest.MonkeyPatch, sampler: type[NUTS | HMC], per_gradient: float, most: int
 ) -> None:
     """A dear gradient makes them short; a slow warm-up takes long ones."""
     monkeypatch.setattr(hamiltonian, "gradient_seconds", lambda *_: per_gradient)
-    method = NUTS(num_draws=20, num_warmup=100, num_chains=2, target_acceptance_rate=0.999)
+    method = sampler(num_draws=20, num_warmup=100, num_chains=2, target_acceptance_rate=0.999)
     ensemble = method.run(0, PROBLEM.posterior, max_seconds=999)
     longest = ensemble.scalars["num_gradients"].max()
     assert longest <= most
