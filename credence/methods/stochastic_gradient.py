@@ -341,9 +341,10 @@ def minibatch_rows(batch_size: int | None, posterior: Posterior) -> int:
     """Rows of a step; by default all of few rows, which at stationarity costs nothing.
 
     With b of N rows the gradients' noise bounds the square of the step by a multiple of b / N, so
-    that a pass over the data moves the weights as far for any b below N, and farther without the
-    noise (Nagapetyan et al., "The true cost of stochastic gradient Langevin dynamics", 2017, find
-    the same). What small batches make quick is the way to the posterior, which training is for.
+    that a pass over the data moves the weights no farther for a small b, and farther without the
+    noise (`benchmarks/stochastic_gradient.py wine`; Nagapetyan et al., "The true cost of stochastic
+    gradient Langevin dynamics", 2017). What small batches make quick is the way to the posterior,
+    which training is for.
 
     Raises:
         InputError: for more rows than there are.

@@ -51,6 +51,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "fbnn-converged": speed_ups.table,
     "fbnn-full": partial(experiment_tables.sections, "fbnn_full", ", all rows"),
     "prior-rates": multilevel.rates,
+    "minibatches": samplers.by_rows_a_step,
     "multilevel-runs": multilevel.runs,
     "multilevel-savings": multilevel.savings,
     "multilevel-steps": multilevel.steps,

@@ -99,11 +99,14 @@ def table() -> str:
 
 def by_rows_a_step() -> str:
     """The table of `benchmarks/stochastic_gradient.py wine`: at as many passes, by rows a step."""
-    heads = ("", "rows a step", "mean off by", "Monte Carlo error", "sd ratio", "R-hat", "min ESS")
+    heads = ("", "rows a step", "mean off by", "Monte Carlo error", "sd ratio", "R-hat", "min ESS",
+             "seconds")  # fmt: skip
     names = ("off", "error", "sd_ratio", "rhat")
     rows = []
     for row in kept_rows("minibatches"):
         numbers = [f"{row[name]:.3f}" if name in row else "" for name in names]
         seen = f"{row.get('batch_size', row['num_points']):,}"
-        rows.append([row["method"].upper(), seen, *numbers, f"{row['ess']:.0f}"])
+        rows.append(
+            [row["method"].upper(), seen, *numbers, f"{row['ess']:,.0f}", f"{row['seconds']:.0f}"]
+        )
     return markdown(heads, rows)
