@@ -258,8 +258,8 @@ def row_of(name: str, number: int, model: str) -> dict[str, Any]:
 
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Means and standard errors over splits, as a Markdown table."""
-    heads = "| data | model | splits | RMSE | NLL | CRPS | 95 % holds | conformal | seconds |"
-    lines = [heads, f"|{'---|' * 9}"]
+    heads = "| data | model | splits | RMSE | NLL | CRPS | 95 % holds | conformal | seconds | MiB |"
+    lines = [heads, f"|{'---|' * 10}"]
     for name in FILES:
         models = dict.fromkeys(row["model"] for row in rows if row["data"] == name)
         for model in models:
@@ -269,10 +269,11 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
             conformal = [share for share in conformal if share is not None]
             cells.append(mean_error(conformal) if conformal else "")
             cells.append(f"{statistics.median(seconds_of(mine)):.1f}")
+            cells.append(f"{min(row['peak_memory_mib'] for row in mine):.0f}")
             lines.append(f"| {name} | {model} | {len(mine)} | {' | '.join(cells)} |")
         if models:
             rmse, nll = PUBLISHED[name]
-            lines.append(f"| {name} | published | | {rmse:g} | {nll:g} | | | | |")
+            lines.append(f"| {name} | published | | {rmse:g} | {nll:g} | | | | | |")
     return lines
 
 

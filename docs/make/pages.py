@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 
 import architectures
+import budgets
+import default_page
 import densities
 import experiment_tables
 import fbnn_published
@@ -38,7 +40,7 @@ def truth_table() -> str:
 
 
 WHOLE: dict[str, Callable[[], str]] = {
-    "docs/results/default_model.md": peers.page,
+    "docs/results/default_model.md": default_page.page,
     "docs/results/truth.md": truth_table,
     **experiment_tables.pages(),
 }
@@ -61,6 +63,7 @@ PARTS: dict[str, Callable[[], str]] = {
 }
 FIGURES: tuple[Callable[[Path], None], ...] = (
     architectures.figures,
+    budgets.figures,
     densities.figures,
     features.figures,
     multilevel.cost_figures,
