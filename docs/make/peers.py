@@ -91,8 +91,8 @@ def headline() -> str:
     return (
         f"{markdown(heads, ranked(rows, means, 3, held))}\n\n"
         f"Mean rank over {len(means)} UCI regressions (1 is best), lowest and highest coverage of "
-        "a data set, and median seconds of a fit on two cores; "
-        f"{splits[0]} to {splits[-1]} of the 20 published splits each, which all models have."
+        "a data set, and median seconds of a fit on two cores; over the splits that all models "
+        f"ran, {splits[0]} to {splits[-1]} of the 20 published ones."
     )
 
 
