@@ -114,17 +114,16 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Verdicts beside the truth, as a Markdown table."""
     counts = Counter((row["verdict"], is_faulty(row)) for row in rows)
     alone = Counter((row["verdict_of_test_rows"], is_faulty(row)) for row in rows)
-    lines = [
-        "| verdict | sound | faulty | sound, by test rows alone | faulty, by these |",
-        "|---|---|---|---|---|",
-    ]
+    heads = "| verdict | sound | faulty | sound, by test rows alone | faulty, by these |"
+    lines = [heads, f"|{'---|' * 5}"]
     for verdict in ("trust", "care", "cannot_tell", "do_not_trust"):
         cells = [each[verdict, is_bad] for each in (counts, alone) for is_bad in (False, True)]
-        lines.append(f"| {verdict} | {' | '.join(map(str, cells))} |")
+        lines.append(f"| {verdict.replace('_', ' ')} | {' | '.join(map(str, cells))} |")
     conformal = np.mean([row["true_coverage_95_conformal"] for row in rows])
     plain = np.mean([row["true_coverage_95"] for row in rows])
     told = f"hold {plain:.1%} of fresh rows on average, conformal ones {conformal:.1%}"
-    return [*lines, "", f"{len(rows)} fits. 95 % intervals {told}."]
+    commits = ", ".join(sorted({row["commit"] for row in rows}))
+    return [*lines, "", f"{len(rows)} fits, commit {commits}. 95 % intervals {told}."]
 
 
 def main() -> None:

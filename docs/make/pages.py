@@ -25,6 +25,7 @@ import peers
 import proposals
 import samplers
 import speed_ups
+import verdicts
 from kept import kept
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +46,7 @@ WHOLE: dict[str, Callable[[], str]] = {
     **experiment_tables.pages(),
 }
 PARTS: dict[str, Callable[[], str]] = {
+    "assurance": verdicts.table,
     "default-model-headline": peers.headline,
     "default-classes-headline": peers.headline_of_labels,
     "cifar10-features": features.tables,
