@@ -33,6 +33,7 @@ import resource
 import statistics
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -244,11 +245,26 @@ PEERS = {
 
 def row_of(name: str, number: int, model: str) -> dict[str, Any]:
     """One model on one split."""
+    return fitted_row(name, number, model, split_of(name, number), network_scores)
+
+
+def fitted_row(
+    name: str,
+    number: int,
+    model: str,
+    rows: Any,
+    scores: Callable[[str, Any, int], dict[str, Any]],
+) -> dict[str, Any]:
+    """What was fitted, its scores, and what it took of the machine.
+
+    Args:
+        rows: training and test rows, see `split_of`.
+        scores: (model, rows, seed) -> scores of a model that is none of the peers.
+    """
     from credence.environment import num_cores
 
-    rows = split_of(name, number)
     start = time.process_time()
-    found = PEERS[model](rows, number) if model in PEERS else network_scores(model, rows, number)
+    found = PEERS[model](rows, number) if model in PEERS else scores(model, rows, number)
     cpu_seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     what = {"data": name, "split": number, "model": model, "seed": number, "commit": commit()}
