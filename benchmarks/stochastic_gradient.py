@@ -81,7 +81,7 @@ def plain_loop(posterior: Any, settings: dict[str, Any]) -> Callable[[int], Any]
     """SGHMC as a script would write it: shuffle, slice, call a jitted step."""
     import jax
 
-    from credence.density.posterior import Data
+    from credence.density.data import Data
     from credence.kernels.sgmcmc.sghmc import sghmc
 
     kernel = sghmc(posterior.log_density, **settings)

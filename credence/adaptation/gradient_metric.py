@@ -28,7 +28,8 @@ from credence.adaptation.windows import (
     reasonable_step_size,
     trial_acceptance,
 )
-from credence.density.posterior import Data, LogDensity, Posterior, minibatch
+from credence.density.data import Data, minibatch
+from credence.density.posterior import LogDensity, Posterior
 from credence.engine.blocks import Block
 from credence.engine.phases import Adapter
 

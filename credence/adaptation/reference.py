@@ -9,7 +9,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from credence.adaptation.windows import metric_ends, move_step_size
-from credence.density.posterior import Posterior, num_targets
+from credence.density.data import num_targets
+from credence.density.posterior import Posterior
 from credence.engine.blocks import Block
 from credence.engine.phases import Adapter
 from credence.errors import InputError

@@ -1,5 +1,6 @@
 """Turns data into a log density: rows in, one number out.
 
+data          inputs, targets and weights of observations, and parts of them
 posterior     network, prior, likelihood and data as a log density of one flat position
 rows          rows behind one protocol, in memory or not
 stored_rows   rows that stay on disk and are read a chunk at a time

@@ -11,7 +11,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from credence.density.compiling import jit_quickly
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.engine.minibatches import epochs
 from credence.kernels.base import Recipe, Settings
 

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.engine.blocks import chain_devices, init_states, run_block, spread
 from credence.engine.checkpoint import claim_folder, kept_decision
 from credence.engine.clock import count_compilation

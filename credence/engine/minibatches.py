@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from credence.density.posterior import Data, minibatch
+from credence.density.data import Data, minibatch
 
 Index = Int[Array, ""] | int
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.engine.blocks import Block, spread
 from credence.engine.checkpoint import load_tree, save_tree
 from credence.engine.clock import CompileClock

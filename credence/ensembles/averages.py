@@ -16,7 +16,8 @@ import numpy as np
 from jax.scipy.special import logsumexp, xlogy
 from jaxtyping import Array, Float
 
-from credence.density.posterior import BayesianModel, Data, Posterior, Targets
+from credence.density.data import Data, Targets
+from credence.density.posterior import BayesianModel, Posterior
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.provenance import Provenance
 from credence.errors import InputError

@@ -9,7 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from credence.density.posterior import BayesianModel, Params, one_row, shapes
+from credence.density.data import one_row
+from credence.density.posterior import BayesianModel, Params, shapes
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.provenance import Provenance
 from credence.errors import InputError

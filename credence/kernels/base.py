@@ -21,7 +21,8 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from credence.density.posterior import Data, Position
+from credence.density.data import Data
+from credence.density.posterior import Position
 from credence.errors import InputError
 
 Settings = Mapping[str, Any]

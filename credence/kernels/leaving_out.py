@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import Data, LogDensity, Position
+from credence.density.data import Data
+from credence.density.posterior import LogDensity, Position
 from credence.kernels.base import Kernel
 
 

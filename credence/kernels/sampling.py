@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.errors import InputError
 from credence.kernels.base import Kernel
 

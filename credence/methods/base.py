@@ -24,15 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from credence.density.posterior import (
-    BayesianModel,
-    Data,
-    Params,
-    Position,
-    Posterior,
-    feature_shape,
-    num_targets,
-)
+from credence.density.data import Data, feature_shape, num_targets
+from credence.density.posterior import BayesianModel, Params, Position, Posterior
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult

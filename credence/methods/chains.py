@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import Data, Posterior
+from credence.density.data import Data
+from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult
 from credence.engine.plan import Plan

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from credence.density.posterior import BayesianModel, Data, Posterior, rows_at
+from credence.density.data import Data, rows_at
+from credence.density.posterior import BayesianModel, Posterior
 from credence.engine.progress import Monitor
 from credence.ensembles.diagnostics.convergence import assess
 

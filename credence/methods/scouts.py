@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import BayesianModel, Data, Posterior, rows_at
+from credence.density.data import Data, rows_at
+from credence.density.posterior import BayesianModel, Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
 from credence.engine.plan import Plan

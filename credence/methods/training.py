@@ -15,7 +15,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 
 from credence.adaptation.schedules import rows_per_step
-from credence.density.posterior import BayesianModel, Data, Posterior, some_rows
+from credence.density.data import Data, some_rows
+from credence.density.posterior import BayesianModel, Posterior
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter

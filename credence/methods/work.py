@@ -5,7 +5,8 @@ from collections.abc import Collection
 
 import numpy as np
 
-from credence.density.posterior import Posterior, feature_shape
+from credence.density.data import feature_shape
+from credence.density.posterior import Posterior
 from credence.engine.phases import PhaseResult
 from credence.ensembles.diagnostics.cost import Cost
 

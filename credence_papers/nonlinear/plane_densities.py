@@ -21,7 +21,7 @@ from jax.scipy.special import i0e, logsumexp
 from jaxtyping import Array, Float, PRNGKeyArray
 from scipy import special
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.engine.blocks import divided
 
 RATES = (1.0, 2.0)

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import Data, LogDensity, Position
+from credence.density.data import Data
+from credence.density.posterior import LogDensity, Position
 from credence.kernels.base import Kernel, Scalar, either, metropolis
 from credence.kernels.mcmc.mala import MALAInfo, MALAState
 

@@ -25,7 +25,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from credence.density.posterior import BayesianModel, Data, Posterior
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, Posterior
 from credence.ensembles.diagnostics.convergence import rhat
 from credence.kernels.base import metropolis
 

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import Data, LogDensity, Posterior
+from credence.density.data import Data
+from credence.density.posterior import LogDensity, Posterior
 from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
 from credence.kernels.base import Kernel, either, metropolis

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from tools.exact import LinearRegression, assert_mean, linear_regression
 
-from credence.density.posterior import BayesianModel, Data, Posterior, checked_data, minibatch
+from credence.density.data import Data, checked_data, minibatch
+from credence.density.posterior import BayesianModel, Posterior
 from credence.errors import InputError
 from credence.models import (
     MLP,

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credence.density.posterior import Posterior, minibatch, rows_at
+from credence.density.data import minibatch, rows_at
+from credence.density.posterior import Posterior
 from credence.density.rows import ArrayRows, Rows, checked_rows, rows_of
 from credence.density.stored_rows import open_rows
 from credence.errors import InputError

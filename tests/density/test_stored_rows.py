@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from credence.density import stored_rows as stored_module
-from credence.density.posterior import Posterior, minibatch, some_rows
+from credence.density.data import minibatch, some_rows
+from credence.density.posterior import Posterior
 from credence.density.stored_rows import StoredRows, open_rows
 from credence.engine.minibatches import epochs
 from credence.errors import InputError

@@ -23,7 +23,7 @@ import pytest
 from scipy import stats
 from tools.stops import AfterBlocks, Stop
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.engine.blocks import chain_devices
 from credence.engine.clock import CompileClock
 from credence.engine.driver import FEWEST_DRAWS, Driver

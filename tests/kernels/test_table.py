@@ -17,7 +17,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from scipy import stats
 from tools.targets import GaussianTarget, correlated, gaussian_log_density, standard, z_scores
 
-from credence.density.posterior import Data, LogDensity
+from credence.density.data import Data
+from credence.density.posterior import LogDensity
 from credence.engine.clock import CompileClock
 from credence.errors import InputError
 from credence.kernels.base import Kernel

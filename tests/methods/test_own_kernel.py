@@ -17,7 +17,8 @@ from tools.moments import chain_z, moment_z
 
 from credence import kernels
 from credence.adaptation import tunable_kernels
-from credence.density.posterior import Data, Position, Posterior
+from credence.density.data import Data
+from credence.density.posterior import Position, Posterior
 from credence.errors import InputError
 from credence.kernels.base import Kernel, either, metropolis
 from credence.methods import CES, SMC, Interacting, Mutation, Transdimensional, register_kernel

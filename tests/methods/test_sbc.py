@@ -9,7 +9,8 @@ from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
 from credence import BNNRegressor
-from credence.density.posterior import BayesianModel, Data
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel
 from credence.methods import HMC, Training
 from credence.models import MLP, Gaussian, Normal
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from tools.exact import linear_regression, member_weights
 
-from credence.density.posterior import Data, Posterior
+from credence.density.data import Data
+from credence.density.posterior import Posterior
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.errors import InputError

@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.signal import fftconvolve
 from tools.widths import network_target, points_of
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.methods.transdimensional.size_priors import DepthPrior
 from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models import Gaussian, Layer, Normal

@@ -14,7 +14,8 @@ from jaxtyping import Float, PRNGKeyArray
 from scipy.linalg import solve_discrete_lyapunov
 from tools.targets import GaussianTarget, z_scores
 
-from credence.density.posterior import Data, LogDensity
+from credence.density.data import Data
+from credence.density.posterior import LogDensity
 from credence.kernels.base import Kernel
 from credence.kernels.sgmcmc.cyclical import CyclicalState, cyclical
 from credence.kernels.sgmcmc.rms_sgld import RMSState, rms_sgld

@@ -11,7 +11,8 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
-from credence.density.posterior import Data, Position
+from credence.density.data import Data
+from credence.density.posterior import Position
 
 
 class GaussianTarget(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.stats import binom
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.kernels.base import Kernel
 from credence.methods.interacting.auxiliary import Auxiliary
 from credence.methods.interacting.kernel import interacting

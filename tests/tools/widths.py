@@ -16,7 +16,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.polynomial import legendre
 from scipy import stats
 
-from credence.density.posterior import BayesianModel, Data
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel
 from credence.kernels.mcmc.hmc import leapfrogs
 from credence.methods.transdimensional.active_neurons import activity, only_active
 from credence.methods.transdimensional.moves.base import Move, Proposal, jump

@@ -12,7 +12,8 @@ from scipy import stats
 from tools.laws import Chain, whitened_after
 from tools.targets import GaussianTarget, gaussian_log_density, z_scores
 
-from credence.density.posterior import Data, LogDensity
+from credence.density.data import Data
+from credence.density.posterior import LogDensity
 from credence.ensembles.diagnostics.convergence import ess_bulk
 from credence.kernels.base import Kernel
 

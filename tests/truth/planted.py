@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from tools.laws import Chain, scores_after
 from tools.targets import gaussian_log_density, standard
 
-from credence.density.posterior import BayesianModel, Data, LogDensity, Position
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, LogDensity, Position
 from credence.kernels.base import Kernel, either
 from credence.kernels.mcmc.gibbs import gibbs_precisions
 from credence.kernels.mcmc.mala import MALAState, mala

@@ -19,9 +19,9 @@ from scipy.integrate import cumulative_simpson
 from tools.exact import linear_regression
 from tools.targets import GaussianTarget, correlated, gaussian_log_density, standard
 
+from credence.density.data import Data
 from credence.density.posterior import (
     BayesianModel,
-    Data,
     LogDensity,
     Position,
     Posterior,

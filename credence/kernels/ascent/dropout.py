@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import BayesianModel, Data, Position
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, Position
 from credence.kernels.ascent.optimizer import ascend, clipped_adam
 from credence.kernels.base import Kernel
 from credence.models.networks.dense import Layer

@@ -19,7 +19,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import Data, LogDensity, Position
+from credence.density.data import Data
+from credence.density.posterior import LogDensity, Position
 from credence.kernels.ascent.optimizer import Objective, ascend, clipped_adam
 from credence.kernels.base import Kernel
 

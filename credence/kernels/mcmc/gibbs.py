@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, PRNGKeyArray
 
-from credence.density.posterior import BayesianModel, Data, LogDensity, Position
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, LogDensity, Position
 from credence.errors import InputError
 from credence.kernels.base import Kernel
 from credence.models.priors import HierarchicalGamma

@@ -19,7 +19,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
-from credence.density.posterior import Data, LogDensity, Position
+from credence.density.data import Data
+from credence.density.posterior import LogDensity, Position
 from credence.errors import InputError, require_positive
 from credence.kernels.base import Kernel, Scalar, check_step_size, either, metropolis
 

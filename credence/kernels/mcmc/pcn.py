@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import Data, Position
+from credence.density.data import Data
+from credence.density.posterior import Position
 from credence.errors import InputError
 from credence.kernels.base import Kernel, Scalar, either, metropolis
 

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from credence.density.posterior import Data, LogDensity, Position
+from credence.density.data import Data
+from credence.density.posterior import LogDensity, Position
 from credence.errors import InputError
 from credence.kernels.base import Kernel, Scalar, check_step_size, either
 from credence.kernels.sgmcmc.ula import LangevinInfo

@@ -14,7 +14,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.adaptation.schedules import cosine_decay, rows_per_step
-from credence.density.posterior import BayesianModel, Data, Position, Posterior
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, Position, Posterior
 from credence.engine.driver import Driver
 from credence.engine.plan import Plan
 from credence.errors import InputError, check_share, require_positive

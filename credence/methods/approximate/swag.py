@@ -19,7 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import BayesianModel, Data, Position, Posterior, flat_log_likelihood
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, Position, Posterior, flat_log_likelihood
 from credence.engine.driver import Driver
 from credence.engine.phases import fixed
 from credence.engine.plan import Plan

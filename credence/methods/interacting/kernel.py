@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import Data, LogDensity, Position
+from credence.density.data import Data
+from credence.density.posterior import LogDensity, Position
 from credence.errors import InputError
 from credence.kernels.base import Kernel, Scalar, Settings, either, first_work, step_work
 from credence.kernels.resampling import effective_sample_size

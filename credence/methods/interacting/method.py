@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.adaptation.reference import prior_reference
 from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
-from credence.density.posterior import Data, Posterior
+from credence.density.data import Data
+from credence.density.posterior import Posterior
 from credence.engine.blocks import init_states
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, fixed

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from credence.density.posterior import Posterior, minibatch
+from credence.density.data import minibatch
+from credence.density.posterior import Posterior
 from credence.engine.blocks import init_states
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult, fixed

@@ -25,15 +25,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from credence.adaptation.reference import network_stds
-from credence.density.posterior import (
-    BayesianModel,
-    Data,
-    Params,
-    Position,
-    Posterior,
-    like,
-    shapes,
-)
+from credence.density.data import Data, like
+from credence.density.posterior import BayesianModel, Params, Position, Posterior, shapes
 from credence.errors import InputError
 from credence.models.likelihoods.base import Likelihood
 from credence.models.likelihoods.numbers import LocationScale

@@ -16,7 +16,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import Data, Position, Posterior
+from credence.density.data import Data
+from credence.density.posterior import Position, Posterior
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult

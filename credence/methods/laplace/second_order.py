@@ -13,7 +13,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from scipy.optimize import minimize_scalar
 
-from credence.density.posterior import BayesianModel, Data, Params, Position, Posterior
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, Params, Position, Posterior
 from credence.errors import InputError
 from credence.methods.laplace.curvature import Spectrum, active_weights, prior_stds
 from credence.methods.laplace.modes import whitening

@@ -12,13 +12,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from credence.adaptation.reference import prior_reference
-from credence.density.posterior import (
-    BayesianModel,
-    Data,
-    Posterior,
-    flat_log_likelihood,
-    flat_log_prior,
-)
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, Posterior, flat_log_likelihood, flat_log_prior
 from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_particles, require_positive

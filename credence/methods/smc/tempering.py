@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.engine.blocks import Block, chain_devices, run_block, spread
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from credence.density.posterior import BayesianModel, Data
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel
 from credence.kernels.leaving_out import LeavingOut
 from credence.methods.training import Best, better_of
 

@@ -14,7 +14,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.adaptation.settling import until_settled
 from credence.adaptation.windows import latest, same_metric, window_adaptation
-from credence.density.posterior import BayesianModel, Data, Posterior
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, Posterior
 from credence.engine.blocks import Block, init_states
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from credence.density.posterior import Posterior, num_targets
+from credence.density.data import num_targets
+from credence.density.posterior import Posterior
 from credence.errors import InputError
 from credence.models import ACTIVATIONS, LIKELIHOODS, MLP, PRIORS
 from credence.models.likelihoods.labels import Classification

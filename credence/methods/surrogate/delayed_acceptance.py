@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import Data, LogDensity, Position
+from credence.density.data import Data
+from credence.density.posterior import LogDensity, Position
 from credence.kernels.base import Kernel, Settings, either, first_work, metropolis, step_work
 
 Surrogate = Callable[[Position, Any], Float[Array, ""]]

@@ -14,7 +14,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import BayesianModel, Data, LogDensity, Position, Posterior
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, LogDensity, Position, Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import fixed
 from credence.engine.plan import Plan

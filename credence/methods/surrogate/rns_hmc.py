@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.adaptation.windows import first_window_adaptation, move_step_size
-from credence.density.posterior import Data, Posterior
+from credence.density.data import Data
+from credence.density.posterior import Posterior
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import BayesianModel, Data, Posterior, flat_log_prior
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, Posterior, flat_log_prior
 from credence.engine.driver import Driver
 from credence.engine.plan import Plan
 from credence.ensembles.diagnostics.importance import MOST_PARETO_K, pareto_smoothed

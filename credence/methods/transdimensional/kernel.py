@@ -15,7 +15,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import Data, LogDensity, Position
+from credence.density.data import Data
+from credence.density.posterior import LogDensity, Position
 from credence.errors import InputError
 from credence.kernels.base import Kernel, Work, check_step_size, either, first_work, step_work
 from credence.methods.transdimensional.active_neurons import (

@@ -9,7 +9,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.errors import InputError
 from credence.methods.transdimensional.active_neurons import only_active
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior

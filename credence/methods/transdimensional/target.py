@@ -18,7 +18,8 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import BayesianModel, Data, Params
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, Params
 from credence.methods.transdimensional.active_neurons import (
     Layers,
     Readers,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.kernels.ascent.lbfgs import lbfgs
 
 pytestmark = pytest.mark.usefixtures("float64")

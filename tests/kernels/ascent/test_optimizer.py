@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.kernels.ascent.optimizer import adam
 
 pytestmark = pytest.mark.usefixtures("float64")

@@ -10,7 +10,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import PRNGKeyArray
 from scipy import stats
 
-from credence.density.posterior import BayesianModel, Data, flat_log_density
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, flat_log_density
 from credence.errors import InputError
 from credence.kernels.mcmc.gibbs import gibbs_precisions, with_gibbs
 from credence.kernels.mcmc.mala import mala

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tools.targets import GaussianTarget, correlated, gaussian_log_density, standard
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.errors import InputError
 from credence.kernels.mcmc import microcanonical
 from credence.kernels.mcmc.microcanonical import adjusted_mclmc, mclmc

@@ -15,7 +15,7 @@ import pytest
 from tools.targets import GaussianTarget, z_scores
 
 from credence.adaptation.tunable_kernels import tunable_kernel
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.kernels.base import Kernel
 from credence.kernels.mcmc.hmc import leapfrogs
 from credence.kernels.mcmc.mala import mala

@@ -15,7 +15,8 @@ from tools.exact import linear_regression, weights
 from tools.moments import chain_z, moment_z
 
 from credence.density import stored_rows as stored
-from credence.density.posterior import Data, Posterior
+from credence.density.data import Data
+from credence.density.posterior import Posterior
 from credence.density.stored_rows import open_rows
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
@@ -36,10 +37,10 @@ from credence.methods.surrogate.emulators import (
     Network,
     Points,
     Taylor,
-    coreset,
     error_of,
     gaussian_process,
     network,
+    nonnegative,
     taylor,
 )
 from credence.methods.surrogate.emulators.auto import expected_acceptance
@@ -463,7 +464,7 @@ class TestEmulators:
         design, usual = rng.normal(size=(30, 8)), np.full(8, 0.5)
         target = design @ np.maximum(rng.normal(size=8), 0) + 0.1 * rng.normal(size=30)
         equations = Equations(design.T @ design, design.T @ target, target @ target)
-        found = coreset.nonnegative(equations, equations, usual, np.array([0.1]))
+        found = nonnegative.nonnegative(equations, equations, usual, np.array([0.1]))
         slope = equations.gram @ found - equations.moment + 0.1 * (found - usual)
         assert np.all(found >= 0)
         assert np.all(slope > -1e-8)
@@ -474,7 +475,7 @@ class TestEmulators:
     def test_pivoting_finds_what_scipy_finds(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
         design, target = rng.normal(size=(60, 50)), rng.normal(size=60)
-        found = coreset.nonnegative_minimum(design.T @ design, design.T @ target)
+        found = nonnegative.nonnegative_minimum(design.T @ design, design.T @ target)
         np.testing.assert_allclose(found, nnls(design, target)[0], atol=1e-9)
         assert 10 < np.sum(found == 0) < 40
 
@@ -488,8 +489,8 @@ class TestEmulators:
         exact = nnls(root, np.linalg.solve(root.T, moment))[0]
         value = lambda v: float(v @ (0.5 * gram @ v - moment))  # noqa: E731
         for found in (
-            coreset.nonnegative_minimum(gram, moment),
-            coreset.descended(gram, moment, np.zeros(300)),
+            nonnegative.nonnegative_minimum(gram, moment),
+            nonnegative.descended(gram, moment, np.zeros(300)),
         ):
             assert np.all(found >= 0)
             assert value(found) < value(exact) + 1e-4 * abs(value(exact))

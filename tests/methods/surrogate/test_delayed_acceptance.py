@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from tools.targets import z_scores
 
 from credence.adaptation.tunable_kernels import tunable_kernel
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.kernels.base import Kernel
 from credence.kernels.mcmc.hmc import hmc, leapfrogs
 from credence.kernels.mcmc.pcn import pcn

@@ -11,7 +11,8 @@ from tools.exact import linear_regression, weights
 from tools.moments import moment_z
 from tools.targets import GaussianTarget, correlated, gaussian_log_density, z_scores
 
-from credence.density.posterior import Data, Posterior
+from credence.density.data import Data
+from credence.density.posterior import Posterior
 from credence.engine.clock import CompileClock
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError

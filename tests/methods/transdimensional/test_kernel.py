@@ -29,7 +29,8 @@ from tools.widths import (
 )
 
 from credence.adaptation.tunable_kernels import tunable_kernel
-from credence.density.posterior import Data, flat_log_density
+from credence.density.data import Data
+from credence.density.posterior import flat_log_density
 from credence.errors import InputError
 from credence.kernels.mcmc.hmc import hmc, nuts
 from credence.methods.transdimensional import target as variable_width

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.kernels.mcmc.mala import mala
 from credence_papers.nonlinear.published_mala import published_mala
 

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import Posterior, num_targets
+from credence.density.data import num_targets
+from credence.density.posterior import Posterior
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.predictor import Inputs
 from credence.errors import InputError

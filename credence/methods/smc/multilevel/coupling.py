@@ -10,7 +10,8 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Float, PRNGKeyArray
 
-from credence.density.posterior import Data, Posterior
+from credence.density.data import Data
+from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.methods.base import Drawn
 from credence.methods.smc.bridge import Bridge

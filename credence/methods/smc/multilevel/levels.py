@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
+from credence.density.data import Data
 from credence.density.posterior import (
     BayesianModel,
-    Data,
     LogDensity,
     Position,
     Posterior,

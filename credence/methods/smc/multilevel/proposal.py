@@ -18,9 +18,9 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
+from credence.density.data import Data
 from credence.density.posterior import (
     BayesianModel,
-    Data,
     Params,
     Position,
     flat_log_likelihood,

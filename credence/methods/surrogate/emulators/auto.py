@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 from scipy.stats import norm
 
-from credence.density.posterior import Data, Posterior
+from credence.density.data import Data
+from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.errors import InputError
 from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points, error_of

@@ -12,14 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import (
-    BayesianModel,
-    Data,
-    Position,
-    Posterior,
-    flat_log_prior,
-    rows_at,
-)
+from credence.density.data import Data, rows_at
+from credence.density.posterior import BayesianModel, Position, Posterior, flat_log_prior
 from credence.engine.driver import Driver
 from credence.methods.surrogate.delayed_acceptance import Surrogate, member_of
 

@@ -2,25 +2,17 @@
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
-from scipy.linalg import solve
-from scipy.optimize import Bounds, minimize
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 
-from credence.density.posterior import (
-    BayesianModel,
-    Data,
-    Position,
-    Posterior,
-    flat_log_prior,
-    in_memory,
-)
+from credence.density.data import Data, in_memory
+from credence.density.posterior import BayesianModel, Posterior, flat_log_prior
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter
@@ -29,8 +21,18 @@ from credence.errors import check_numbers, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points
+from credence.methods.surrogate.emulators.nonnegative import nonnegative
+from credence.methods.surrogate.emulators.pseudo_observations import (
+    CoresetLikelihood,
+    PseudoObservations,
+    every_label,
+    jitted_terms,
+    row_terms,
+    terms,
+    themselves,
+    to_both_sides,
+)
 from credence.methods.surrogate.fitting import Equations, num_held_out
-from credence.models.likelihoods.numbers import LocationScale
 
 PENALTIES = 10.0 ** np.arange(-6.0, 0.0)
 """Ridge penalties tried, in units of the Gram matrix's mean diagonal."""
@@ -40,8 +42,6 @@ NUM_INPUTS = 600
 """Default number of the coreset's inputs."""
 MOST_WHOLE = 2000
 """Rows that are taken as they are: one costs as much as an input, and nothing is to be learnt."""
-MOST_DESCENT = 1000
-"""Steps towards weights >= 0 where blocks do not settle."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class Coreset(Emulator):
 
     def _before(
         self, key: PRNGKeyArray, points: Points, posterior: Posterior, data: Data
-    ) -> "PseudoObservations":
+    ) -> PseudoObservations:
         """What the likeliest weights expect at inputs that stand for all rows."""
         flat = points.positions.reshape(-1, posterior.num_weights)
         likeliest = jnp.asarray(flat[np.argmax(points.log_densities)])
@@ -130,7 +130,7 @@ class Coreset(Emulator):
         self,
         key_order: PRNGKeyArray,
         key_phase: PRNGKeyArray,
-        rows: "PseudoObservations",
+        rows: PseudoObservations,
         points: Points,
         posterior: Posterior,
         data: Data,
@@ -158,47 +158,6 @@ class Coreset(Emulator):
         return driver.phase("gradients", key_phase, plan, positions, data).memory
 
 
-class PseudoObservations(NamedTuple):
-    """Inputs, each with several targets."""
-
-    x: Float[Array, "input *feature"]
-    y: Array
-    """(input, target, dimension), or labels (input, target)."""
-    weight: Float[Array, "input target"]
-    """How many rows each stands for."""
-    anchor: Float[Array, "input target"]
-    """Log likelihood at a typical parameter, subtracted."""
-
-
-def themselves(data: Data) -> PseudoObservations:
-    """All rows, each with its own target."""
-    anchor = jnp.zeros_like(data.weight) if data.anchor is None else data.anchor
-    return PseudoObservations(data.x, data.y[:, None], data.weight[:, None], anchor[:, None])
-
-
-@dataclass(frozen=True)
-class CoresetLikelihood:
-    """Log likelihood of pseudo-observations."""
-
-    model: BayesianModel
-
-    def __call__(self, position: Position, rows: PseudoObservations) -> Float[Array, ""]:
-        return jnp.vdot(rows.weight, terms(position, rows, self.model), precision="highest")
-
-
-def terms(
-    position: Position, rows: PseudoObservations, model: BayesianModel
-) -> Float[Array, "input target"]:
-    """Log likelihood of every pseudo-observation, from its anchor."""
-    params = model.unravel(position, Data(rows.x, rows.y[:, 0], rows.weight[:, 0]))
-    outputs = model.network.apply(params.network, rows.x)
-    log_prob = lambda y: model.likelihood.log_prob(params.likelihood, outputs, y)  # noqa: E731
-    return jax.vmap(log_prob, 1, 1)(rows.y) - rows.anchor
-
-
-jitted_terms = jax.jit(terms, static_argnames="model")
-
-
 def spread_out(
     key: PRNGKeyArray,
     x: Float[np.ndarray, "row *feature"],
@@ -221,32 +180,6 @@ def spread_out(
 
 
 @partial(jax.jit, static_argnames="model")
-def every_label(position: Position, x: Any, data: Data, *, model: BayesianModel) -> Any:
-    """Labels (input, label), and their probabilities."""
-    params = model.unravel(position, data)
-    outputs = model.network.apply(params.network, x)
-    num_labels = max(2, outputs.shape[-1])
-    labels = jnp.broadcast_to(jnp.arange(num_labels, dtype=data.y.dtype), (len(x), num_labels))
-    log_prob = lambda y: model.likelihood.log_prob(params.likelihood, outputs, y)  # noqa: E731
-    return labels, jnp.exp(jax.vmap(log_prob, 1, 1)(labels))
-
-
-@partial(jax.jit, static_argnames="model")
-def to_both_sides(position: Position, x: Any, data: Data, *, model: BayesianModel) -> Any:
-    """Targets (input, 1 + 2 d, d) at the prediction and at sqrt(3 d) scales to its sides, with
-    shares that have the noise's variance: weights of Gauss-Hermite quadrature where d = 1."""
-    params = model.unravel(position, data)
-    outputs = model.network.apply(params.network, x)
-    likelihood = cast(LocationScale, model.likelihood)
-    location, scale = likelihood.location_scale(params.likelihood, outputs)
-    num_dims = location.shape[1]
-    unit = jnp.eye(num_dims, dtype=location.dtype)
-    sides = (3 * num_dims) ** 0.5 * jnp.concatenate([0 * unit[:1], unit, -unit])
-    share = jnp.full(1 + 2 * num_dims, 1 / (6 * num_dims), x.dtype).at[0].set(2 / 3)
-    return location[:, None] + scale[:, None] * sides, jnp.broadcast_to(share, (len(x), len(sides)))
-
-
-@partial(jax.jit, static_argnames="model")
 def without_prior(
     state: Any, data: Data, *, model: BayesianModel
 ) -> tuple[Float[Array, " draw"], Float[Array, "draw weight"]]:
@@ -254,18 +187,6 @@ def without_prior(
     prior = jax.value_and_grad(flat_log_prior(model))
     values, gradients = jax.lax.map(lambda position: prior(position, data), state.position)
     return state.log_density - values, state.gradient - gradients
-
-
-def row_terms(
-    position: Position, rows: PseudoObservations, *, model: BayesianModel
-) -> tuple[Float[Array, " term"], Float[Array, "term weight"]]:
-    """Log likelihood of every pseudo-observation from its anchor, and its gradient."""
-
-    def one(position: Position, row: PseudoObservations) -> Float[Array, " target"]:
-        return terms(position, jax.tree.map(lambda leaf: leaf[None], row), model)[0]
-
-    gradients = jax.vmap(jax.jacrev(one), (None, 0))(position, rows)
-    return terms(position, rows, model).ravel(), gradients.reshape(-1, len(position))
 
 
 def solved(
@@ -336,72 +257,3 @@ def row_products(
     zeros = jnp.zeros((len(means), len(means)), means.dtype), jnp.zeros_like(means)
     (gram, moment), _ = jax.lax.scan(add, zeros, (positions, targets))
     return gram, moment, jnp.sum(targets**2)
-
-
-def nonnegative(
-    fit: Equations,
-    held_out: Equations,
-    before: Float[np.ndarray, " term"],
-    penalties: Float[np.ndarray, " penalty"],
-) -> Float[np.ndarray, " term"]:
-    """Least squares with weights >= 0 and a ridge towards the weights before.
-
-    The penalty is the one whose weights, of any sign, leave least of the held-out equations.
-    """
-    values, vectors = np.linalg.eigh(fit.gram)
-    values, rotated = np.maximum(values, 0), vectors.T @ fit.moment
-    ridge = vectors.T @ before
-
-    def coordinates(penalty: float) -> Float[np.ndarray, " term"]:
-        return (rotated + penalty * ridge) / (values + penalty)
-
-    best = min(penalties, key=lambda each: held_out.squared_error(vectors @ coordinates(each)))
-    gram = (vectors * (values + best)) @ vectors.T  # of single precision: some values were below 0
-    return nonnegative_minimum(gram, fit.moment + best * before)
-
-
-def nonnegative_minimum(
-    gram: Float[np.ndarray, "term term"], moment: Float[np.ndarray, " term"]
-) -> Float[np.ndarray, " term"]:
-    """Minimum of v . gram v / 2 - moment . v over v >= 0, gram positive definite.
-
-    Block principal pivoting: Portugal, Judice & Vicente, "A comparison of block pivoting and
-    interior-point algorithms for linear least squares problems with nonnegative variables" (1994).
-    `scipy.optimize.nnls` frees one term at a time, from none; here nearly all are free in the end.
-    Where blocks do not settle (many terms say nearly the same) L-BFGS-B goes on, to an optimum that
-    is near enough: their rule for one term at a time may take more steps than anybody can wait for.
-    """
-    is_free, fewest, patience = np.ones(len(moment), bool), len(moment) + 1, 3
-    v = np.zeros(len(moment))
-    while patience >= 0:
-        v[:] = 0.0
-        v[is_free] = solve(gram[np.ix_(is_free, is_free)], moment[is_free], assume_a="pos")
-        slope = gram @ v - moment
-        is_wrong = np.where(is_free, v < 0, slope < -1e-10 * np.abs(moment).max())
-        if not np.any(is_wrong):
-            return v
-        patience = 3 if np.sum(is_wrong) < fewest else patience - 1
-        fewest = min(fewest, int(np.sum(is_wrong)))
-        is_free ^= is_wrong
-    return descended(gram, moment, np.maximum(v, 0.0))
-
-
-def descended(
-    gram: Float[np.ndarray, "term term"],
-    moment: Float[np.ndarray, " term"],
-    start: Float[np.ndarray, " term"],
-) -> Float[np.ndarray, " term"]:
-    """The same minimum by projected quasi-Newton steps, in units in which the diagonal is 1."""
-    scale = 1.0 / np.sqrt(np.diag(gram))
-    unit = scale[:, None] * gram * scale
-
-    def value_and_slope(v: np.ndarray) -> tuple[float, np.ndarray]:
-        product = unit @ v
-        return float(v @ (0.5 * product - scale * moment)), product - scale * moment
-
-    options = {"maxiter": MOST_DESCENT, "maxfun": 2 * MOST_DESCENT, "maxcor": 30}
-    found = minimize(
-        value_and_slope, start / scale, jac=True, method="L-BFGS-B",
-        bounds=Bounds(0.0, np.inf), options=options,
-    )  # fmt: skip
-    return scale * found.x

@@ -16,7 +16,8 @@ from sklearn.linear_model import RidgeCV
 from threadpoolctl import threadpool_limits
 
 from credence.adaptation.reference import network_stds
-from credence.density.posterior import Data, Position, Posterior, flat_log_likelihood
+from credence.density.data import Data
+from credence.density.posterior import Position, Posterior, flat_log_likelihood
 from credence.engine.driver import Driver
 from credence.engine.plan import Plan
 from credence.errors import check_name, require_positive

@@ -10,15 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import (
-    BayesianModel,
-    Data,
-    Position,
-    Posterior,
-    like,
-    rows_at,
-    shapes,
-)
+from credence.density.data import Data, like, rows_at
+from credence.density.posterior import BayesianModel, Position, Posterior, shapes
 from credence.engine.driver import Driver
 from credence.errors import InputError, check_name, check_numbers, require_positive
 from credence.kernels.ascent.dropout import dropout, masked_log_density

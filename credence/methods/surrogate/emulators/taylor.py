@@ -8,14 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import (
-    BayesianModel,
-    Data,
-    Position,
-    Posterior,
-    flat_log_likelihood,
-    minibatch,
-)
+from credence.density.data import Data, minibatch
+from credence.density.posterior import BayesianModel, Position, Posterior, flat_log_likelihood
 from credence.engine.driver import Driver
 from credence.engine.plan import Plan
 from credence.errors import InputError, check_numbers, require_positive

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import Data, Params, Position
+from credence.density.data import Data
+from credence.density.posterior import Params, Position
 from credence.errors import InputError
 from credence.kernels.mcmc.hmc import leapfrogs
 from credence.methods.transdimensional.active_neurons import (

@@ -24,7 +24,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from credence.density.posterior import Data, Params
+from credence.density.data import Data
+from credence.density.posterior import Params
 from credence.kernels.base import either, metropolis
 from credence.methods.transdimensional.active_neurons import Widths, count_layers, swapped
 from credence.methods.transdimensional.target import Point, VariableWidth

@@ -2,7 +2,7 @@
 
 from jaxtyping import PRNGKeyArray
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.methods.transdimensional.moves.base import Move, Proposal, counts
 from credence.methods.transdimensional.target import Point, VariableWidth, total
 

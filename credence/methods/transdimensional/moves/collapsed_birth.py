@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import Data, Params
+from credence.density.data import Data
+from credence.density.posterior import Params
 from credence.errors import InputError
 from credence.methods.transdimensional.active_neurons import Widths, activity
 from credence.methods.transdimensional.moves.base import Move, Proposal, counts

@@ -8,7 +8,8 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import Data, Params
+from credence.density.data import Data
+from credence.density.posterior import Params
 from credence.methods.transdimensional.active_neurons import (
     Readers,
     Widths,

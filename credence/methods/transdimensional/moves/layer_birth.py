@@ -11,7 +11,8 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.optimize import minimize_scalar
 
-from credence.density.posterior import Data, Params
+from credence.density.data import Data
+from credence.density.posterior import Params
 from credence.errors import require_positive
 from credence.methods.transdimensional.active_neurons import (
     Layers,

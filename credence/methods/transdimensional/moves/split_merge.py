@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from credence.density.posterior import Data, Params
+from credence.density.data import Data
+from credence.density.posterior import Params
 from credence.errors import require_positive
 from credence.methods.transdimensional.active_neurons import (
     Layers,

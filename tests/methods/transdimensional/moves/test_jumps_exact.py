@@ -26,7 +26,7 @@ from tools.widths import (
     with_error,
 )
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.methods.transdimensional.moves import base as jumps
 from credence.methods.transdimensional.moves.base import JumpInfo, Move, jump
 from credence.methods.transdimensional.moves.by_name import MOVES

@@ -25,7 +25,7 @@ from tools.widths import (
     with_error,
 )
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.methods.transdimensional.moves import split_merge as split_merge_module
 from credence.methods.transdimensional.moves.base import JumpInfo, Move, jump, log_directions
 from credence.methods.transdimensional.moves.by_name import MOVES

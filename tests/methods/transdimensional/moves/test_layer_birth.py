@@ -25,7 +25,7 @@ from tools.widths import (
     prior_scores,
 )
 
-from credence.density.posterior import Data
+from credence.density.data import Data
 from credence.methods.transdimensional.active_neurons import activity, count_active, count_layers
 from credence.methods.transdimensional.kernel import equally_likely, mixed_jump
 from credence.methods.transdimensional.moves.base import LayerMove, layer_jump, log_directions
