@@ -34,6 +34,7 @@ from credence.methods.stacking.fold_rows import (
     unseen_log_prob,
 )
 from credence.methods.training import Best, Training, early_stopping, training_plan
+from credence.methods.work import uses_per_weight
 
 SHORTEST_TRAJECTORY = 8
 """Leapfrogs of the longest trajectory, below which fewer trajectories are better."""
@@ -126,8 +127,9 @@ class FoldChains(Chains):
         )
 
     def work(self, posterior: Posterior, num_passes: float) -> float:
-        """Rows times weights times gradients of all chains."""
-        return posterior.num_points * posterior.num_weights * self.num_chains * num_passes
+        """Rows times weights that a row uses times gradients of all chains."""
+        num_used = uses_per_weight(posterior) * posterior.num_weights
+        return posterior.num_points * num_used * self.num_chains * num_passes
 
     def affordable_passes(self, posterior: Posterior, max_work: float) -> float:
         """How many passes of all chains `max_work` is for, see `within`."""

@@ -3,16 +3,20 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from credence.density.data import num_targets
 from credence.density.posterior import Posterior
 from credence.errors import InputError
+from credence.methods.stacking.encoding import (
+    ENCODED,
+    ENCODED_VALUES,
+    MOST_PIECES,
+    encoded,
+    is_encodable,
+    values_matter,
+)
 from credence.models import ACTIVATIONS, LIKELIHOODS, MLP, PRIORS
 from credence.models.likelihoods.labels import Classification
 from credence.models.likelihoods.numbers import ScaleOutputs
-from credence.models.networks.encodings import PiecewiseLinear, quantile_knots
-from credence.models.networks.mlp import Network
 
 OWN = "own"
 """Stands for a part of the model that the posterior has."""
@@ -20,14 +24,6 @@ OWN = "own"
 OWN_MODEL = f"{OWN}/{OWN}/{OWN}"
 """The model of the posterior."""
 
-ENCODED = "ple"
-"""Marks a network of piecewise-linear encodings of its inputs, before its widths."""
-MOST_PIECES = 64
-"""Pieces of an encoded input."""
-MOST_RAMPS = 256
-"""Pieces of all inputs together."""
-LEAST_PIECES = 4
-"""Pieces of an input, below which an encoding is hardly one."""
 LARGE_ROWS = 5000
 """Rows from which on a table tells enough of the pieces of its inputs."""
 
@@ -48,6 +44,8 @@ LARGE_REGRESSION = (
 )
 """Usual models of a regression with many rows: these say where a target jumps, which networks of
 encoded inputs follow."""
+OF_VALUES = f"{ENCODED_VALUES}-32-32/unit/heteroscedastic_t"
+"""Tried beside these where values of an input seem to be states of their own."""
 CLASSIFICATION = ("50/hierarchical/own", "32-32/hierarchical/own", "32-32/unit/own")
 """Usual models of a classification: two that learn the scale of each layer's weights, since labels
 that are told apart easily want large ones, and one whose scales are given."""
@@ -62,15 +60,15 @@ class ModelSpec:
     """Name of the activation of the hidden layers, see `credence.models.ACTIVATIONS`."""
     prior: str
     likelihood: str
-    is_encoded: bool = False
-    """Whether the network is of encoded inputs, see `PiecewiseLinear`."""
+    encoding: str = ""
+    """The mark of encoded inputs, see `credence.methods.stacking.encoding`; empty without any."""
 
     @classmethod
     def read(cls, text: str) -> "ModelSpec":
         """Read HIDDEN/PRIOR/LIKELIHOOD, such as 50-50/unit/student_t.
 
         HIDDEN is 0 for no hidden layer, and may end in an activation, 50-50-relu; by default that
-        of the posterior. It may begin with ple, ple-50-50, for encoded inputs.
+        of the posterior. It may begin with ple or plv, ple-50-50, for encoded inputs.
 
         Raises:
             InputError: for another form, or an unknown name.
@@ -81,8 +79,8 @@ class ModelSpec:
                 f"A model is HIDDEN/PRIOR/LIKELIHOOD, got {text!r}: try 50-50/unit/student_t."
             )
         hidden, prior, likelihood = parts
-        is_encoded = hidden.startswith(f"{ENCODED}-")
-        hidden = hidden.removeprefix(f"{ENCODED}-")
+        encoding, _, others = hidden.partition("-")
+        encoding, hidden = (encoding, others) if encoding in MOST_PIECES else ("", hidden)
         widths, _, last = hidden.rpartition("-")
         activation = OWN
         if last in ACTIVATIONS:
@@ -98,7 +96,7 @@ class ModelSpec:
                     f"Unknown {what} {name!r} in {text!r}: choose {OWN} or one of "
                     f"{', '.join(known)}."
                 )
-        return cls(hidden, activation, prior, likelihood, is_encoded)
+        return cls(hidden, activation, prior, likelihood, encoding)
 
     def posterior(self, own: Posterior) -> Posterior:
         """The posterior of this model, given the data of another.
@@ -117,8 +115,8 @@ class ModelSpec:
         is_other = network is not own.model.network
         if is_other and self.prior == "unit" and isinstance(likelihood, ScaleOutputs):
             likelihood = _damped(likelihood, network)
-        if self.is_encoded:
-            network = encoded(network, data.x)
+        if self.encoding:
+            network = encoded(network, data.x, self.encoding)
         return Posterior(network, prior, likelihood, (data.x, data.y, data.weight))
 
     def _likelihood(self, own: Any) -> Any:
@@ -151,8 +149,7 @@ class ModelSpec:
         hidden = {OWN: "own network", "0": "linear"}.get(self.hidden, self.hidden)
         if self.activation != OWN:
             hidden += f" {self.activation}"
-        if self.is_encoded:
-            hidden += " of encoded inputs"
+        hidden += {"": "", ENCODED: " of encoded inputs"}.get(self.encoding, " of encoded values")
         words = [hidden, f"prior {self.prior}", f"noise {self.likelihood}"]
         return ", ".join(word for word in words if not word.endswith(f" {OWN}"))
 
@@ -164,42 +161,13 @@ def _damped(likelihood: Any, network: MLP) -> Any:
     return replace(likelihood, scale_gain=(2 / (network.hidden[-1] + 1)) ** 0.5)
 
 
-def encoded(network: Network, x: Any) -> PiecewiseLinear:
-    """A network of the piecewise-linear encodings of these inputs.
-
-    Raises:
-        InputError: for inputs that are no table, or so many that none would have a few pieces.
-    """
-    num_pieces = _num_pieces(x)
-    if not num_pieces:
-        raise InputError(
-            f"Only a table with 1 to {MOST_RAMPS // LEAST_PIECES} inputs that are no marks of yes "
-            f"and no is encoded, got inputs of shape {x.shape}: leave out {ENCODED}-."
-        )
-    return PiecewiseLinear(network, quantile_knots(x, num_pieces))
-
-
-def _num_pieces(x: Any) -> int:
-    """Pieces of every encoded input; 0 where inputs cannot be encoded."""
-    if x.ndim != 2:
-        return 0
-    num_encoded = sum(len(np.unique(values)) > 2 for values in np.asarray(x).T)
-    pieces = min(MOST_RAMPS // num_encoded, MOST_PIECES) if num_encoded else 0
-    return pieces if pieces >= LEAST_PIECES else 0
-
-
-def _is_encodable(posterior: Posterior) -> bool:
-    """Tell whether the inputs can be encoded; those on disk are not read for it."""
-    return posterior.data.rows.in_memory and _num_pieces(posterior.data.x) > 0
-
-
 def usual_models(posterior: Posterior) -> tuple[str, ...]:
     """The models to try where nobody has named any."""
     own = getattr(posterior.model.network, "activation", OWN)
     if isinstance(posterior.model.likelihood, Classification):
         models = CLASSIFICATION
-    elif posterior.num_points >= LARGE_ROWS and _is_encodable(posterior):
-        models = LARGE_REGRESSION
+    elif posterior.num_points >= LARGE_ROWS and is_encodable(posterior):
+        models = LARGE_REGRESSION + (OF_VALUES,) * values_matter(posterior)
     else:
         models = REGRESSION
     twins = {model: model.replace(f"-{own}/", "/") for model in models}

@@ -5,15 +5,28 @@ Gorishniy, Rubachev & Babenko, "On embeddings for numerical features in tabular 
 some values of an input, as trees do; of inputs encoded like this they do.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from credence.errors import InputError, require_positive
+from credence.models.networks.dense import Layer, affine, mlp
+from credence.models.networks.mlp import ACTIVATIONS, MLP
 from credence.models.networks.wrappers import OfInputs
+
+MOST_SUMMED = 64
+"""Ramps of an input that are summed up; a path of more is looked up, which then is faster."""
+FEWEST_ROWS = 1000
+"""Rows, below which ramps are summed up however many there are: heights of all knots take time."""
+COST_OF_A_PATH = 48
+"""Ramps that take as long to sum up as a path does to be looked up, on a CPU, measured."""
+REPEATS = 10
+"""Rows for each different value of an input, in the mean, where its values are called repeated."""
 
 
 @dataclass(frozen=True)
@@ -51,27 +64,98 @@ class PiecewiseLinear(OfInputs):
         Raises:
             InputError: if there are more or fewer inputs than tuples of knots.
         """
+        self._check(x)
+        return self._with_ramps(x, self._places())
+
+    def apply(self, params: Any, x: Float[Array, "point feature"]) -> Float[Array, "point output"]:
+        """Outputs at the rows of x; what the first layer of an MLP sees of an input with many
+        knots is looked up between them, in place of a sum over its ramps."""
+        self._check(x)
+        if not self._long() or len(x) < FEWEST_ROWS:
+            return super().apply(params, x)
+        first, *rest = params
+        short = [index for index in self._places() if index not in self._long()]
+        places = [slice(x.shape[1]), *(self._places()[index] for index in short)]
+        kernel = jnp.concatenate([first.kernel[place] for place in places])
+        z = affine(Layer(kernel, first.bias), self._with_ramps(x, short).T)
+        for index, place in self._long().items():
+            knots = jnp.asarray(self.knots[index], x.dtype)
+            z = z + self._path(first.kernel[place], x[:, index], knots).T
+        if not rest:
+            return z.T
+        activation = ACTIVATIONS[self.network.activation]  # type: ignore[attr-defined]
+        return mlp(rest, activation(z).T, activation)
+
+    def uses_per_weight(self, params: Any, shape: int | tuple[int, ...]) -> float:
+        """How often a weight is used for one row, in the mean: of a path that is looked up few
+        are."""
+        num_weights = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(params))
+        saved = sum(
+            (place.stop - place.start - COST_OF_A_PATH) * params[0].kernel.shape[-1]
+            for place in self._long().values()
+        )
+        return 1 - saved / num_weights
+
+    def _check(self, x: Float[Array, "point feature"]) -> None:
         if x.shape[-1] != len(self.knots):
             raise InputError(
                 f"The network has knots for {len(self.knots)} inputs, but there are {x.shape[-1]}."
             )
-        encoded = [
-            self._ramps(x[:, index], jnp.asarray(of_input, x.dtype))
-            for index, of_input in enumerate(self.knots)
-            if of_input
-        ]
-        return jnp.concatenate([x, *encoded], axis=1)
+
+    def _places(self) -> dict[int, slice]:
+        """The rows of the first layer's weights that belong to the ramps of an input."""
+        places, start = {}, len(self.knots)
+        for index, of_input in enumerate(self.knots):
+            if of_input:
+                places[index] = slice(start, start + len(of_input) - 1)
+                start = places[index].stop
+        return places
+
+    def _long(self) -> dict[int, slice]:
+        """Those of inputs whose paths are looked up."""
+        if not isinstance(self.network, MLP):
+            return {}
+        places = self._places().items()
+        return {index: place for index, place in places if place.stop - place.start > MOST_SUMMED}
+
+    def _with_ramps(
+        self, x: Float[Array, "point feature"], encoded: Iterable[int]
+    ) -> Float[Array, "point encoded"]:
+        """The inputs, and the ramps of some of them."""
+        ramps = (self._ramps(x[:, i], jnp.asarray(self.knots[i], x.dtype)) for i in encoded)
+        return jnp.concatenate([x, *ramps], axis=1)
 
     def _ramps(
         self, values: Float[Array, " point"], knots: Float[Array, " knot"]
     ) -> Float[Array, "point ramp"]:
         lower, upper = knots[:-1], knots[1:]
         share = jnp.clip((values[:, None] - lower) / (upper - lower), 0, 1)
-        return self.spread / len(lower) ** 0.5 * share
+        return self._height(len(lower)) * share
+
+    def _path(
+        self,
+        weights: Float[Array, "ramp neuron"],
+        values: Float[Array, " point"],
+        knots: Float[Array, " knot"],
+    ) -> Float[Array, "point neuron"]:
+        """The sum of an input's ramps times their weights: what it is at the knot below, and a
+        share of the ramp that begins there."""
+        steps = self._height(len(weights)) * weights
+        below = jnp.clip(jnp.searchsorted(knots, values, side="right") - 1, 0, len(steps) - 1)
+        share = jnp.clip((values - knots[below]) / (knots[below + 1] - knots[below]), 0, 1)
+        heights = jnp.cumsum(steps, axis=0) - steps
+        height, step = jnp.split(jnp.concatenate([heights, steps], axis=1)[below], 2, axis=1)
+        return height + share[:, None] * step
+
+    def _height(self, num_ramps: int) -> float:
+        """Where a ramp ends."""
+        return self.spread / num_ramps**0.5
 
 
-def quantile_knots(x: Any, num_pieces: int) -> tuple[tuple[float, ...], ...]:
-    """Knots with as many rows between any two: those of its values that are quantiles.
+def usual_knots(
+    x: Any, num_pieces: int, whole: frozenset[int] = frozenset()
+) -> tuple[tuple[float, ...], ...]:
+    """Knots with as many rows between any two: those of its values that are quantiles; or all.
 
     An input with fewer than three different ones, a mark of yes and no say, is a line already and
     has none.
@@ -79,10 +163,25 @@ def quantile_knots(x: Any, num_pieces: int) -> tuple[tuple[float, ...], ...]:
     Args:
         x: inputs (row, feature).
         num_pieces: most pieces between knots.
+        whole: inputs that have a knot at every value, see `repeated`.
     """
     levels = np.linspace(0, 1, num_pieces + 1)
     found = [
-        np.unique(np.quantile(values, levels, method="nearest"))
-        for values in np.asarray(x, np.float32).T
+        np.unique(values if index in whole else np.quantile(values, levels, method="nearest"))
+        for index, values in enumerate(np.asarray(x, np.float32).T)
     ]
     return tuple(tuple(knots.tolist()) if len(knots) > 2 else () for knots in found)
+
+
+def repeated(x: Any, least_values: int, most_values: int) -> frozenset[int]:
+    """Inputs with more than `least_values` different values that repeat, ten rows for each in the
+    mean: each may be a state of its own, such as the setting of a machine.
+
+    Those with few values come first, as long as all together have at most `most_values`.
+    """
+    counts = {index: len(np.unique(values)) for index, values in enumerate(np.asarray(x).T)}
+    most = min(len(x) / REPEATS, most_values)
+    some = [index for index, count in counts.items() if least_values < count <= most]
+    some.sort(key=counts.__getitem__)
+    totals = np.cumsum([counts[index] for index in some])
+    return frozenset(some[: int(np.sum(totals <= most_values))])

@@ -28,7 +28,14 @@ from credence.methods.stacking import method
 from credence.methods.stacking.folds import FoldChains
 from credence.methods.stacking.left_out import LEAST, left_out, mixed_cdfs, shape_of_mixture
 from credence.methods.stacking.method import SECONDS_TO_COMPILE, WORK_PER_SECOND
-from credence.methods.stacking.models import LARGE_ROWS, REGRESSION, ModelSpec, usual_models
+from credence.methods.stacking.models import (
+    LARGE_REGRESSION,
+    LARGE_ROWS,
+    OF_VALUES,
+    REGRESSION,
+    ModelSpec,
+    usual_models,
+)
 from credence.models import MLP, Gaussian, HeteroscedasticNormal, Normal, PiecewiseLinear
 
 BRIEF = FoldChains(
@@ -270,11 +277,45 @@ def test_networks_of_encoded_inputs_follow_steps() -> None:
     assert gain.mean() > 5 * gain.std() / len(gain) ** 0.5
 
 
+def places(num_values: int, num_rows: int, *, is_smooth: bool = False) -> tuple[Any, Any]:
+    """A number and a place, which acts by a straight line or in no order."""
+    rng = np.random.default_rng(1)
+    place = rng.integers(0, num_values, num_rows)
+    heights = np.arange(num_values) / num_values if is_smooth else rng.normal(size=num_values)
+    x = np.stack([rng.normal(size=num_rows), place], axis=1).astype(np.float32)
+    return x, heights[place] + 0.5 * x[:, 0] + 0.1 * rng.normal(size=num_rows)
+
+
+def test_values_that_repeat_may_be_states_of_their_own() -> None:
+    """Left-out rows are likelier with a knot at each value than with knots at quantiles alone."""
+    posterior = posterior_of(*places(80, 800))
+    scores = []
+    for text in ("ple-16/unit/student_t", "plv-16/unit/student_t"):
+        job = ModelSpec.read(text).posterior(posterior)
+        scores.append(left_out(BRIEF.run(0, job), BRIEF, job).log_probs)
+    gain = scores[1] - scores[0]
+    assert gain.mean() > 5 * gain.std() / len(gain) ** 0.5
+
+
+def test_values_are_tried_where_they_seem_to_be_states() -> None:
+    x, y = places(200, LARGE_ROWS)
+    assert usual_models(posterior_of(x, y)) == (*LARGE_REGRESSION, OF_VALUES)
+    x, y = places(200, LARGE_ROWS, is_smooth=True)
+    assert usual_models(posterior_of(x, y)) == LARGE_REGRESSION
+    spec = ModelSpec.read("plv-own/own/own")
+    network = spec.posterior(posterior_of(x, y)).model.network
+    assert isinstance(network, PiecewiseLinear)
+    assert [len(knots) for knots in network.knots] == [33, 200]
+    assert spec.describe() == "own network of encoded values"
+    with pytest.raises(InputError, match="No input has more than 64 different values"):
+        spec.posterior(posterior_of(*places(60, 800)))
+
+
 def test_large_tables_try_encoded_inputs() -> None:
     x = np.random.default_rng(0).normal(size=(LARGE_ROWS, 70)).astype(np.float32)
     few = posterior_of(x[:, :8], x[:, 0])
     texts = usual_models(few)
-    assert [ModelSpec.read(text).is_encoded for text in texts] == [False, False, False, True, True]
+    assert [ModelSpec.read(text).encoding for text in texts] == ["", "", "", "ple", "ple"]
     network = ModelSpec.read(texts[3]).posterior(few).model.network
     assert isinstance(network, PiecewiseLinear)
     assert [len(each) for each in network.knots] == [33] * 8

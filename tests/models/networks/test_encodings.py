@@ -1,5 +1,7 @@
 """Piecewise-linear encodings: their values, and the prior over functions that they make."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,12 @@ from tools.exact import assert_mean
 
 from credence.errors import InputError
 from credence.models import MLP, Gaussian, PiecewiseLinear
-from credence.models.networks.encodings import quantile_knots
+from credence.models.networks.encodings import (
+    COST_OF_A_PATH,
+    MOST_SUMMED,
+    repeated,
+    usual_knots,
+)
 
 KNOTS = ((-1.0, 0.0, 0.5, 3.0), ())
 
@@ -63,11 +70,65 @@ def test_knots_have_as_many_rows_between_them() -> None:
     skewed = rng.exponential(size=1000)
     mark, same = np.arange(1000) % 2, np.full(1000, 3.0)
     few = np.arange(1000) % 5
-    knots = quantile_knots(np.stack([skewed, mark, same, few], axis=1), 10)
+    knots = usual_knots(np.stack([skewed, mark, same, few], axis=1), 10)
     assert [len(each) for each in knots] == [11, 0, 0, 5]
     below = (skewed[:, None] <= np.array(knots[0])[1:-1]).sum(axis=0)
     assert np.abs(below - 100 * np.arange(1, 10)).max() <= 1
     assert knots[3] == (0.0, 1.0, 2.0, 3.0, 4.0)
+
+
+def test_inputs_whose_values_repeat_have_a_knot_at_every_value() -> None:
+    rng = np.random.default_rng(0)
+    places, seldom = rng.integers(0, 90, 1000) ** 2, rng.integers(0, 200, 1000)
+    x = np.stack([rng.normal(size=1000), places, seldom, np.arange(1000) % 7], axis=1)
+    assert repeated(x, 20, 100) == {1}
+    assert repeated(x, 5, 100) == {1, 3}
+    assert repeated(x, 5, 96) == {3}
+    assert repeated(x, 5, 6) == frozenset()
+    knots = usual_knots(x, 10, frozenset({1}))
+    assert knots[1] == tuple(np.unique(places).astype(float))
+    assert [len(each) for each in knots] == [11, 90, 11, 7]
+    assert [len(each) for each in usual_knots(x, 10)] == [11, 11, 11, 7]
+
+
+def with_many_knots(hidden: tuple[int, ...] = (5, 4)) -> PiecewiseLinear:
+    """Of the inputs the first has few knots, the second many, the third none."""
+    rng = np.random.default_rng(3)
+    many = tuple(np.sort(rng.normal(size=MOST_SUMMED + 30)).astype(np.float32).tolist())
+    return PiecewiseLinear(MLP(2, hidden), ((-1.0, 0.0, 0.5), many, ()))
+
+
+@pytest.mark.parametrize("hidden", [(), (5,), (5, 4)])
+def test_a_path_that_is_looked_up_is_the_sum_of_its_ramps(hidden: tuple[int, ...]) -> None:
+    """Inside, outside and at the knots, with all gradients."""
+    network = with_many_knots(hidden)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 3)).astype(np.float32) * 2
+    x[: MOST_SUMMED + 30, 1] = network.knots[1]
+    x = jnp.asarray(x)
+    params = network.init(jax.random.key(0), x)
+
+    def summed(params: Any, x: Any) -> jax.Array:
+        return network.network.apply(params, network.inputs(x))
+
+    np.testing.assert_allclose(network.apply(params, x), summed(params, x), rtol=1e-4, atol=2e-5)
+    between = x.at[:, 1].add(1e-3)  # the slope jumps at the knots themselves
+    slopes = [
+        jax.grad(lambda params, x, f=f: jnp.sum(jnp.sin(f(params, x))), (0, 1))(params, between)
+        for f in (network.apply, summed)
+    ]
+    for found, expected in zip(*map(jax.tree.leaves, slopes), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_path_that_is_looked_up_uses_few_weights() -> None:
+    network = with_many_knots()
+    params = network.init(jax.random.key(0), jnp.zeros((1, 3)))
+    num_ramps = MOST_SUMMED + 29
+    total = 5 * (3 + 2 + num_ramps + 1) + 4 * 6 + 2 * 5
+    used = network.uses_per_weight(params, 3) * total
+    assert used == pytest.approx(total - 5 * (num_ramps - COST_OF_A_PATH))
+    assert encoding().uses_per_weight(encoding().init(jax.random.key(0), jnp.zeros((1, 2))), 2) == 1
 
 
 def test_bad_knots_are_refused() -> None:
