@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import architectures
+import benchmark_tables
 import budgets
 import default_page
 import densities
@@ -25,7 +26,6 @@ import peers
 import proposals
 import samplers
 import speed_ups
-import verdicts
 from kept import kept
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,9 @@ WHOLE: dict[str, Callable[[], str]] = {
     **experiment_tables.pages(),
 }
 PARTS: dict[str, Callable[[], str]] = {
-    "assurance": verdicts.table,
+    "assurance": partial(benchmark_tables.table, "assurance"),
+    "encoded-inputs": partial(benchmark_tables.table, "encoded_inputs"),
+    "large-table": partial(benchmark_tables.table, "large_table"),
     "default-model-headline": peers.headline,
     "default-classes-headline": peers.headline_of_labels,
     "cifar10-features": features.tables,

@@ -58,8 +58,8 @@ class Stacking(Algorithm):
 
     Args:
         models: what to try, HIDDEN/PRIOR/LIKELIHOOD each, such as 50-50/unit/student_t; "own" in
-            place of a part is that of the posterior, and ple-50-50 is a network of encoded inputs.
-            None are usual ones of its task.
+            place of a part is that of the posterior, and ple-50-50 and plv-50-50 are networks of
+            encoded inputs. None are usual ones of its task.
         least_weight: models with less are left out.
         chains: how each model is sampled.
         max_work: rows times weights times gradients of all chains, at most, of each model of a

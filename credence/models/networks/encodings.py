@@ -148,7 +148,7 @@ class PiecewiseLinear(OfInputs):
         return height + share[:, None] * step
 
     def _height(self, num_ramps: int) -> float:
-        """Where a ramp ends."""
+        """The height at which a ramp ends."""
         return self.spread / num_ramps**0.5
 
 

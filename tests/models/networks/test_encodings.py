@@ -12,6 +12,7 @@ from credence.errors import InputError
 from credence.models import MLP, Gaussian, PiecewiseLinear
 from credence.models.networks.encodings import (
     COST_OF_A_PATH,
+    FEWEST_ROWS,
     MOST_SUMMED,
     repeated,
     usual_knots,
@@ -92,7 +93,7 @@ def test_inputs_whose_values_repeat_have_a_knot_at_every_value() -> None:
 
 
 def with_many_knots(hidden: tuple[int, ...] = (5, 4)) -> PiecewiseLinear:
-    """Of the inputs the first has few knots, the second many, the third none."""
+    """Build a network whose first input has few knots, the second many, the third none."""
     rng = np.random.default_rng(3)
     many = tuple(np.sort(rng.normal(size=MOST_SUMMED + 30)).astype(np.float32).tolist())
     return PiecewiseLinear(MLP(2, hidden), ((-1.0, 0.0, 0.5), many, ()))
@@ -100,10 +101,10 @@ def with_many_knots(hidden: tuple[int, ...] = (5, 4)) -> PiecewiseLinear:
 
 @pytest.mark.parametrize("hidden", [(), (5,), (5, 4)])
 def test_a_path_that_is_looked_up_is_the_sum_of_its_ramps(hidden: tuple[int, ...]) -> None:
-    """Inside, outside and at the knots, with all gradients."""
+    """They agree inside, outside and at the knots, with all gradients."""
     network = with_many_knots(hidden)
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(300, 3)).astype(np.float32) * 2
+    x = rng.normal(size=(FEWEST_ROWS, 3)).astype(np.float32) * 2
     x[: MOST_SUMMED + 30, 1] = network.knots[1]
     x = jnp.asarray(x)
     params = network.init(jax.random.key(0), x)

@@ -1,0 +1,13 @@
+"""Tables of benchmarks that write their own, from committed rows."""
+
+import sys
+from importlib import import_module
+
+from kept import ROOT, kept_rows
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+
+def table(name: str) -> str:
+    """Write the table of `benchmarks/NAME.py` from `results/NAME/rows.jsonl`."""
+    return "\n".join(import_module(name).table_lines(kept_rows(name)))
