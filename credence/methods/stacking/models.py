@@ -44,8 +44,8 @@ LARGE_REGRESSION = (
 )
 """Usual models of a regression with many rows: these say where a target jumps, which networks of
 encoded inputs follow."""
-OF_VALUES = f"{ENCODED_VALUES}-32-32/unit/heteroscedastic_t"
-"""Tried beside these where values of an input seem to be states of their own."""
+OF_VALUES = tuple(model.replace(f"{ENCODED}-", f"{ENCODED_VALUES}-") for model in LARGE_REGRESSION)
+"""The same where values of an input seem to be states of their own."""
 CLASSIFICATION = ("50/hierarchical/own", "32-32/hierarchical/own", "32-32/unit/own")
 """Usual models of a classification: two that learn the scale of each layer's weights, since labels
 that are told apart easily want large ones, and one whose scales are given."""
@@ -167,7 +167,7 @@ def usual_models(posterior: Posterior) -> tuple[str, ...]:
     if isinstance(posterior.model.likelihood, Classification):
         models = CLASSIFICATION
     elif posterior.num_points >= LARGE_ROWS and is_encodable(posterior):
-        models = LARGE_REGRESSION + (OF_VALUES,) * values_matter(posterior)
+        models = OF_VALUES if values_matter(posterior) else LARGE_REGRESSION
     else:
         models = REGRESSION
     twins = {model: model.replace(f"-{own}/", "/") for model in models}
