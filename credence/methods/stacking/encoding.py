@@ -1,19 +1,19 @@
 """Networks of encoded inputs among the models that are tried: which inputs have which knots."""
 
-from typing import Any
+from functools import reduce
 
 import numpy as np
 
-from credence.density.posterior import Posterior
+from credence.density.data import Data
 from credence.errors import InputError
-from credence.methods.stacking.states import has_states
+from credence.methods.stacking.states import inputs_with_states
 from credence.models.networks.encodings import PiecewiseLinear, repeated, usual_knots
 from credence.models.networks.mlp import Network
 
 ENCODED = "ple"
 """Marks a network of piecewise-linear encodings of its inputs, before its widths."""
 ENCODED_VALUES = "plv"
-"""Marks one that has a knot at every value of inputs whose values repeat."""
+"""Marks one that has a knot at every value of inputs whose values are states of their own."""
 MOST_PIECES = {ENCODED: 64, ENCODED_VALUES: 32}
 """Pieces of an input without a knot at every value."""
 MOST_RAMPS = 256
@@ -24,56 +24,79 @@ MOST_VALUES = 2000
 """Knots of all inputs together that have one at every value."""
 
 
-def encoded(network: Network, x: Any, encoding: str) -> PiecewiseLinear:
+def encoded(network: Network, data: Data, encoding: str) -> PiecewiseLinear:
     """A network of the piecewise-linear encodings of these inputs.
 
     Args:
-        encoding: `ENCODED` or `ENCODED_VALUES`.
+        encoding: `ENCODED`, or `ENCODED_VALUES`: with knots at every value of inputs whose values
+            seem to be states, or where none do, of all inputs whose values repeat.
     Raises:
-        InputError: for inputs that are no table, or so many that none would have a few pieces; and
-            where values should repeat and do not.
+        InputError: for inputs that are no table in memory, or so many that none would have a few
+            pieces; and where values should repeat and do not.
     """
-    num_pieces = _num_pieces(x, encoding)
+    if not _is_table(data):
+        raise InputError(
+            f"Only a table in memory is encoded, got inputs of shape {data.x.shape}: leave out "
+            f"{encoding}-."
+        )
+    counts, whole = _num_values(data), frozenset[int]()
+    if encoding == ENCODED_VALUES:
+        whole = _states(data, counts) or _repeated(data, counts)
+        if not whole:
+            raise InputError(
+                f"No input has more than {MOST_PIECES[ENCODED]} different values with ten rows "
+                f"for each in the mean: write {ENCODED}- in place of {encoding}-."
+            )
+    num_pieces = _num_pieces(counts, whole, encoding)
     if num_pieces is None:
         raise InputError(
-            f"Only a table with 1 to {MOST_RAMPS // LEAST_PIECES} inputs that are no marks of yes "
-            f"and no is encoded, got inputs of shape {x.shape}: leave out {encoding}-."
+            f"Only tables with 1 to {MOST_RAMPS // LEAST_PIECES} inputs that are no marks of yes "
+            f"and no are encoded, those with a knot at every value apart; this one has "
+            f"{len(_encodable(counts) - whole)}: leave out {encoding}-."
         )
-    if encoding == ENCODED_VALUES and not whole_inputs(x, encoding):
-        raise InputError(
-            f"No input has more than {MOST_PIECES[ENCODED]} different values with ten rows for "
-            f"each in the mean: write {ENCODED}- in place of {encoding}-."
-        )
-    return PiecewiseLinear(network, usual_knots(x, num_pieces, whole_inputs(x, encoding)))
+    return PiecewiseLinear(network, usual_knots(data.x, num_pieces, whole))
 
 
-def whole_inputs(x: Any, encoding: str) -> frozenset[int]:
-    """Inputs with a knot at every value."""
-    if encoding != ENCODED_VALUES:
-        return frozenset()
-    return repeated(x, MOST_PIECES[ENCODED], MOST_VALUES)
+def usual_encoding(data: Data) -> str:
+    """The encoding that suits a table: of values, where some seem to be states; empty for none."""
+    if not _is_table(data):
+        return ""
+    counts = _num_values(data)
+    if _num_pieces(counts, frozenset(), ENCODED) is None:
+        return ""
+    return ENCODED_VALUES if _states(data, counts) else ENCODED
 
 
-def is_encodable(posterior: Posterior) -> bool:
-    """Tell whether the inputs can be encoded; those on disk are not read for it."""
-    data = posterior.data
-    return data.rows.in_memory and _num_pieces(data.x, ENCODED) is not None
+def _is_table(data: Data) -> bool:
+    return data.rows.in_memory and data.x.ndim == 2
 
 
-def values_matter(posterior: Posterior) -> bool:
-    """Tell whether inputs that can be encoded have values that seem to be states of their own."""
-    x, y = np.asarray(posterior.data.x), np.asarray(posterior.data.y)
-    inputs = whole_inputs(x, ENCODED_VALUES)
-    is_possible = _num_pieces(x, ENCODED_VALUES) is not None
-    return is_possible and any(has_states(x, target, inputs) for target in y.T)
+def _num_values(data: Data) -> list[int]:
+    """How many different values every input has."""
+    return [len(np.unique(values)) for values in np.asarray(data.x).T]
 
 
-def _num_pieces(x: Any, encoding: str) -> int | None:
-    """Pieces of an encoded input that has no knot at every value; None where inputs cannot be
-    encoded."""
-    if x.ndim != 2:
-        return None
-    inputs = {index for index, values in enumerate(np.asarray(x).T) if len(np.unique(values)) > 2}
-    num_shared = len(inputs - whole_inputs(x, encoding))
+def _repeated(data: Data, counts: list[int]) -> frozenset[int]:
+    """Inputs whose values repeat, and are more than an encoding by quantiles has pieces."""
+    return repeated(counts, len(data.x), MOST_PIECES[ENCODED], MOST_VALUES)
+
+
+def _states(data: Data, counts: list[int]) -> frozenset[int]:
+    """Inputs whose values seem to be states of their own, for one target at least."""
+    some, x, y = _repeated(data, counts), np.asarray(data.x), np.asarray(data.y)
+    of_each = (
+        inputs_with_states(x, target, data.weight, some) for target in y.reshape(len(y), -1).T
+    )
+    return reduce(frozenset.union, of_each)
+
+
+def _encodable(counts: list[int]) -> frozenset[int]:
+    return frozenset(index for index, count in enumerate(counts) if count > 2)
+
+
+def _num_pieces(counts: list[int], whole: frozenset[int], encoding: str) -> int | None:
+    """Pieces of an encoded input that has no knot at every value; None where there are too many
+    such inputs, or none at all."""
+    num_shared = len(_encodable(counts) - whole)
     pieces = min(MOST_RAMPS // max(num_shared, 1), MOST_PIECES[encoding])
-    return pieces if inputs and pieces >= LEAST_PIECES else None
+    return pieces if _encodable(counts) and pieces >= LEAST_PIECES else None

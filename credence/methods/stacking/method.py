@@ -62,9 +62,10 @@ class Stacking(Algorithm):
             encoded inputs. None are usual ones of its task.
         least_weight: models with less are left out.
         chains: how each model is sampled.
-        max_work: rows times weights times gradients of all chains, at most, of each model of a
-            table of 1000 rows: about 15 seconds on two cores. Larger tables take longer, by the
-            square root of their rows, with shorter trajectories and at last fewer draws.
+        max_work: rows times weights that a row uses times gradients of all chains, at most, of
+            each model of a table of 1000 rows: about 15 seconds on two cores. Larger tables take
+            longer, by the square root of their rows, with shorter trajectories and at last fewer
+            draws.
     """
 
     name: ClassVar[str] = "stacking"

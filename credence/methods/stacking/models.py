@@ -11,8 +11,7 @@ from credence.methods.stacking.encoding import (
     ENCODED_VALUES,
     MOST_PIECES,
     encoded,
-    is_encodable,
-    values_matter,
+    usual_encoding,
 )
 from credence.models import ACTIVATIONS, LIKELIHOODS, MLP, PRIORS
 from credence.models.likelihoods.labels import Classification
@@ -44,8 +43,14 @@ LARGE_REGRESSION = (
 )
 """Usual models of a regression with many rows: these say where a target jumps, which networks of
 encoded inputs follow."""
-OF_VALUES = tuple(model.replace(f"{ENCODED}-", f"{ENCODED_VALUES}-") for model in LARGE_REGRESSION)
-"""The same where values of an input seem to be states of their own."""
+OF_LARGE = {
+    "": REGRESSION,
+    ENCODED: LARGE_REGRESSION,
+    ENCODED_VALUES: tuple(
+        model.replace(f"{ENCODED}-", f"{ENCODED_VALUES}-") for model in LARGE_REGRESSION
+    ),
+}
+"""Usual models of a regression with many rows by the encoding that suits it."""
 CLASSIFICATION = ("50/hierarchical/own", "32-32/hierarchical/own", "32-32/unit/own")
 """Usual models of a classification: two that learn the scale of each layer's weights, since labels
 that are told apart easily want large ones, and one whose scales are given."""
@@ -116,7 +121,7 @@ class ModelSpec:
         if is_other and self.prior == "unit" and isinstance(likelihood, ScaleOutputs):
             likelihood = _damped(likelihood, network)
         if self.encoding:
-            network = encoded(network, data.x, self.encoding)
+            network = encoded(network, data, self.encoding)
         return Posterior(network, prior, likelihood, (data.x, data.y, data.weight))
 
     def _likelihood(self, own: Any) -> Any:
@@ -166,8 +171,8 @@ def usual_models(posterior: Posterior) -> tuple[str, ...]:
     own = getattr(posterior.model.network, "activation", OWN)
     if isinstance(posterior.model.likelihood, Classification):
         models = CLASSIFICATION
-    elif posterior.num_points >= LARGE_ROWS and is_encodable(posterior):
-        models = OF_VALUES if values_matter(posterior) else LARGE_REGRESSION
+    elif posterior.num_points >= LARGE_ROWS and isinstance(posterior.model.network, MLP):
+        models = OF_LARGE[usual_encoding(posterior.data)]
     else:
         models = REGRESSION
     twins = {model: model.replace(f"-{own}/", "/") for model in models}

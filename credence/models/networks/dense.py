@@ -33,6 +33,15 @@ def mlp(
     return affine(last, z).T
 
 
+def after_first(
+    rest: Sequence[Layer],
+    z: Float[Array, "neuron point"],
+    activation: Callable[[Array], Array],
+) -> Float[Array, "point output"]:
+    """What an MLP makes of the affine values of its first layer."""
+    return mlp(rest, activation(z).T, activation) if rest else z.T
+
+
 def affine(layer: Layer, z: Float[Array, "fan_in point"]) -> Float[Array, "fan_out point"]:
     """z @ kernel + bias, points along the last axis."""
     return layer.kernel.T @ z + layer.bias[:, None]

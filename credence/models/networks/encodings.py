@@ -5,7 +5,7 @@ Gorishniy, Rubachev & Babenko, "On embeddings for numerical features in tabular 
 some values of an input, as trees do; of inputs encoded like this they do.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +15,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from credence.errors import InputError, require_positive
-from credence.models.networks.dense import Layer, affine, mlp
+from credence.models.networks.dense import Layer, affine, after_first
 from credence.models.networks.mlp import ACTIVATIONS, MLP
 from credence.models.networks.wrappers import OfInputs
 
-MOST_SUMMED = 64
-"""Ramps of an input that are summed up; a path of more is looked up, which then is faster."""
+MOST_SUMMED = 96
+"""Ramps of an input that are summed up; a path of more is looked up, which is faster on a CPU."""
 FEWEST_ROWS = 1000
 """Rows, below which ramps are summed up however many there are: heights of all knots take time."""
-COST_OF_A_PATH = 48
-"""Ramps that take as long to sum up as a path does to be looked up, on a CPU, measured."""
+COST_OF_A_PATH = 80
+"""Ramps that take about as long to sum up as a path of hundreds does to be looked up, on a CPU."""
 REPEATS = 10
 """Rows for each different value of an input, in the mean, where its values are called repeated."""
 
@@ -81,14 +81,12 @@ class PiecewiseLinear(OfInputs):
         for index, place in self._long().items():
             knots = jnp.asarray(self.knots[index], x.dtype)
             z = z + self._path(first.kernel[place], x[:, index], knots).T
-        if not rest:
-            return z.T
-        activation = ACTIVATIONS[self.network.activation]  # type: ignore[attr-defined]
-        return mlp(rest, activation(z).T, activation)
+        activation: str = self.network.activation  # type: ignore[attr-defined]  # an MLP's
+        return after_first(rest, z, ACTIVATIONS[activation])
 
     def uses_per_weight(self, params: Any, shape: int | tuple[int, ...]) -> float:
-        """How often a weight is used for one row, in the mean: of a path that is looked up few
-        are."""
+        """How often a weight is used for one row, in the mean. A path that is looked up counts as
+        the ramps that take as long."""
         num_weights = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(params))
         saved = sum(
             (place.stop - place.start - COST_OF_A_PATH) * params[0].kernel.shape[-1]
@@ -113,7 +111,7 @@ class PiecewiseLinear(OfInputs):
 
     def _long(self) -> dict[int, slice]:
         """Those of inputs whose paths are looked up."""
-        if not isinstance(self.network, MLP):
+        if type(self.network) is not MLP:
             return {}
         places = self._places().items()
         return {index: place for index, place in places if place.stop - place.start > MOST_SUMMED}
@@ -173,15 +171,16 @@ def usual_knots(
     return tuple(tuple(knots.tolist()) if len(knots) > 2 else () for knots in found)
 
 
-def repeated(x: Any, least_values: int, most_values: int) -> frozenset[int]:
-    """Inputs with more than `least_values` different values that repeat, ten rows for each in the
-    mean: each may be a state of its own, such as the setting of a machine.
+def repeated(num_values: Sequence[int], num_rows: int, least: int, most: int) -> frozenset[int]:
+    """Inputs with more than `least` different values that repeat, ten rows for each in the mean.
 
-    Those with few values come first, as long as all together have at most `most_values`.
+    Those with few values come first, as long as all together have at most `most`.
+
+    Args:
+        num_values: of every input.
     """
-    counts = {index: len(np.unique(values)) for index, values in enumerate(np.asarray(x).T)}
-    most = min(len(x) / REPEATS, most_values)
-    some = [index for index, count in counts.items() if least_values < count <= most]
-    some.sort(key=counts.__getitem__)
-    totals = np.cumsum([counts[index] for index in some])
-    return frozenset(some[: int(np.sum(totals <= most_values))])
+    bound = min(num_rows / REPEATS, most)
+    some = [index for index, count in enumerate(num_values) if least < count <= bound]
+    some.sort(key=num_values.__getitem__)
+    totals = np.cumsum([num_values[index] for index in some])
+    return frozenset(some[: int(np.sum(totals <= most))])

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from tools.exact import assert_mean
 
+from credence.density.posterior import Posterior
 from credence.errors import InputError
-from credence.models import MLP, Gaussian, PiecewiseLinear
+from credence.models import MLP, Gaussian, HeteroscedasticNormal, PiecewiseLinear
 from credence.models.networks.encodings import (
     COST_OF_A_PATH,
     FEWEST_ROWS,
@@ -82,10 +83,11 @@ def test_inputs_whose_values_repeat_have_a_knot_at_every_value() -> None:
     rng = np.random.default_rng(0)
     places, seldom = rng.integers(0, 90, 1000) ** 2, rng.integers(0, 200, 1000)
     x = np.stack([rng.normal(size=1000), places, seldom, np.arange(1000) % 7], axis=1)
-    assert repeated(x, 20, 100) == {1}
-    assert repeated(x, 5, 100) == {1, 3}
-    assert repeated(x, 5, 96) == {3}
-    assert repeated(x, 5, 6) == frozenset()
+    counts = [1000, 90, 190, 7]
+    assert repeated(counts, 1000, 20, 100) == {1}
+    assert repeated(counts, 1000, 5, 100) == {1, 3}
+    assert repeated(counts, 1000, 5, 96) == {3}
+    assert repeated(counts, 1000, 5, 6) == frozenset()
     knots = usual_knots(x, 10, frozenset({1}))
     assert knots[1] == tuple(np.unique(places).astype(float))
     assert [len(each) for each in knots] == [11, 90, 11, 7]
@@ -120,6 +122,38 @@ def test_a_path_that_is_looked_up_is_the_sum_of_its_ramps(hidden: tuple[int, ...
     ]
     for found, expected in zip(*map(jax.tree.leaves, slopes), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_long_paths_are_looked_up_on_many_rows_only(monkeypatch) -> None:
+    network, ramps = with_many_knots(), PiecewiseLinear._ramps
+    x = jnp.zeros((FEWEST_ROWS, 3))
+    params = network.init(jax.random.key(0), x)
+    summed = []
+
+    def counted(self: PiecewiseLinear, values: Any, knots: Any) -> Any:
+        summed.append(len(knots))
+        return ramps(self, values, knots)
+
+    monkeypatch.setattr(PiecewiseLinear, "_ramps", counted)
+    network.apply(params, x)
+    assert summed == [3]
+    network.apply(params, x[1:])
+    assert summed == [3, 3, MOST_SUMMED + 30]
+
+
+def test_chains_look_up_as_one_does() -> None:
+    """Log densities and gradients of many chains, in chunks, are those of each alone."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(FEWEST_ROWS, 3)).astype(np.float32)
+    network = with_many_knots((5,))
+    posterior = Posterior(network, Gaussian("unit"), HeteroscedasticNormal(), (x, x[:, 1]))
+    positions = posterior.init(jax.random.key(0), 7)
+    density = jax.value_and_grad(posterior.log_density)
+    together = jax.jit(jax.vmap(density, (0, None)))(positions, posterior.data)
+    for index, position in enumerate(positions):
+        alone = density(position, posterior.data)
+        for found, expected in zip(together, alone, strict=True):
+            np.testing.assert_allclose(found[index], expected, rtol=2e-4, atol=2e-3)
 
 
 def test_a_path_that_is_looked_up_uses_few_weights() -> None:
