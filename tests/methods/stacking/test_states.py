@@ -1,4 +1,4 @@
-"""Which values seem to be states of their own."""
+"""These tests hold which values seem to be states of their own."""
 
 import numpy as np
 import pytest

@@ -142,7 +142,7 @@ def test_long_paths_are_looked_up_on_many_rows_only(monkeypatch) -> None:
 
 
 def test_chains_look_up_as_one_does() -> None:
-    """Log densities and gradients of many chains, in chunks, are those of each alone."""
+    """Chains in chunks have the log densities and gradients of each alone."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(FEWEST_ROWS, 3)).astype(np.float32)
     network = with_many_knots((5,))
