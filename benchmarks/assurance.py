@@ -13,7 +13,6 @@ verdict that test rows alone would have given is kept beside it. What is done al
 is in FOLDER/rows.jsonl and is not done again.
 """
 
-import argparse
 import shutil
 import tempfile
 import time
@@ -26,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from rows import add_row, commit, done
+from rows import add_row, commit, commits, done, parser_of
 
 NUM_ROWS, NUM_HELD, NUM_FRESH, NUM_INPUTS = 250, 100, 5000, 4
 Function = Callable[[np.ndarray], np.ndarray]
@@ -122,17 +121,12 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     conformal = np.mean([row["true_coverage_95_conformal"] for row in rows])
     plain = np.mean([row["true_coverage_95"] for row in rows])
     told = f"hold {plain:.1%} of fresh rows on average, conformal ones {conformal:.1%}"
-    commits = ", ".join(sorted({row["commit"] for row in rows}))
-    return [*lines, "", f"{len(rows)} fits, commit {commits}. 95 % intervals {told}."]
+    return [*lines, "", f"{len(rows)} fits, commit {commits(rows)}. 95 % intervals {told}."]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, required=True)
+    parser = parser_of(__doc__)
     parser.add_argument("--num-fits", type=int, default=100)
-    parser.add_argument("--table", action="store_true", help="only print what is there")
     options = parser.parse_args()
     import credence
 

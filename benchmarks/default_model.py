@@ -89,13 +89,18 @@ def network_scores(model: str, rows: Any, seed: int) -> dict[str, Any]:
     """Scores of a method of the library with its default settings, METHOD or METHOD@SECONDS."""
     from credence import BNNRegressor
 
-    x, y, x_test, y_test = rows
     method, _, budget = model.partition("@")
     limit = float(budget) if budget else None
+    return estimator_scores(BNNRegressor(method=method, max_seconds=limit, random_state=seed), rows)
+
+
+def estimator_scores(estimator: Any, rows: Any) -> dict[str, Any]:
+    """Scores of an estimator of the library, and what its fit took."""
+    x, y, x_test, y_test = rows
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = BNNRegressor(method=method, max_seconds=limit, random_state=seed).fit(x, y)
+        fitted = estimator.fit(x, y)
     seconds = time.perf_counter() - start
     numbers = fitted.scores(x_test, y_test).numbers
     tried = fitted.findings_.get("models")

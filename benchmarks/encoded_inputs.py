@@ -4,17 +4,17 @@
 
 8,611 rows of 4 inputs, of which one has as many ramps as the row of the table says and the others
 32 each; hidden layers of 32 and 32, 20 chains, float32. Milliseconds of a gradient of one chain on
-all rows, the fastest of ten, in the chunks that the library makes of chains.
+all rows, the fastest of ten, in the chunks that the library makes of chains. What is done already
+is in FOLDER/rows.jsonl and is not done again.
 """
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from rows import add_row, commit, done
+from rows import add_row, commit, commits, done, parser_of
 
 NUM_ROWS, NUM_CHAINS, OTHERS = 8611, 20, 32
 RAMPS = (64, 128, 256, 633)
@@ -55,16 +55,12 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
         *(f"| {row['num_ramps']} | {row['summed']:.2f} | {row['looked_up']:.2f} |" for row in rows),
     ]
     cores = ", ".join(sorted({str(row["num_cores"]) for row in rows}))
-    commits = ", ".join(sorted({row["commit"] for row in rows}))
-    return [*lines, "", f"{cores} cores, commit {commits}."]
+    return [*lines, "", f"{cores} cores, commit {commits(rows)}."]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, required=True)
-    folder = parser.parse_args().out
+    options = parser_of(__doc__).parse_args()
+    folder: Path = options.out
     import credence
     from credence.environment import num_cores
     from credence.models.networks import encodings
@@ -72,7 +68,10 @@ def main() -> None:
     credence.configure()
     folder.mkdir(parents=True, exist_ok=True)
     encodings.MOST_SUMMED = OTHERS
-    for num_ramps in RAMPS:
+    known = {row["num_ramps"] for row in done(folder)}
+    for num_ramps in () if options.table else RAMPS:
+        if num_ramps in known:
+            continue
         row = {
             "num_ramps": num_ramps,
             "summed": milliseconds(num_ramps, is_summed=True),

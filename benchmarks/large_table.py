@@ -12,13 +12,11 @@ Models: `auto` with this network; `deep_ensemble` of as many members as its name
 `boosting`, `lightgbm` and `mlps` as in `benchmarks/default_model.py`.
 """
 
-import time
-import warnings
 from typing import Any
 
 import numpy as np
-from default_model import SCORES, fitted_row
-from rows import run
+from default_model import estimator_scores, fitted_row
+from rows import commits, run
 
 LAW = "smooth law"
 NUM_ROWS, NUM_FRESH, NUM_INPUTS = 100_000, 10_000, 20
@@ -47,19 +45,7 @@ def network_scores(model: str, rows: Any, seed: int) -> dict[str, Any]:
 
     name, _, members = model.partition("-")
     method = methods.DeepEnsemble(num_members=int(members)) if members else name
-    x, y, x_test, y_test = rows
-    start = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted = BNNRegressor(hidden=HIDDEN, method=method, random_state=seed).fit(x, y)
-    seconds = time.perf_counter() - start
-    numbers = fitted.scores(x_test, y_test).numbers
-    phases = dict(fitted.ensemble_.cost.seconds)
-    return {
-        **{score: numbers[score] for score in SCORES},
-        "seconds": seconds,
-        "seconds_by_phase": phases,
-    }
+    return estimator_scores(BNNRegressor(hidden=HIDDEN, method=method, random_state=seed), rows)
 
 
 def row_of(name: str, number: int, model: str) -> dict[str, Any]:
@@ -74,9 +60,8 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
         scores = [f"{row[score]:.4f}" for score in ("rmse", "nll", "crps")]
         cells = [*scores, f"{row['coverage_95']:.1%}", f"{row['seconds']:.0f}"]
         lines.append(f"| {row['model']} | {' | '.join(cells)} | {row['peak_memory_mib']:.0f} |")
-    commits = ", ".join(sorted({row["commit"] for row in rows}))
     cores = ", ".join(sorted({str(row["num_cores"]) for row in rows}))
-    return [*lines, "", f"One run, seed 0, {cores} cores, commit {commits}."]
+    return [*lines, "", f"One run, seed 0, {cores} cores, commit {commits(rows)}."]
 
 
 def main() -> None:

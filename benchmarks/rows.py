@@ -28,14 +28,10 @@ def run(
         row_of: (data set, split, model) -> a row, with its `seconds`.
         table_lines: (rows) -> a Markdown table.
     """
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, required=True)
+    parser = parser_of(description)
     parser.add_argument("--datasets", default=",".join(datasets))
     parser.add_argument("--splits", default="", help="such as 0-4; all by default")
     parser.add_argument("--models", default=",".join(models))
-    parser.add_argument("--table", action="store_true", help="only print what is there")
     options = parser.parse_args()
     import credence
 
@@ -56,6 +52,16 @@ def run(
                 told = f"NLL {nll_of(row):.4f}, {row['seconds']:.1f} s"
                 print(f"{name} {number} {model}: {told}", flush=True)
     print("\n".join(table_lines(done(options.out))))
+
+
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """The options of all benchmarks that keep rows: a folder, and whether only to print."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--table", action="store_true", help="only print what is there")
+    return parser
 
 
 def nll_of(row: dict[str, Any]) -> float:
@@ -84,6 +90,11 @@ def commit(*, is_needed: bool = False) -> str:
     """
     command = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--exclude", "*"]
     return subprocess.run(command, capture_output=True, text=True, check=is_needed).stdout.strip()
+
+
+def commits(rows: list[dict[str, Any]]) -> str:
+    """The commits that made these rows."""
+    return ", ".join(sorted({row["commit"] for row in rows}))
 
 
 def mean_error(values: list[float]) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from kept import kept_rows
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from parts import write_figure
-from peers import FULL_NAMES, OURS, names_of, of_model
+from peers import FULL_NAMES, OURS, names_of, of_model, shared_splits
 
 from credence.html.markup import Html
 from credence.html.svg import ACCENT, INK, SECOND, label, new_figure, to_svg
@@ -45,8 +45,7 @@ def of_each_model(rows: list[dict[str, Any]], name: str) -> dict[str, list[dict[
 
 def common_splits(rows: list[dict[str, Any]], name: str) -> set[int]:
     """The splits that all of these models have."""
-    found = of_each_model(rows, name).values()
-    return set.intersection(*({row["split"] for row in mine} for mine in found))
+    return shared_splits(of_each_model(rows, name).values())
 
 
 def points(rows: list[dict[str, Any]], name: str) -> dict[str, tuple[float, float]]:

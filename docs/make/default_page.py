@@ -9,11 +9,12 @@ from typing import Any
 import budgets
 import numpy as np
 from kept import ROOT, kept_rows
-from peers import OURS, of_model, ranks
+from peers import OURS, of_model, ranks, shared_splits
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import default_classes
 import default_model
+from rows import commits
 
 INTRODUCTION = """# What `fit` gives without options, beside what you might use instead
 
@@ -41,8 +42,7 @@ def ratios_to_trees(rows: list[dict[str, Any]], name: str) -> list[float]:
     found = []
     for model in TREES:
         both = of_model(rows, name, OURS), of_model(rows, name, model)
-        splits = set.intersection(*({row["split"] for row in mine} for mine in both))
-        if splits:
+        if splits := shared_splits(both):
             ours, theirs = (
                 np.mean([row["rmse"] for row in mine if row["split"] in splits]) for mine in both
             )
@@ -89,10 +89,9 @@ def page() -> str:
     """The whole page."""
     tables = kept_rows("default_model")
     classes = kept_rows("default_classes")
-    commits = sorted({row["commit"] for row in tables + classes})
     lines = [
         INTRODUCTION,
-        f"Commits that ran: {', '.join(commits)}. Seeds are the numbers of the splits.",
+        f"Commits that ran: {commits(tables + classes)}. Seeds are the numbers of the splits.",
         "",
         "## Numbers",
         "",

@@ -4,7 +4,7 @@ The rows in `results/` come from `benchmarks/default_model.py` and `benchmarks/d
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,14 @@ def common_splits(rows: list[dict[str, Any]]) -> dict[str, list[int]]:
     """The splits that all models have, by data set; without data sets that have none."""
     found = {}
     for name in dict.fromkeys(row["data"] for row in rows):
-        of_each = [{row["split"] for row in of_model(rows, name, m)} for m in names_of(rows)]
-        if common := set.intersection(*of_each):
+        if common := shared_splits(of_model(rows, name, model) for model in names_of(rows)):
             found[name] = sorted(common)
     return found
+
+
+def shared_splits(of_each: Iterable[list[dict[str, Any]]]) -> set[int]:
+    """The splits that all of these lists of rows have."""
+    return set.intersection(*({row["split"] for row in mine} for mine in of_each))
 
 
 def mean_scores(rows: list[dict[str, Any]], scores: tuple[str, ...]) -> dict[str, np.ndarray]:

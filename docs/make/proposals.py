@@ -7,6 +7,7 @@ from typing import Any
 
 from kept import kept_rows
 from parts import markdown
+from rows import commits
 
 PROPOSALS = ("prior", "conditional")
 
@@ -43,12 +44,11 @@ def table() -> str:
     heads = ["alpha", "layers", "widths", "nats", "particles", "new weights from"]
     heads += ["T", "10⁴ V", "C", "gain", "log evidence"]
     kept = [run for pair in pairs for run in pair]
-    commits = ", ".join(sorted({run["commit"] for run in kept}))
     return "\n".join(
         [
             markdown(heads, [row for pair in pairs for row in step_rows(*pair)]),
             "",
             "Particles are those of the narrow and of the wide network, per run; "
-            f"{kept[0]['num_runs']} runs, seed {kept[0]['seed']}, commits {commits}.",
+            f"{kept[0]['num_runs']} runs, seed {kept[0]['seed']}, commits {commits(kept)}.",
         ]
     )

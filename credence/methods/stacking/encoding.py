@@ -1,7 +1,5 @@
 """Networks of encoded inputs among the models that are tried: which inputs have which knots."""
 
-from functools import reduce
-
 import numpy as np
 
 from credence.density.data import Data
@@ -84,10 +82,10 @@ def _repeated(data: Data, counts: list[int]) -> frozenset[int]:
 def _states(data: Data, counts: list[int]) -> frozenset[int]:
     """Inputs whose values seem to be states of their own, for one target at least."""
     some, x, y = _repeated(data, counts), np.asarray(data.x), np.asarray(data.y)
-    of_each = (
-        inputs_with_states(x, target, data.weight, some) for target in y.reshape(len(y), -1).T
+    targets = y.reshape(len(y), -1).T
+    return frozenset[int]().union(
+        *(inputs_with_states(x, target, data.weight, some) for target in targets)
     )
-    return reduce(frozenset.union, of_each)
 
 
 def _encodable(counts: list[int]) -> frozenset[int]:

@@ -37,13 +37,13 @@ def inputs_with_states(x: Any, y: Any, weight: Any, inputs: Collection[int]) -> 
     if not inputs:
         return frozenset()
     rows = np.random.default_rng(0).permutation(len(x))[:MOST_ROWS]
-    x, y, weight = (np.asarray(each)[rows].astype(float) for each in (x, y, weight))
+    ranks, y, weight = (np.asarray(each)[rows].astype(float) for each in (x, y, weight))
     y = np.clip(y, *np.quantile(y, [OUTLYING, 1 - OUTLYING]))
-    held, ranks = len(x) // 5, x.copy()
+    held = len(ranks) // 5
     if not min(weight[:held].sum(), weight[held:].sum()) > 0:
         return frozenset()
     for index in inputs:
-        ranks[:, index] = np.unique(x[:, index], return_inverse=True)[1]
+        ranks[:, index] = np.unique(ranks[:, index], return_inverse=True)[1]
     trees = _trees()
     trees.fit(_grouped(ranks[held:], inputs), y[held:], weight[held:])
 
