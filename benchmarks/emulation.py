@@ -1,6 +1,8 @@
 """Measure where emulation pays: seconds to 400 effective draws of predictions, by number of rows.
 
-    python benchmarks/emulation.py [--problem teacher] [--rows 2000 200000] [--methods nuts ces]
+    python benchmarks/emulation.py --out FOLDER
+    python benchmarks/emulation.py --out FOLDER --rows 200000 --methods ces pcn --seconds 800
+    python benchmarks/emulation.py --out FOLDER --table
 
 Regression with noise .3. "teacher": 10 inputs; the data come from a network of the shape that is
 fitted, one hidden layer of 3 tanh neurons (38 parameters with the noise), so that many rows leave
@@ -11,44 +13,37 @@ that it does: training, calibration, emulator, warm-up, sampling; a short run be
 Effective draws are the smallest bulk ESS of the noise-free prediction at 20 new inputs; seconds "to
 400" are all seconds before sampling, and those of sampling in proportion, compilation apart; where
 R-hat is not below 1.05 all seconds that were spent, as a lower bound. "off" is the largest distance
-between predictive means and those of the method named first, in its standard deviations.
+between predictive means and those of NUTS, in its standard deviations.
 
 mclmc: all rows, no emulator. ces: delayed acceptance with the coreset, along which NUTS moves;
-ces_mclmc: MCLMC; ces_taylor: the Taylor emulator; none: the coreset uncorrected; published: the
-network emulator, uncorrected.
+ces_mclmc: MCLMC; uncorrected: the emulator's own draws. A cell is a row of FOLDER/rows.jsonl, made
+by a process of its own; what is there already, with as many seconds, is not done again. The table
+has the newest row of a cell. By default 25 cells have 9366 seconds together, the longest last.
 """
 
-import argparse
-import json
-import time
+import contextlib
 import warnings
-from pathlib import Path
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
+from rows import commits, done, markdown, measure, parser_of, values
 
-CHAINS = 4
-LABELS = {
-    "nuts": "NUTS",
-    "mclmc": "MCLMC",
-    "ces": "CES, exact (coreset)",
-    "ces_mclmc": "CES, exact (coreset, MCLMC)",
-    "none": "CES, uncorrected (coreset)",
-    "pcn": "pCN",
-    "sghmc": "SGHMC",
+NUM_CHAINS, SEED, ENOUGH = 4, 0, 400
+LARGEST_RHAT = 1.05
+ROWS = (1000, 10_000, 100_000, 200_000, 1_000_000)
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "nuts": ("NUTS",),
+    "mclmc": ("MCLMC",),
+    "ces": ("CES exact (NUTS along the emulator)", "accepted", "off"),
+    "ces_mclmc": ("CES exact (MCLMC along the emulator)", "accepted", "off"),
+    "uncorrected": ("CES uncorrected", "off", "k-hat"),
+    "pcn": ("pCN",),
+    "sghmc": ("SGHMC",),
 }
-COLUMNS = (
-    "method",
-    "draws",
-    "R-hat",
-    "ESS",
-    "seconds",
-    "to 400",
-    "off",
-    "accepted",
-    "error, nats",
-    "k-hat",
-)
+"""Columns of a method: its seconds, under its full name, and what is shown beside them."""
+USUAL = ("nuts", "mclmc", "ces", "ces_mclmc", "uncorrected")
+EXACT = ("nuts", "mclmc", "ces", "ces_mclmc", "pcn")
 
 
 def problem(kind: str, num_rows: int) -> tuple[Any, np.ndarray]:
@@ -71,152 +66,139 @@ def problem(kind: str, num_rows: int) -> tuple[Any, np.ndarray]:
 def candidates() -> dict[str, Any]:
     """Methods by name; each draws until its seconds are over."""
     from credence import methods
-    from credence.methods.surrogate.emulators import Coreset, Taylor
+    from credence.methods.surrogate.emulators import Coreset
 
-    endless = {"num_chains": CHAINS, "num_draws": 200_000}
-    ces = {**endless, "max_error": np.inf}
-    published = {"calibration": "sghmc", "emulator": "network", "sampler": "pcn", "thinning": 20}
+    endless = {"num_chains": NUM_CHAINS, "num_draws": 200_000}
+    ces = {**endless, "emulator": Coreset(), "max_error": np.inf}
     return {
         "nuts": methods.NUTS(**endless),
         "mclmc": methods.MCLMC(**endless),
+        "ces": methods.CES(**ces),
+        "ces_mclmc": methods.CES(sampler="mclmc", **ces),
+        "uncorrected": methods.CES(correction="none", **ces),
         "pcn": methods.PCN(**endless),
         "sghmc": methods.SGHMC(**endless),
-        "ces": methods.CES(emulator=Coreset(), **ces),
-        "ces_mclmc": methods.CES(emulator=Coreset(), sampler="mclmc", **ces),
-        "ces_taylor": methods.CES(emulator=Taylor(), **ces),
-        "none": methods.CES(emulator=Coreset(), correction="none", **ces),
-        "published": methods.CES(correction="none", reference="prior", **published, **ces),
     }
+
+
+def limit(num_rows: int, method: str) -> float:
+    """Seconds that a cell has: on a million rows NUTS needs some 1000, the others half as many."""
+    return 60 + num_rows / (500 if method == "nuts" else 1000)
+
+
+def measured(case: dict[str, Any]) -> dict[str, Any]:
+    """What a method did in its seconds, or why it was refused."""
+    import credence
+    from credence.errors import CredenceError
+
+    credence.configure()
+    warnings.simplefilter("ignore")
+    posterior, x_new = problem(case["problem"], case["num_rows"])
+    method = candidates()[case["method"]]
+    with contextlib.suppress(CredenceError):
+        method.run(SEED + 1, posterior, max_seconds=1.0)  # a block of each phase: compiles
+    try:
+        ensemble = method.run(case["seed"], posterior, max_seconds=case["limit"])
+    except CredenceError as error:
+        return {"error": str(error)}
+    return numbers(ensemble, np.asarray(ensemble.functions(x_new)[..., 0], float))
+
+
+def numbers(ensemble: Any, functions: np.ndarray) -> dict[str, Any]:
+    """What is kept of a run; functions are its predictions, (chain, draw, point)."""
+    from credence.ensembles.diagnostics import ess_bulk, rhat
+    from credence.methods.surrogate.emulation import emulation
+
+    worst, size = float(rhat(functions).max()), float(ess_bulk(functions).min())
+    phases = {name: spent for name, spent in ensemble.cost.seconds.items() if name != "compile"}
+    spent = sum(phases.values())
+    found = emulation(ensemble.scalars)
+    judged = {} if found is None else found.numbers()
+    return {
+        "num_draws": functions.shape[1],
+        "rhat": worst,
+        "is_converged": worst < LARGEST_RHAT,
+        "ess": size,
+        "phases": phases,
+        "seconds_spent": spent,
+        "seconds_to_400": spent + phases["sample"] * (ENOUGH / size - 1),
+        "acceptance_rate": judged.get("acceptance_rate"),
+        "emulator_error": judged.get("error"),
+        "pareto_k": judged.get("pareto_k"),
+        "mean": functions.mean(axis=(0, 1)).tolist(),
+        "std": functions.std(axis=(0, 1)).tolist(),
+    }
+
+
+def table_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """A line for each number of rows, with columns for each method that was run."""
+    lines: dict[tuple[int, str], dict[str, Any]] = {}
+    for row in rows:
+        lines.setdefault((row["num_rows"], row["problem"]), {})[row["method"]] = row
+    names = [name for name in COLUMNS if any(row["method"] == name for row in rows)]
+    heads = chain.from_iterable(COLUMNS[name] for name in names)
+    cells = [
+        [f"{num_rows:,}" + ("" if kind == "teacher" else f" ({kind})"), *line_cells(line, names)]
+        for (num_rows, kind), line in sorted(lines.items())
+    ]
+    about = f"Seed {SEED}, {values(rows, 'num_cores')} cores, commit {commits(rows)}."
+    return [*markdown(["rows", *heads], cells), "", about]
+
+
+def line_cells(line: dict[str, dict[str, Any]], names: list[str]) -> list[str]:
+    """Cells of these methods, the fastest exact one in bold.
+
+    Args:
+        line: rows of all methods that were run on one table, by name.
+    """
+    converged = [name for name in EXACT if name in line and line[name].get("is_converged")]
+    fastest = min(converged, key=lambda name: line[name]["seconds_to_400"], default=None)
+    cells = []
+    for name in names:
+        shown = shown_of(line[name], line.get("nuts", {})) if name in line else {}
+        text = shown.get("seconds", "-")
+        cells.append(f"**{text}**" if name == fastest else text)
+        cells += [shown.get(each, "-") for each in COLUMNS[name][1:]]
+    return cells
+
+
+def shown_of(row: dict[str, Any], nuts: dict[str, Any]) -> dict[str, str]:
+    """Texts of a row by column, without those that it has no number for."""
+    if "error" in row:
+        return {"seconds": "refused"}
+    found = {"accepted": row["acceptance_rate"], "k-hat": row["pareto_k"]}
+    if "mean" in nuts:
+        distances = np.abs(np.subtract(row["mean"], nuts["mean"])) / nuts["std"]
+        found["off"] = distances.max()
+    texts = {name: f"{float(each):.2f}" for name, each in found.items() if each is not None}
+    seconds = row["seconds_to_400"] if row["is_converged"] else row["seconds_spent"]
+    text = f"{seconds:,.{int(seconds < 10)}f}"
+    return {**texts, "seconds": text if row["is_converged"] else f"> {text}"}
 
 
 def main() -> None:
-    """Print a table per number of rows, or draw the plot of what was saved."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[1000, 10_000, 100_000, 200_000])
+    parser = parser_of(__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
     parser.add_argument("--problem", choices=("teacher", "sine"), default="teacher")
-    parser.add_argument("--methods", nargs="+", default=list(LABELS))
-    parser.add_argument("--seconds", type=float, nargs="+", default=[120.0], help="each, or one")
-    parser.add_argument(
-        "--save", type=Path, help="folder of one JSON file per cell; done ones stay"
-    )
-    parser.add_argument("--plot", type=Path, help="SVG file, drawn from the folder --save")
+    parser.add_argument("--methods", nargs="+", choices=COLUMNS, default=USUAL)
+    parser.add_argument("--seconds", type=float, help="of a cell; by default more for more rows")
     options = parser.parse_args()
-    if options.plot:
-        return plot(options.save, options.plot)
-    warnings.simplefilter("ignore")
-    for num_rows in options.rows:
-        posterior, x_new = problem(options.problem, num_rows)
-        print(f"\n{num_rows:,} rows, {posterior.num_weights} weights\n")
-        print("| " + " | ".join(COLUMNS) + " |")
-        print("|" + "---|" * len(COLUMNS), flush=True)
-        reference = None
-        budgets = options.seconds * (len(options.methods) if len(options.seconds) == 1 else 1)
-        for name, seconds in zip(options.methods, budgets, strict=True):
-            file = options.save and options.save / f"{num_rows}-{name}.json"
-            if file is None or not file.exists():
-                cell = measured(name, posterior, x_new, seconds)
-                if file is not None:
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    file.write_text(json.dumps({"rows": num_rows, **cell}, indent=1))
-            else:
-                cell = json.loads(file.read_text())
-            reference = reference or cell
-            print(row(cell, reference), flush=True)
-    return None
+    from credence.environment import num_cores
 
-
-def measured(name: str, posterior: Any, x_new: np.ndarray, seconds: float) -> dict[str, Any]:
-    """What a method did in its seconds."""
-    from credence.ensembles.diagnostics import ess_bulk, rhat
-    from credence.errors import CredenceError
-    from credence.methods.surrogate.emulation import emulation
-
-    start = time.perf_counter()
-    try:
-        candidates()[name].run(1, posterior, max_seconds=1.0)  # a block of each phase: compiles
-        ensemble = candidates()[name].run(0, posterior, max_seconds=seconds)
-    except CredenceError as error:
-        spent = time.perf_counter() - start
-        return {"method": name, "error": str(error)[:80], "seconds": spent, "is_reached": False}
-    functions = np.asarray(ensemble.functions(x_new)[..., 0], float)
-    worst, size = float(rhat(functions).max()), float(ess_bulk(functions).min())
-    phases = {key: value for key, value in ensemble.cost.seconds.items() if key != "compile"}
-    spent = sum(phases.values())
-    found = emulation(ensemble.scalars)
-    return {
-        "method": name,
-        "draws": functions.shape[1],
-        "rhat": worst,
-        "ess": size,
-        "seconds": spent,
-        "phases": phases,
-        "to_400": spent + phases["sample"] * (400 / size - 1),
-        "is_reached": worst < 1.05,
-        "mean": functions.mean(axis=(0, 1)).tolist(),
-        "std": functions.std(axis=(0, 1)).tolist(),
-        "emulation": None if found is None else found.numbers(),
-    }
-
-
-def row(cell: dict[str, Any], reference: dict[str, Any]) -> str:
-    """A line of the table."""
-    if "error" in cell:
-        return f"| {cell['method']} | {cell['error']} | | | {cell['seconds']:.0f} | | | | |"
-    off = "-"
-    if "mean" in reference and cell is not reference:
-        distance = np.abs(np.subtract(cell["mean"], reference["mean"])) / reference["std"]
-        off = f"{distance.max():.2f}"
-    numbers = cell["emulation"] or {}
-    shown = [numbers.get(key) for key in ("acceptance_rate", "error", "pareto_k")]
-    cells = [
-        cell["method"],
-        cell["draws"],
-        f"{cell['rhat']:.3f}",
-        f"{cell['ess']:.0f}",
-        f"{cell['seconds']:.0f}",
-        f"{cell['to_400']:.0f}" if cell["is_reached"] else f"> {cell['seconds']:.0f}",
-        off,
-        *("-" if value is None else f"{float(value):.2g}" for value in shown),
+    cases = [
+        {
+            "problem": options.problem,
+            "num_rows": num_rows,
+            "method": method,
+            "seed": SEED,
+            "limit": options.seconds or limit(num_rows, method),
+            "num_cores": num_cores(),
+        }
+        for num_rows, method in product(options.rows, options.methods)
     ]
-    return "| " + " | ".join(map(str, cells)) + " |"
-
-
-def plot(folder: Path, path: Path) -> None:
-    """Seconds to 400 effective draws against rows; lower bounds as open triangles."""
-    from matplotlib.figure import Figure
-
-    cells = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    axes = figure.subplots()
-    colours = (
-        "#3b6ea5",
-        "#111111",
-        "#c0504d",
-        "#e08fb0",
-        "#7f7f7f",
-        "#2e8b57",
-        "#d99a2b",
-        "#8064a2",
-    )
-    for number, (name, text) in enumerate(LABELS.items()):
-        mine = sorted((cell for cell in cells if cell["method"] == name), key=lambda c: c["rows"])
-        colour, shift = colours[number], 1.06 ** (number - 2)  # or markers hide each other
-        reached = [(c["rows"] * shift, c["to_400"]) for c in mine if c["is_reached"]]
-        missed = [(c["rows"] * shift, c["seconds"]) for c in mine if not c["is_reached"]]
-        if reached:
-            axes.plot(*zip(*reached, strict=True), "o-", color=colour, label=text, markersize=5)
-        if missed:
-            label = None if reached else text
-            axes.plot(
-                *zip(*missed, strict=True), "^", color=colour, mfc="none", label=label, markersize=8
-            )
-    axes.set(xscale="log", yscale="log", xlabel="Rows", ylabel="Seconds to 400 effective draws")
-    axes.plot([], [], "^", color="#444444", mfc="none", label="not reached: at least")
-    axes.grid(alpha=0.3)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
-    figure.savefig(path, metadata={"Date": None})
+    cases.sort(key=lambda case: case["limit"])
+    measure(options.out, () if options.table else cases, measured)
+    print("\n".join(table_lines(done(options.out))))
 
 
 if __name__ == "__main__":

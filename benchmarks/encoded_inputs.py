@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from rows import add_row, commit, commits, done, parser_of
+from rows import add_row, commit, commits, done, parser_of, values
 
 NUM_ROWS, NUM_CHAINS, OTHERS = 8611, 20, 32
 RAMPS = (64, 128, 256, 633)
@@ -54,8 +54,7 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
         "|---|---|---|",
         *(f"| {row['num_ramps']} | {row['summed']:.2f} | {row['looked_up']:.2f} |" for row in rows),
     ]
-    cores = ", ".join(sorted({str(row["num_cores"]) for row in rows}))
-    return [*lines, "", f"{cores} cores, commit {commits(rows)}."]
+    return [*lines, "", f"{values(rows, 'num_cores')} cores, commit {commits(rows)}."]
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from default_model import estimator_scores, fitted_row
-from rows import commits, run
+from rows import commits, run, values
 
 LAW = "smooth law"
 NUM_ROWS, NUM_FRESH, NUM_INPUTS = 100_000, 10_000, 20
@@ -60,7 +60,7 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
         scores = [f"{row[score]:.4f}" for score in ("rmse", "nll", "crps")]
         cells = [*scores, f"{row['coverage_95']:.1%}", f"{row['seconds']:.0f}"]
         lines.append(f"| {row['model']} | {' | '.join(cells)} | {row['peak_memory_mib']:.0f} |")
-    cores = ", ".join(sorted({str(row["num_cores"]) for row in rows}))
+    cores = values(rows, "num_cores")
     return [*lines, "", f"One run, seed 0, {cores} cores, commit {commits(rows)}."]
 
 

@@ -1,40 +1,44 @@
 """Sequential Monte Carlo beside BlackJAX: microseconds per particle-step, and compile times.
 
-    python benchmarks/particles.py [pcn] [hmc] [compile] [--steps 10] [--repeats 5] [--rounds 3]
+    python benchmarks/particles.py --out FOLDER [pcn] [hmc] [compile]
+    python benchmarks/particles.py --out FOLDER [--steps 10] [--repeats 5] [--rounds 3]
+    python benchmarks/particles.py --out FOLDER --table
 
 256 particles, network 10-64-1 of tanh, 200 rows, trace-class prior (alpha = 2), noise .1, an
 ESS target of one half, systematic resampling. Per particle-step: one step of the kernel, all
 temperatures of a run, with what happens between them (weighing, resampling, and for ours tuning
-and the driver) counted. The column "run" is the whole of `SMC.run`, from the prior draws to the
-ensemble; "CPU" is its processor time, of all threads, which the load of the machine moves less.
+and the driver) counted. "Whole run" is all of `SMC.run`, from the prior draws to the ensemble;
+"CPU" is its processor time, of all threads, which the load of the machine moves less.
 
 BlackJAX: `adaptive_tempered_smc`, its step jitted, the network written as one would first write it;
-a fixed step size, which its cost does not depend on. "In chunks" sets its `batch_size` to 16.
+a fixed step size, which its cost does not depend on; once more with chunks of 16 (`batch_size`).
 HMC takes 5 leapfrogs there; ours tunes their number (see the table), so both are per 5 leapfrogs.
 
-Repetitions take turns within a process and rounds (processes) take turns between one core and two.
-Compilation: each program of a run, in a new process with an empty cache, then in another.
+Repetitions take turns within a process and rounds (processes) take turns between one core and two,
+where there are two. Compilation: all programs of a run of ours with pCN, in a new process with an
+empty cache, then in another. What is done already is in FOLDER/rows.jsonl and is not done again.
+Takes up to half an hour on two idle cores; needs Linux.
 """
 
-import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from rows import commits, done, in_new_process, markdown, measure, parser_of
 
 PARTICLES, POINTS, INPUTS, WIDTH, NOISE = 256, 200, 10, 64, 0.1
 LEAPFROGS, ESS_TARGET = 5, 0.5
 STEP_SIZES = {"pcn": 0.05, "hmc": 0.3}
-KINDS = ("trace", "lower", "compile")
-EVENTS = ("jaxpr_trace_duration", "jaxpr_to_mlir_module_duration", "backend_compile_duration")
+SECTIONS = ("pcn", "hmc", "compile")
+EVENTS = {
+    "jaxpr_trace_duration": "trace",
+    "jaxpr_to_mlir_module_duration": "lower",
+    "backend_compile_duration": "compile",
+}
+"""What JAX calls the stages of compilation."""
 
 
 def stds() -> np.ndarray:
@@ -67,7 +71,7 @@ def clocks() -> np.ndarray:
 
 
 def ours(kernel: str, num_steps: int) -> Callable[[int], dict[str, float]]:
-    """A run by seed: seconds of the run and of its temperatures, and particle-steps."""
+    """A run by seed: its seconds, those of its temperatures, and its particle-steps."""
     from credence import Posterior, methods
     from credence.methods.smc.mutation import Mutation
     from credence.models import MLP, Normal, TraceClass
@@ -81,18 +85,16 @@ def ours(kernel: str, num_steps: int) -> Callable[[int], dict[str, float]]:
     def run(seed: int) -> dict[str, float]:
         start = clocks()
         ensemble = method.run(seed, posterior)
-        run, cpu = clocks() - start
+        seconds, cpu_seconds = (clocks() - start).tolist()
         temperatures = float(ensemble.scalars["num_temperatures"][0, 0])
         steps = PARTICLES * num_steps * temperatures
         leapfrogs = ensemble.cost.gradient_evaluations / POINTS / steps
-        if kernel == "hmc":
-            steps *= leapfrogs / LEAPFROGS
         phases = ensemble.cost.seconds
         return {
-            "seconds": phases["temper"] + phases["sample"],
-            "run": run,
-            "cpu": cpu,
-            "steps": steps,
+            "seconds": seconds,
+            "step_seconds": phases["temper"] + phases["sample"],
+            "cpu_seconds": cpu_seconds,
+            "particle_steps": steps * (leapfrogs / LEAPFROGS if kernel == "hmc" else 1),
             "temperatures": temperatures,
             "leapfrogs": leapfrogs,
         }
@@ -175,165 +177,134 @@ def blackjax_smc(kernel: str, num_steps: int, chunk: int) -> Callable[[int], dic
         while state.tempering_param < 1:
             temperatures += 1
             state, _ = advance(jax.random.fold_in(key, temperatures), state)
-        seconds, cpu = clocks() - start
-        steps = PARTICLES * num_steps * temperatures
+        seconds, cpu_seconds = (clocks() - start).tolist()
         return {
             "seconds": seconds,
-            "run": seconds,
-            "cpu": cpu,
-            "steps": steps,
+            "step_seconds": seconds,
+            "cpu_seconds": cpu_seconds,
+            "particle_steps": PARTICLES * num_steps * temperatures,
             "temperatures": temperatures,
-            "leapfrogs": LEAPFROGS,
+            "leapfrogs": LEAPFROGS if kernel == "hmc" else 0,
         }
 
     return run
 
 
-def repetitions(kernel: str, num_steps: int, repeats: int, alone: bool) -> dict[str, list]:
-    """Runs of every contender, taking turns; the first of each, which compiles, is not kept."""
-    contenders = {"credence": ours(kernel, num_steps)}
-    if not alone:
-        contenders["BlackJAX"] = blackjax_smc(kernel, num_steps, 0)
-        contenders["BlackJAX in chunks"] = blackjax_smc(kernel, num_steps, 16)
-    for run in contenders.values():
+def repetitions(case: dict[str, Any]) -> dict[str, Any]:
+    """Runs of every sampler, taking turns; the first of each, which compiles, is not kept."""
+    kernel, num_steps = case["kind"], case["num_steps"]
+    samplers = {"Credence": ours(kernel, num_steps)}
+    if case["num_cores"] == 1:
+        samplers["BlackJAX"] = blackjax_smc(kernel, num_steps, 0)
+        samplers["BlackJAX, `batch_size=16`"] = blackjax_smc(kernel, num_steps, 16)
+    for run in samplers.values():
         run(0)
-    results = {name: [] for name in contenders}
-    for seed in range(1, repeats + 1):
-        for name, run in contenders.items():
-            results[name].append(run(seed))
-    return results
+    return {
+        "runs": [
+            {"sampler": name, "seed": seed, **run(seed)}
+            for seed in range(1, case["repeats"] + 1)
+            for name, run in samplers.items()
+        ]
+    }
 
 
-class Spans:
-    """What JAX traced, lowered and compiled: (kind, program, start, end), outermost only."""
-
-    def __init__(self) -> None:
-        self.spans: list[tuple[str, str, float, float]] = []
-
-    def __call__(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
-        end = time.perf_counter()
-        start = end - duration_secs
-        for kind, name in zip(KINDS, EVENTS, strict=True):
-            if event.endswith(name):
-                program = str(kwargs.get("fun_name", "?")).removeprefix("jit(").rstrip(")")
-                while kind == "trace" and self.spans and self.spans[-1][2] >= start:
-                    self.spans.pop()
-                self.spans.append((kind, program, start, end))
+def compilation(case: dict[str, Any]) -> dict[str, Any]:
+    """Seconds of each stage with an empty cache, and with the one that is left."""
+    with tempfile.TemporaryDirectory() as cache:
+        return {
+            name: in_new_process(stages, case["num_steps"], num_cores=1, cache=cache)
+            for name in ("cold", "cached")
+        }
 
 
-def compilation(num_steps: int) -> dict[str, dict[str, float]]:
-    """Seconds by program and kind of the first run of this process."""
+def stages(num_steps: int) -> dict[str, float]:
+    """Seconds of the stages of compilation in the first run of this process."""
     import jax
 
-    run, spans = ours("pcn", num_steps), Spans()
-    jax.monitoring.register_event_duration_secs_listener(spans)
+    spans: list[tuple[str, float, float]] = []  # stage, start, seconds; outermost only
+
+    def note(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        start = time.perf_counter() - duration_secs
+        stage = EVENTS.get(event.rpartition("/")[2])
+        while stage == "trace" and spans and spans[-1][1] >= start:
+            spans.pop()
+        if stage:
+            spans.append((stage, start, duration_secs))
+
+    run = ours("pcn", num_steps)
+    jax.monitoring.register_event_duration_secs_listener(note)
     run(0)
-    seconds: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys((*KINDS, "n"), 0.0))
-    for kind, program, start, end in spans.spans:
-        seconds[program][kind] += end - start
-        seconds[program]["n"] += kind == KINDS[-1]
-    return seconds
-
-
-def in_new_process(cores: list[int], cache: str, arguments: list[str]) -> Any:
-    """What this script prints with these arguments, on these cores, a JAX device on each."""
-    environment = {
-        **os.environ,
-        "JAX_NUM_CPU_DEVICES": str(len(cores)),
-        "JAX_PLATFORMS": "cpu",
-        "JAX_COMPILATION_CACHE_DIR": cache,
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    return {
+        stage: sum(seconds for name, _, seconds in spans if name == stage)
+        for stage in EVENTS.values()
     }
-    command = [sys.executable, __file__, *arguments, "--cores", *map(str, cores)]
-    output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout
-    return json.loads(output)
 
 
-def throughput(kernel: str, settings: argparse.Namespace, cores: list[int], cache: str) -> None:
-    """Print the table of a kernel."""
-    results: dict[str, list] = defaultdict(list)
-    arguments = [kernel, "--steps", str(settings.steps), "--repeats", str(settings.repeats)]
-    for _ in range(settings.rounds):
-        for num_cores in range(1, min(len(cores), 2) + 1):
-            found = in_new_process(cores[:num_cores], cache, arguments)
-            for name, runs in found.items():
-                results[f"{name}, {num_cores} core{'s' * (num_cores > 1)}"] += runs
-    print(f"\n| {kernel} | us per particle-step | 10-90 % | run | CPU | temperatures | leapfrogs |")
-    print("|---|---|---|---|---|---|---|")
-    for name, runs in results.items():
-        step, run, cpu = (
-            np.array([1e6 * result[what] / result["steps"] for result in runs])
-            for what in ("seconds", "run", "cpu")
-        )
-        temperatures, leapfrogs = (
-            np.mean([result[what] for result in runs]) for what in ("temperatures", "leapfrogs")
-        )
-        spread = "-".join(f"{value:.1f}" for value in np.quantile(step, (0.1, 0.9)))
-        count = f"{leapfrogs:.1f}" if kernel == "hmc" else ""
-        print(
-            f"| {name} | {np.median(step):.1f} | {spread} | {np.median(run):.1f} "
-            f"| {np.median(cpu):.1f} | {temperatures:.0f} | {count} |"
-        )
+def measured(case: dict[str, Any]) -> dict[str, Any]:
+    """Runs with a kernel, or their compilation."""
+    return compilation(case) if case["kind"] == "compile" else repetitions(case)
 
 
-def compile_table(settings: argparse.Namespace, cores: list[int]) -> None:
-    """Print seconds by program, cold and from the cache."""
-    with tempfile.TemporaryDirectory() as cache:
-        arguments = ["compile", "--steps", str(settings.steps)]
-        cold, cached = (in_new_process(cores[:1], cache, arguments) for _ in range(2))
-    print("\n| program | times | cold: trace, lower, compile | cached: trace, lower, read |")
-    print("|---|---|---|---|")
+def table_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """A line for each kernel, sampler and number of cores; then the stages of compilation."""
+    heads = ("kernel, steps", "sampler", "cores", "us per particle-step", "10-90 %", "whole run",
+             "CPU", "temperatures", "leapfrogs per step")  # fmt: skip
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        for run in row.get("runs", ()):
+            kernel = f"{row['kind']}, {row['num_steps']}"
+            groups.setdefault((kernel, run["sampler"], str(row["num_cores"])), []).append(run)
+    lines = markdown(heads, [[*name, *cells(runs)] for name, runs in groups.items()])
+    compiled = [
+        [name, *(f"{row[name][stage]:.2f}" for stage in EVENTS.values())]
+        for row in rows
+        if row["kind"] == "compile"
+        for name in ("cold", "cached")
+    ]
+    heads = ("compilation, seconds", "trace", "lower", "compile or read")
+    lines += ["", *markdown(heads, compiled)]
+    return [*lines, "", f"Medians, HMC per {LEAPFROGS} leapfrogs. Commit {commits(rows)}."]
 
-    def total(seconds: dict[str, float]) -> float:
-        return sum(seconds[kind] for kind in KINDS)
 
-    def cell(seconds: dict[str, float]) -> str:
-        return ", ".join(f"{seconds[kind]:.2f}" for kind in KINDS)
-
-    def added(tables: list[dict[str, float]]) -> dict[str, float]:
-        return {kind: sum(table[kind] for table in tables) for kind in (*KINDS, "n")}
-
-    large = [program for program in cold if total(cold[program]) > 0.1]
-    small = [program for program in cold if program not in large]
-    rows = {program: (cold[program], cached.get(program, added([]))) for program in large}
-    rows["the others"] = (
-        added([cold[program] for program in small]),
-        added([cached[program] for program in cached if program not in large]),
+def cells(runs: list[dict[str, Any]]) -> list[str]:
+    """Medians over runs, times in microseconds per particle-step."""
+    step, whole, cpu = (
+        [1e6 * run[name] / run["particle_steps"] for run in runs]
+        for name in ("step_seconds", "seconds", "cpu_seconds")
     )
-    rows["all"] = added(list(cold.values())), added(list(cached.values()))
-    for program, (first, second) in sorted(rows.items(), key=lambda row: total(row[1][0])):
-        print(f"| {program} | {first['n']:.0f} | {cell(first)} | {cell(second)} |")
+    low, high = np.quantile(step, (0.1, 0.9))
+    temperatures, leapfrogs = (
+        np.mean([run[name] for run in runs]) for name in ("temperatures", "leapfrogs")
+    )
+    times = [f"{np.median(each):.1f}" for each in (step, whole, cpu)]
+    counts = f"{temperatures:.0f}", f"{leapfrogs:.1f}" if leapfrogs else ""
+    return [times[0], f"{low:.1f}-{high:.1f}", *times[1:], *counts]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Particles: time per step and to compile.")
-    parser.add_argument("sections", nargs="*", metavar="pcn | hmc | compile", default=[])
+    parser = parser_of(__doc__)
+    parser.add_argument("sections", nargs="*", metavar="pcn | hmc | compile")
     parser.add_argument("--steps", type=int, default=10, help="of the kernel per temperature")
     parser.add_argument("--repeats", type=int, default=5, help="runs per process")
     parser.add_argument("--rounds", type=int, default=3, help="processes")
-    parser.add_argument("--cores", type=int, nargs="*", help=argparse.SUPPRESS)
-    settings = parser.parse_args()
-    sections = settings.sections or ["pcn", "hmc", "compile"]
-    if settings.cores:
-        os.sched_setaffinity(0, settings.cores)
-        if sections == ["compile"]:
-            print(json.dumps(compilation(settings.steps)))
-        else:
-            alone = len(settings.cores) > 1
-            print(json.dumps(repetitions(sections[0], settings.steps, settings.repeats, alone)))
-        return
-    cores = sorted(os.sched_getaffinity(0))
-    print(f"{vars(settings)} | {PARTICLES} particles, {INPUTS}-{WIDTH}-1, {POINTS} rows, noise")
-    print(f"{NOISE}, ESS target {ESS_TARGET}, step sizes of BlackJAX {STEP_SIZES}, cores {cores}")
-    before = os.getloadavg()
-    with tempfile.TemporaryDirectory() as cache:
-        for section in sections:
-            if section == "compile":
-                compile_table(settings, cores)
-            else:
-                throughput(section, settings, cores, cache)
-    loads = " to ".join(f"{load[0]:.1f}" for load in (before, os.getloadavg()))
-    print(f"\nLoad of the machine, {os.cpu_count()} cores, this script included: {loads}")
+    options = parser.parse_args()
+    cases = [case for kind in options.sections or SECTIONS for case in cases_of(kind, options)]
+    measure(options.out, () if options.table else cases, measured)
+    print("\n".join(table_lines(done(options.out))))
+
+
+def cases_of(kind: str, options: Any) -> list[dict[str, Any]]:
+    """Cases of a section: rounds that take turns between numbers of cores, or one of all stages."""
+    from credence.environment import num_cores
+
+    about = {"kind": kind, "num_steps": options.steps}
+    if kind == "compile":
+        return [{**about, "num_cores": 1}]
+    return [
+        {**about, "repeats": options.repeats, "round": number, "num_cores": count}
+        for number in range(options.rounds)
+        for count in (1, 2)[: num_cores()]
+    ]
 
 
 if __name__ == "__main__":

@@ -2,9 +2,13 @@
 
 import argparse
 import json
+import multiprocessing
+import os
 import statistics
 import subprocess
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +68,56 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def measure(
+    folder: Path,
+    cases: Iterable[dict[str, Any]],
+    measured: Callable[[dict[str, Any]], dict[str, Any]],
+) -> None:
+    """Measure what has no row yet: each case in a new process, pinned to the cores that it says.
+
+    Args:
+        folder: of the rows.
+        cases: the entries that tell a row from the others, `num_cores` among them.
+        measured: (case) -> the other entries, a function of a module. The `seconds` of a row are
+            those of its process, where they are not among them.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for case in cases:
+        if any(case.items() <= row.items() for row in done(folder)):
+            continue
+        about, start = {"commit": commit()}, time.perf_counter()
+        found = in_new_process(measured, case, num_cores=case["num_cores"])
+        seconds = time.perf_counter() - start
+        add_row(folder, {**case, "seconds": seconds, **found, **about})
+        print(f"{case}: {seconds:.0f} s", flush=True)
+
+
+def in_new_process(
+    function: Callable[..., Any], *arguments: Any, num_cores: int, cache: str | None = None
+) -> Any:
+    """Call a function in a new process that is pinned to cores, with a JAX device on each.
+
+    Args:
+        function, arguments: can be pickled; the function's module does not import JAX.
+        num_cores: how many of the cores that this process may use, the last ones. Needs Linux.
+        cache: a folder for compiled programs.
+    """
+    cores = sorted(os.sched_getaffinity(0))[-num_cores:]
+    environment = {"JAX_NUM_CPU_DEVICES": str(num_cores), "JAX_PLATFORMS": "cpu"}
+    if cache:
+        environment |= {"JAX_COMPILATION_CACHE_DIR": cache}
+        environment |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, _settle, (cores, environment)) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def _settle(cores: list[int], environment: dict[str, str]) -> None:
+    """Pin this process, before it imports JAX."""
+    os.sched_setaffinity(0, cores)
+    os.environ.update(environment)
+
+
 def nll_of(row: dict[str, Any]) -> float:
     """The log loss of labels goes by its own name."""
     return row["nll"] if "nll" in row else row["log_loss"]
@@ -77,9 +131,18 @@ def done(folder: Path) -> list[dict[str, Any]]:
 
 
 def add_row(folder: Path, row: dict[str, Any]) -> None:
-    """Append a row to those of earlier calls."""
+    """Append a row to those of earlier calls, its numbers with six digits."""
     with (folder / "rows.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
+        file.write(json.dumps(short(row)) + "\n")
+
+
+def short(value: Any) -> Any:
+    """Write numbers with six digits, which is more than a page shows."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: short(each) for key, each in value.items()}
+    return [short(each) for each in value] if isinstance(value, list) else value
 
 
 def commit(*, is_needed: bool = False) -> str:
@@ -94,7 +157,12 @@ def commit(*, is_needed: bool = False) -> str:
 
 def commits(rows: list[dict[str, Any]]) -> str:
     """The commits that made these rows."""
-    return ", ".join(sorted({row["commit"] for row in rows}))
+    return values(rows, "commit")
+
+
+def values(rows: list[dict[str, Any]], name: str) -> str:
+    """All values of an entry."""
+    return ", ".join(map(str, sorted({row[name] for row in rows})))
 
 
 def mean_error(values: list[float]) -> str:
@@ -102,3 +170,9 @@ def mean_error(values: list[float]) -> str:
     if len(values) < 2:
         return f"{values[0]:.4g}"
     return f"{statistics.mean(values):.4g} ± {statistics.stdev(values) / len(values) ** 0.5:.2g}"
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table."""
+    line, *lines = [f"| {' | '.join(cells)} |" for cells in (heads, *rows)]
+    return [line, f"|{'---|' * len(heads)}", *lines]

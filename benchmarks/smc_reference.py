@@ -1,20 +1,24 @@
 """SMC and multilevel SMC on tables, against a long run of NUTS.
 
-    CREDENCE_DATA=FOLDER python benchmarks/smc_reference.py [boston] [wine] [--noise .7]
+    export CREDENCE_DATA=...
+    python benchmarks/smc_reference.py --out FOLDER [boston] [wine] [--noise .8]
+    python benchmarks/smc_reference.py --out FOLDER [--particles 400] [--runs 4]
+    python benchmarks/smc_reference.py --out FOLDER --table
 
 One hidden layer of 16 tanh neurons, trace-class prior (alpha = 2), learnt or known noise,
-standardised columns. Printed for each: root mean square offset of predictive means from NUTS, in
-posterior standard deviations, beside what Monte Carlo errors explain (the spread of runs and of
-chains); the ratio of posterior standard deviations; the log evidence. All phases are in the
-seconds.
+standardised columns. For each: root mean square offset of predictive means at 50 held-out rows from
+those of NUTS, in posterior standard deviations, beside what Monte Carlo errors explain (the spread
+of runs and of chains); the ratio of posterior standard deviations; the log evidence. All phases are
+in the seconds. NUTS runs once for each table and noise. What is done already is in
+FOLDER/rows.jsonl and is not done again.
 """
 
-import argparse
-import time
 from typing import Any
 
 import numpy as np
+from rows import commits, done, markdown, measure, parser_of, values
 
+REFERENCE = {"num_draws": 4000, "num_chains": 8, "num_warmup": 2000}
 TABLES = {"boston": ("boston", "MEDV"), "wine": ("wine_quality_red", "quality")}
 
 
@@ -47,45 +51,88 @@ def error(values: np.ndarray) -> np.ndarray:
     return values.std(axis=0, ddof=1) / len(values) ** 0.5
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def measured(case: dict[str, Any]) -> dict[str, Any]:
+    """Moments at the held-out rows with their Monte Carlo errors, and R-hat or the evidence."""
+    from credence import methods
+    from credence.ensembles.diagnostics.convergence import assess
+
+    target, x = posterior(case["table"], case["noise"])
+    method = methods.METHODS.find(case["method"])(**case["settings"])
+    ensemble = method.run(case["seed"], target)
+    mean, std = moments(ensemble, x)
+    found: dict[str, Any] = {
+        "mean": mean.mean(axis=0).tolist(),
+        "std": std.mean(axis=0).tolist(),
+        "error": error(mean).tolist(),
+        "seconds": ensemble.cost.total_seconds,
+    }
+    if case["method"] == "nuts":
+        return {**found, "rhat": assess(ensemble.monitored(x)).max_rhat_function}
+    if isinstance(method, methods.MLSMC):
+        found["num_particles"] = list(method.counts(method.levels(target)))
+    evidence = methods.findings(ensemble)["log_evidence"]
+    return {**found, "log_evidence": evidence.nats, "evidence_error": evidence.standard_error}
+
+
+def table_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """A line for each run of a method, beside NUTS on the same table."""
+    heads = ("table, method", "chains x draws or particles x runs", "R-hat", "mean off by",
+             "Monte Carlo error", "sd ratio", "log evidence", "seconds")  # fmt: skip
+    lines = []
+    references = {problem_of(row): row for row in rows if row["method"] == "nuts"}
+    for row in sorted(rows, key=problem_of):
+        is_exact = row["method"] == "nuts"
+        rest = exact_cells(row) if is_exact else cells(row, references[problem_of(row)])
+        noise = f", noise {row['noise']:g}" if row["noise"] else ""
+        name = f"{row['table']}{noise}, `{row['method']}`"
+        lines.append([name, *rest, f"{row['seconds']:.0f}"])
+    about = f"{values(rows, 'num_cores')} cores, commit {commits(rows)}."
+    return [*markdown(heads, lines), "", about]
+
+
+def problem_of(row: dict[str, Any]) -> tuple[str, float]:
+    """The table and the noise, 0 where it is learnt."""
+    return row["table"], row["noise"] or 0.0
+
+
+def exact_cells(row: dict[str, Any]) -> list[str]:
+    """Size and R-hat of NUTS."""
+    chains, draws = (row["settings"][name] for name in ("num_chains", "num_draws"))
+    return [f"{chains} x {draws}", f"{row['rhat']:.3f}", "", "", "", ""]
+
+
+def cells(row: dict[str, Any], reference: dict[str, Any]) -> list[str]:
+    """Size of SMC, how far it is from the reference, and the evidence."""
+    (mean, std, mine), (known, scale, theirs) = (
+        [np.array(one[name]) for name in ("mean", "std", "error")] for one in (row, reference)
     )
-    parser.add_argument("tables", nargs="*", default=list(TABLES))
+    off, explained = (mean - known) / scale, np.hypot(mine, theirs) / scale
+    squares = [f"{np.mean(each**2) ** 0.5:.3f}" for each in (off, explained)]
+    counts = row.get("num_particles", [row["settings"]["num_particles"]])
+    size = f"{' + '.join(map(str, counts))} x {row['settings']['num_runs']}"
+    evidence = f"{row['log_evidence']:.2f} ± {row['evidence_error']:.2f}"
+    return [size, "", *squares, f"{np.mean(std / scale):.3f}", evidence]
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("tables", nargs="*", metavar="boston | wine", default=list(TABLES))
     parser.add_argument("--particles", type=int, default=400)
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--noise", type=float, help="known standard deviation, target's units")
     options = parser.parse_args()
-    import credence
-
-    credence.configure()
-    from credence import methods
-    from credence.ensembles.diagnostics.convergence import assess
+    from credence.environment import num_cores
 
     size = {"num_particles": options.particles, "num_runs": options.runs}
-    for table in options.tables:
-        target, x = posterior(table, options.noise)
-        reference = methods.NUTS(num_draws=4000, num_chains=8, num_warmup=2000).run(0, target)
-        known, spread = moments(reference, x)
-        std = spread.mean(axis=0)
-        rhat = assess(reference.monitored(x)).max_rhat_function
-        print(f"{table}: NUTS R-hat {rhat:.3f}, {reference.cost.total_seconds:.0f} s", flush=True)
-        for method in (methods.SMC(**size), methods.MLSMC(base=8, **size)):
-            start = time.perf_counter()
-            ensemble = method.run(1, target)
-            mean, stds = moments(ensemble, x)
-            offset = (mean.mean(axis=0) - known.mean(axis=0)) / std
-            explained = np.hypot(error(mean), error(known)) / std
-            found = methods.findings(ensemble)["log_evidence"]
-            nats, standard_error = found.nats, found.standard_error
-            print(
-                f"{table} {method.name}: offset {np.sqrt(np.mean(offset**2)):.3f} sd "
-                f"(Monte Carlo {np.sqrt(np.mean(explained**2)):.3f}), sd ratio "
-                f"{np.mean(stds.mean(axis=0) / std):.3f}, log evidence {nats:.2f} +- "
-                f"{standard_error:.2f}, {time.perf_counter() - start:.0f} s",
-                flush=True,
-            )
+    runs = (("nuts", 0, REFERENCE), ("smc", 1, size), ("mlsmc", 1, {"base": 8, **size}))
+    cases = [
+        {"table": table, "noise": options.noise, "method": method, "settings": settings}
+        | {"seed": seed, "num_cores": num_cores()}
+        for table in options.tables
+        for method, seed, settings in runs
+    ]
+    measure(options.out, () if options.table else cases, measured)
+    print("\n".join(table_lines(done(options.out))))
 
 
 if __name__ == "__main__":

@@ -1,80 +1,104 @@
 """Stochastic gradient samplers: steps per second, and what they sample.
 
-    python benchmarks/stochastic_gradient.py speed
+    python benchmarks/stochastic_gradient.py speed --out FOLDER [--table]
     CREDENCE_DATA=... python benchmarks/stochastic_gradient.py wine --out results/minibatches
 
 speed: SGHMC at batch 256 on a table of Adult's size (32,561 x 14, simulated; network 14-60-30-1,
 Bernoulli), the driver's compiled blocks beside a plain Python loop that slices a batch and calls a
-jitted step, as a training script would. Without compilation; on one device, and 64 chains on all.
+jitted step, as a training script would. Without compilation; in a process that is pinned to one
+core, and in one with all of them, there also with 64 chains spread over a device for each core.
+Takes about four minutes on two idle cores; needs Linux.
 
 wine: predictive means and standard deviations of SGHMC and SGLD on red wine (network 11-10-10-1,
 learnt noise), by rows a step at as many passes over all rows, against a long NUTS (made first,
 about 3 minutes). Offsets are in posterior standard deviations of the noise-free prediction at 160
-held-out rows. What is in `rows.jsonl` already is not run again.
+held-out rows.
+
+What is in `rows.jsonl` of the folder already is not run again.
 """
 
-import argparse
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rows import add_row, commit, done
+from rows import add_row, commit, commits, done, markdown, measure, parser_of
 
 BATCH, ROWS, FEATURES, STEPS = 256, 32_561, 14, 1000
+PROGRAMS = {
+    ("loop", 1): "Python loop of jitted steps, 1 chain",
+    ("blocks", 1): "compiled blocks, 1 chain",
+    ("blocks", 64): "compiled blocks, 64 chains",
+    ("sharded", 64): "compiled blocks, 64 chains, a device for each core",
+}
+"""What is timed, and its number of chains."""
 PASSES = 90
 """A draw is kept after so many passes over all rows."""
 
 
-def speed() -> None:
-    """Print steps per second of one chain and of 64, and of the loop."""
-    import jax
+def speed_cases(all_cores: int) -> list[dict[str, Any]]:
+    """Programs of one core, and of all."""
+    return [
+        {"program": program, "num_chains": num_chains, "num_cores": num_cores}
+        for num_cores in sorted({1, all_cores})
+        for program, num_chains in PROGRAMS
+        if num_cores > 1 or program != "sharded"
+    ]
 
+
+def speed(case: dict[str, Any]) -> dict[str, Any]:
+    """Steps per second of a program."""
     from credence import Posterior
-    from credence.engine.blocks import init_states, run_block, spread
-    from credence.kernels.base import Recipe
-    from credence.kernels.sgmcmc.sghmc import sghmc
+    from credence.engine.blocks import chain_devices
     from credence.models import MLP, Bernoulli, Gaussian
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(ROWS, FEATURES)).astype(np.float32)
     y = (x[:, 0] + rng.normal(size=ROWS) > 0).astype(np.int32)
     posterior = Posterior(MLP(1, (60, 30)), Gaussian(), Bernoulli(), (x, y))
-    recipe = Recipe(sghmc, posterior.log_density)
     settings = {
         "step_size": np.float32(1e-3),
         "friction": np.float32(0.1),
         "inverse_mass": np.ones(posterior.num_weights, np.float32),
     }
+    program, num_chains = case["program"], case["num_chains"]
+    devices = chain_devices(num_chains) if program == "sharded" else 1
+    if program == "loop":
+        run = plain_loop(posterior, settings)
+    else:
+        run = blocks(posterior, settings, num_chains, devices)
+    return {"num_devices": devices, "steps_per_second": steps_per_second(run)}
 
-    def blocks(num_chains: int, devices: int = 1) -> Callable[[int], Any]:
-        positions = posterior.init(jax.random.key(0), num_chains)
-        states = init_states(positions, settings, posterior.data, recipe=recipe)
-        states = spread(states, devices)
-        return lambda seed: (
-            run_block(
-                jax.random.key(seed),
-                states,
-                settings,
-                posterior.data,
-                recipe=recipe,
-                num_draws=STEPS // 100,
-                thinning=100,
-                batch_size=BATCH,
-                devices=devices,
-                wanted=STEPS // 100,
-            ).draws
-        )
 
-    loop = steps_per_second(plain_loop(posterior, settings))
-    one, many = steps_per_second(blocks(1)), steps_per_second(blocks(64))
-    print(f"Python loop of jitted steps, 1 chain {loop:10,.0f} steps per second")
-    print(f"compiled blocks, 1 chain             {one:10,.0f} ({one / loop:.1f}x)")
-    print(f"compiled blocks, 64 chains           {many:10,.0f} (64 chains cost {one / many:.1f}x)")
-    devices = jax.local_device_count()
-    spread_out = steps_per_second(blocks(64, devices))
-    print(f"64 chains on {devices} devices {spread_out:23,.0f} ({one / spread_out:.1f}x)")
+def blocks(
+    posterior: Any, settings: dict[str, Any], num_chains: int, devices: int
+) -> Callable[[int], Any]:
+    """SGHMC in compiled blocks, as the library runs it."""
+    import jax
+
+    from credence.engine.blocks import init_states, run_block, spread
+    from credence.kernels.base import Recipe
+    from credence.kernels.sgmcmc.sghmc import sghmc
+
+    recipe = Recipe(sghmc, posterior.log_density)
+    positions = posterior.init(jax.random.key(0), num_chains)
+    states = init_states(positions, settings, posterior.data, recipe=recipe)
+    states = spread(states, devices)
+    return lambda seed: (
+        run_block(
+            jax.random.key(seed),
+            states,
+            settings,
+            posterior.data,
+            recipe=recipe,
+            num_draws=STEPS // 100,
+            thinning=100,
+            batch_size=BATCH,
+            devices=devices,
+            wanted=STEPS // 100,
+        ).draws
+    )
 
 
 def plain_loop(posterior: Any, settings: dict[str, Any]) -> Callable[[int], Any]:
@@ -116,6 +140,31 @@ def steps_per_second(run: Callable[[int], Any], repeats: int = 5) -> float:
         jax.block_until_ready(run(seed))
         seconds.append(time.perf_counter() - begin)
     return STEPS / float(np.median(seconds))
+
+
+def table_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Steps per second: a line for each program, a column for each number of cores."""
+    rates = {
+        (row["program"], row["num_chains"], row["num_cores"]): row["steps_per_second"]
+        for row in rows
+    }
+    counts = sorted({row["num_cores"] for row in rows})
+    heads = ["steps per second", *("one core" if n == 1 else f"all {n} cores" for n in counts)]
+    lines = [
+        [name, *(cell(rates, *program, count) for count in counts)]
+        for program, name in PROGRAMS.items()
+    ]
+    return [*markdown(heads, lines), "", f"Commit {commits(rows)}."]
+
+
+def cell(rates: dict[tuple, float], program: str, num_chains: int, num_cores: int) -> str:
+    """The rate of a program: one chain's beside the loop's, the cost of many beside one chain's."""
+    rate = rates.get((program, num_chains, num_cores))
+    if rate is None:
+        return ""
+    if num_chains == 1:
+        return f"{rate:,.0f} ({rate / rates['loop', 1, num_cores]:.1f}x)"
+    return f"{rate:,.0f} (cost {rates['blocks', 1, num_cores] / rate:.1f}x one chain)"
 
 
 def wine(out: Path) -> None:
@@ -175,16 +224,21 @@ def wine(out: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("part", choices=("speed", "wine"))
-    parser.add_argument("--out", type=Path, default=Path("minibatches"))
     options = parser.parse_args()
-    import credence
+    if options.part == "speed":
+        from credence.environment import num_cores
 
-    credence.configure()
-    return speed() if options.part == "speed" else wine(options.out)
+        measure(options.out, () if options.table else speed_cases(num_cores()), speed)
+        print("\n".join(table_lines(done(options.out))))
+    elif options.table:
+        parser.error("the table of wine is made by docs/make/pages.py")
+    else:
+        import credence
+
+        credence.configure()
+        wine(options.out)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,18 @@
 """Likelihood and gradient of P networks on N points: share of the machine's matrix-product peak.
 
-    python benchmarks/throughput.py
+    python benchmarks/throughput.py --out FOLDER
+    python benchmarks/throughput.py --out FOLDER --table
 
-One process pinned to one core compares plain `vmap` with `credence.density.chunks` on
-`credence.models.networks.dense`; a second one, pinned to two cores, shards the particles over two
-host devices (there each call makes 200 gradient steps, about what a sampler's block does).
-Operations are those of the matrix products alone: 2 N P (sum of kernel sizes) forward, and three
-times that less the first layer's unused input gradient for both. Times are medians of interleaved
-runs, compilation apart; the peak is the best float32 product of square matrices in the same
-process.
-Takes about two minutes on an idle machine; pinning needs Linux.
+Each shape has a process pinned to one core, which compares plain `vmap` with
+`credence.density.chunks` on `credence.models.networks.dense`, and where there are two cores a
+second process pinned to both, which shards the particles over two devices (in both, 200 gradient
+steps are a call, about what a sampler's block does). Operations are those of the matrix products
+alone: 2 N P (sum of kernel sizes) forward, and three times that less the first layer's unused input
+gradient for both. Times are medians of interleaved runs, compilation apart; the peak is the best
+float32 product of square matrices in the same process. What is done already is in
+FOLDER/rows.jsonl and is not done again. Takes about eight minutes on two idle cores; needs Linux.
 """
 
-import argparse
-import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -24,6 +20,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from rows import commits, done, markdown, measure, parser_of
 
 SHAPES = (  # particles, points, widths from input to output
     (64, 200, (10, 8, 1)),
@@ -36,7 +33,7 @@ SHAPES = (  # particles, points, widths from input to output
     (4, 455, (13, 50, 1)),
     (64, 455, (13, 50, 50, 1)),
 )
-COLUMNS = ("plain forward", "plain gradient", "forward", "gradient")
+COLUMNS = ("plain forward", "plain gradient", "Credence forward", "Credence gradient")
 
 
 def flops(num_particles: int, num_points: int, widths: tuple[int, ...]) -> tuple[int, int]:
@@ -134,86 +131,87 @@ def plain(widths: tuple[int, ...]) -> Callable:
     return squared_error
 
 
-def one_device() -> list[dict[str, float]]:
-    """Seconds of the four programs at every shape."""
+def program_seconds(num_particles: int, num_points: int, widths: tuple[int, ...]) -> dict[str, Any]:
+    """Seconds of the four programs on one device."""
     import jax
 
-    results = []
-    for shape in SHAPES:
-        positions, data = jax.device_put(problem(*shape))
-        functions = (plain(shape[-1]), ours(shape[-1]))
-        programs = [
-            partial(jax.jit(jax.vmap(program, (0, None))), positions, data)
-            for function in functions
-            for program in (function, jax.value_and_grad(function))
-        ]
-        calls: dict[str, Callable] = dict(zip(COLUMNS, programs, strict=True))
-        results.append(median_seconds(calls, rounds=7, at_least=0.05))
-    return results
+    positions, data = jax.device_put(problem(num_particles, num_points, widths))
+    programs = [
+        partial(jax.jit(jax.vmap(program, (0, None))), positions, data)
+        for function in (plain(widths), ours(widths))
+        for program in (function, jax.value_and_grad(function))
+    ]
+    calls: dict[str, Callable] = dict(zip(COLUMNS, programs, strict=True))
+    return median_seconds(calls, rounds=7, at_least=0.05)
 
 
-def all_devices() -> list[float]:
-    """Seconds of 200 gradient steps at every shape, particles sharded over all devices."""
+def steps_seconds(num_particles: int, num_points: int, widths: tuple[int, ...]) -> float:
+    """Seconds of 200 gradient steps, particles sharded over all devices."""
     import jax
     from jax.sharding import NamedSharding, PartitionSpec
 
     mesh = jax.make_mesh((jax.device_count(),), ("particle",))
     by_particle, shared = PartitionSpec("particle"), PartitionSpec()
+    gradient = jax.vmap(jax.grad(ours(widths)), (0, None))
 
-    def seconds(num_particles: int, num_points: int, widths: tuple[int, ...]) -> float:
-        gradient = jax.vmap(jax.grad(ours(widths)), (0, None))
+    def steps(positions: Any, data: Any) -> Any:
+        return jax.lax.fori_loop(0, 200, lambda _, w: w - 1e-6 * gradient(w, data), positions)
 
-        def steps(positions: Any, data: Any) -> Any:
-            return jax.lax.fori_loop(0, 200, lambda _, w: w - 1e-6 * gradient(w, data), positions)
-
-        specs = {"in_specs": (by_particle, shared), "out_specs": by_particle}
-        program = jax.jit(jax.shard_map(steps, mesh=mesh, **specs))
-        positions, data = problem(num_particles, num_points, widths)
-        positions = jax.device_put(positions, NamedSharding(mesh, by_particle))
-        data = jax.device_put(data, NamedSharding(mesh, shared))
-        call = partial(program, positions, data)
-        return median_seconds({"steps": call}, rounds=7, at_least=0.05)["steps"]
-
-    return [seconds(*shape) for shape in SHAPES]
+    specs = {"in_specs": (by_particle, shared), "out_specs": by_particle}
+    program = jax.jit(jax.shard_map(steps, mesh=mesh, **specs))
+    positions, data = problem(num_particles, num_points, widths)
+    positions = jax.device_put(positions, NamedSharding(mesh, by_particle))
+    data = jax.device_put(data, NamedSharding(mesh, shared))
+    call = partial(program, positions, data)
+    return median_seconds({"steps": call}, rounds=7, at_least=0.05)["steps"]
 
 
-def in_new_process(num_cores: int) -> dict[str, Any]:
-    """This script's measurement with num_cores cores and as many JAX devices."""
-    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": str(num_cores), "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, __file__, "--cores", str(num_cores)]
-    output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout
-    return json.loads(output)
+def shape_of(row: dict[str, Any]) -> tuple[int, int, tuple[int, ...]]:
+    """Particles, points and widths."""
+    return row["num_particles"], row["num_points"], tuple(row["widths"])
+
+
+def measured(case: dict[str, Any]) -> dict[str, Any]:
+    """What a process measures at a shape: with one device the programs and the peak, too."""
+    shape = shape_of(case)
+    found: dict[str, Any] = {"steps_seconds": steps_seconds(*shape)}
+    if case["num_cores"] == 1:
+        found |= {"program_seconds": program_seconds(*shape), "peak_flops": peak_flops()}
+    return found
+
+
+def table_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Shares of the peak, and how much faster two cores are than one."""
+    heads = ("P, N, widths", *COLUMNS, "two cores")
+    lines = []
+    single = {shape_of(row): row for row in rows if row["num_cores"] == 1}
+    double = {shape_of(row): row for row in rows if row["num_cores"] == 2}
+    for shape, row in single.items():
+        shares = [
+            f"{count / row['program_seconds'][column] / row['peak_flops']:.0%}"
+            for column, count in zip(COLUMNS, 2 * flops(*shape), strict=True)
+        ]
+        factor = "not measured"
+        if shape in double:
+            factor = f"x {row['steps_seconds'] / double[shape]['steps_seconds']:.2f}"
+        label = f"{shape[0]}, {shape[1]}, {'-'.join(map(str, shape[2]))}"
+        lines.append([label, *shares, factor])
+    peak = np.median([row["peak_flops"] for row in single.values()]) / 1e9
+    about = f"Peak of one core: {peak:.0f} GFLOP/s (median). Commit {commits(rows)}."
+    return [*markdown(heads, lines), "", about]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Share of the matrix-product peak.")
-    parser.add_argument("--cores", type=int, choices=(1, 2), help=argparse.SUPPRESS)
-    num_cores = parser.parse_args().cores
-    available = sorted(os.sched_getaffinity(0))
-    if num_cores is None:
-        print_table(in_new_process(1), in_new_process(2) if len(available) > 1 else None)
-        return
-    os.sched_setaffinity(0, available[-num_cores:])
-    result: dict[str, Any] = {"steps": all_devices()}
-    if num_cores == 1:
-        result |= {"programs": one_device(), "peak": peak_flops()}
-    print(json.dumps(result))
+    options = parser_of(__doc__).parse_args()
+    from credence.environment import num_cores
 
-
-def print_table(single: dict[str, Any], double: dict[str, Any] | None) -> None:
-    """Shares of the peak, and how much faster two devices are than one."""
-    print(f"One-core matrix-product peak: {single['peak'] / 1e9:.0f} GFLOP/s. Shares of it:\n")
-    print("| P, N, widths |", " | ".join(COLUMNS), "| two devices |")
-    print("|---|" + "---|" * (len(COLUMNS) + 1))
-    for i, (num_particles, num_points, widths) in enumerate(SHAPES):
-        counts = 2 * flops(num_particles, num_points, widths)
-        shares = [
-            f"{count / single['programs'][i][column] / single['peak']:.0%}"
-            for column, count in zip(COLUMNS, counts, strict=True)
-        ]
-        factor = f"x {single['steps'][i] / double['steps'][i]:.2f}" if double else "not measured"
-        label = f"{num_particles}, {num_points}, {'-'.join(map(str, widths))}"
-        print(f"| {label} |", " | ".join(shares), f"| {factor} |")
+    cases = [
+        {"num_particles": p, "num_points": n, "widths": list(widths), "num_cores": count}
+        for p, n, widths in SHAPES
+        for count in (1, 2)[: num_cores()]
+    ]
+    measure(options.out, () if options.table else cases, measured)
+    print("\n".join(table_lines(done(options.out))))
 
 
 if __name__ == "__main__":

@@ -141,6 +141,7 @@ def _row(outcome: Outcome, baseline: Outcome | None) -> Row:
         **result["scores"],
         "num_seeds": result.get("num_seeds", 1),
         "standard_errors": result.get("standard_errors", {}),
+        "scores_by_seed": result.get("scores_by_seed", {}),
         "converged": judged.converged,
         "reason": judged.reason,
         "max_rhat_function": judged.max_rhat_function,

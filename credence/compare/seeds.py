@@ -13,6 +13,8 @@ from credence.storage import jsonable
 def merged(outcomes: Sequence[Outcome]) -> Outcome:
     """Means over the seeds, each score with its standard error; one outcome stays as it is.
 
+    Scores of every seed stay too, so that two methods can be compared seed by seed.
+
     Convergence, effective sample sizes and settings are those of the worst run, memory that of the
     largest. The rows are those of all seeds, one after the other: each has its own split. Where a
     seed failed, the failure is the outcome.
@@ -30,6 +32,7 @@ def merged(outcomes: Sequence[Outcome]) -> Outcome:
     together = {
         "scores": means,
         "standard_errors": errors,
+        "scores_by_seed": scores,
         "num_seeds": len(outcomes),
         "cost": mean_cost([Cost.from_dict(r["cost"]) for r in results]).to_dict(),
         "peak_memory_mib": max(memory, default=None),

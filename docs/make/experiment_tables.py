@@ -1,37 +1,17 @@
-"""Pages of finished experiments: ours beside the published numbers, from `results/NAME`."""
+"""Tables of finished experiments: ours beside the published numbers, from `results/NAME`."""
 
-from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from kept import kept, path_of
+from kept import kept
 from parts import markdown
 
-NAMES = {
-    "fbnn_first_version": "docs/results/fbnn_first_version.md",
-}
-"""Experiments and their pages."""
 
-
-def pages() -> dict[str, Callable[[], str]]:
-    """The pages whose results are kept."""
-    return {
-        path: lambda name=name: "\n".join(page(kept(name)))
-        for name, path in NAMES.items()
-        if path_of(name).exists()
-    }
-
-
-def sections(name: str, more: str) -> str:
-    """A heading, a table and its reasons for every problem, for a page with a text of its own.
-
-    Args:
-        name: of the experiment.
-        more: what headings say after the problem's name.
-    """
+def sections(name: str) -> str:
+    """What ran an experiment; then a heading, a table and its reasons for every problem."""
     summary = kept(name)
-    each = [section({**one, "name": one["name"] + more}) for one in summary["problems"]]
-    return "\n".join([made_by(summary), *chain.from_iterable(each)])
+    each = map(section, summary["problems"])
+    return "\n".join([made_by(summary), "", legend(summary), *chain.from_iterable(each)])
 
 
 def made_by(summary: dict[str, Any]) -> str:
@@ -46,26 +26,7 @@ def made_by(summary: dict[str, Any]) -> str:
 def section(problem: dict[str, Any]) -> list[str]:
     """What a problem is, its table, and reasons for differences."""
     reasons = [f"- {reason}" for reason in problem["reasons"]]
-    return ["", f"## {problem['name']}", "", sizes(problem), "", table(problem), "", *reasons]
-
-
-def page(summary: dict[str, Any]) -> list[str]:
-    """Title, one table per problem, reasons for differences."""
-    lines = [
-        f"# {summary['description']}",
-        "",
-        f"{summary['source']}. {made_by(summary)}",
-        "",
-        legend(summary),
-        *chain.from_iterable(map(section, summary["problems"])),
-    ]
-    lines += [
-        "",
-        "## Why the numbers differ",
-        "",
-        *(f"- {reason}" for reason in summary["reasons"]),
-    ]
-    return [*lines, ""]
+    return ["", f"### {problem['name']}", "", sizes(problem), "", table(problem), "", *reasons]
 
 
 def seeds(summary: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from rows import commit, done  # noqa: E402
+from rows import commit, done, short  # noqa: E402
 
 
 def path_of(name: str, size: str | None = None) -> Path:
@@ -54,12 +54,3 @@ def lines(found: dict[str, Any]) -> str:
     """JSON with a line for each entry."""
     entries = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
     return "{\n" + ",\n".join(entries) + "\n}\n"
-
-
-def short(value: Any) -> Any:
-    """Write numbers with six digits, which is more than a page shows."""
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, dict):
-        return {key: short(each) for key, each in value.items()}
-    return [short(each) for each in value] if isinstance(value, list) else value

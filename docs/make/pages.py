@@ -18,14 +18,17 @@ import benchmark_tables
 import budgets
 import default_page
 import densities
+import emulation_pays
 import experiment_tables
 import fbnn_published
 import features
 import multilevel
+import networks
 import peers
 import proposals
 import samplers
 import speed_ups
+import two_states
 from kept import kept
 
 ROOT = Path(__file__).parents[2]
@@ -43,32 +46,44 @@ def truth_table() -> str:
 WHOLE: dict[str, Callable[[], str]] = {
     "docs/results/default_model.md": default_page.page,
     "docs/results/truth.md": truth_table,
-    **experiment_tables.pages(),
 }
 PARTS: dict[str, Callable[[], str]] = {
     "assurance": partial(benchmark_tables.table, "assurance"),
-    "encoded-inputs": partial(benchmark_tables.table, "encoded_inputs"),
-    "large-table": partial(benchmark_tables.table, "large_table"),
-    "default-model-headline": peers.headline,
-    "default-classes-headline": peers.headline_of_labels,
     "cifar10-features": features.tables,
+    "default-classes-headline": peers.headline_of_labels,
+    "default-model-headline": peers.headline,
     "densities": densities.table,
+    "emulation": partial(benchmark_tables.table, "emulation"),
+    "encoded-inputs": partial(benchmark_tables.table, "encoded_inputs"),
+    "fbnn": partial(experiment_tables.sections, "fbnn"),
     "fbnn-as-published": fbnn_published.table,
     "fbnn-converged": speed_ups.table,
-    "fbnn-full": partial(experiment_tables.sections, "fbnn_full", ", all rows"),
-    "prior-rates": multilevel.rates,
+    "fbnn-first-version": partial(experiment_tables.sections, "fbnn_first_version"),
+    "fbnn-full": partial(experiment_tables.sections, "fbnn_full"),
+    "imdb": partial(experiment_tables.sections, "imdb"),
+    "large-table": partial(benchmark_tables.table, "large_table"),
+    "memory": partial(benchmark_tables.table, "memory"),
     "minibatches": samplers.by_rows_a_step,
+    "mnist-ood": partial(experiment_tables.sections, "mnist_ood"),
     "multilevel-runs": multilevel.runs,
     "multilevel-savings": multilevel.savings,
     "multilevel-steps": multilevel.steps,
     "new-output-weights": proposals.table,
+    "nonlinear-networks": networks.table,
+    "particles": partial(benchmark_tables.table, "particles"),
+    "prior-rates": multilevel.rates,
     "samplers": samplers.table,
+    "smc-reference": partial(benchmark_tables.table, "smc_reference"),
+    "stochastic-gradient-speed": partial(benchmark_tables.table, "stochastic_gradient"),
+    "throughput": partial(benchmark_tables.table, "throughput"),
+    "two-states": two_states.table,
     **architectures.parts(),
 }
 FIGURES: tuple[Callable[[Path], None], ...] = (
     architectures.figures,
     budgets.figures,
     densities.figures,
+    emulation_pays.figures,
     features.figures,
     multilevel.cost_figures,
     multilevel.rate_figures,

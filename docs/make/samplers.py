@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from kept import kept_rows
 from parts import markdown
+from rows import values
 
 FULL_NAMES = {
     "auto": "**`auto`** (adjusted MCLMC, exact)",
@@ -76,25 +77,29 @@ def lead(runs: list[dict[str, Any]]) -> str:
 
 
 def table() -> str:
-    """The tables of both priors, with what ran and where."""
+    """The tables of all designs and priors, with what ran and where."""
     runs = kept_rows("samplers")
-    lines = []
-    for prior, title in PRIORS.items():
-        of_this = [run for run in runs if run["prior"] == prior]
-        lines += [f"{title}:", "", of_prior(of_this), "", lead(of_this), ""]
-    numbers = {
-        name: ", ".join(map(str, sorted({run[name] for run in runs})))
-        for name in ("commit", "seed", "num_draws", "num_cores")
-    }
-    cache = "an empty" if runs[0]["is_cold"] else "a warm"
+    designs = dict.fromkeys((run["num_draws"], run["is_cold"]) for run in runs)
+    lines = [line for design in designs for line in of_design(runs, *design)]
     lines.append(
-        f"Medians over runs of seeds {numbers['seed']}; {numbers['num_draws']} draws, "
-        f"{numbers['num_cores']} cores, nothing else running, {cache} compilation cache on every "
-        f"side, commit {numbers['commit']}. *Not to be trusted here*: R-hat of predictions is "
-        f"{LARGEST_RHAT} or more, or the worst of 50 means is off by {LARGEST_Z:.0f} or more of "
-        "the standard errors that its own ESS says."
+        f"Medians over seeds, {values(runs, 'num_cores')} cores, nothing else running. *Not to be "
+        f"trusted here*: R-hat of predictions is {LARGEST_RHAT} or more, or the worst of 50 means "
+        f"is off by {LARGEST_Z:.0f} or more of the standard errors that its own ESS says."
     )
     return "\n".join(lines)
+
+
+def of_design(runs: list[dict[str, Any]], num_draws: int, is_cold: bool) -> list[str]:
+    """The tables of one number of draws, with or without compiled programs to begin with."""
+    mine = [run for run in runs if (run["num_draws"], run["is_cold"]) == (num_draws, is_cold)]
+    lines = []
+    for prior, title in PRIORS.items():
+        of_this = [run for run in mine if run["prior"] == prior]
+        if of_this:
+            about = f"{title}, {num_draws:,} draws, {'an empty' if is_cold else 'a warm'} cache"
+            ran = f"commit {values(of_this, 'commit')}, seeds {values(of_this, 'seed')}"
+            lines += [f"{about} ({ran}):", "", of_prior(of_this), "", lead(of_this), ""]
+    return lines
 
 
 def by_rows_a_step() -> str:

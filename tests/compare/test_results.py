@@ -85,6 +85,7 @@ def test_seeds_become_means_with_standard_errors() -> None:
     assert row["num_seeds"] == 3
     assert row["mse"] == pytest.approx(3.0)
     assert row["standard_errors"]["mse"] == pytest.approx((7 / 3) ** 0.5)  # variance 7, three
+    assert row["scores_by_seed"]["mse"] == [1.0, 2.0, 6.0]
     assert row["crps"] is None
     assert row["standard_errors"]["crps"] is None
     assert row["total_seconds"] == pytest.approx(11.0)

@@ -1,0 +1,20 @@
+"""The table of finite clouds on two states, computed exactly from the transitions of the tests."""
+
+import sys
+
+from kept import ROOT
+from parts import markdown
+
+SIZES = (2, 5, 20)
+
+
+def table() -> str:
+    """Probability of state 1 by the number of particles; the limit is the target's."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from tools.two_state import TARGET, stationary_law
+
+    rows = [
+        [f"`{jump}`", *(f"{stationary_law(size, jump).mean:.4f}" for size in SIZES), f"{TARGET}"]
+        for jump in ("bg", "ar")
+    ]
+    return markdown(["N", *map(str, SIZES), "∞"], rows)
