@@ -8,9 +8,8 @@
 One hidden layer of 16 tanh neurons, trace-class prior (alpha = 2), learnt or known noise,
 standardised columns. For each: root mean square offset of predictive means at 50 held-out rows from
 those of NUTS, in posterior standard deviations, beside what Monte Carlo errors explain (the spread
-of runs and of chains); the ratio of posterior standard deviations; the log evidence. All phases are
-in the seconds. NUTS runs once for each table and noise. What is done already is in
-FOLDER/rows.jsonl and is not done again.
+of runs and of chains); the ratio of posterior standard deviations; the log evidence. NUTS runs once
+for each table and noise. What is done already is in FOLDER/rows.jsonl and is not done again.
 """
 
 from typing import Any
@@ -64,7 +63,6 @@ def measured(case: dict[str, Any]) -> dict[str, Any]:
         "mean": mean.mean(axis=0).tolist(),
         "std": std.mean(axis=0).tolist(),
         "error": error(mean).tolist(),
-        "seconds": ensemble.cost.total_seconds,
     }
     if case["method"] == "nuts":
         return {**found, "rhat": assess(ensemble.monitored(x)).max_rhat_function}
@@ -77,7 +75,7 @@ def measured(case: dict[str, Any]) -> dict[str, Any]:
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """A line for each run of a method, beside NUTS on the same table."""
     heads = ("table, method", "chains x draws or particles x runs", "R-hat", "mean off by",
-             "Monte Carlo error", "sd ratio", "log evidence", "seconds")  # fmt: skip
+             "Monte Carlo error", "sd ratio", "log evidence")  # fmt: skip
     lines = []
     references = {problem_of(row): row for row in rows if row["method"] == "nuts"}
     for row in sorted(rows, key=problem_of):
@@ -85,7 +83,7 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
         rest = exact_cells(row) if is_exact else cells(row, references[problem_of(row)])
         noise = f", noise {row['noise']:g}" if row["noise"] else ""
         name = f"{row['table']}{noise}, `{row['method']}`"
-        lines.append([name, *rest, f"{row['seconds']:.0f}"])
+        lines.append([name, *rest])
     about = f"{values(rows, 'num_cores')} cores, commit {commits(rows)}."
     return [*markdown(heads, lines), "", about]
 
