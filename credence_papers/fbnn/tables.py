@@ -27,7 +27,8 @@ REASONS = (
     "noise-free prediction; they also differ by exactly 10 points between the paper's versions.",
     "Published ECE of .2 to .6 for networks that are right 80 to 96 % of the time is not credible; "
     "ours is that of the top label, with two variants beside it.",
-    "'Lasso' in the paper is the Laplace approximation; ours learns the noise from held-out rows.",
+    "'Lasso' in the paper is the Laplace approximation; it is refused where the posterior has no "
+    "mode to speak of, as with many weights, few rows and a learnt noise.",
     "The paper names ReLU for its emulator only; our networks are smooth (tanh), because Laplace "
     "and HMC need derivatives.",
     "The paper collects 2000 draws of one chain; ours are 4 chains of 500 (laptop) or of 2000 "

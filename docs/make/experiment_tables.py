@@ -14,6 +14,11 @@ def sections(name: str) -> str:
     return "\n".join([made_by(summary), "", legend(summary), *chain.from_iterable(each)])
 
 
+def reasons(name: str) -> str:
+    """Why numbers of an experiment differ from the published ones."""
+    return "\n".join(f"- {reason}" for reason in kept(name)["reasons"])
+
+
 def made_by(summary: dict[str, Any]) -> str:
     """The command, and what ran it."""
     return (
