@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.adaptation.windows import first_window_adaptation
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
+from credence.errors import require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.mcmc.hmc import hmc, nuts
 from credence.kernels.mcmc.mala import one_leapfrog
@@ -168,6 +169,8 @@ class MCLMC(Hamiltonian):
         trajectory_length: mean integration time of a step, in units where the posterior's scales
             are 1.
         decoherence_length: integration time in which the direction is forgotten.
+        max_integration_steps: bound on the gradients of one trajectory; lower where a time budget
+            would not last for `LONGEST` of them.
     """
 
     name: ClassVar[str] = "mclmc"
@@ -184,17 +187,24 @@ class MCLMC(Hamiltonian):
     target_acceptance_rate: float = 0.9
     trajectory_length: float = 1.0
     decoherence_length: float = 2.0
+    max_integration_steps: int = 1024
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_lengths(self.trajectory_length, self.decoherence_length)
+        require_positive(max_integration_steps=self.max_integration_steps)
 
     def _recipe(self, posterior: Posterior) -> Recipe:
         static = (
             ("decoherence_length", self.decoherence_length),
+            ("max_integration_steps", self.max_integration_steps),
             ("trajectory_length", self.trajectory_length),
         )
         return Recipe(adjusted_mclmc, posterior.log_density, static)
+
+    def _within(self, most_gradients: Callable[[], int]) -> "Hamiltonian":
+        most = min(self.max_integration_steps, most_gradients())
+        return replace(self, max_integration_steps=most)
 
 
 LONGEST = 10

@@ -227,10 +227,13 @@ def test_a_time_budget_lasts_for_ten_trajectories(
 
 @pytest.mark.parametrize(
     ("sampler", "per_gradient", "most"),
-    [(NUTS, 1e-9, 2**10 - 1), (NUTS, 8.0, 2**3 - 1), (HMC, 1e-9, 256), (HMC, 8.0, 12)],
-)
+    [
+        (NUTS, 1e-9, 2**10 - 1), (NUTS, 8.0, 2**3 - 1), (HMC, 1e-9, 256), (HMC, 8.0, 12),
+        (MCLMC, 1e-9, 1024), (MCLMC, 8.0, 12),
+    ],
+)  # fmt: skip
 def test_trajectories_are_bounded_by_the_time_that_is_left(
-    monkeypatch: pytest.MonkeyPatch, sampler: type[NUTS | HMC], per_gradient: float, most: int
+    monkeypatch: pytest.MonkeyPatch, sampler: type[Hamiltonian], per_gradient: float, most: int
 ) -> None:
     """A dear gradient makes them short; a slow warm-up takes long ones."""
     monkeypatch.setattr(hamiltonian, "gradient_seconds", lambda *_: per_gradient)

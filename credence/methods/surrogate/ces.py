@@ -15,7 +15,7 @@ from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
 from credence.engine.plan import Plan
 from credence.ensembles.findings import Finding
-from credence.errors import InputError, check_name, require_positive
+from credence.errors import InputError, OutOfTime, check_name, require_positive
 from credence.methods.base import Algorithm, Drawn, Method, from_fields
 from credence.methods.chains import TrainedChains, shares_passes
 from credence.methods.laplace.modes import summits
@@ -63,6 +63,10 @@ MOST_CLIMB = 1000
 """Steps of L-BFGS towards a mode."""
 MIN_CALIBRATION = 10
 """Draws per chain that leave some to fit and some to hold out."""
+TOO_FEW_DRAWS = (
+    "Time ran out when the calibration had one draw of each chain: an emulator learns from more, "
+    "and is tested on others. Give more seconds, or use method='mclmc', which needs no emulator."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,10 +203,11 @@ class CES(TrainedChains):
                 break
             points = self._explore(number, key_explore, emulated, points, target)
         emulated, error = self._emulate("emulate", key_emulate, points, target)
+        if error is None:
+            raise OutOfTime(TOO_FEW_DRAWS)
         drawn = self._move(key_move, emulated, points, target)
         drawn = self._correction.afterwards(key_reweigh, drawn, emulated, target)
         shape = drawn.positions.shape[:2]
-        assert error is not None  # draws were held out
         errors = {"emulator_error": error.nats, "emulator_error_share": error.share}
         scalars = {name: np.full(shape, number) for name, number in errors.items()}
         found = {**emulated.about, "is_likelihood": emulated.is_likelihood}

@@ -22,9 +22,10 @@ from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.ensembles.diagnostics.importance import hellinger, pareto_smoothed
 from credence.ensembles.ensemble import Ensemble
-from credence.errors import InputError
+from credence.errors import InputError, OutOfTime
 from credence.kernels.mcmc.pcn import pcn
 from credence.methods import METHODS, NUTS
+from credence.methods.surrogate.calibration import calibration_draws
 from credence.methods.surrogate.ces import CES
 from credence.methods.surrogate.delayed_acceptance import uncorrected
 from credence.methods.surrogate.emulation import emulation
@@ -642,6 +643,13 @@ def test_draws_that_never_moved_say_nothing_good_of_an_emulator() -> None:
 def test_a_hopeless_emulator_is_refused_with_advice() -> None:
     with pytest.raises(HopelessEmulator, match=r"more than max_error=1e-06.*Use more"):
         small(max_error=1e-6, emulator=Taylor(num_rows=2, order=0))
+
+
+def test_one_draw_in_the_time_there_was_is_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = lambda *args: calibration_draws(*args)[:, :1]  # noqa: E731
+    monkeypatch.setattr("credence.methods.surrogate.ces.calibration_draws", first)
+    with pytest.raises(OutOfTime, match="one draw of each chain"):
+        small(calibration="sghmc", emulator=Taylor(num_rows=2, order=0), num_refinements=0)
 
 
 @pytest.mark.parametrize(
