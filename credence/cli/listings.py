@@ -29,7 +29,7 @@ def methods(
         return
     summaries = METHODS.described(lambda method: method.summary)
     listing = Table("method", "what it is")
-    listing.add_row("auto", "chooses by the size of data and network, and says why")
+    listing.add_row("auto", "several networks, mixed; of one that is named, a sampler by its size")
     for row in summaries.items():
         listing.add_row(*row)
     talk.show(listing, summaries, as_json)

@@ -73,7 +73,7 @@ def fit(
     prepare()
     watch.lap("start")
     with _going_on(out):
-        finished = workflow.fit(settings, out, progress=not as_json, watch=watch)
+        finished = workflow.fit(settings, out, progress=not as_json, watch=watch, tell=talk.notes)
     _conclude(finished, as_json)
 
 
@@ -94,6 +94,7 @@ def resume(
     settings = {"max_seconds": max_seconds, "progress": not as_json, "watch": watch}
     with _going_on(run):
         finished = workflow.resume(run, **settings)
+    talk.notes(finished.notes)
     _conclude(finished, as_json)
 
 
@@ -141,7 +142,8 @@ def predict(
     else:
         stream.write(text)
     talk.notes(notes)
-    talk.say("Wrote {} predictions to [bold]{}[/bold]{}.", len(predictions), out, replaced)
+    place = out if stream is None else "standard output"
+    talk.say("Wrote {} predictions to [bold]{}[/bold]{}.", len(predictions), place, replaced)
     if as_json:
         print(json.dumps({"rows": len(predictions), "out": str(out), "notes": notes}))
 
@@ -182,7 +184,6 @@ def _going_on(folder: Path) -> Iterator[None]:
 def _conclude(fitted: Any, as_json: bool) -> None:
     """Show a finished run and end with its status."""
     metrics = fitted.metrics
-    talk.notes(fitted.notes)
     talk.summary(metrics, (s for found in fitted.findings for s in found.sentences()))
     talk.say("Report: [bold]{}[/bold]", fitted.folder / "report.html")
     if metrics["stopped"] == "interrupt":

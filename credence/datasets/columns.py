@@ -13,6 +13,10 @@ from jaxtyping import Bool, Float
 from credence.errors import InputError, plural, quoted
 
 DATE = re.compile(r"\d{4}([-/])\d{2}\1\d{2}([T ]\d{2}:\d{2}.*)?|\d{1,2}[./]\d{1,2}[./]\d{4}")
+SIGNS = r"[$€£¥₹%\s]*"
+GROUPED = r"[-+]?\d{1,3}(?:([,.'\u2019\s])\d{3})(?:\1\d{3})*(?:[.,]\d+)?|[-+]?\d+(?:[.,]\d+)?"
+DECORATED = re.compile(f"{SIGNS}(?:{GROUPED}){SIGNS}")
+"""A number with currency or percent signs, thousands separators or a decimal comma."""
 WHOLE_NUMBER = re.compile(r"-?(0|[1-9]\d*)\.0")  # as pandas writes it
 NAMES_AND_NUMBERS = (str, bool, np.bool_, numbers.Real, decimal.Decimal)
 MOSTLY = 0.5  # a text column with at least this share of numbers, or of dates, was meant as such
@@ -30,7 +34,8 @@ def checked_column(column: pd.Series, notes: list[str]) -> pd.Series:
     Numbers written as text become numbers, and a note says so.
 
     Raises:
-        InputError: for dates, complex numbers, nested values, and for text among numbers.
+        InputError: for dates, complex numbers, nested values, text among numbers, and numbers with
+            signs or separators.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column
@@ -62,6 +67,9 @@ def _checked_text(column: pd.Series, notes: list[str]) -> pd.Series:
     if is_date.mean() >= MOSTLY:
         raise InputError(_holds_dates(column[column.isin(names[is_date])]))
     is_number = names.map(_reads_as_number)
+    is_decorated = ~is_number & names.map(lambda name: bool(DECORATED.fullmatch(str(name))))
+    if is_decorated.any() and (is_number | is_decorated).mean() >= MOSTLY:
+        raise InputError(_decorated(column, names[is_decorated].iloc[0]))
     texts = column.notna() & ~column.isin(names[is_number])
     if not texts.any():
         kind = "numbers written as text" if types - {int} else "whole numbers beyond 2^64"
@@ -154,6 +162,14 @@ def _holds_dates(column: pd.Series) -> str:
         f"The column '{column.name}' holds dates such as '{column.dropna().iloc[0]}': replace it "
         "by numbers that matter (days since a start, month, weekday), or leave it out "
         f"(--drop '{column.name}')."
+    )
+
+
+def _decorated(column: pd.Series, example: object) -> str:
+    return (
+        f"The column '{column.name}' holds numbers that cannot be read, such as '{example}': write "
+        "plain numbers with a decimal point, without currency signs, percent signs or thousands "
+        f"separators. If they are names, set --categorical '{column.name}'."
     )
 
 

@@ -63,10 +63,14 @@ def read_coverage(target: RegressionTarget) -> str:
     gap, limit = pit_gap(target.pit)
     if not below and not above:
         return (
-            f"Intervals of every width hold what they claim; the largest gap is chance: {example}."
+            f"No gap is larger than chance makes it in {count(len(target.y), 'test row')}; the "
+            f"largest one: {example}."
         )
     if gap <= limit:
-        return f"Intervals hold what they claim within chance overall; at worst, {example}."
+        return (
+            f"In {count(len(target.y), 'test row')} the gaps are what chance makes, overall; at "
+            f"worst, {example}."
+        )
     verb = "too narrow" if below >= above else "too wide"
     return (
         f"Intervals are {verb} at {number(max(below, above))} of {len(LEVELS)} levels; "

@@ -5,6 +5,7 @@ What computes is imported by the functions that need it, so that bad input is re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,12 +37,18 @@ if TYPE_CHECKING:
 
 
 def fit(
-    settings: FitSettings, folder: Path, *, progress: bool = False, watch: Stopwatch | None = None
+    settings: FitSettings,
+    folder: Path,
+    *,
+    progress: bool = False,
+    watch: Stopwatch | None = None,
+    tell: Callable[[list[str]], None] = lambda notes: None,
 ) -> Fitted:
     """Check everything, then fit into a new RUN folder.
 
     Args:
         watch: counts the time; by default from here on.
+        tell: gets notes on the table before anything expensive starts.
     Raises:
         InputError: for a table, target, setting or folder that cannot be used; nothing is written.
         StorageError: where another process fits there, or the folder cannot be written; `resume`
@@ -55,6 +62,7 @@ def fit(
     from credence.ensembles.provenance import package_versions
 
     require_usable(folder, "manifest.json")
+    tell(table.notes)
     with locked(folder):
         claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
         try:

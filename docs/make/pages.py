@@ -76,7 +76,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "particles": partial(benchmark_tables.table, "particles"),
     "prior-rates": multilevel.rates,
     "samplers": samplers.table,
-    "smc-reference": partial(benchmark_tables.table, "smc_reference"),
     "stochastic-gradient-speed": partial(benchmark_tables.table, "stochastic_gradient"),
     "throughput": partial(benchmark_tables.table, "throughput"),
     "two-states": two_states.table,

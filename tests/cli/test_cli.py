@@ -140,7 +140,7 @@ def test_predictions_go_to_standard_output(run, fitted: Path, tmp_path: Path) ->
     for name in ("-", "/dev/stdout"):
         status, out, err = run(*words, name)
         assert (status, out) == (0, (tmp_path / "p.csv").read_text())
-        assert f"Wrote 60 predictions to {name}." in err
+        assert "Wrote 60 predictions to standard output." in err
         status, out, err = run(*words, name, "--json")
         assert (status, out, "share standard output" in err) == (2, "", True)
 

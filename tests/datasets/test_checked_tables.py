@@ -58,6 +58,9 @@ NUMBERS = [str(i) for i in range(40)]
         (table(age=with_first("old", NUMBERS)), "price", r"'old' in row 3 \(line 4 of a file"),
         (table(price=with_first("-", NUMBERS)), "price", "'price' holds numbers, but '-' in row 3"),
         (table(price=with_first("rare", ["a", "b"] * 20)), "price", "one example only .'rare'"),
+        (table(age=[f"${n}.0" for n in range(40)]), "price", r"'age' holds numbers.*as '\$0.0'"),
+        (table(age=[f"1,{n}0.5" for n in range(10, 50)]), "price", "separators.*--categorical 'a"),
+        (table(price=[f"{n} %" for n in range(40)]), "price", "'price' holds numbers that cannot"),
         (table(age=pd.Timestamp("2020-01-01")), "price", "'age' holds dates such as '2020-01-01"),
         (table(age="2020-01-31"), "price", "'age' holds dates"),
         (table(age="2020/01/31"), "price", "'age' holds dates"),
@@ -159,6 +162,12 @@ def test_whole_numbers_beyond_64_bits_are_numbers():
     assert check_table(table(price=ids), "price").task == "regression"
     names = check_table(table(age=ids), "price", categorical=["age"]).frame["age"]
     assert names.tolist() == ids
+
+
+@pytest.mark.parametrize("names", [("A12", "B7"), ("10-20", "20+"), ("3rd", "4th"), ("1.2.3", "x")])
+def test_names_with_digits_in_them_stay_names(names: tuple[str, str]) -> None:
+    checked = check_table(table(age=list(names) * 20), "price")
+    assert checked.inputs["age"].tolist() == list(names) * 20
 
 
 def test_a_column_that_is_mostly_text_is_categorical():

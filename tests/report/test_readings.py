@@ -24,7 +24,7 @@ from credence.report.charts.regression import epistemic_share, error_by_std, thi
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [
-        ({}, "hold what they claim"),
+        ({}, "No gap is larger than chance makes it"),
         ({"spread": 0.5}, "too narrow"),
         ({"spread": 2.0}, "too wide"),
     ],

@@ -144,8 +144,8 @@ def _missed(each: ClassCount) -> Look:
     share, recall = each.n / each.num_rows, 1 - group.found / each.n
     sentence += (
         f" It finds {percent(recall)} of a class that is {percent(share)} of the rows"
-        f"{', fewer than drawing lots would' if recall < share else ''}: do not act on the label "
-        "alone."
+        f"{', fewer than drawing lots would' if recall < share else ''}: go by its probability, "
+        "with a threshold of your own, not by the label."
     )
     return max(level, Level.CARE), abs(off) + 1, sentence
 

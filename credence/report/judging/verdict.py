@@ -107,7 +107,7 @@ def check_sample_size(item: Evidence) -> Check:
         Level.CANNOT_TELL,
         subject,
         f"Only {_rows_checked(item)}: {TOO_FEW} whether the uncertainty holds. At least {MIN_TEST} "
-        "are needed.",
+        "are needed: hold more back (--test-fraction).",
     )
 
 
