@@ -128,9 +128,9 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     each = [row for row in rows if row["kind"] == "passes"]
     heads = ["inputs", "network", "pass, value", "value and gradient", "peak memory"]
     lines = markdown(heads, [[*about(row), *pass_cells(row), peak(row)] for row in each])
-    each = [row for row in rows if row["kind"] == "run"]
-    heads = ["inputs", "network", "draws", "seconds", "accepted", "peak memory"]
-    lines += ["", *markdown(heads, [[*about(row), *run_cells(row), peak(row)] for row in each])]
+    if each := [row for row in rows if row["kind"] == "run"]:
+        heads = ["inputs", "network", "draws", "seconds", "accepted", "peak memory"]
+        lines += ["", *markdown(heads, [[*about(row), *run_cells(row), peak(row)] for row in each])]
     design = f"{NUM_CHAINS} chains, as many steps of warm-up as draws"
     made = f"{values(rows, 'num_cores')} cores, commit {commits(rows)}"
     return [*lines, "", f"{design}; {made}."]
