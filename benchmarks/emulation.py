@@ -18,7 +18,7 @@ between predictive means and those of NUTS, in its standard deviations.
 mclmc: all rows, no emulator. ces: delayed acceptance with the coreset, along which NUTS moves;
 ces_mclmc: MCLMC; uncorrected: the emulator's own draws. A cell is a row of FOLDER/rows.jsonl, made
 by a process of its own; what is there already, with as many seconds, is not done again. The table
-has the newest row of a cell. By default 25 cells have 9366 seconds together, the longest last.
+has the newest row of a cell. By default 25 cells have 4683 seconds together, the longest last.
 """
 
 import contextlib
@@ -87,7 +87,7 @@ def limit(num_rows: int, method: str) -> float:
 
 
 def measured(case: dict[str, Any]) -> dict[str, Any]:
-    """What a method did in its seconds, or why it was refused."""
+    """Run a method for its seconds, and tell what it did or why it was refused."""
     import credence
     from credence.errors import CredenceError
 
@@ -105,7 +105,7 @@ def measured(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def numbers(ensemble: Any, functions: np.ndarray) -> dict[str, Any]:
-    """What is kept of a run; functions are its predictions, (chain, draw, point)."""
+    """Keep the numbers of a run; functions are its predictions, (chain, draw, point)."""
     from credence.ensembles.diagnostics import ess_bulk, rhat
     from credence.methods.surrogate.emulation import emulation
 

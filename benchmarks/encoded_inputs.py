@@ -9,12 +9,10 @@ is in FOLDER/rows.jsonl and is not done again.
 """
 
 import time
-from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
-from rows import add_row, commit, commits, done, parser_of, values
+from rows import commits, done, markdown, measure, parser_of, values
 
 NUM_ROWS, NUM_CHAINS, OTHERS = 8611, 20, 32
 RAMPS = (64, 128, 256, 633)
@@ -22,9 +20,12 @@ RAMPS = (64, 128, 256, 633)
 
 def milliseconds(num_ramps: int, *, is_summed: bool) -> float:
     """Time a gradient by one way or the other."""
+    import jax
+
     from credence import Posterior, models
     from credence.models.networks import encodings
 
+    encodings.MOST_SUMMED = OTHERS
     encodings.FEWEST_ROWS = NUM_ROWS + 1 if is_summed else 0
     spread = 2.0 if is_summed else 1.9  # another model, so that no program is found again
     rng = np.random.default_rng(0)
@@ -47,39 +48,32 @@ def milliseconds(num_ramps: int, *, is_summed: bool) -> float:
     return 1e3 * min(taken[1:]) / NUM_CHAINS
 
 
+def measured(case: dict[str, Any]) -> dict[str, Any]:
+    """Milliseconds by both ways."""
+    import credence
+
+    credence.configure()
+    return {
+        "summed": milliseconds(case["num_ramps"], is_summed=True),
+        "looked_up": milliseconds(case["num_ramps"], is_summed=False),
+    }
+
+
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """A line for each number of ramps."""
-    lines = [
-        "| ramps | summed up, ms | looked up, ms |",
-        "|---|---|---|",
-        *(f"| {row['num_ramps']} | {row['summed']:.2f} | {row['looked_up']:.2f} |" for row in rows),
-    ]
+    ways = ("summed", "looked_up")
+    cells = [[f"{row['num_ramps']}", *(f"{row[way]:.2f}" for way in ways)] for row in rows]
+    lines = markdown(("ramps", "summed up, ms", "looked up, ms"), cells)
     return [*lines, "", f"{values(rows, 'num_cores')} cores, commit {commits(rows)}."]
 
 
 def main() -> None:
     options = parser_of(__doc__).parse_args()
-    folder: Path = options.out
-    import credence
     from credence.environment import num_cores
-    from credence.models.networks import encodings
 
-    credence.configure()
-    folder.mkdir(parents=True, exist_ok=True)
-    encodings.MOST_SUMMED = OTHERS
-    known = {row["num_ramps"] for row in done(folder)}
-    for num_ramps in () if options.table else RAMPS:
-        if num_ramps in known:
-            continue
-        row = {
-            "num_ramps": num_ramps,
-            "summed": milliseconds(num_ramps, is_summed=True),
-            "looked_up": milliseconds(num_ramps, is_summed=False),
-            "num_cores": num_cores(),
-            "commit": commit(),
-        }
-        add_row(folder, row)
-    print("\n".join(table_lines(done(folder))))
+    cases = [{"num_ramps": num_ramps, "num_cores": num_cores()} for num_ramps in RAMPS]
+    measure(options.out, () if options.table else cases, measured)
+    print("\n".join(table_lines(done(options.out))))
 
 
 if __name__ == "__main__":

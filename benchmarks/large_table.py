@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from default_model import estimator_scores, fitted_row
-from rows import commits, run, values
+from rows import commits, markdown, run, values
 
 LAW = "smooth law"
 NUM_ROWS, NUM_FRESH, NUM_INPUTS = 100_000, 10_000, 20
@@ -55,13 +55,14 @@ def row_of(name: str, number: int, model: str) -> dict[str, Any]:
 
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """A line for each model."""
-    lines = ["| | RMSE | NLL | CRPS | 95 % holds | seconds | MiB |", f"|{'---|' * 7}"]
+    heads = ("", "RMSE", "NLL", "CRPS", "95 % holds", "seconds", "MiB")
+    cells = []
     for row in rows:
         scores = [f"{row[score]:.4f}" for score in ("rmse", "nll", "crps")]
-        cells = [*scores, f"{row['coverage_95']:.1%}", f"{row['seconds']:.0f}"]
-        lines.append(f"| {row['model']} | {' | '.join(cells)} | {row['peak_memory_mib']:.0f} |")
+        spent = [f"{row['seconds']:.0f}", f"{row['peak_memory_mib']:.0f}"]
+        cells.append([row["model"], *scores, f"{row['coverage_95']:.1%}", *spent])
     cores = values(rows, "num_cores")
-    return [*lines, "", f"One run, seed 0, {cores} cores, commit {commits(rows)}."]
+    return [*markdown(heads, cells), "", f"One run, seed 0, {cores} cores, commit {commits(rows)}."]
 
 
 def main() -> None:

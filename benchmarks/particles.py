@@ -38,7 +38,7 @@ EVENTS = {
     "jaxpr_to_mlir_module_duration": "lower",
     "backend_compile_duration": "compile",
 }
-"""What JAX calls the stages of compilation."""
+"""Stages of compilation, by the names that JAX has for them."""
 
 
 def stds() -> np.ndarray:

@@ -156,12 +156,12 @@ def commit(*, is_needed: bool = False) -> str:
 
 
 def commits(rows: list[dict[str, Any]]) -> str:
-    """The commits that made these rows."""
+    """Name the commits that made these rows."""
     return values(rows, "commit")
 
 
 def values(rows: list[dict[str, Any]], name: str) -> str:
-    """All values of an entry."""
+    """Join all values of an entry."""
     return ", ".join(map(str, sorted({row[name] for row in rows})))
 
 

@@ -32,7 +32,7 @@ PROGRAMS = {
     ("blocks", 64): "compiled blocks, 64 chains",
     ("sharded", 64): "compiled blocks, 64 chains, a device for each core",
 }
-"""What is timed, and its number of chains."""
+"""Programs that are timed, each with its number of chains."""
 PASSES = 90
 """A draw is kept after so many passes over all rows."""
 

@@ -172,7 +172,7 @@ def shape_of(row: dict[str, Any]) -> tuple[int, int, tuple[int, ...]]:
 
 
 def measured(case: dict[str, Any]) -> dict[str, Any]:
-    """What a process measures at a shape: with one device the programs and the peak, too."""
+    """Measure a shape in this process: with one device the programs and the peak, too."""
     shape = shape_of(case)
     found: dict[str, Any] = {"steps_seconds": steps_seconds(*shape)}
     if case["num_cores"] == 1:

@@ -13,9 +13,12 @@ from jaxtyping import Bool, Float
 from credence.errors import InputError, plural, quoted
 
 DATE = re.compile(r"\d{4}([-/])\d{2}\1\d{2}([T ]\d{2}:\d{2}.*)?|\d{1,2}[./]\d{1,2}[./]\d{4}")
-SIGNS = r"[$€£¥₹%\s]*"
-GROUPED = r"[-+]?\d{1,3}(?:([,.'\u2019\s])\d{3})(?:\1\d{3})*(?:[.,]\d+)?|[-+]?\d+(?:[.,]\d+)?"
-DECORATED = re.compile(f"{SIGNS}(?:{GROUPED}){SIGNS}")
+DECORATED = re.compile(
+    r"""[$€£¥₹%\s]* [-+]?
+    (?: \d{1,3} ([,.'\u2019\s]) \d{3} (\1 \d{3})* ([.,]\d+)? | \d+ ([.,]\d+)? )
+    [$€£¥₹%\s]*""",
+    re.VERBOSE,
+)
 """A number with currency or percent signs, thousands separators or a decimal comma."""
 WHOLE_NUMBER = re.compile(r"-?(0|[1-9]\d*)\.0")  # as pandas writes it
 NAMES_AND_NUMBERS = (str, bool, np.bool_, numbers.Real, decimal.Decimal)
@@ -67,9 +70,6 @@ def _checked_text(column: pd.Series, notes: list[str]) -> pd.Series:
     if is_date.mean() >= MOSTLY:
         raise InputError(_holds_dates(column[column.isin(names[is_date])]))
     is_number = names.map(_reads_as_number)
-    is_decorated = ~is_number & names.map(lambda name: bool(DECORATED.fullmatch(str(name))))
-    if is_decorated.any() and (is_number | is_decorated).mean() >= MOSTLY:
-        raise InputError(_decorated(column, names[is_decorated].iloc[0]))
     texts = column.notna() & ~column.isin(names[is_number])
     if not texts.any():
         kind = "numbers written as text" if types - {int} else "whole numbers beyond 2^64"
@@ -80,6 +80,9 @@ def _checked_text(column: pd.Series, notes: list[str]) -> pd.Series:
         return _parsed(column)
     if texts.sum() < (1 - MOSTLY) * column.count():
         raise InputError(_text_among_numbers(column, texts.to_numpy()))
+    is_decorated = ~is_number & names.map(lambda name: bool(DECORATED.fullmatch(str(name))))
+    if is_decorated.any() and (is_number | is_decorated).mean() >= MOSTLY:
+        raise InputError(_decorated(column, names[is_decorated].iloc[0]))
     return column
 
 

@@ -105,13 +105,28 @@ class NUTS(Hamiltonian):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HMC(Hamiltonian):
-    """Hamiltonian Monte Carlo with jittered trajectories (Duane et al., 1987).
+class Leapfrogs(Hamiltonian):
+    """A sampler whose trajectories are leapfrogs of a chosen integration time: HMC and MCLMC.
 
     Args beyond those of `Hamiltonian`:
         trajectory_length: mean integration time, in units where the posterior's scales are 1.
         max_integration_steps: bound on the gradients of one trajectory; lower where a time budget
             would not last for `LONGEST` of them.
+    """
+
+    trajectory_length: float = 1.0
+    max_integration_steps: int = 256
+
+    def _within(self, most_gradients: Callable[[], int]) -> "Hamiltonian":
+        most = min(self.max_integration_steps, most_gradients())
+        return replace(self, max_integration_steps=most)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HMC(Leapfrogs):
+    """Hamiltonian Monte Carlo with jittered trajectories (Duane et al., 1987).
+
+    Arguments as `Leapfrogs`.
     """
 
     name: ClassVar[str] = "hmc"
@@ -121,19 +136,12 @@ class HMC(Hamiltonian):
         'Neal, "Bayesian learning for neural networks" (1996)',
     )
 
-    trajectory_length: float = 1.0
-    max_integration_steps: int = 256
-
     def _recipe(self, posterior: Posterior) -> Recipe:
         static = (
             ("max_integration_steps", self.max_integration_steps),
             ("trajectory_length", self.trajectory_length),
         )
         return Recipe(hmc, posterior.log_density, static, fixed_cost=shares_passes(posterior))
-
-    def _within(self, most_gradients: Callable[[], int]) -> "Hamiltonian":
-        most = min(self.max_integration_steps, most_gradients())
-        return replace(self, max_integration_steps=most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,15 +170,11 @@ class MALA(Hamiltonian):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MCLMC(Hamiltonian):
+class MCLMC(Leapfrogs):
     """Metropolis-adjusted microcanonical Langevin Monte Carlo with persistent direction: exact.
 
-    Args beyond those of `Hamiltonian`:
-        trajectory_length: mean integration time of a step, in units where the posterior's scales
-            are 1.
+    Args beyond those of `Leapfrogs`:
         decoherence_length: integration time in which the direction is forgotten.
-        max_integration_steps: bound on the gradients of one trajectory; lower where a time budget
-            would not last for `LONGEST` of them.
     """
 
     name: ClassVar[str] = "mclmc"
@@ -185,9 +189,8 @@ class MCLMC(Hamiltonian):
 
     num_warmup: int = 200
     target_acceptance_rate: float = 0.9
-    trajectory_length: float = 1.0
-    decoherence_length: float = 2.0
     max_integration_steps: int = 1024
+    decoherence_length: float = 2.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -201,10 +204,6 @@ class MCLMC(Hamiltonian):
             ("trajectory_length", self.trajectory_length),
         )
         return Recipe(adjusted_mclmc, posterior.log_density, static)
-
-    def _within(self, most_gradients: Callable[[], int]) -> "Hamiltonian":
-        most = min(self.max_integration_steps, most_gradients())
-        return replace(self, max_integration_steps=most)
 
 
 LONGEST = 10

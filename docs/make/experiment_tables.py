@@ -8,15 +8,20 @@ from parts import markdown
 
 
 def sections(name: str) -> str:
-    """What ran an experiment; then a heading, a table and its reasons for every problem."""
+    """Tell what ran an experiment; then a heading, a table and its reasons for every problem."""
     summary = kept(name)
     each = map(section, summary["problems"])
     return "\n".join([made_by(summary), "", legend(summary), *chain.from_iterable(each)])
 
 
 def reasons(name: str) -> str:
-    """Why numbers of an experiment differ from the published ones."""
-    return "\n".join(f"- {reason}" for reason in kept(name)["reasons"])
+    """List why numbers of an experiment differ from the published ones."""
+    return "\n".join(bullets(kept(name)["reasons"]))
+
+
+def bullets(sentences: list[str]) -> list[str]:
+    """Write a list."""
+    return [f"- {sentence}" for sentence in sentences]
 
 
 def made_by(summary: dict[str, Any]) -> str:
@@ -30,8 +35,8 @@ def made_by(summary: dict[str, Any]) -> str:
 
 def section(problem: dict[str, Any]) -> list[str]:
     """What a problem is, its table, and reasons for differences."""
-    reasons = [f"- {reason}" for reason in problem["reasons"]]
-    return ["", f"### {problem['name']}", "", sizes(problem), "", table(problem), "", *reasons]
+    found = ["", f"### {problem['name']}", "", sizes(problem), "", table(problem), ""]
+    return [*found, *bullets(problem["reasons"])]
 
 
 def seeds(summary: dict[str, Any]) -> str:

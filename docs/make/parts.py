@@ -5,15 +5,13 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 
+import kept  # noqa: F401  (finds the benchmarks)
+from rows import markdown as table_lines
+
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of a page."""
-    return "\n".join([line(heads), f"|{'---|' * len(heads)}", *map(line, rows)])
-
-
-def line(cells: Sequence[str]) -> str:
-    """A line of a table."""
-    return f"| {' | '.join(cells)} |"
+    return "\n".join(table_lines(heads, rows))
 
 
 def write_figure(figures: Path, name: str, chart: str) -> None:

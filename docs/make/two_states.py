@@ -1,8 +1,5 @@
 """The table of finite clouds on two states, computed exactly from the transitions of the tests."""
 
-import sys
-
-from kept import ROOT
 from parts import markdown
 
 SIZES = (2, 5, 20)
@@ -10,7 +7,6 @@ SIZES = (2, 5, 20)
 
 def table() -> str:
     """Probability of state 1 by the number of particles; the limit is the target's."""
-    sys.path.insert(0, str(ROOT / "tests"))
     from tools.two_state import TARGET, stationary_law
 
     rows = [

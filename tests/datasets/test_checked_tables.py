@@ -58,6 +58,7 @@ NUMBERS = [str(i) for i in range(40)]
         (table(age=with_first("old", NUMBERS)), "price", r"'old' in row 3 \(line 4 of a file"),
         (table(price=with_first("-", NUMBERS)), "price", "'price' holds numbers, but '-' in row 3"),
         (table(price=with_first("rare", ["a", "b"] * 20)), "price", "one example only .'rare'"),
+        (table(age=with_first("$5", NUMBERS)), "price", r"'\$5' in row 3 .*1 such value"),
         (table(age=[f"${n}.0" for n in range(40)]), "price", r"'age' holds numbers.*as '\$0.0'"),
         (table(age=[f"1,{n}0.5" for n in range(10, 50)]), "price", "separators.*--categorical 'a"),
         (table(price=[f"{n} %" for n in range(40)]), "price", "'price' holds numbers that cannot"),

@@ -15,6 +15,7 @@ import credence
 from credence import storage
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.scores import Scores
+from credence.errors import InputError
 from credence.methods import Stacking
 from credence.runs import finishing, prediction, workflow
 from credence.runs.folder import FitSettings, read_manifest
@@ -91,6 +92,19 @@ def test_held_out_rows_go_through_the_members_once(
     monkeypatch.setattr(Ensemble, "over_batches", counted)
     workflow.fit(settings(tmp_path, "y"), tmp_path / "run")
     assert passes == [12, 12 * (1 + 2 * 5)]
+
+
+def test_notes_on_the_table_come_before_the_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def finish(*_: Any) -> None:
+        raise InputError(told[0])
+
+    monkeypatch.setattr(workflow, "finish", finish)
+    with pytest.raises(InputError, match="The task is"):
+        workflow.fit(settings(tmp_path, "y"), tmp_path / "run", tell=told.extend)
 
 
 def test_predict_reads_the_estimator_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
