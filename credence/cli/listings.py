@@ -13,6 +13,11 @@ from credence.storage import jsonable
 
 app = typer.Typer()
 
+AUTO = (
+    "'auto' has no settings, since it chooses a method: --set needs a method that is named. For a "
+    "table where no model is named it chooses 'stacking': see `credence methods stacking`."
+)
+
 
 @app.command(epilog="Example: credence methods nuts")
 def methods(
@@ -24,7 +29,10 @@ def methods(
     """List the methods that --method knows, or the settings of one, for --set."""
     from credence.methods import METHODS, check_name
 
-    if name and name != "auto":
+    if name == "auto":
+        talk.show(AUTO, {}, as_json)
+        return
+    if name:
         _settings(check_name(name), as_json)
         return
     summaries = METHODS.described(lambda method: method.summary)

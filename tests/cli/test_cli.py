@@ -253,6 +253,14 @@ def test_listings(run, command: str) -> None:
     assert json.loads(out)
 
 
+def test_the_choice_of_a_method_has_no_settings(run) -> None:
+    status, out, _ = run("methods", "auto")
+    assert status == 0
+    assert "see `credence methods stacking`" in " ".join(out.split())
+    status, out, _ = run("methods", "auto", "--json")
+    assert (status, json.loads(out)) == (0, {})
+
+
 def test_it_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "credence.cli", "--version"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
