@@ -14,8 +14,9 @@ from credence.storage import jsonable
 app = typer.Typer()
 
 AUTO = (
-    "'auto' has no settings, since it chooses a method: --set needs a method that is named. For a "
-    "table where no model is named it chooses 'stacking': see `credence methods stacking`."
+    "'auto' has no settings, since it chooses a method: --set needs a method that is named. Where "
+    "no model is named it is 'stacking', but for very small and very large tables: see `credence "
+    "methods stacking`."
 )
 
 
