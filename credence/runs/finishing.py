@@ -34,6 +34,8 @@ FEWEST_ROWS_OF_EFFECTS = 10
 """Test rows from which on inputs are shuffled among them."""
 SECONDS_TO_JUDGE = 8.0
 """A fit of a small table takes so long beside its method, to score, compare and write."""
+ROWS_JUDGED_PER_SECOND = 1000
+"""What it takes longer with many test rows, measured with a stack of four models."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,15 @@ def build_model(
     )
 
 
-def seconds_of_fit(budget: float | None, spent: float) -> float | None:
-    """Seconds of a command's budget that are left for the fit; some are kept to judge and write."""
-    return None if budget is None else max(budget - spent - SECONDS_TO_JUDGE, 0.5 * budget)
+def seconds_of_fit(budget: float | None, spent: float, num_test: int) -> float | None:
+    """Seconds of a command's budget that are left for the fit: some are kept to judge and write.
+
+    Args:
+        num_test: rows that are held out.
+    """
+    if budget is None:
+        return None
+    return max(budget - spent - SECONDS_TO_JUDGE - num_test / ROWS_JUDGED_PER_SECOND, 0.5 * budget)
 
 
 def finish(
@@ -104,7 +112,7 @@ def finish(
 
     target = rows.table.target
     watch.lap("read")
-    left = seconds_of_fit(settings.max_seconds, sum(watch.laps.values()))
+    left = seconds_of_fit(settings.max_seconds, sum(watch.laps.values()), len(rows.test))
     model = build_model(settings, method, rows.table.task, folder, progress, left)
     model.fit(rows.train.drop(columns=target), rows.train[target])
     watch.lap("fit")

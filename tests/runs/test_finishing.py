@@ -158,13 +158,19 @@ def test_the_depth_of_an_earlier_manifest_is_a_setting_of_its_method(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("budget", "spent", "left"),
-    [(None, 3.0, None), (60.0, 5.0, 47.0), (12.0, 4.0, 6.0), (1.0, 9.0, 0.5)],
+    ("budget", "spent", "num_test", "left"),
+    [
+        (None, 3.0, 0, None),
+        (60.0, 5.0, 0, 47.0),
+        (60.0, 5.0, 9000, 38.0),
+        (12.0, 4.0, 0, 6.0),
+        (1.0, 9.0, 0, 0.5),
+    ],
 )
 def test_a_budget_is_of_the_whole_command(
-    budget: float | None, spent: float, left: float | None
+    budget: float | None, spent: float, num_test: int, left: float | None
 ) -> None:
-    assert finishing.seconds_of_fit(budget, spent) == left
+    assert finishing.seconds_of_fit(budget, spent, num_test) == left
 
 
 def test_test_rows_calibrate_where_they_are_enough_and_finite(tmp_path: Path) -> None:

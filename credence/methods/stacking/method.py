@@ -5,13 +5,14 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 from time import perf_counter
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from credence.density.posterior import Posterior
+from credence.engine.checkpoint import kept_decision
 from credence.engine.progress import NoProgress, Progress
 from credence.ensembles.diagnostics.stacking import mean_with_error
 from credence.ensembles.ensemble import Ensemble
@@ -23,7 +24,8 @@ from credence.errors import InputError, Interrupted, check_share, plural, requir
 from credence.html.wording import duration
 from credence.methods.base import Algorithm, as_key, fingerprint
 from credence.methods.stacking.candidates import Candidates
-from credence.methods.stacking.folds import SAMPLING_SHARE, FoldChains
+from credence.methods.stacking.encoding import Encodings
+from credence.methods.stacking.folds import FoldChains
 from credence.methods.stacking.left_out import (
     left_out,
     mean_weights,
@@ -33,17 +35,27 @@ from credence.methods.stacking.left_out import (
     temperature_of_mixture,
 )
 from credence.methods.stacking.models import ModelSpec, usual_models
+from credence.methods.stacking.pace import (
+    Budget,
+    affordable,
+    expected_seconds,
+    least_seconds,
+    work_within,
+)
 
-SECONDS_OF_A_MODEL = 10.0
-"""Time in which a model can be compiled and sampled at all."""
-SECONDS_TO_COMPILE = 5.5
-"""How long it takes to compile a model's programs on two cores, measured."""
-WORK_PER_SECOND = 5.4e10
-"""Rows times weights times gradients that a model may use, for each second that it takes, of tables
-of at most 1000 rows on two cores, measured. Most models end before they have used all."""
-SLOWER_BY_ROWS = 0.28
-"""The power of the rows with which that falls in larger tables: measured up to 41,000 rows, where
-forecasts were 0.96 to 1.4 times what it took; and 2 times with wide networks on 100,000."""
+
+class Trial(NamedTuple):
+    """A model to try."""
+
+    place: int
+    """Among all that are wanted: there may not be time for some."""
+    text: str
+    description: str
+    job: Posterior
+    key: PRNGKeyArray
+    chains: FoldChains
+    """Their training and trajectories may be shortened for want of time."""
+    least_seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,31 +121,31 @@ class Stacking(Algorithm):
     ) -> Stack:
         """Sample every model and stack them; arguments and errors as of `Algorithm.run`.
 
-        Where time is limited, one model is tried for every 10 seconds, at least one, and each has
-        an equal share of what is left; after Ctrl-C the models that have draws are stacked.
+        Where time is limited, as many models are tried as there is time for, at least one, with
+        shorter trajectories and fewer draws; after Ctrl-C the models that have draws are stacked.
         """
         start, progress = perf_counter(), progress or NoProgress()
-        wanted = self.models or usual_models(posterior)
-        texts = _affordable(wanted, max_seconds)
-        if max_seconds is not None and len(texts) < len(wanted):
-            enough = f"enough for {len(texts)} of {plural(len(wanted), 'model')}."
+        budget = Budget.of(max_seconds, posterior.num_points)
+        wanted = self._trials(as_key(key), posterior)
+        trials = [wanted[index] for index in affordable(_needed(wanted), budget.seconds)]
+        if max_seconds is not None and len(trials) < len(wanted):
+            enough = f"enough for {len(trials)} of {plural(len(wanted), 'model')}."
             progress.say(f"{max_seconds:.3g} s are {enough}")
-        specs = [ModelSpec.read(text) for text in texts]
-        jobs = [spec.posterior(posterior) for spec in specs]
-        expected = min(sum(map(self.expected_seconds, jobs)), max_seconds or np.inf)
-        about = f"about {duration(expected)} on two free cores, and the final checks"
-        progress.say(f"{plural(len(jobs), 'model')} to try: {about}.")
-        ends_at = None if max_seconds is None else start + max_seconds
+        expected = sum(self.expected_seconds(each.job) for each in trials)
+        about = f"about {duration(min(expected, budget.seconds))} on two free cores"
+        progress.say(f"{plural(len(trials), 'model')} to try: {about}, and the final checks.")
         place = None if folder is None else Path(folder)
-        ensembles = self._sample(as_key(key), specs, jobs, place, progress, ends_at)
+        planned = zip(trials, budget.planned(_needed(trials)), strict=True)
+        trials = [self._shortened(trial, seconds, place) for trial, seconds in planned]
+        ensembles = self._sample(trials, place, progress, budget)
         provenance = Provenance(
             self.name,
-            asdict(self) | {"models": list(texts)},
+            asdict(self) | {"models": [each.text for each in trials]},
             int(key) if isinstance(key, int | np.integer) else None,
             fingerprint(posterior),
-            _stopped(ensembles, len(specs), is_cut=len(texts) < len(wanted)),
+            _stopped(ensembles, len(trials), is_cut=_chains(trials) != _chains(wanted)),
         )
-        return self._stack(ensembles, specs, posterior, provenance, start)
+        return self._stack(ensembles, trials, posterior, provenance, start)
 
     def affordable_passes(self, posterior: Posterior) -> float:
         """How often all chains of one model may pass over the rows while they are trained."""
@@ -141,21 +153,24 @@ class Stacking(Algorithm):
 
     def expected_seconds(self, posterior: Posterior) -> float:
         """How long one model is expected to take on two cores, compiling included."""
-        chains = self.chains
-        most = chains.training.max_epochs
-        most += (chains.num_warmup + chains.num_draws) * chains.max_integration_steps
-        num_passes = min(most, (1 + SAMPLING_SHARE) * self.affordable_passes(posterior))
-        pace = WORK_PER_SECOND / max(posterior.num_points / 1000, 1.0) ** SLOWER_BY_ROWS
-        return SECONDS_TO_COMPILE + chains.work(posterior, num_passes) / pace
+        return expected_seconds(self.chains, posterior, self.max_work)
+
+    def _trials(self, key: PRNGKeyArray, posterior: Posterior) -> list[Trial]:
+        """All models that are wanted."""
+        encodings = Encodings(posterior.data)
+        texts = self.models or usual_models(posterior, encodings)
+        trials = []
+        for place, (text, own) in enumerate(
+            zip(texts, jax.random.split(key, len(texts)), strict=True)
+        ):
+            spec = ModelSpec.read(text)
+            job = spec.posterior(posterior, encodings)
+            chains, needed = self.chains.within(job, self.max_work), least_seconds(self.chains, job)
+            trials.append(Trial(place, text, spec.describe(), job, own, chains, needed))
+        return trials
 
     def _sample(
-        self,
-        key: PRNGKeyArray,
-        specs: list[ModelSpec],
-        jobs: list[Posterior],
-        folder: Path | None,
-        progress: Progress,
-        ends_at: float | None,
+        self, trials: list[Trial], folder: Path | None, progress: Progress, budget: Budget
     ) -> list[Ensemble]:
         """Sample one model after another; all, or those that time and Ctrl-C leave.
 
@@ -163,15 +178,17 @@ class Stacking(Algorithm):
             Interrupted: on Ctrl-C before there was a draw.
         """
         ensembles: list[Ensemble] = []
-        keys = jax.random.split(key, len(specs))
-        for index, (spec, job) in enumerate(zip(specs, jobs, strict=True)):
-            place = None if folder is None else folder / f"model_{index}"
-            progress.say(f"Model {index + 1} of {len(specs)}: {spec.describe()}.")
-            share = _share(ends_at, len(specs) - index)
-            chains = self.chains.within(job, self.max_work)
+        for number, trial in enumerate(trials):
+            progress.say(f"Model {number + 1} of {len(trials)}: {trial.description}.")
             try:
                 ensembles.append(
-                    chains.run(keys[index], job, folder=place, progress=progress, max_seconds=share)
+                    trial.chains.run(
+                        trial.key,
+                        trial.job,
+                        folder=None if folder is None else folder / f"model_{trial.place}",
+                        progress=progress,
+                        max_seconds=budget.share(_needed(trials[number:])),
+                    )
                 )
             except Interrupted:
                 if not ensembles:
@@ -181,10 +198,20 @@ class Stacking(Algorithm):
                 break
         return ensembles
 
+    def _shortened(self, trial: Trial, seconds: float, folder: Path | None) -> Trial:
+        """The model with the work that so many seconds are for; a resumed run keeps its own."""
+
+        def decide() -> float:
+            return min(self.max_work, work_within(self.chains, trial.job, seconds))
+
+        work = f"work_{trial.place}.json"
+        max_work = decide() if folder is None else kept_decision(folder / work, float, decide)
+        return trial._replace(chains=self.chains.within(trial.job, max_work))
+
     def _stack(
         self,
         ensembles: list[Ensemble],
-        specs: list[ModelSpec],
+        trials: list[Trial],
         posterior: Posterior,
         provenance: Provenance,
         start: float,
@@ -196,7 +223,9 @@ class Stacking(Algorithm):
             ensembles,
             scores,
             [
-                Candidate(index, None, *mean_with_error(column), None, 0.0, specs[index].describe())
+                Candidate(
+                    index, None, *mean_with_error(column), None, 0.0, trials[index].description
+                )
                 for index, column in enumerate(scores.T)
             ],
             cost=reduce(add, (each.cost for each in ensembles)),
@@ -221,23 +250,19 @@ class Stacking(Algorithm):
         return replace(stacked, cost=replace(stacked.cost, seconds=seconds))
 
 
-def _share(ends_at: float | None, num_models: int) -> float | None:
-    """Seconds for one of the models that are left."""
-    return None if ends_at is None else max(ends_at - perf_counter(), 1e-3) / num_models
+def _needed(trials: list[Trial]) -> list[float]:
+    return [each.least_seconds for each in trials]
 
 
-def _affordable(models: tuple[str, ...], max_seconds: float | None) -> tuple[str, ...]:
-    """The first of the models, as many as there is time for; at least one."""
-    if max_seconds is None:
-        return models
-    return models[: max(int(max_seconds / SECONDS_OF_A_MODEL), 1)]
+def _chains(trials: list[Trial]) -> list[FoldChains]:
+    return [each.chains for each in trials]
 
 
 def _stopped(ensembles: list[Ensemble], num_models: int, *, is_cut: bool) -> str:
     """How the run ended: of models that time or Ctrl-C cut short, the worst.
 
     Args:
-        is_cut: whether models were left out for want of time.
+        is_cut: whether models were left out or shortened for want of time.
     """
     ends = {each.provenance.stopped for each in ensembles}
     if "interrupt" in ends or len(ensembles) < num_models:

@@ -10,8 +10,7 @@ from credence.methods.stacking.encoding import (
     ENCODED,
     ENCODED_VALUES,
     MOST_PIECES,
-    encoded,
-    usual_encoding,
+    Encodings,
 )
 from credence.models import ACTIVATIONS, LIKELIHOODS, MLP, PRIORS
 from credence.models.likelihoods.labels import Classification
@@ -103,13 +102,15 @@ class ModelSpec:
                 )
         return cls(hidden, activation, prior, likelihood, encoding)
 
-    def posterior(self, own: Posterior) -> Posterior:
+    def posterior(self, own: Posterior, encodings: Encodings | None = None) -> Posterior:
         """The posterior of this model, given the data of another.
 
         Noise that depends on the inputs has the prior of fan_in whatever that of the weights:
         otherwise its logarithm would scatter by the square root of the last layer's width.
         With neurons of size one its variance is 2 under fan_in, and the width plus 1 under unit.
 
+        Args:
+            encodings: of the data, if somebody has looked at them already.
         Raises:
             InputError: for hidden layers of a network that is no MLP, a regression's likelihood
                 for labels, or an encoding of inputs that are no table.
@@ -121,7 +122,7 @@ class ModelSpec:
         if is_other and self.prior == "unit" and isinstance(likelihood, ScaleOutputs):
             likelihood = _damped(likelihood, network)
         if self.encoding:
-            network = encoded(network, data, self.encoding)
+            network = (encodings or Encodings(data)).encoded(network, self.encoding)
         return Posterior(network, prior, likelihood, (data.x, data.y, data.weight))
 
     def _likelihood(self, own: Any) -> Any:
@@ -166,13 +167,17 @@ def _damped(likelihood: Any, network: MLP) -> Any:
     return replace(likelihood, scale_gain=(2 / (network.hidden[-1] + 1)) ** 0.5)
 
 
-def usual_models(posterior: Posterior) -> tuple[str, ...]:
-    """The models to try where nobody has named any."""
+def usual_models(posterior: Posterior, encodings: Encodings | None = None) -> tuple[str, ...]:
+    """The models to try where nobody has named any.
+
+    Args:
+        encodings: of the data, if somebody has looked at them already.
+    """
     own = getattr(posterior.model.network, "activation", OWN)
     if isinstance(posterior.model.likelihood, Classification):
         models = CLASSIFICATION
     elif posterior.num_points >= LARGE_ROWS and isinstance(posterior.model.network, MLP):
-        models = OF_LARGE[usual_encoding(posterior.data)]
+        models = OF_LARGE[(encodings or Encodings(posterior.data)).usual]
     else:
         models = REGRESSION
     twins = {model: model.replace(f"-{own}/", "/") for model in models}

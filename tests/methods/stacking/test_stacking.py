@@ -24,10 +24,9 @@ from credence.ensembles.stack import Stack, load_predictor
 from credence.errors import InputError, StorageError
 from credence.estimators.early import EarlyAnswers
 from credence.methods import Stacking, Training
-from credence.methods.stacking import method
+from credence.methods.stacking import pace
 from credence.methods.stacking.folds import FoldChains
 from credence.methods.stacking.left_out import LEAST, left_out, mixed_cdfs, shape_of_mixture
-from credence.methods.stacking.method import SECONDS_TO_COMPILE, WORK_PER_SECOND
 from credence.methods.stacking.models import (
     LARGE_REGRESSION,
     LARGE_ROWS,
@@ -35,6 +34,7 @@ from credence.methods.stacking.models import (
     ModelSpec,
     usual_models,
 )
+from credence.methods.stacking.pace import SECONDS_TO_COMPILE, WORK_PER_SECOND
 from credence.models import MLP, Gaussian, HeteroscedasticNormal, Normal, PiecewiseLinear
 
 BRIEF = FoldChains(
@@ -165,7 +165,8 @@ def test_it_goes_on_where_it_stopped(stacked: Stack, tmp_path: Path) -> None:
 
 
 def test_time_is_shared_by_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(method, "SECONDS_OF_A_MODEL", 3.0)
+    monkeypatch.setattr(pace, "SECONDS_OF_A_MODEL", 2.0)
+    monkeypatch.setattr(pace, "SECONDS_TO_COMPILE", 1.0)
     long = replace(METHOD, chains=replace(BRIEF, num_draws=100_000))
     found = long.run(0, posterior_of(*wave(40)), max_seconds=6.0)
     assert found.provenance.stopped == "time"
@@ -202,6 +203,37 @@ def test_little_time_is_for_few_models() -> None:
     assert len(found.candidates) == 1
     assert found.provenance.stopped == "time"
     assert Said.told[0] == "8 s are enough for 1 of 2 models."
+
+
+def test_a_run_cut_short_goes_on_with_more_time(tmp_path: Path) -> None:
+    """The first model keeps what its time was planned for, and the second has time now."""
+    job = posterior_of(*wave(40))
+    first = METHOD.run(0, job, folder=tmp_path, max_seconds=8.0)
+    more = METHOD.run(0, job, folder=tmp_path, max_seconds=60.0)
+    assert [len(each.candidates) for each in (first, more)] == [1, 2]
+    assert more.candidates[0].log_score == first.candidates[0].log_score
+
+
+def test_a_large_table_in_little_time_gets_few_models_and_shorter_trajectories() -> None:
+    """A heavy model is left out, what follows it is not; the rest is planned for the time."""
+    assert pace.affordable([10.0, 26.0, 10.0], 21.0) == [0, 2]
+    assert pace.affordable([10.0, 10.0], 5.0) == [0]
+    chains, large = FoldChains(), posterior_of(*wave(40_000))
+    wide = ModelSpec.read("512-512/unit/student_t").posterior(large)
+    assert pace.least_seconds(chains, large) == pace.SECONDS_OF_A_MODEL
+    assert pace.least_seconds(chains, wide) > 1000
+    narrow = ModelSpec.read("32-32/unit/student_t").posterior(large)
+    max_work = pace.work_within(chains, narrow, 20.0)
+    assert pace.expected_seconds(chains, narrow, max_work) == 20.0 + SECONDS_TO_COMPILE
+    short = chains.within(narrow, max_work)
+    gradients = short.training.max_epochs
+    gradients += (short.num_warmup + short.num_draws) * short.max_integration_steps
+    assert 1 / 1.1 < chains.work(narrow, gradients) / (20.0 * pace.work_per_second(large)) < 1.1
+    budget = pace.Budget.of(60.0, 36_000)
+    assert budget.seconds == pytest.approx(60 - 1 - 6)
+    assert sum(budget.planned([10.0, 20.0])) == pytest.approx(budget.seconds)
+    assert pace.Budget.of(5.0, 36_000).seconds == pytest.approx(4.0)
+    assert pace.Budget.of(None, 36_000).share([1.0]) is None
 
 
 def test_ctrl_c_leaves_the_models_that_have_draws(monkeypatch: pytest.MonkeyPatch) -> None:
