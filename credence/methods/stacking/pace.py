@@ -36,7 +36,7 @@ class Budget:
     seconds: float
     """Infinite without a limit."""
     ends_at: float
-    """When it is over, by the clock of `perf_counter`."""
+    """The end, by the clock of `perf_counter`."""
 
     @classmethod
     def of(cls, max_seconds: float | None, num_points: int) -> "Budget":
@@ -83,7 +83,7 @@ def work_within(chains: FoldChains, posterior: Posterior, seconds: float) -> flo
 
 
 def affordable(needed: Sequence[float], seconds: float) -> list[int]:
-    """Find the models there is time for: the first, and of the others, in order, all that fit.
+    """Choose the models there is time for: the first, and of the others, in order, all that fit.
 
     Args:
         needed: the least seconds of every model.
