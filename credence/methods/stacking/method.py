@@ -53,9 +53,15 @@ class Trial(NamedTuple):
     description: str
     job: Posterior
     key: PRNGKeyArray
-    chains: FoldChains
-    """Their training and trajectories may be shortened for want of time."""
     least_seconds: float
+
+    def folder_in(self, folder: Path) -> Path:
+        """Where its checkpoints lie, in the folder of the run."""
+        return folder / f"model_{self.place}"
+
+    def has_begun(self, folder: Path | None) -> bool:
+        """Whether an earlier process has begun to sample it."""
+        return folder is not None and self.folder_in(folder).exists()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,29 +127,30 @@ class Stacking(Algorithm):
     ) -> Stack:
         """Sample every model and stack them; arguments and errors as of `Algorithm.run`.
 
-        Where time is limited, as many models are tried as there is time for, at least one, with
-        shorter trajectories and fewer draws; after Ctrl-C the models that have draws are stacked.
+        Where time is limited, as many models are tried as there is time for, at least one; if need
+        be with shorter training and trajectories, and fewer draws. After Ctrl-C the models that
+        have draws are stacked.
         """
+        require_positive(max_seconds=max_seconds)
         start, progress = perf_counter(), progress or NoProgress()
         budget = Budget.of(max_seconds, posterior.num_points)
         wanted = self._trials(as_key(key), posterior)
-        trials = [wanted[index] for index in affordable(_needed(wanted), budget.seconds)]
+        place = None if folder is None else Path(folder)
+        chosen = affordable(_least_seconds(wanted), budget.seconds_left)
+        trials = [each for each in wanted if each.place in chosen or each.has_begun(place)]
         if max_seconds is not None and len(trials) < len(wanted):
             enough = f"enough for {len(trials)} of {plural(len(wanted), 'model')}."
             progress.say(f"{max_seconds:.3g} s are {enough}")
         expected = sum(self.expected_seconds(each.job) for each in trials)
-        about = f"about {duration(min(expected, budget.seconds))} on two free cores"
+        about = f"about {duration(min(expected, budget.seconds_left))} on two free cores"
         progress.say(f"{plural(len(trials), 'model')} to try: {about}, and the final checks.")
-        place = None if folder is None else Path(folder)
-        planned = zip(trials, budget.planned(_needed(trials)), strict=True)
-        trials = [self._shortened(trial, seconds, place) for trial, seconds in planned]
-        ensembles = self._sample(trials, place, progress, budget)
+        ensembles, is_cut = self._sample(trials, place, progress, budget)
         provenance = Provenance(
             self.name,
             asdict(self) | {"models": [each.text for each in trials]},
             int(key) if isinstance(key, int | np.integer) else None,
             fingerprint(posterior),
-            _stopped(ensembles, len(trials), is_cut=_chains(trials) != _chains(wanted)),
+            _stopped(ensembles, len(trials), is_cut=is_cut or len(trials) < len(wanted)),
         )
         return self._stack(ensembles, trials, posterior, provenance, start)
 
@@ -165,29 +172,34 @@ class Stacking(Algorithm):
         ):
             spec = ModelSpec.read(text)
             job = spec.posterior(posterior, encodings)
-            chains, needed = self.chains.within(job, self.max_work), least_seconds(self.chains, job)
-            trials.append(Trial(place, text, spec.describe(), job, own, chains, needed))
+            needed = least_seconds(self.chains, job)
+            trials.append(Trial(place, text, spec.describe(), job, own, needed))
         return trials
 
     def _sample(
         self, trials: list[Trial], folder: Path | None, progress: Progress, budget: Budget
-    ) -> list[Ensemble]:
+    ) -> tuple[list[Ensemble], bool]:
         """Sample one model after another; all, or those that time and Ctrl-C leave.
 
+        Returns:
+            the ensembles, and whether one of them was planned shorter for want of time.
         Raises:
             Interrupted: on Ctrl-C before there was a draw.
         """
-        ensembles: list[Ensemble] = []
+        ensembles, is_cut = list[Ensemble](), False
         for number, trial in enumerate(trials):
             progress.say(f"Model {number + 1} of {len(trials)}: {trial.description}.")
+            seconds = budget.share(_least_seconds(trials[number:]))
+            chains = self._planned(trial, seconds, folder)
+            is_cut |= chains != self.chains.within(trial.job, self.max_work)
             try:
                 ensembles.append(
-                    trial.chains.run(
+                    chains.run(
                         trial.key,
                         trial.job,
-                        folder=None if folder is None else folder / f"model_{trial.place}",
+                        folder=None if folder is None else trial.folder_in(folder),
                         progress=progress,
-                        max_seconds=budget.share(_needed(trials[number:])),
+                        max_seconds=None if np.isinf(seconds) else seconds,
                     )
                 )
             except Interrupted:
@@ -196,17 +208,20 @@ class Stacking(Algorithm):
                 break
             if ensembles[-1].provenance.stopped == "interrupt":
                 break
-        return ensembles
+        return ensembles, is_cut
 
-    def _shortened(self, trial: Trial, seconds: float, folder: Path | None) -> Trial:
-        """The model with the work that so many seconds are for; a resumed run keeps its own."""
+    def _planned(self, trial: Trial, seconds: float, folder: Path | None) -> FoldChains:
+        """The chains of a model with the work that so many seconds are for.
 
-        def decide() -> float:
-            return min(self.max_work, work_within(self.chains, trial.job, seconds))
-
-        work = f"work_{trial.place}.json"
-        max_work = decide() if folder is None else kept_decision(folder / work, float, decide)
-        return trial._replace(chains=self.chains.within(trial.job, max_work))
+        A model that has begun keeps its plan when the run is resumed; all its work, if it has none.
+        """
+        share = min(1.0, work_within(self.chains, trial.job, seconds) / self.max_work)
+        if folder is not None:
+            path, has_begun = folder / f"share_of_work_{trial.place}.json", trial.has_begun(folder)
+            if not has_begun:
+                path.unlink(missing_ok=True)
+            share = kept_decision(path, float, lambda: 1.0 if has_begun else share)
+        return self.chains.within(trial.job, share * self.max_work)
 
     def _stack(
         self,
@@ -250,12 +265,9 @@ class Stacking(Algorithm):
         return replace(stacked, cost=replace(stacked.cost, seconds=seconds))
 
 
-def _needed(trials: list[Trial]) -> list[float]:
+def _least_seconds(trials: list[Trial]) -> list[float]:
+    """The shortest times that are worth giving to the models."""
     return [each.least_seconds for each in trials]
-
-
-def _chains(trials: list[Trial]) -> list[FoldChains]:
-    return [each.chains for each in trials]
 
 
 def _stopped(ensembles: list[Ensemble], num_models: int, *, is_cut: bool) -> str:

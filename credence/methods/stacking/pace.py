@@ -24,46 +24,43 @@ LEAST_PASSES = 100
 SECONDS_TO_WEIGH = 1.0
 """Models of a small table are scored and weighed in so long."""
 ROWS_WEIGHED_PER_SECOND = 6000
-"""What it takes longer in larger tables, measured with four models."""
+"""So many rows more take a second longer, measured with four models."""
 MOST_TO_WEIGH = 0.2
-"""Share of a time budget that is kept for it at most."""
+"""Share of a time budget that is kept to weigh the models at most."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The time that there is to sample all models, from now on."""
+    """The time that there is to sample all models."""
 
-    seconds: float
-    """Infinite without a limit."""
     ends_at: float
-    """The end, by the clock of `perf_counter`."""
+    """The end, by the clock of `perf_counter`; infinite without a limit."""
 
     @classmethod
     def of(cls, max_seconds: float | None, num_points: int) -> "Budget":
         """The time of a whole run, less what is kept to score and weigh the models in the end."""
         if max_seconds is None:
-            return cls(np.inf, np.inf)
+            return cls(np.inf)
         kept = SECONDS_TO_WEIGH + num_points / ROWS_WEIGHED_PER_SECOND
-        seconds = max_seconds - min(kept, MOST_TO_WEIGH * max_seconds)
-        return cls(seconds, perf_counter() + seconds)
+        return cls(perf_counter() + max_seconds - min(kept, MOST_TO_WEIGH * max_seconds))
 
-    def planned(self, needed: Sequence[float]) -> list[float]:
-        """Seconds of every model, in proportion to the least that each needs."""
-        return [self.seconds * each / sum(needed) for each in needed]
+    @property
+    def seconds_left(self) -> float:
+        """What is left from now on."""
+        return max(self.ends_at - perf_counter(), 1e-3)
 
-    def share(self, needed: Sequence[float]) -> float | None:
-        """Seconds of the first of the models that are not sampled yet; None without a limit."""
-        if np.isinf(self.ends_at):
-            return None
-        return max(self.ends_at - perf_counter(), 1e-3) * needed[0] / sum(needed)
+    def share(self, needed: Sequence[float]) -> float:
+        """Seconds of the first of the models that are not sampled yet, in proportion to the least
+        that each needs."""
+        return self.seconds_left * needed[0] / sum(needed)
 
 
 def expected_seconds(chains: FoldChains, posterior: Posterior, max_work: float) -> float:
     """How long one model is expected to take, compiling included."""
     most = chains.training.max_epochs
     most += (chains.num_warmup + chains.num_draws) * chains.max_integration_steps
-    affordable = (1 + SAMPLING_SHARE) * chains.affordable_passes(posterior, max_work)
-    return SECONDS_TO_COMPILE + _seconds_of(chains, posterior, min(most, affordable))
+    bound = (1 + SAMPLING_SHARE) * chains.affordable_passes(posterior, max_work)
+    return SECONDS_TO_COMPILE + _seconds_of(chains, posterior, min(most, bound))
 
 
 def least_seconds(chains: FoldChains, posterior: Posterior) -> float:

@@ -205,13 +205,54 @@ def test_little_time_is_for_few_models() -> None:
     assert Said.told[0] == "8 s are enough for 1 of 2 models."
 
 
-def test_a_run_cut_short_goes_on_with_more_time(tmp_path: Path) -> None:
-    """The first model keeps what its time was planned for, and the second has time now."""
+def test_a_run_cut_short_goes_on_with_more_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first model keeps the shorter plan that it had, and the second has time for all."""
     job = posterior_of(*wave(40))
-    first = METHOD.run(0, job, folder=tmp_path, max_seconds=8.0)
-    more = METHOD.run(0, job, folder=tmp_path, max_seconds=60.0)
+    with monkeypatch.context() as slow:
+        slow.setattr(pace, "WORK_PER_SECOND", 2e3)
+        first = METHOD.run(0, job, folder=tmp_path, max_seconds=8.0)
+    assert first.provenance.stopped == "time"
+    settings = [each.provenance.settings for each in first.parts]
+    assert settings[0]["training"]["max_epochs"] < BRIEF.training.max_epochs
+    more = METHOD.run(0, job, folder=tmp_path)
     assert [len(each.candidates) for each in (first, more)] == [1, 2]
     assert more.candidates[0].log_score == first.candidates[0].log_score
+    assert more.provenance.stopped == "time"
+    with pytest.raises(StorageError, match="another run"):
+        replace(METHOD, max_work=1e3).run(0, job, folder=tmp_path)
+
+
+def test_a_folder_without_a_plan_is_one_of_all_the_work(
+    stacked: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = posterior_of(*wave())
+    METHOD.run(0, job, folder=tmp_path)
+    for plan in tmp_path.glob("share_of_work_*.json"):
+        plan.unlink()
+    monkeypatch.setattr(pace, "WORK_PER_SECOND", 2e3)
+    again = METHOD.run(0, job, folder=tmp_path, max_seconds=5.0)
+    assert [each.log_score for each in again.candidates] == [
+        each.log_score for each in stacked.candidates
+    ]
+
+
+def test_heavy_models_are_left_out_and_the_others_keep_their_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "WORK_PER_SECOND", 5e6)
+    models = ("0/fan_in/normal", "512-512/unit/normal", "8/unit/normal")
+    found = replace(METHOD, models=models).run(
+        0, posterior_of(*wave(40)), folder=tmp_path, max_seconds=30.0
+    )
+    assert [each.name for each in found.candidates] == [
+        ModelSpec.read(models[index]).describe() for index in (0, 2)
+    ]
+    assert {each.name for each in tmp_path.glob("model_*")} == {"model_0", "model_2"}
+    assert found.provenance.stopped == "time"
+    with pytest.raises(InputError, match="max_seconds must be > 0"):
+        METHOD.run(0, posterior_of(*wave(40)), max_seconds=0.0)
 
 
 def test_a_large_table_in_little_time_gets_few_models_and_shorter_trajectories() -> None:
@@ -224,16 +265,16 @@ def test_a_large_table_in_little_time_gets_few_models_and_shorter_trajectories()
     assert pace.least_seconds(chains, wide) > 1000
     narrow = ModelSpec.read("32-32/unit/student_t").posterior(large)
     max_work = pace.work_within(chains, narrow, 20.0)
-    assert pace.expected_seconds(chains, narrow, max_work) == 20.0 + SECONDS_TO_COMPILE
+    expected = pace.expected_seconds(chains, narrow, max_work)
+    assert expected == pytest.approx(20.0 + SECONDS_TO_COMPILE)
     short = chains.within(narrow, max_work)
     gradients = short.training.max_epochs
     gradients += (short.num_warmup + short.num_draws) * short.max_integration_steps
     assert 1 / 1.1 < chains.work(narrow, gradients) / (20.0 * pace.work_per_second(large)) < 1.1
-    budget = pace.Budget.of(60.0, 36_000)
-    assert budget.seconds == pytest.approx(60 - 1 - 6)
-    assert sum(budget.planned([10.0, 20.0])) == pytest.approx(budget.seconds)
-    assert pace.Budget.of(5.0, 36_000).seconds == pytest.approx(4.0)
-    assert pace.Budget.of(None, 36_000).share([1.0]) is None
+    assert pace.Budget.of(60.0, 36_000).seconds_left == pytest.approx(60 - 1 - 6, abs=0.5)
+    assert pace.Budget.of(60.0, 36_000).share([10.0, 20.0]) == pytest.approx(53 / 3, abs=0.5)
+    assert pace.Budget.of(5.0, 36_000).seconds_left == pytest.approx(4.0, abs=0.5)
+    assert pace.Budget.of(None, 36_000).share([1.0, 2.0]) == np.inf
 
 
 def test_ctrl_c_leaves_the_models_that_have_draws(monkeypatch: pytest.MonkeyPatch) -> None:
