@@ -127,7 +127,7 @@ def steps(seconds: Mapping[str, float], shortest: float = 0.0) -> tuple[float, d
 
 def cut_short(stopped: str, num_draws: int, num_asked: int | None) -> str:
     """The sentence on a run that time or Ctrl-C ended; empty for one that finished."""
-    causes = {"time": "the time budget was spent", "interrupt": "it was interrupted"}
+    causes = {"time": "the time budget was enough for no more", "interrupt": "it was interrupted"}
     if stopped not in causes:
         return ""
     if num_asked is None:

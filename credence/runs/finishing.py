@@ -35,7 +35,7 @@ FEWEST_ROWS_OF_EFFECTS = 10
 SECONDS_TO_JUDGE = 8.0
 """A fit of a small table takes so long beside its method, to score, compare and write."""
 ROWS_JUDGED_PER_SECOND = 1000
-"""So many test rows more take a second longer, measured with a stack of four models."""
+"""Test rows, where there are many, that are judged in a second, measured with four models."""
 
 
 @dataclass(frozen=True)

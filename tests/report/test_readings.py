@@ -204,6 +204,9 @@ def test_steps_of_a_run_have_names_that_people_say():
 
 def test_a_run_that_drew_everything_is_not_said_to_lack_draws():
     assert cut_short("finished", 100, 100) == ""
-    assert cut_short("time", 60, 100) == "Only 60 draws per chain: the time budget was spent."
+    assert (
+        cut_short("time", 60, 100)
+        == "Only 60 draws per chain: the time budget was enough for no more."
+    )
     assert cut_short("interrupt", 60, None) == "The run was cut short: it was interrupted."
     assert cut_short("time", 100, 100).startswith("All 100 draws per chain were made, but")

@@ -56,7 +56,7 @@ class Trial(NamedTuple):
     least_seconds: float
 
     def folder_in(self, folder: Path) -> Path:
-        """Where its checkpoints lie, in the folder of the run."""
+        """The folder of its checkpoints, within that of the run."""
         return folder / f"model_{self.place}"
 
     def has_begun(self, folder: Path | None) -> bool:

@@ -24,7 +24,7 @@ LEAST_PASSES = 100
 SECONDS_TO_WEIGH = 1.0
 """Models of a small table are scored and weighed in so long."""
 ROWS_WEIGHED_PER_SECOND = 6000
-"""So many rows more take a second longer, measured with four models."""
+"""Rows of large tables that are scored and weighed in a second, measured with four models."""
 MOST_TO_WEIGH = 0.2
 """Share of a time budget that is kept to weigh the models at most."""
 
