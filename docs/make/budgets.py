@@ -70,11 +70,11 @@ def chart(rows: list[dict[str, Any]], name: str) -> Html:
     figure, (axes,) = new_figure(height=300, width=520)
     ours = [found[model] for model in [*limits(rows, name), OURS]]
     axes.plot(*zip(*ours, strict=True), color=ACCENT, marker="o", markersize=5, linewidth=1.6)
-    for model, (seconds, nll) in found.items():
-        if not model.startswith(OURS):
-            axes.plot(seconds, nll, color=SECOND, marker="D", markersize=5, linestyle="none")
-            axes.annotate(NAMES[model], (seconds, nll), (6, 4), textcoords="offset points",
-                          color=INK)  # fmt: skip
+    others = [model for model in sorted(found, key=found.__getitem__) if not model.startswith(OURS)]
+    for number, model in enumerate(others):
+        axes.plot(*found[model], color=SECOND, marker="D", markersize=5, linestyle="none")
+        beside = (6, -13 if number % 2 else 4)  # neighbours may be near, and names are long
+        axes.annotate(NAMES[model], found[model], beside, textcoords="offset points", color=INK)
     axes.annotate("Credence", ours[0], (6, 4), textcoords="offset points", color=INK)
     axes.set_xscale("log")
     label(axes, "Mean log loss of a test row, nats", "Seconds of a fit")
