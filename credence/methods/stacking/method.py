@@ -135,16 +135,16 @@ class Stacking(Algorithm):
         start, progress = perf_counter(), progress or NoProgress()
         budget = Budget.of(max_seconds, posterior.num_points)
         wanted = self._trials(as_key(key), posterior)
-        place = None if folder is None else Path(folder)
+        folder = None if folder is None else Path(folder)
         chosen = affordable(_least_seconds(wanted), budget.seconds_left)
-        trials = [each for each in wanted if each.place in chosen or each.has_begun(place)]
+        trials = [each for each in wanted if each.place in chosen or each.has_begun(folder)]
         if max_seconds is not None and len(trials) < len(wanted):
             enough = f"enough for {len(trials)} of {plural(len(wanted), 'model')}."
             progress.say(f"{max_seconds:.3g} s are {enough}")
         expected = sum(self.expected_seconds(each.job) for each in trials)
         about = f"about {duration(min(expected, budget.seconds_left))} on two free cores"
         progress.say(f"{plural(len(trials), 'model')} to try: {about}, and the final checks.")
-        ensembles, is_cut = self._sample(trials, place, progress, budget)
+        ensembles, is_cut = self._sample(trials, folder, progress, budget)
         provenance = Provenance(
             self.name,
             asdict(self) | {"models": [each.text for each in trials]},
