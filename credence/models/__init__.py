@@ -9,7 +9,7 @@ from credence.models.likelihoods.numbers import (
     Normal,
     StudentT,
 )
-from credence.models.networks.encodings import PiecewiseLinear
+from credence.models.networks.encodings import Logarithmic, PiecewiseLinear
 from credence.models.networks.mlp import ACTIVATIONS, MLP, Layer, Network
 from credence.models.networks.residual import ResNet
 from credence.models.networks.wrappers import LeadingInputs, PerAction
@@ -45,6 +45,7 @@ __all__ = [
     "Layer",
     "LeadingInputs",
     "Likelihood",
+    "Logarithmic",
     "Network",
     "NoisyArgmax",
     "Normal",

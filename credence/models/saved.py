@@ -13,6 +13,7 @@ from credence.schema import build
 _KNOWN: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
+        encodings.Logarithmic,
         encodings.PiecewiseLinear,
         linearized.Linearized,
         networks.MLP,

@@ -1,4 +1,5 @@
-"""Networks of encoded inputs among the models that are tried: which inputs have which knots."""
+"""Networks of encoded inputs among the models that are tried: which inputs have which knots, and
+which become logarithms."""
 
 from functools import cached_property
 
@@ -7,15 +8,30 @@ import numpy as np
 from credence.density.data import Data
 from credence.errors import InputError
 from credence.methods.stacking.states import inputs_with_states
-from credence.models.networks.encodings import PiecewiseLinear, repeated, usual_knots
+from credence.models.networks.encodings import (
+    Logarithmic,
+    PiecewiseLinear,
+    repeated,
+    usual_knots,
+    usual_scales,
+)
 from credence.models.networks.mlp import Network
 
 ENCODED = "ple"
 """Marks a network of piecewise-linear encodings of its inputs, before its widths."""
 ENCODED_VALUES = "plv"
 """Marks one that has a knot at every value of inputs whose values are states of their own."""
+LOGARITHMS = "log"
+"""Marks one of logarithms of the inputs that have a long tail."""
 MOST_PIECES = {ENCODED: 64, ENCODED_VALUES: 32}
 """Pieces of an input without a knot at every value."""
+MARKS = {
+    "": "",
+    ENCODED: "of encoded inputs",
+    ENCODED_VALUES: "of encoded values",
+    LOGARITHMS: "of logarithms",
+}
+"""All marks, in words."""
 MOST_RAMPS = 256
 """Pieces of all these inputs together."""
 LEAST_PIECES = 4
@@ -41,21 +57,31 @@ class Encodings:
             return ""
         return ENCODED_VALUES if self._states else ENCODED
 
-    def encoded(self, network: Network, encoding: str) -> PiecewiseLinear:
-        """A network of the piecewise-linear encodings of these inputs.
+    @property
+    def has_long_tails(self) -> bool:
+        """Whether some inputs are amounts that are mostly small and sometimes huge."""
+        return self._is_table and any(self._scales)
+
+    def encoded(self, network: Network, encoding: str) -> PiecewiseLinear | Logarithmic:
+        """A network of the encodings of these inputs.
 
         Args:
             encoding: `ENCODED`, or `ENCODED_VALUES`: with knots at every value of inputs whose
-                values seem to be states, or where none do, of all inputs whose values repeat.
+                values seem to be states, or where none do, of all inputs whose values repeat;
+                or `LOGARITHMS`.
         Raises:
             InputError: for inputs that are no table in memory, or so many that none would have a
-                few pieces; and where values should repeat and do not.
+                few pieces; where values should repeat and do not; and where none has a long tail.
         """
         if not self._is_table:
             raise InputError(
                 f"Only a table in memory is encoded, got inputs of shape {self.data.x.shape}: "
                 f"leave out {encoding}-."
             )
+        if encoding == LOGARITHMS:
+            if not any(self._scales):
+                raise InputError(f"No input has a long tail: leave out {encoding}-.")
+            return Logarithmic(network, self._scales)
         whole = frozenset[int]()
         if encoding == ENCODED_VALUES:
             whole = self._states or self._repeated
@@ -76,6 +102,11 @@ class Encodings:
     @property
     def _is_table(self) -> bool:
         return self.data.rows.in_memory and self.data.x.ndim == 2
+
+    @cached_property
+    def _scales(self) -> tuple[tuple[float, ...], ...]:
+        """Scales of the inputs, those with a long tail."""
+        return usual_scales(self.data.x)
 
     @cached_property
     def _counts(self) -> list[int]:

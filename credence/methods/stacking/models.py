@@ -9,7 +9,8 @@ from credence.errors import InputError
 from credence.methods.stacking.encoding import (
     ENCODED,
     ENCODED_VALUES,
-    MOST_PIECES,
+    LOGARITHMS,
+    MARKS,
     Encodings,
 )
 from credence.models import ACTIVATIONS, LIKELIHOODS, MLP, PRIORS
@@ -55,6 +56,14 @@ CLASSIFICATION = ("50/hierarchical/own", "32-32/hierarchical/own", "32-32/unit/o
 that are told apart easily want large ones, and one whose scales are given."""
 
 
+LONG_TAILED_CLASSIFICATION = (
+    "50/hierarchical/own",
+    f"{LOGARITHMS}-32-32/hierarchical/own",
+    f"{LOGARITHMS}-32-32/unit/own",
+)
+"""Usual models of a classification where inputs have long tails."""
+
+
 @dataclass(frozen=True)
 class ModelSpec:
     """A model by the names of its parts, each of which may be "own"."""
@@ -72,7 +81,7 @@ class ModelSpec:
         """Read HIDDEN/PRIOR/LIKELIHOOD, such as 50-50/unit/student_t.
 
         HIDDEN is 0 for no hidden layer, and may end in an activation, 50-50-relu; by default that
-        of the posterior. It may begin with ple or plv, ple-50-50, for encoded inputs.
+        of the posterior. It may begin with ple, plv or log, ple-50-50, for encoded inputs.
 
         Raises:
             InputError: for another form, or an unknown name.
@@ -84,7 +93,7 @@ class ModelSpec:
             )
         hidden, prior, likelihood = parts
         encoding, _, others = hidden.partition("-")
-        encoding, hidden = (encoding, others) if encoding in MOST_PIECES else ("", hidden)
+        encoding, hidden = (encoding, others) if encoding and encoding in MARKS else ("", hidden)
         widths, _, last = hidden.rpartition("-")
         activation = OWN
         if last in ACTIVATIONS:
@@ -155,7 +164,7 @@ class ModelSpec:
         hidden = {OWN: "own network", "0": "linear"}.get(self.hidden, self.hidden)
         if self.activation != OWN:
             hidden += f" {self.activation}"
-        hidden += {"": "", ENCODED: " of encoded inputs"}.get(self.encoding, " of encoded values")
+        hidden = f"{hidden} {MARKS[self.encoding]}".rstrip()
         words = [hidden, f"prior {self.prior}", f"noise {self.likelihood}"]
         return ", ".join(word for word in words if not word.endswith(f" {OWN}"))
 
@@ -167,6 +176,14 @@ def _damped(likelihood: Any, network: MLP) -> Any:
     return replace(likelihood, scale_gain=(2 / (network.hidden[-1] + 1)) ** 0.5)
 
 
+def _usual_of_labels(posterior: Posterior, encodings: Encodings | None) -> tuple[str, ...]:
+    """The models to try for labels: trees are not troubled by long tails, networks are."""
+    is_mlp = isinstance(posterior.model.network, MLP)
+    if is_mlp and (encodings or Encodings(posterior.data)).has_long_tails:
+        return LONG_TAILED_CLASSIFICATION
+    return CLASSIFICATION
+
+
 def usual_models(posterior: Posterior, encodings: Encodings | None = None) -> tuple[str, ...]:
     """The models to try where nobody has named any.
 
@@ -175,7 +192,7 @@ def usual_models(posterior: Posterior, encodings: Encodings | None = None) -> tu
     """
     own = getattr(posterior.model.network, "activation", OWN)
     if isinstance(posterior.model.likelihood, Classification):
-        models = CLASSIFICATION
+        models = _usual_of_labels(posterior, encodings)
     elif posterior.num_points >= LARGE_ROWS and isinstance(posterior.model.network, MLP):
         models = OF_LARGE[(encodings or Encodings(posterior.data)).usual]
     else:

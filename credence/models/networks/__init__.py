@@ -3,7 +3,7 @@
 mlp              the multilayer perceptron, and what every network has
 dense            its arithmetic, fast for many networks at once
 residual         convolutional networks for images
-encodings        inputs as places between knots
+encodings        inputs as places between knots or as logarithms
 adapters         Flax and Equinox models
 wrappers         networks made of a network
 linearized       a network made linear in its weights

@@ -1,4 +1,4 @@
-"""Networks of encoded inputs: a number as its place between knots.
+"""Networks of encoded inputs: a number as its place between knots, or as a logarithm.
 
 Gorishniy, Rubachev & Babenko, "On embeddings for numerical features in tabular deep learning"
 (2022), Section 3.2: networks of smooth activations hardly follow a target that jumps or bends at
@@ -27,6 +27,10 @@ COST_OF_A_PATH = 80
 """Ramps that take about as long to sum up as a path of hundreds does to be looked up, on a CPU."""
 REPEATS = 10
 """Rows for each different value of an input, in the mean, where its values are called repeated."""
+LONG_TAIL = 10
+"""Mean distances from the median at which a value is far out: of 10,000 normal ones none is."""
+LINEAR_PART = 0.2
+"""Mean distances from the median within which a logarithm of a distance is nearly a line."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,78 @@ class PiecewiseLinear(OfInputs):
     def _height(self, num_ramps: int) -> float:
         """The height at which a ramp ends."""
         return self.spread / num_ramps**0.5
+
+
+@dataclass(frozen=True)
+class Logarithmic(OfInputs):
+    """A network of inputs some of which are measured in orders of magnitude from a centre.
+
+        f(x) = network(s(x_1), ..., s(x_d)),
+        s(u) = (sign(u - center) log(1 + |u - center| / linear) - mean) / std
+
+    Near its centre s is a line, and far out a logarithm: Webber, "A bi-symmetric log
+    transformation for wide-range data" (2013). Of an amount that is mostly small and
+    sometimes huge, a network of the input itself sees hardly more than the huge ones.
+
+    Args:
+        network: what is applied.
+        scales: of every input (center, linear, mean, std); () for one that is left as it is.
+    Raises:
+        InputError: for scales that are not four numbers with linear > 0 and std > 0.
+    """
+
+    scales: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        for index, scale in enumerate(self.scales):
+            if scale and not (len(scale) == 4 and scale[1] > 0 and scale[3] > 0):
+                raise InputError(
+                    f"Scales are center, linear > 0, mean and std > 0, input {index} has {scale}."
+                )
+
+    def inputs(self, x: Float[Array, "point feature"]) -> Float[Array, "point feature"]:
+        """The inputs, those with scales in orders of magnitude.
+
+        Raises:
+            InputError: if there are more or fewer inputs than scales.
+        """
+        if x.shape[-1] != len(self.scales):
+            raise InputError(
+                f"The network has scales of {len(self.scales)} inputs, but there are {x.shape[-1]}."
+            )
+        places = [index for index, scale in enumerate(self.scales) if scale]
+        if not places:
+            return x
+        center, linear, mean, std = jnp.asarray([self.scales[i] for i in places], x.dtype).T
+        place = jnp.asarray(places)
+        return x.at[:, place].set((_orders(x[:, place], center, linear) - mean) / std)
+
+
+def _orders(values: Any, center: Any, linear: Any) -> Any:
+    """Signed logarithms of distances from the centre."""
+    return jnp.sign(values - center) * jnp.log1p(jnp.abs(values - center) / linear)
+
+
+def usual_scales(x: Any) -> tuple[tuple[float, ...], ...]:
+    """Scales of inputs with a long tail, which become logarithms with mean 0 and variance 1.
+
+    An input with fewer than three different values has no tail.
+
+    Args:
+        x: inputs (row, feature).
+    """
+    return tuple(_usual_scale(values) for values in np.asarray(x, np.float32).T)
+
+
+def _usual_scale(values: Float[np.ndarray, " row"]) -> tuple[float, ...]:
+    center = np.median(values)
+    distances = np.abs(values - center)
+    mean_distance = distances.mean()
+    if distances.max() <= LONG_TAIL * mean_distance or len(np.unique(values)) < 3:
+        return ()
+    linear = LINEAR_PART * mean_distance
+    orders = np.asarray(_orders(values, center, linear))
+    return tuple(float(each) for each in (center, linear, orders.mean(), orders.std()))
 
 
 def usual_knots(

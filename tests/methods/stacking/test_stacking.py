@@ -28,14 +28,24 @@ from credence.methods.stacking import pace
 from credence.methods.stacking.folds import FoldChains
 from credence.methods.stacking.left_out import LEAST, left_out, mixed_cdfs, shape_of_mixture
 from credence.methods.stacking.models import (
+    CLASSIFICATION,
     LARGE_REGRESSION,
     LARGE_ROWS,
+    LONG_TAILED_CLASSIFICATION,
     REGRESSION,
     ModelSpec,
     usual_models,
 )
 from credence.methods.stacking.pace import SECONDS_TO_COMPILE, WORK_PER_SECOND
-from credence.models import MLP, Gaussian, HeteroscedasticNormal, Normal, PiecewiseLinear
+from credence.models import (
+    MLP,
+    Bernoulli,
+    Gaussian,
+    HeteroscedasticNormal,
+    Logarithmic,
+    Normal,
+    PiecewiseLinear,
+)
 
 BRIEF = FoldChains(
     num_chains=4, num_folds=4, num_draws=20, num_warmup=20, training=Training(max_epochs=300)
@@ -382,6 +392,41 @@ def test_values_that_seem_to_be_states_are_encoded() -> None:
     assert [len(knots) for knots in network.knots] == [33, 200]
     with pytest.raises(InputError, match="No input has more than 64 different values"):
         spec.posterior(posterior_of(*places(60, 800)))
+
+
+def labels_of(x: np.ndarray, y: np.ndarray) -> Posterior:
+    return Posterior(MLP(1, (8,)), Gaussian(), Bernoulli(), (x, y))
+
+
+def amounts(num_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Amounts over five orders of magnitude, and labels that follow from the order."""
+    rng = np.random.default_rng(0)
+    orders = rng.normal(size=num_rows)
+    x = np.exp(2.5 * orders)[:, None]
+    y = rng.uniform(size=num_rows) < 1 / (1 + np.exp(-5 * orders))
+    return ((x - x.mean()) / x.std()).astype(np.float32), y.astype(np.int32)
+
+
+def test_labels_that_follow_orders_of_magnitude_are_likelier_by_logarithms() -> None:
+    posterior = labels_of(*amounts(400))
+    scores = []
+    for text in ("8/fan_in/own", "log-8/fan_in/own"):
+        job = ModelSpec.read(text).posterior(posterior)
+        scores.append(left_out(BRIEF.run(0, job), BRIEF, job).log_probs)
+    gain = scores[1] - scores[0]
+    assert gain.mean() > 4 * gain.std() / len(gain) ** 0.5
+
+
+def test_labels_beside_inputs_with_a_long_tail_try_logarithms() -> None:
+    x, y = amounts(400)
+    assert usual_models(labels_of(x, y)) == LONG_TAILED_CLASSIFICATION
+    short = labels_of((x.argsort(axis=0).argsort(axis=0) / len(x)).astype(np.float32), y)
+    assert usual_models(short) == CLASSIFICATION
+    spec = ModelSpec.read("log-32-32/unit/own")
+    assert spec.describe() == "32-32 of logarithms, prior unit"
+    assert isinstance(spec.posterior(labels_of(x, y)).model.network, Logarithmic)
+    with pytest.raises(InputError, match="No input has a long tail: leave out log-"):
+        spec.posterior(short)
 
 
 def test_large_tables_try_encoded_inputs() -> None:

@@ -10,13 +10,14 @@ from tools.exact import assert_mean
 
 from credence.density.posterior import Posterior
 from credence.errors import InputError
-from credence.models import MLP, Gaussian, HeteroscedasticNormal, PiecewiseLinear
+from credence.models import MLP, Gaussian, HeteroscedasticNormal, Logarithmic, PiecewiseLinear
 from credence.models.networks.encodings import (
     COST_OF_A_PATH,
     FEWEST_ROWS,
     MOST_SUMMED,
     repeated,
     usual_knots,
+    usual_scales,
 )
 
 KNOTS = ((-1.0, 0.0, 0.5, 3.0), ())
@@ -175,3 +176,36 @@ def test_bad_knots_are_refused() -> None:
         encoding(0.0)
     with pytest.raises(InputError, match="knots for 2 inputs, but there are 3"):
         encoding().inputs(jnp.zeros((4, 3)))
+
+
+def test_inputs_with_a_long_tail_become_logarithms() -> None:
+    """The others, a mark of yes and no that is seldom yes among them, stay what they are."""
+    rng = np.random.default_rng(0)
+    amounts = np.exp(2 * rng.normal(size=2000))
+    seldom = np.arange(2000) % 100 == 0
+    x = np.stack([rng.normal(size=2000), amounts, seldom, -amounts], axis=1).astype(np.float32)
+    scales = usual_scales(x)
+    assert [len(each) for each in scales] == [0, 4, 0, 4]
+    found = np.asarray(Logarithmic(MLP(1), scales).inputs(jnp.asarray(x)))
+    np.testing.assert_array_equal(found[:, [0, 2]], x[:, [0, 2]])
+    np.testing.assert_allclose(found[:, [1, 3]].mean(axis=0), 0, atol=1e-4)
+    np.testing.assert_allclose(found[:, [1, 3]].std(axis=0), 1, rtol=1e-4)
+    np.testing.assert_allclose(found[:, 3], -found[:, 1], rtol=1e-4, atol=1e-5)
+    order = np.argsort(amounts)
+    assert np.all(np.diff(found[order, 1]) >= 0)
+
+
+def test_a_logarithm_is_a_line_near_its_centre_and_of_orders_far_out() -> None:
+    network = Logarithmic(MLP(1), ((1.0, 0.1, 0.5, 2.0),))
+    far = jnp.array([[1.0], [1.001], [1 + 1e4], [1 + 1e5], [1 - 1e5]])
+    z = 2 * np.asarray(network.inputs(far))[:, 0] + 0.5
+    np.testing.assert_allclose(z[:2], [0, 0.01], rtol=1e-2, atol=1e-6)
+    np.testing.assert_allclose(z[3] - z[2], np.log(10), rtol=1e-4)
+    np.testing.assert_allclose(z[4], -z[3], rtol=1e-4)
+
+
+def test_scales_that_are_none_are_refused() -> None:
+    with pytest.raises(InputError, match="input 1 has"):
+        Logarithmic(MLP(1), ((), (0.0, 0.0, 0.0, 1.0)))
+    with pytest.raises(InputError, match="scales of 1 inputs, but there are 2"):
+        Logarithmic(MLP(1), ((),)).inputs(jnp.zeros((3, 2)))
