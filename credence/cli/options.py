@@ -27,7 +27,9 @@ Hidden = Annotated[
 Activation = Annotated[str, typer.Option(help="Activation of the hidden layers.")]
 Prior = Annotated[
     str,
-    typer.Option(help="Prior of the weights: auto, fan_in, unit, trace_class or hierarchical."),
+    typer.Option(
+        help="Prior of the weights: auto, fan_in, unit, trace_class, hierarchical or relevance."
+    ),
 ]
 Likelihood = Annotated[
     str, typer.Option(help="Noise: auto, normal, student_t, heteroscedastic or heteroscedastic_t.")

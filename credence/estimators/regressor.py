@@ -43,7 +43,7 @@ class BNNRegressor(RegressorMixin, BNN):
         network, prior, likelihood: parts from `credence.models` in place of the defaults (an MLP;
             weights N(0, 1/fan_in), biases N(0, 1); normal noise with sd ~ HalfNormal(1)), in units
             of the standardised target. Prior and likelihood also by name: "fan_in", "unit",
-            "trace_class", "hierarchical"; "normal", "student_t", "heteroscedastic",
+            "trace_class", "hierarchical", "relevance"; "normal", "student_t", "heteroscedastic",
             "heteroscedastic_t". Flax and Equinox models come as networks by
             `credence.models.networks.adapters`.
         standardize_target: model (y - mean) / sd; False models y as it is.

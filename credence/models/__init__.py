@@ -14,6 +14,7 @@ from credence.models.networks.mlp import ACTIVATIONS, MLP, Layer, Network
 from credence.models.networks.residual import ResNet
 from credence.models.networks.wrappers import LeadingInputs, PerAction
 from credence.models.priors import Gaussian, HierarchicalGamma, Prior, TraceClass
+from credence.models.relevance import Relevance
 
 LIKELIHOODS = {
     "normal": Normal,
@@ -28,6 +29,7 @@ PRIORS = {
     "unit": Gaussian(scaling="unit"),
     "trace_class": TraceClass(),
     "hierarchical": HierarchicalGamma(),
+    "relevance": Relevance(),
 }
 """Priors over the weights, by name."""
 
@@ -52,6 +54,7 @@ __all__ = [
     "PerAction",
     "PiecewiseLinear",
     "Prior",
+    "Relevance",
     "ResNet",
     "StudentT",
     "TraceClass",

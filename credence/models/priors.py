@@ -232,8 +232,13 @@ class HierarchicalGamma:
         self, network: Network, params: Any, hyper: Float[Array, " group"]
     ) -> Float[Array, ""]:
         """log p(weights | precisions) + log p(log precisions), in nats."""
-        log_hyper = gamma.logpdf(jnp.exp(hyper), self.shape, scale=1 / self.rate) + hyper
-        return normal_log_density(params, self.stds(network, params, hyper)) + jnp.sum(log_hyper)
+        weights = normal_log_density(params, self.stds(network, params, hyper))
+        return weights + self.log_density_of_precisions(hyper)
+
+    def log_density_of_precisions(self, hyper: Float[Array, " group"]) -> Float[Array, ""]:
+        """log p(log precisions), in nats."""
+        each = gamma.logpdf(jnp.exp(hyper), self.shape, scale=1 / self.rate) + hyper
+        return jnp.sum(each)
 
     def sample(
         self, key: PRNGKeyArray, network: Network, params: Any

@@ -4,7 +4,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from credence.errors import InputError
-from credence.models import priors
+from credence.models import priors, relevance
 from credence.models.likelihoods import labels, noisy_argmax, numbers
 from credence.models.networks import encodings, linearized, residual, variable_depth, wrappers
 from credence.models.networks import mlp as networks
@@ -21,6 +21,7 @@ _KNOWN: dict[str, type[Any]] = {
         priors.Gaussian,
         priors.HierarchicalGamma,
         priors.TraceClass,
+        relevance.Relevance,
         labels.Bernoulli,
         labels.Categorical,
         numbers.HeteroscedasticNormal,
