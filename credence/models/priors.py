@@ -145,8 +145,7 @@ class TraceClass(GaussianPrior):
         Raises:
             InputError: for any other network, whose neurons have no order to decay along.
         """
-        if not (isinstance(params, tuple) and all(isinstance(part, Layer) for part in params)):
-            raise InputError(f"TraceClass is a prior of an MLP, got {network}: use Gaussian.")
+        require_layers(self, network, params, "Gaussian")
         last = len(params) - 1
 
         def decay(size: int, active: bool) -> Float[Array, " unit"]:
@@ -249,6 +248,17 @@ class HierarchicalGamma:
         log_gamma = jax.random.loggamma(key_hyper, self.shape, template.shape, template.dtype)
         hyper = log_gamma - jnp.log(self.rate)
         return normal_sample(key_weights, params, self.stds(network, params, hyper)), hyper
+
+
+def require_layers(prior: Prior, network: Network, params: Any, instead: str) -> None:
+    """Refuse a network that is not made of dense layers, for a prior that needs them.
+
+    Raises:
+        InputError: for such a network, with the name of the prior to use instead.
+    """
+    if not (isinstance(params, tuple) and all(isinstance(part, Layer) for part in params)):
+        name = type(prior).__name__
+        raise InputError(f"{name} is a prior of an MLP, got {network}: use {instead}.")
 
 
 def normal_log_density(params: Any, stds: Any) -> Float[Array, ""]:

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.errors import InputError, require_positive
-from credence.models.networks.mlp import Layer, Network
-from credence.models.priors import HierarchicalGamma, normal_log_density
+from credence.errors import require_positive
+from credence.models.networks.mlp import Network
+from credence.models.priors import HierarchicalGamma, normal_log_density, require_layers
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Relevance:
 
     def init(self, network: Network, params: Any) -> Float[Array, " group"]:
         """Log precisions of the layers, at the mean of their prior."""
-        _require_layers(network, params)
+        require_layers(self, network, params, "HierarchicalGamma")
         return self.layers.init(network, params)
 
     def log_density(
@@ -73,7 +73,7 @@ class Relevance:
         self, key: PRNGKeyArray, network: Network, params: Any
     ) -> tuple[Any, Float[Array, " group"]]:
         """Precisions first, then weights."""
-        _require_layers(network, params)
+        require_layers(self, network, params, "HierarchicalGamma")
         key_layers, key_inputs = jax.random.split(key)
         (first, *rest), hyper = self.layers.sample(key_layers, network, params)
         shape = (len(first.kernel), 1)
@@ -87,8 +87,3 @@ class Relevance:
         both = (degrees + size) / 2
         normaliser = gammaln(both) - gammaln(degrees / 2) - size / 2 * jnp.log(degrees * jnp.pi)
         return normaliser - both * jnp.log1p(jnp.sum(row**2) / degrees)
-
-
-def _require_layers(network: Network, params: Any) -> None:
-    if not (isinstance(params, tuple) and all(isinstance(part, Layer) for part in params)):
-        raise InputError(f"Relevance is a prior of an MLP, got {network}: use HierarchicalGamma.")

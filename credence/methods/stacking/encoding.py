@@ -26,7 +26,6 @@ LOGARITHMS = "log"
 MOST_PIECES = {ENCODED: 64, ENCODED_VALUES: 32}
 """Pieces of an input without a knot at every value."""
 MARKS = {
-    "": "",
     ENCODED: "of encoded inputs",
     ENCODED_VALUES: "of encoded values",
     LOGARITHMS: "of logarithms",

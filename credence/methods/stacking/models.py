@@ -54,8 +54,6 @@ OF_LARGE = {
 CLASSIFICATION = ("50/hierarchical/own", "32-32/hierarchical/own", "32-32/unit/own")
 """Usual models of a classification: two that learn the scale of each layer's weights, since labels
 that are told apart easily want large ones, and one whose scales are given."""
-
-
 LONG_TAILED_CLASSIFICATION = (
     "50/hierarchical/own",
     f"{LOGARITHMS}-32-32/hierarchical/own",
@@ -93,7 +91,7 @@ class ModelSpec:
             )
         hidden, prior, likelihood = parts
         encoding, _, others = hidden.partition("-")
-        encoding, hidden = (encoding, others) if encoding and encoding in MARKS else ("", hidden)
+        encoding, hidden = (encoding, others) if encoding in MARKS else ("", hidden)
         widths, _, last = hidden.rpartition("-")
         activation = OWN
         if last in ACTIVATIONS:
@@ -164,7 +162,8 @@ class ModelSpec:
         hidden = {OWN: "own network", "0": "linear"}.get(self.hidden, self.hidden)
         if self.activation != OWN:
             hidden += f" {self.activation}"
-        hidden = f"{hidden} {MARKS[self.encoding]}".rstrip()
+        if self.encoding:
+            hidden += f" {MARKS[self.encoding]}"
         words = [hidden, f"prior {self.prior}", f"noise {self.likelihood}"]
         return ", ".join(word for word in words if not word.endswith(f" {OWN}"))
 
@@ -176,25 +175,20 @@ def _damped(likelihood: Any, network: MLP) -> Any:
     return replace(likelihood, scale_gain=(2 / (network.hidden[-1] + 1)) ** 0.5)
 
 
-def _usual_of_labels(posterior: Posterior, encodings: Encodings | None) -> tuple[str, ...]:
-    """The models to try for labels: trees are not troubled by long tails, networks are."""
-    is_mlp = isinstance(posterior.model.network, MLP)
-    if is_mlp and (encodings or Encodings(posterior.data)).has_long_tails:
-        return LONG_TAILED_CLASSIFICATION
-    return CLASSIFICATION
-
-
 def usual_models(posterior: Posterior, encodings: Encodings | None = None) -> tuple[str, ...]:
     """The models to try where nobody has named any.
 
     Args:
         encodings: of the data, if somebody has looked at them already.
     """
+    encodings = encodings or Encodings(posterior.data)
+    is_mlp = isinstance(posterior.model.network, MLP)
     own = getattr(posterior.model.network, "activation", OWN)
     if isinstance(posterior.model.likelihood, Classification):
-        models = _usual_of_labels(posterior, encodings)
-    elif posterior.num_points >= LARGE_ROWS and isinstance(posterior.model.network, MLP):
-        models = OF_LARGE[(encodings or Encodings(posterior.data)).usual]
+        has_tails = is_mlp and encodings.has_long_tails
+        models = LONG_TAILED_CLASSIFICATION if has_tails else CLASSIFICATION
+    elif posterior.num_points >= LARGE_ROWS and is_mlp:
+        models = OF_LARGE[encodings.usual]
     else:
         models = REGRESSION
     twins = {model: model.replace(f"-{own}/", "/") for model in models}

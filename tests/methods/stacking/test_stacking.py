@@ -368,14 +368,16 @@ def places(num_values: int, num_rows: int, *, is_smooth: bool = False) -> tuple[
     return x, heights[place] + 0.5 * x[:, 0] + 0.1 * rng.normal(size=num_rows)
 
 
+def gain_of(text: str, other: str, posterior: Posterior) -> np.ndarray:
+    """Return by how much left-out rows are likelier under one model than under another, in nats."""
+    jobs = [ModelSpec.read(each).posterior(posterior) for each in (text, other)]
+    of_model, of_other = (left_out(BRIEF.run(0, job), BRIEF, job).log_probs for job in jobs)
+    return of_model - of_other
+
+
 def test_values_that_repeat_may_be_states_of_their_own() -> None:
     """Left-out rows are likelier with a knot at each value than with knots at quantiles alone."""
-    posterior = posterior_of(*places(80, 800))
-    scores = []
-    for text in ("ple-16/unit/student_t", "plv-16/unit/student_t"):
-        job = ModelSpec.read(text).posterior(posterior)
-        scores.append(left_out(BRIEF.run(0, job), BRIEF, job).log_probs)
-    gain = scores[1] - scores[0]
+    gain = gain_of("plv-16/unit/student_t", "ple-16/unit/student_t", posterior_of(*places(80, 800)))
     assert gain.mean() > 5 * gain.std() / len(gain) ** 0.5
 
 
@@ -408,12 +410,7 @@ def amounts(num_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_labels_that_follow_orders_of_magnitude_are_likelier_by_logarithms() -> None:
-    posterior = labels_of(*amounts(400))
-    scores = []
-    for text in ("8/fan_in/own", "log-8/fan_in/own"):
-        job = ModelSpec.read(text).posterior(posterior)
-        scores.append(left_out(BRIEF.run(0, job), BRIEF, job).log_probs)
-    gain = scores[1] - scores[0]
+    gain = gain_of("log-8/fan_in/own", "8/fan_in/own", labels_of(*amounts(400)))
     assert gain.mean() > 4 * gain.std() / len(gain) ** 0.5
 
 
