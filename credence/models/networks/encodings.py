@@ -27,8 +27,9 @@ COST_OF_A_PATH = 80
 """Ramps that take about as long to sum up as a path of hundreds does to be looked up, on a CPU."""
 REPEATS = 10
 """Rows for each different value of an input, in the mean, where its values are called repeated."""
-LONG_TAIL = 10
-"""Mean distances from the median at which a value is far out: of 10,000 normal ones none is."""
+LONG_TAIL = 25
+"""Mean distances from the median at which a value is far out: of a million normal or exponential
+ones none is."""
 LINEAR_PART = 0.2
 """Mean distances from the median within which a logarithm of a distance is nearly a line."""
 
