@@ -3,7 +3,8 @@
     python docs/make/pages.py            # writes the pages
     python docs/make/pages.py --check    # names those that differ, and ends with status 1
 
-A page is made whole, or has parts between `<!-- made: NAME -->` and `<!-- end -->`.
+A page is made whole, or has parts between `<!-- made: NAME -->` and `<!-- end -->`, and sentences
+with numbers, see `phrases`.
 """
 
 import argparse
@@ -25,6 +26,7 @@ import features
 import multilevel
 import networks
 import peers
+import phrases
 import proposals
 import samplers
 import speed_ups
@@ -99,7 +101,8 @@ def made(path: Path) -> str:
     if name in WHOLE:
         return WHOLE[name]()
     text = path.read_text(encoding="utf-8")
-    return PART.sub(lambda part: f"{part[1]}{PARTS[part[2]]()}{part[3]}", text)
+    text = PART.sub(lambda part: f"{part[1]}{PARTS[part[2]]()}{part[3]}", text)
+    return phrases.rewritten(text, phrases.phrases_of(name))
 
 
 def paths() -> list[Path]:

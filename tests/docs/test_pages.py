@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "make"))
 import pages  # noqa: E402
+import phrases  # noqa: E402
 
 LINKED = "docs/results/papers.md"
 """The summary, whose numbers link to the page that they are of."""
@@ -61,6 +62,33 @@ def test_a_number_that_is_changed_by_hand_is_found(tmp_path: Path, monkeypatch) 
     page.write_text(text.replace(row[1], "1.23"), encoding="utf-8")
     monkeypatch.setattr(pages, "ROOT", tmp_path)
     assert pages.made(page) != page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", pages.paths(), ids=lambda path: path.stem)
+def test_numbers_in_sentences_are_made_or_said_to_be_given(path: Path) -> None:
+    name = path.relative_to(ROOT).as_posix()
+    if name not in {*pages.WHOLE, LINKED}:
+        text = path.read_text(encoding="utf-8")
+        assert phrases.untraced(text, phrases.phrases_of(name)) == []
+
+
+def test_a_number_in_a_sentence_that_differs_is_found_and_written() -> None:
+    """The planted error."""
+    made = phrases.made("costs {:.0f} times as\nmuch, or {:.1f} nats", 26.5, -0.25)
+    text = "One level costs 1 234 times\nas much, or 0.31 nats. The rest took 5 s, R-hat 1.01."
+    found = phrases.rewritten(text, [made])
+    assert found == text.replace("1 234", "26").replace("0.31", "-0.2")
+    assert phrases.rewritten(found, [made]) == found
+    with pytest.raises(LookupError, match="Stands 0 times"):
+        phrases.rewritten(text, [phrases.made("costs {:.0f} times less", 26.5)])
+
+
+def test_a_number_in_a_sentence_without_a_source_is_found() -> None:
+    """The planted error."""
+    text = "In 20 rows `x = 1.5` gave 0.31 nats (Table 2.1).\n\n    code 1.7\n\n5 s, 12 %."
+    given = list(phrases.given("gave 0.31 nats"))
+    assert len(phrases.untraced(text, [])) == 3
+    assert len(phrases.untraced(text, given)) == 2
 
 
 def section(page: Path, anchor: str) -> str:
