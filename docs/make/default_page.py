@@ -9,7 +9,7 @@ from typing import Any
 import budgets
 import numpy as np
 from kept import ROOT, kept_rows
-from peers import OURS, of_model, ranks, shared_splits
+from peers import OURS, of_model, ranks, rows_of_labels, shared_splits
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import default_classes
@@ -25,7 +25,7 @@ rows: how good their predictions and intervals are, and how long they take. It i
 `python docs/make/pages.py` from the rows in `results/`.
 
 **Read it with care.** The tables are not complete: the column `splits` says how many of the 20
-published splits (5 of protein, 5 of labels) were run; where there are few, differences are within
+published splits (5 of protein) were run; where there are few, differences are within
 the errors. Seconds are of the rows that ran on two cores; these were shared with other work, so
 that seconds are upper bounds, and programs that an earlier split had compiled were read from disk.
 Other rows ran on one core, beside much else, for their predictions alone. The targets of wine are
@@ -88,7 +88,7 @@ def of_budgets(rows: list[dict[str, Any]]) -> list[str]:
 def page() -> str:
     """The whole page."""
     tables = kept_rows("default_model")
-    classes = kept_rows("default_classes")
+    classes = rows_of_labels()
     lines = [
         INTRODUCTION,
         f"Commits that ran: {commits(tables + classes)}. Seeds are the numbers of the splits.",
@@ -112,7 +112,8 @@ def page() -> str:
         *of_budgets(tables),
         "## Labels",
         "",
-        "*By chance* is the calibration error (ECE) that the same probabilities would have if they",
+        "Every row of a table is scored once, in one of five folds. The calibration error (ECE) is",
+        "over all of them. *By chance* is the one that the same probabilities would have if they",
         "were right: with few rows it is not 0. *Tempered* probabilities are sharpened or softened",
         "by rows that the networks left out (`predict_proba(tempered=True)`).",
         "",
