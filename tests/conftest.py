@@ -2,6 +2,7 @@
 precision and a command line, and tests that take turns."""
 
 import gc
+import json
 import os
 import sys
 from collections import defaultdict
@@ -47,6 +48,22 @@ jaxtyping.install_import_hook(
 environment._max_programs = None  # tests count programs; `few_programs` below bounds them
 extensions.installed = declared  # the installed list may be older
 jax.config.update("jax_num_cpu_devices", 1)  # or the first fit of a worker would choose
+
+
+@pytest.fixture
+def size_of(record_property: Callable[[str, object], None]) -> Callable[..., None]:
+    """How wrong a planted fault makes a result; `docs/make/faults.py` keeps what is told.
+
+    The function takes the fault ("none" of what is right), on what it was planted, of what is
+    wrong, and the numbers that say how much.
+    """
+
+    def tell(fault: str, *, on: str, of: str, **size: float) -> None:
+        print(f"{fault}, {on}: {of} {size}")
+        found = {name: float(value) for name, value in size.items()}
+        record_property("planted", json.dumps({"fault": fault, "on": on, "of": of, **found}))
+
+    return tell
 
 
 NO_TURN = pytest.mark.slow(reason="no turn today")

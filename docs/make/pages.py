@@ -21,6 +21,7 @@ import default_page
 import densities
 import emulation_pays
 import experiment_tables
+import faults
 import fbnn_published
 import features
 import multilevel
@@ -75,6 +76,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "multilevel-steps": multilevel.steps,
     "new-output-weights": proposals.table,
     "nonlinear-networks": networks.table,
+    "planted-jumps": faults.table,
     "particles": partial(benchmark_tables.table, "particles"),
     "prior-rates": multilevel.rates,
     "samplers": samplers.table,

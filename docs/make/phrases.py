@@ -31,9 +31,10 @@ NOT_PROSE = (
     re.compile(r"\b(?:Algorithms?|Tables?|Figures?|Sections?|[Ee]quations?|Theorem)\s\(?[\d.]+"),
     re.compile(r"\(\d+\.\d+\)|\b95 %|!\[[^\]]*\]"),
     re.compile(r"\balpha (?:= )?\d\.\d(?:(?:, | and )\d\.\d)*"),
+    re.compile(r"\b(?:Python|JAX)\s\d+(?:\.\d+)+|\bApache-2\.0\b"),
 )
 """Parts that are made already, code, formulas, targets of links, places in a paper, the level of
-intervals, and the decay of a prior."""
+intervals, the decay of a prior, and versions."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Phrase:
         return [form.format(value) for form, value in zip(forms, self.values, strict=True)]
 
     def found(self, text: str) -> re.Match[str]:
-        """Where the phrase stands in a page, with any numbers in the places of those made."""
+        """Find the phrase in a page, with any numbers in the places of those made."""
         pieces = [re.escape(piece) for piece in re.split(r"\{[^}]*\}", self.words)]
         pattern = f"({NUMBER})".join(pieces) if self.values else pieces[0]
         places = list(re.finditer(re.sub(r"(?:\\ |\\\n)+", r"\\s+", pattern), text))

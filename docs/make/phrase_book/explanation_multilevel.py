@@ -53,7 +53,7 @@ def limits(fitted: dict[str, Any]) -> tuple[str, str]:
 
 
 def short_moves(problem: dict[str, Any]) -> float:
-    """By what short moves multiply the error of 40 particles of the finest network."""
+    """The factor by which short moves raise the error of 40 particles of the finest network."""
     of_40 = [row for row in problem["points"] if row["particles"] == [40]]
     error = {row["family"]: row["mse"] for row in of_40 if row["widths"] == [128]}
     short, enough = sorted(error.values(), reverse=True)

@@ -60,6 +60,7 @@ def test_every_level_has_its_power_of_the_target(synchronous: bool) -> None:
     assert max(map(abs, found)) < 4.5
 
 
+@pytest.mark.sized
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "wrong"),
@@ -70,7 +71,9 @@ def test_every_level_has_its_power_of_the_target(synchronous: bool) -> None:
         ("a rung too cold", lambda right: lambda log_target, *at: right(log_target * RATIO, *at)),
     ],
 )
-def test_potentials_of_the_wrong_level_are_caught(name: str, wrong: Any, monkeypatch: Any) -> None:
+def test_potentials_of_the_wrong_level_are_caught(
+    name: str, wrong: Any, monkeypatch: Any, size_of: Any
+) -> None:
     honest = module.power
 
     def planted(density: Any) -> Any:
@@ -79,7 +82,7 @@ def test_potentials_of_the_wrong_level_are_caught(name: str, wrong: Any, monkeyp
 
     monkeypatch.setattr(module, "power", planted)
     found = rungs_z(ladder())
-    print(f"{name}, z by rung:", *(f"{z:.1f}" for z in found))
+    size_of(f"potential {name}", on="tempered cloud", of="mean", standard_errors=abs(found[0]))
     assert abs(found[0]) > 8
 
 

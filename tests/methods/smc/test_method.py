@@ -117,10 +117,13 @@ def test_few_steps_are_exact_too() -> None:
     assert planted_z("correct", **FEW_STEPS) < 4.5
 
 
+@pytest.mark.sized
 @pytest.mark.usefixtures("float64")
-def test_planted_likelihoods_that_are_not_resampled_are_caught(monkeypatch) -> None:
+def test_planted_likelihoods_that_are_not_resampled_are_caught(monkeypatch, size_of: Any) -> None:
     resample_positions_only(monkeypatch)
-    assert planted_z("likelihoods not resampled", **FEW_STEPS) > 8
+    z = planted_z("likelihoods not resampled", **FEW_STEPS)
+    size_of("not resampled", on="linear regression", of="results", standard_errors=z)
+    assert z > 8
 
 
 @pytest.mark.usefixtures("float64")

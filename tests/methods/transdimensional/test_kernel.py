@@ -185,8 +185,11 @@ def test_joint_law_is_invariant_with(target: Any, more: Any) -> None:
     assert moved > 0.3
 
 
+@pytest.mark.sized
 @pytest.mark.slow
-def test_planted_precisions_that_count_absent_weights_are_caught(monkeypatch: Any) -> None:
+def test_planted_precisions_that_count_absent_weights_are_caught(
+    monkeypatch: Any, size_of: Any
+) -> None:
     conditional_of = HierarchicalGamma.conditional_of
 
     def of_all(prior: Any, params: Any, stds: Any, counts: Any) -> Any:
@@ -194,8 +197,8 @@ def test_planted_precisions_that_count_absent_weights_are_caught(monkeypatch: An
 
     monkeypatch.setattr(HierarchicalGamma, "conditional_of", of_all)
     _, (ends, _) = geweke(HYPER, sweeps(HYPER, ("plain",), gibbs=True))
-    statistic, _, worst = scores(HYPER, ends)
-    print(f"planted: absent weights count, chi2_7 {statistic:.0f}, worst z {worst:.0f}")
+    *_, worst = scores(HYPER, ends)
+    size_of("absent weights", on="20 rows", of="weights or precisions", standard_errors=worst)
     assert worst > 8
 
 
@@ -276,8 +279,9 @@ def test_planted_row_weights_left_out_are_caught() -> None:
 LAYERS_PLAIN = network_target(largest=(4,), likelihood=Normal(0.7), num_outputs=2)
 
 
+@pytest.mark.sized
 @pytest.mark.slow
-def test_planted_sandwich_without_the_steps_is_caught() -> None:
+def test_planted_sandwich_without_the_steps_is_caught(size_of: Any) -> None:
     target = network_target(largest=(LARGEST,), likelihood=Normal(1.0))
     one = partial(
         accepted_by_the_ends,
@@ -296,8 +300,8 @@ def test_planted_sandwich_without_the_steps_is_caught() -> None:
         step = lambda point, key: (one(key, point, data)[0], None)  # noqa: E731
         return jax.lax.scan(step, point, jax.random.split(key, NUM_SWEEPS))[0]
 
-    statistic, _, worst = scores(target, geweke(target, run)[1])
-    print(f"planted sandwich: chi2_7 {statistic:.1f}, worst z {worst:.0f}")
+    *_, worst = scores(target, geweke(target, run)[1])
+    size_of("two ends", on="20 rows", of="weights", standard_errors=worst)
     assert worst > 8
 
 

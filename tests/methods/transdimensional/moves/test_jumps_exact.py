@@ -108,7 +108,8 @@ def test_posterior_is_invariant(name: str) -> None:
     assert z < 4.5
 
 
-def test_planted_ratio_of_the_first_unit_alone_is_caught(monkeypatch: Any) -> None:
+@pytest.mark.sized
+def test_planted_ratio_of_the_first_unit_alone_is_caught(monkeypatch: Any, size_of: Any) -> None:
     """Planted: two neurons are judged by the first."""
     one_by_one = jumps.one_by_one
 
@@ -118,8 +119,8 @@ def test_planted_ratio_of_the_first_unit_alone_is_caught(monkeypatch: Any) -> No
 
     monkeypatch.setattr(jumps, "one_by_one", forgetful)
     points, _ = run(move_of("plain_by_2", TOY.target, TOY.data))
-    statistic, p, z = scores(points, TOY)
-    print(f"planted ratio of one neuron: chi2_5 {statistic:.0f}, log L z {z:.0f}")
+    statistic, p, _ = scores(points, TOY)
+    size_of("first neuron", on="polynomials", of="widths", chi_squared=statistic, degrees=5)
     assert p < 1e-8
 
 

@@ -77,11 +77,12 @@ SOME = [pytest.param(name, marks=pytest.mark.slow if name == "annealed" else ())
 SEVERAL = ("plain_by_3", "informed_by_2", "split_merge_by_4")
 
 
+@pytest.mark.sized
 @pytest.mark.parametrize("name", [*SOME, *SEVERAL])
-def test_prior_is_invariant(name: str) -> None:
+def test_prior_is_invariant(name: str, size_of: Any) -> None:
     points, info = ends(move_of(name, TARGET, no_data()))
     statistic, p, worst = scores(points)
-    print(f"{name}: chi2_15 {statistic:.1f} (p {p:.2g}), weights z {worst:.1f}")
+    size_of("none", on=f"prior alone, {name}", of="widths", chi_squared=statistic, degrees=15)
     assert p > 1e-4
     assert worst < 4.5
     assert np.all(info.is_finite)
@@ -136,8 +137,9 @@ def test_priors_that_depend_on_width_or_order_are_invariant(name: str, prior: An
     assert worst < 4.5
 
 
+@pytest.mark.sized
 @pytest.mark.rotates(3)
-def test_planted_forced_borders_without_their_factor_are_caught() -> None:
+def test_planted_forced_borders_without_their_factor_are_caught(size_of: Any) -> None:
     log_prior = jnp.asarray(TARGET.width_prior.log_probs(LARGEST))
     log_birth, log_death = log_directions(log_prior, forced=True)
     wrong = with_error(
@@ -146,18 +148,20 @@ def test_planted_forced_borders_without_their_factor_are_caught() -> None:
         death=lambda k, _: log_death[k] - log_birth[k - 1],
     )
     statistic, p, _ = scores(ends(wrong, forced=True, num_jumps=60)[0])
-    print(f"planted borders: chi2_15 {statistic:.0f}")
+    size_of("borders", on="prior alone", of="widths", chi_squared=statistic, degrees=15)
     assert p < 1e-8
 
 
-def test_planted_position_factor_of_births_alone_is_caught() -> None:
+@pytest.mark.sized
+def test_planted_position_factor_of_births_alone_is_caught(size_of: Any) -> None:
     wrong = with_error(move_of("plain", TARGET, no_data()), birth=lambda k, _: -jnp.log(k + 1.0))
     statistic, p, _ = scores(ends(wrong)[0])
-    print(f"planted 1/(k+1): chi2_15 {statistic:.0f}")
+    size_of("place", on="prior alone", of="widths", chi_squared=statistic, degrees=15)
     assert p < 1e-8
 
 
-def test_planted_split_without_jacobian_is_caught() -> None:
+@pytest.mark.sized
+def test_planted_split_without_jacobian_is_caught(size_of: Any) -> None:
     """2^3: two inputs and a bias."""
     log_jacobian = 3 * np.log(2.0)
     wrong = with_error(
@@ -166,12 +170,13 @@ def test_planted_split_without_jacobian_is_caught() -> None:
         death=lambda k, _: log_jacobian,
     )
     statistic, p, _ = scores(ends(wrong)[0])
-    print(f"planted split without |J|: chi2_15 {statistic:.0f}")
+    size_of("jacobian", on="prior alone", of="widths", chi_squared=statistic, degrees=15)
     assert p < 1e-8
 
 
+@pytest.mark.sized
 @pytest.mark.rotates(3)
-def test_planted_sandwich_without_the_steps_is_caught() -> None:
+def test_planted_sandwich_without_the_steps_is_caught(size_of: Any) -> None:
     """|w|^2 falls to a share of what it should be: such a chain climbs."""
     points = prior_points(jax.random.key(0), TARGET, no_data(), 4000)
     step = partial(hamiltonian, TARGET, inverse_mass=jnp.ones(4 * LARGEST + 1))
@@ -189,7 +194,7 @@ def test_planted_sandwich_without_the_steps_is_caught() -> None:
 
     end = jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(2), 4000), points)
     worst = max(map(abs, prior_scores(TARGET, end).values()))
-    print(f"planted sandwich: z {worst:.0f}")
+    size_of("two ends", on="prior alone", of="weights", standard_errors=worst)
     assert worst > 8
 
 

@@ -195,8 +195,9 @@ def test_mixture_with_jumps_between_widths_is_invariant(moves: Any, layer_moves:
     assert tried[: len(moves)].sum() / tried.sum() == pytest.approx(0.45, abs=0.15)
 
 
+@pytest.mark.sized
 @pytest.mark.rotates(3)
-def test_forced_borders_are_invariant_with_their_factor_only() -> None:
+def test_forced_borders_are_invariant_with_their_factor_only(size_of: Any) -> None:
     log_prior = jnp.asarray(TARGET.depth_prior.log_probs(DEEPEST))  # type: ignore[union-attr]
     log_birth, log_death = log_directions(log_prior, forced=True)
     right = layer_move("layer")
@@ -208,21 +209,23 @@ def test_forced_borders_are_invariant_with_their_factor_only() -> None:
     odd = 11  # every jump is accepted: after an even number the depths of an odd start are back
     check_prior(TARGET, ends(only(right, forced=True))[0], "forced borders")
     statistic, p, _ = architecture_p(TARGET, ends(only(wrong, forced=True), num_jumps=odd)[0])
-    print(f"planted borders: chi2_2 {statistic:.0f}")
+    size_of("borders", on="prior alone", of="depth", chi_squared=statistic, degrees=2)
     assert p < 1e-8
 
 
+@pytest.mark.sized
 @pytest.mark.rotates(3)
-def test_planted_position_factor_of_births_alone_is_caught() -> None:
+def test_planted_position_factor_of_births_alone_is_caught(size_of: Any) -> None:
     """1 / d, the chance of the place, which the death pays as well."""
     wrong = with_error(layer_move("layer"), birth=lambda d: -jnp.log(d))
     statistic, p, _ = architecture_p(TARGET, ends(only(wrong))[0])
-    print(f"planted 1/d: chi2_2 {statistic:.0f}")
+    size_of("place", on="prior alone", of="depth", chi_squared=statistic, degrees=2)
     assert p < 1e-8
 
 
+@pytest.mark.sized
 @pytest.mark.slow
-def test_planted_ratio_of_the_two_ends_is_caught() -> None:
+def test_planted_ratio_of_the_two_ends_is_caught(size_of: Any) -> None:
     """Planted: the ratio of the two ends, as in the thesis."""
     size = sum(leaf.size for leaf in jax.tree.leaves(TARGET.model.template(no_data())))
     step = partial(hamiltonian, TARGET, inverse_mass=jnp.ones(size))
@@ -230,7 +233,7 @@ def test_planted_ratio_of_the_two_ends_is_caught() -> None:
     one = partial(accepted_by_the_ends, target=TARGET, leap=leap, step=step)
     points, _ = ends(one, num_jumps=10)
     worst = max(map(abs, prior_scores(TARGET, points).values()))
-    print(f"planted sandwich: z {worst:.0f}")
+    size_of("two ends", on="prior alone, layers", of="weights", standard_errors=worst)
     assert worst > 8
 
 

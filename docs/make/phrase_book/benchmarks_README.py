@@ -1,0 +1,77 @@
+"""Numbers in the sentences of benchmarks/README.md."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+from kept import ROOT, kept_rows
+from phrases import Phrase, given, made
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from assurance import is_faulty
+
+
+def phrases() -> Iterator[Phrase]:
+    """List the phrases of the page, in its order."""
+    yield from of_particles()
+    yield from of_stochastic_gradients()
+    yield from of_assurance()
+    yield from of_large_tables()
+
+
+def of_particles() -> Iterator[Phrase]:
+    """Say how long a step of a particle takes beside BlackJAX."""
+    yield from given("noise .1, 10 steps of the kernel")
+    ours = step_seconds("Credence", 1)
+    plain, chunks = step_seconds("BlackJAX", 1), step_seconds("BlackJAX, `batch_size=16`", 1)
+    yield made("takes {:.2f} of the time of BlackJAX in chunks", ours / chunks)
+    yield made("and {:.2f} of it as one would first write it", ours / plain)
+    yield made("A second core is {:.1f} times as fast", ours / step_seconds("Credence", 2))
+
+
+def step_seconds(sampler: str, num_cores: int) -> float:
+    """Compute the median seconds of a particle-step of a sampler."""
+    rows = [row for row in kept_rows("particles") if row["num_cores"] == num_cores]
+    runs = [run for row in rows for run in row.get("runs", ()) if run["sampler"] == sampler]
+    return float(np.median([run["step_seconds"] / run["particle_steps"] for run in runs]))
+
+
+def of_stochastic_gradients() -> Iterator[Phrase]:
+    """Say what small batches bring."""
+    rows = [row for row in kept_rows("minibatches") if "batch_size" in row]
+    largest = max(row["batch_size"] for row in rows)
+    ratios = [row["sd_ratio"] for row in rows if row["batch_size"] == largest]
+    ess = {row["batch_size"]: row["ess"] for row in rows if row["method"] == "sghmc"}
+    yield made("steps of all rows widen it by {:.0f} %", 100 * (np.mean(ratios) - 1))
+    yield made("has {:.0f} times the effective draws", ess[largest] / ess[128])
+
+
+def of_assurance() -> Iterator[Phrase]:
+    """Say how often the verdict misled."""
+    rows = kept_rows("assurance")
+    faulty = [row for row in rows if is_faulty(row)]
+    trusted = sum(row["verdict"] == "trust" for row in rows)
+    noises = Counter(row["noise"] for row in faulty)
+    refused = [row for row in rows if row["verdict_of_test_rows"] == "do_not_trust"]
+    held = min(row["true_coverage_95"] for row in faulty)
+    yield made("None of {} assurances is false", trusted)
+    yield made("fewer than {:.0f} in 100 are (one-sided", 100 * (1 - 0.05 ** (1 / trusted)))
+    yield made(
+        "{} models are faulty. Their targets have hardly any noise ({}), outliers ({}) or heavy "
+        "tails ({})",
+        len(faulty),
+        *(noises[name] for name in ("little", "outliers", "heavy tails")),
+    )
+    yield made("all their 95 % intervals hold {:.0f} % of fresh rows or more", 100 * held)
+    yield made(
+        "{} sound models were refused by their 100 test rows",
+        sum(not is_faulty(row) for row in refused),
+    )
+
+
+def of_large_tables() -> Iterator[Phrase]:
+    """Say what chains cost on a large table."""
+    seconds = {row["model"]: row["seconds"] for row in kept_rows("large_table")}
+    yield from given("noise alone has RMSE .3 and NLL .215")
+    yield made("for {:.1f} times the time", seconds["auto"] / seconds["deep_ensemble-20"])

@@ -1,0 +1,161 @@
+"""Numbers in the sentences of docs/explanation/interacting.md."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from kept import kept
+from phrases import Phrase, given, made
+from tools import two_state
+
+from credence.compare.seeds import mean_and_error
+from credence_papers.nonlinear.plane_densities import RATES, rings
+
+
+def phrases() -> Iterator[Phrase]:
+    """The phrases of the page, in its order."""
+    yield from of_two_states()
+    yield from of_settings()
+    yield from given("follows section 4.2 of the paper", "11.2 million weights of four bytes")
+    yield from of_photographs()
+    yield from of_the_plane()
+    yield from of_networks()
+
+
+def of_two_states() -> Iterator[Phrase]:
+    """What clouds of few particles give where the law is known, computed exactly."""
+    yield made(
+        "gives {:.3f} for N = 4 and {:.3f} for N = 16",
+        *(slow_share(num, partners=0.001, particles=0.0001) for num in (4, 16)),
+    )
+    yield from given(
+        "(`jump_probability`, 0.1)",
+        "0.7 is the truth",
+        "state anew with probability 0.3. A particle tries a jump with probability 0.3",
+        "its state anew with probability 0.1",
+        "with 0.001 for partners and 0.0001 for particles",
+        "above 1.1, from 100 draws on",
+    )
+
+
+def slow_share(num: int, *, partners: float, particles: float) -> float:
+    """The probability of state 1 where both draw their states so seldom, with `ar`."""
+    moves = {
+        "Q": two_state.flips(two_state.AUXILIARY, partners),
+        "K": two_state.flips(two_state.TARGET, particles),
+    }
+    with mock.patch.multiple(two_state, **moves):
+        return two_state.stationary_law(num, "ar").mean
+
+
+def of_settings() -> Iterator[Phrase]:
+    """What one coin for all particles does to a cloud, and what a test of a ladder asks for."""
+    found = cloud_variances(20)
+    yield made("grows from {:.4f} to {:.4f} (`bg`) and from {:.4f} to {:.4f} (`ar`)", *found)
+    yield from given("right within 4.5 standard errors")
+
+
+@cache  # a second or more
+def cloud_variances(num: int) -> tuple[float, ...]:
+    """The variances that a coin each and one coin give the share of ones, computed exactly."""
+    return tuple(
+        two_state.stationary_law(num, jump, synchronous=synchronous).variance
+        for jump in ("bg", "ar")
+        for synchronous in (False, True)
+    )
+
+
+def of_photographs() -> Iterator[Phrase]:
+    """What samplers of a softmax on features of photographs give."""
+    summary = kept("cifar10_features")
+    rows = {row["label"]: row for row in summary["contenders"]}
+    langevin = [row for name, row in rows.items() if name.startswith(("SGLD", "Nonlinear"))]
+    accuracy = np.array([row["accuracy"] for row in langevin])
+    error = np.sqrt(np.mean(accuracy * (1 - accuracy)) / summary["num_test"])
+    yield made("accuracies are {:.3f} to {:.3f}", accuracy.min(), accuracy.max())
+    yield made("of 10,000 images has a standard error of {:.4f}", error)
+    yield made("log likelihoods are {:.3f} to {:.3f}", *ends(langevin, "nll"))
+    with_partners = {name: row for name, row in rows.items() if row["potential_ess"] is not None}
+    warm = [row for name, row in with_partners.items() if "published" not in name]
+    cold = [row for name, row in with_partners.items() if "published" in name]
+    yield made(
+        "are worth {:.1f} to {:.1f} particles ({:.1f} with the published cold partners",
+        *ends(warm, "potential_ess"),
+        max(ends(cold, "potential_ess")),
+    )
+    yield made("R-hat is {:.2f} to {:.2f}", *ends(langevin, "max_rhat"))
+    yield made("hardly moved (R-hat {:.1f})", rows["SGHMC"]["max_rhat"])
+    yield from given("Steps have the size h = 0.002", "as their partners, 1e-4")
+
+
+def ends(rows: list[dict[str, Any]], name: str) -> tuple[float, float]:
+    """The least and the largest value that the rows have."""
+    found = [row[name] for row in rows]
+    return min(found), max(found)
+
+
+def of_the_plane() -> Iterator[Phrase]:
+    """What samplers on the three densities do."""
+    summary = kept("densities")
+    noise = {target["name"]: target["noise"] for target in summary["targets"]}
+    rows = {(row["target"], row["sampler"]): row for row in summary["densities"]}
+    yield from given("of step τ = 0.001, ε = 0.1", "uniform on [−7.5, 7.5]²", "√h, here 1.96")
+    yield made(
+        "standard deviation of {:.2f} (circle), {:.2f} (rings) and {:.2f} (grid)",
+        *(1000 * noise[name] for name in ("circle", "rings", "grid")),
+    )
+    yield made(
+        "is lost in the grey band after {} iterations, on the grid only after {}",
+        *(last_above(rows[name, "MALA"], 2 * noise[name]) for name in ("circle", "grid")),
+    )
+    yield made("would end at MMD² = {:.4f}", distance_without_jacobian())
+    seconds = [row["seconds"] for (_, sampler), row in rows.items() if sampler == "BG"]
+    yield made("took {:.0f} to {:.0f} s on two cores", min(seconds), max(seconds))
+
+
+def last_above(row: dict[str, Any], level: float) -> int:
+    """The last iteration at which the mean over the seeds is above a level."""
+    return int(np.array(row["iterations"])[np.array(row["mean"]) > level][-1])
+
+
+def distance_without_jacobian() -> float:
+    """MMD² between the rings and draws that give them equal masses, by quadrature."""
+    target, step = rings(), 0.01
+    radius = np.arange(0, max(target.radii) + 8 * target.std, step)
+    peaks = np.exp(-0.5 * ((radius[:, None] - target.radii) / target.std) ** 2).sum(axis=1)
+    right = radius * peaks
+    difference = peaks / peaks.sum() - right / right.sum()
+    angles = np.linspace(0, 2 * np.pi, 120, endpoint=False)
+    kernel = np.mean([kernel_at(radius, angle) for angle in angles], axis=0)
+    return float(difference @ kernel @ difference)
+
+
+def kernel_at(radius: np.ndarray, angle: float) -> np.ndarray:
+    """The kernel between points that lie at these distances from the centre, at an angle."""
+    squares = radius[:, None] ** 2 + radius**2 - 2 * np.outer(radius, radius) * np.cos(angle)
+    return np.sum([np.exp(-rate * squares) for rate in RATES], axis=0)
+
+
+def of_networks() -> Iterator[Phrase]:
+    """What samplers of small networks cost and give."""
+    problems = {each["name"]: each for each in kept("nonlinear_networks")["problems"]}
+    rows = {name: {row["label"]: row for row in each["rows"]} for name, each in problems.items()}
+    boston = rows["boston_10"]
+    steps = (
+        boston[name]["settings"]["thinning"] for name in ("AR tempered (one coin)", "AR tempered")
+    )
+    yield from given("2.1 with these and one coin")
+    yield made("With one coin for all, {} steps cost as many gradients as {}", *steps)
+    yield made("of {} weights or more", min(each["num_weights"] for each in problems.values()))
+    cost = [
+        each["NUTS (reference)"]["gradient_evaluations"] / each["MALA"]["gradient_evaluations"]
+        for each in rows.values()
+    ]
+    yield made("four chains with {:.0f} to {:.0f} times the gradients", min(cost), max(cost))
+    nuts, mala = (
+        np.array(boston[name]["scores_by_seed"]["nll"]) for name in ("NUTS (reference)", "MALA")
+    )
+    mean, error = mean_and_error(list(mala - nuts))
+    yield made("better than MALA does, by {:.1f} standard errors", mean / error)

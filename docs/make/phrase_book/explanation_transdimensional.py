@@ -1,0 +1,127 @@
+"""Numbers in the sentences of docs/explanation/transdimensional.md."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from faults import without_fault
+from kept import kept
+from phrases import Phrase, given, made
+
+from credence_papers.transdimensional.boston_models import MODELS
+from credence_papers.transdimensional.depth_ways import from_jumps
+
+
+def phrases() -> Iterator[Phrase]:
+    """The phrases of the page, in its order."""
+    yield from given("R-hat of the size below 1.05", "above 1.05 they have not")
+    yield from of_kinds_of_jump()
+    yield from of_planted_errors()
+    yield from of_models()
+    yield from of_depths()
+    yield from of_widths()
+    yield from of_published_experiments()
+
+
+def of_kinds_of_jump() -> Iterator[Phrase]:
+    """What the warm-up found of two kinds of jump on XOR."""
+    xor = architecture("transdimensional_xor", "xor")
+    rate = {name: told["rate"] for name, told in xor["architecture"]["jumps"].items()}
+    times = rate["informed"] / rate["plain"]
+    yield made("an informed jump is accepted {:.1f} times as often as a plain one", times)
+    yield made("So {:.0f} % of the tries are plain", 100 * xor["move_probabilities"]["plain"])
+
+
+def of_planted_errors() -> Iterator[Phrase]:
+    """Bounds that the tests check, and an error that they plant."""
+    yield from given("within 4.5 standard errors", "a planted factor of 0.3 nats")
+    yield made("and have chi-squared {:.0f} to {:.0f} for the widths", *without_fault())
+
+
+def of_models() -> Iterator[Phrase]:
+    """What models of Boston housing say side by side."""
+    rows = {row["name"]: row for row in kept("transdimensional_models")["models"]}
+    yield made("these {} of its {} models", len(rows), len(MODELS.problems))
+    sampled = {name: row for name, row in rows.items() if row["size"]}
+    fixed = [row["means"]["rmse"] for name, row in sampled.items() if is_fixed(name)]
+    learnt = {name: row for name, row in sampled.items() if not is_fixed(name)}
+    yield made("is {:.2f} thousand dollars or more", min(fixed))
+    best = max(row["means"]["rmse"] for row in learnt.values())
+    yield made("it is {:.2f} or less in both families", best)
+    gains = [
+        rows[f"{name.partition('-')[0]}-a"]["means"]["nll"] - row["means"]["nll"]
+        for name, row in learnt.items()
+    ]
+    yield made("costs {:.1f} to {:.1f} nats less", *ends(gains))
+    rhats = ends(row["size"]["rhat_worst"] for row in learnt.values())
+    yield made("R-hat of the size is {:.1f} to {:.1f}, so that", *rhats)
+    share = 100 * rows["deep-a-published-chain"]["size"]["across"]
+    yield made("accepts {:.1f} % of its jumps", share)
+    yield from given(
+        "The best published error, 3.42",
+        "The published errors (3.55 for this family",
+        "where the thesis reports 1.1 %",
+    )
+
+
+def is_fixed(model: str) -> bool:
+    """Whether a model of Boston housing has the noise fixed as published."""
+    return model.split("-")[1] == "a"
+
+
+def of_depths() -> Iterator[Phrase]:
+    """How far jumps between depths are from the ladder."""
+    (ladder,) = kept("transdimensional_depth_ways")["ways"]
+    values, errors = log_ratios()
+    numbers = signed(values[1]), errors[1], signed(values[2]), errors[2]
+    yield made("have {} ± {:.2f} for two layers and {} ± {:.2f} for three", *numbers)
+    compared = slice(1, len(ladder["log_ratio"]))
+    both = np.hypot(errors[compared], ladder["error"][compared])
+    differences = np.abs(values[compared] - ladder["log_ratio"][compared]) / both
+    yield made("their largest difference is {:.1f} standard errors", max(differences))
+
+
+def log_ratios() -> tuple[np.ndarray, np.ndarray]:
+    """Find log p(depth) / p(1) of Boston 2a by its jumps, with errors from its chains."""
+    found = architecture("transdimensional_boston", "boston_2a")
+    depth = found["architecture"]["depth"]
+    chains = np.array(found["traces"])
+    shares = [[np.mean(chain == size) for size in depth["widths"]] for chain in chains]
+    pieces = [{"shares": each, "rhat": None, "seconds": 0.0} for each in shares]
+    probabilities = np.array(depth["probabilities"])
+    return np.log(probabilities / probabilities[0]), np.array(from_jumps(pieces)["error"])
+
+
+def of_widths() -> Iterator[Phrase]:
+    """What the thesis says of the width of XOR."""
+    yield from given("The published mode, 7, is not")
+
+
+def of_published_experiments() -> Iterator[Phrase]:
+    """What the thesis's three experiments say."""
+    yield from given(
+        "outputs scaled by .1 (a) or .5 (b)",
+        "noise variance 1 (a) or .8 (b)",
+        "the prior's (4.5 in 2a and 2b, 2.5 in 4a and 4b)",
+        "95 of 1000 with five classes and 191 of 2000 with ten",
+    )
+    digits = architecture("transdimensional_digits", "digits_10b")
+    rhat = digits["architecture"]["max_rhat"]
+    yield made("The width of 10b has not settled (R-hat {:.3f})", rhat)
+
+
+def architecture(study: str, problem: str) -> dict[str, Any]:
+    """What was found on one problem of a study."""
+    (row,) = (each for each in kept(study)["architectures"] if each["name"] == problem)
+    return row
+
+
+def ends(values: Iterable[float]) -> tuple[float, float]:
+    """Find the least and the largest value."""
+    values = tuple(values)
+    return min(values), max(values)
+
+
+def signed(value: float) -> str:
+    """Write a number of two decimals with a true minus, as tables have it."""
+    return f"{value:.2f}".replace("-", "−")

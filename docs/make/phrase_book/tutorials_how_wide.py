@@ -1,0 +1,17 @@
+"""Numbers in the sentences of docs/tutorials/how_wide.md."""
+
+from collections.abc import Iterator
+
+from phrases import Phrase, given
+
+
+def phrases() -> Iterator[Phrase]:
+    """List the phrases of the page, in its order."""
+    yield from given(
+        "add noise with a standard deviation of 0.2",
+        "is near 1.00 if they do",
+        "is a factor of 2.7",
+        "above the 1.01 of a final result",
+        "the noise has a standard deviation of 0.2",
+        "above the 1.01 that we would like",
+    )
