@@ -18,7 +18,7 @@ NUMBER = r"[-−]?(?:\d{1,3}(?:[,\u00a0\u202f ]\d{3})+|\d*\.\d+|\d+)(?:e[-−]?\
 """A number as a page writes it, such as -0.5, 1 234, .91 or 3.1e−6."""
 MEASURED = re.compile(
     r"[-−]?\d*\.\d+(?:e[-−]?\d+)?"
-    r"|\d[\d,]*(?= ?(?:%|times\b|seconds\b|s\b|ms\b|minutes\b|hours\b|nats\b|MiB\b|GiB\b))"
+    r"|\d[\d,]*(?= ?%| (?:times\b|seconds\b|s\b|ms\b|minutes\b|hours\b|nats\b|MiB\b|GiB\b))"
 )
 """A number that looks measured: it has a decimal point, or a unit."""
 NOT_PROSE = (
@@ -28,7 +28,9 @@ NOT_PROSE = (
     re.compile(r"^ {4,}\S.*$", re.MULTILINE),
     re.compile(r"`[^`\n]+`|\$[^$]+\$"),
     re.compile(r"(?<=\])\([^)\s]*\)|^\[[^\]]+\]: .*$", re.MULTILINE),
-    re.compile(r"\b(?:Algorithms?|Tables?|Figures?|Sections?|[Ee]quations?|Theorem)\s\(?[\d.]+"),
+    re.compile(
+        r"\b(?:algorithms?|tables?|figures?|sections?|equations?|theorem)\s\(?[\d.]+", re.IGNORECASE
+    ),
     re.compile(r"\(\d+\.\d+\)|\b95 %|!\[[^\]]*\]"),
     re.compile(r"\balpha (?:= )?\d\.\d(?:(?:, | and )\d\.\d)*"),
     re.compile(r"\b(?:Python|JAX)\s\d+(?:\.\d+)+|\bApache-2\.0\b"),

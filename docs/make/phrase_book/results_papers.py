@@ -19,8 +19,8 @@ def phrases() -> Iterator[Phrase]:
     )
     yield made("exact jumps of neurons have {:.0f} to {:.0f}", *without_fault())
     yield made(
-        "Weights are then {:.0f} standard errors off under the prior and {:.0f} with 20 data points; "
-        "with layers {:.0f}",
+        "Weights are then {:.0f} standard errors off under the prior and {:.0f} with 20 data "
+        "points; with layers {:.0f}",
         *(size("two ends", on, "weights") for on in (prior, "20 rows", "prior alone, layers")),
     )
     yield made(
