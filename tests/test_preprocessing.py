@@ -74,6 +74,28 @@ def test_what_an_earlier_version_saved_is_read():
     assert old.transform(new).tolist() == [[1, 0], [0, 1]]
     assert old.check_columns(new) == []  # it cannot know
     assert old.text_columns == []
+    numbers = {"kind": "numbers", "name": "x", "median": 0, "mean": 0, "scale": 1}
+    old = TablePreprocessor.from_json({"columns": [numbers | {"has_missing": True}]})
+    assert old.check_columns(pd.DataFrame({"x": [1e3]})) == []
+
+
+def test_numbers_far_outside_those_of_training_are_told():
+    """More than a standard deviation: a number beyond the largest of few rows is no news."""
+    ages = pd.DataFrame({"age": [20.0, 30.0, 40.0, None]})
+    preprocessor = saved_and_loaded(make_preprocessor(ages))
+    std = np.std([20, 30, 30, 40])
+    inside = pd.DataFrame({"age": [20 - 0.99 * std, 30, None, 40 + 0.99 * std]})
+    assert preprocessor.check_columns(inside) == []
+    (note,) = preprocessor.check_columns(pd.DataFrame({"age": [30, 40 + 1.01 * std, 250, -5]}))
+    assert note == (
+        f"'age' was between 20 and 40 in training, and is far outside in 3 rows, first "
+        f"{40 + 1.01 * std:g} in row 2 (line 3 of a file with a header line): what networks say "
+        "there rests on no data."
+    )
+    both = make_preprocessor(ages.dropna()).check_columns(pd.DataFrame({"age": [None, 999]}))
+    assert len(both) == 1
+    assert "Filled 1 missing value in 'age'" in both[0]
+    assert "first 999 in row 2" in both[0]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,9 @@ Feature = tuple[str, Float[np.ndarray, " row"]]
 class NumericColumn:
     """A column of numbers; `has_missing`: values were missing in training.
 
+    `low` and `high` are the smallest and the largest number in training; None in what earlier
+    versions saved.
+
     Raises:
         InputError: if the numbers are so large that mean or scale are not finite or nearly so.
     """
@@ -45,6 +48,8 @@ class NumericColumn:
     mean: float
     scale: float
     has_missing: bool
+    low: float | None = None
+    high: float | None = None
 
     def __post_init__(self) -> None:
         is_finite = np.isfinite([self.median, self.mean, self.scale]).all()
@@ -71,13 +76,31 @@ class NumericColumn:
             yield f"{self.name}_is_missing", missing.astype(np.float64)
 
     def news(self, column: pd.Series) -> str | None:
-        """A sentence on what the column has that training did not have, or None."""
-        number = int(column.isna().sum())
+        """Sentences on what the column has that training did not have, or None."""
+        found = [self._filled(int(column.isna().sum())), self._far_outside(column)]
+        return " ".join(filter(None, found)) or None
+
+    def _filled(self, number: int) -> str:
         if self.has_missing or not number:
-            return None
+            return ""
         return (
             f"Filled {plural(number, 'missing value')} in '{self.name}' with the median; "
             "none were missing in training."
+        )
+
+    def _far_outside(self, column: pd.Series) -> str:
+        """A sentence on numbers more than a standard deviation beyond those of training."""
+        if self.low is None or self.high is None:
+            return ""
+        x = as_numbers(column)
+        is_outside = (x < self.low - self.scale) | (x > self.high + self.scale)
+        if not is_outside.any():
+            return ""
+        first = int(np.argmax(is_outside))
+        return (
+            f"'{self.name}' was between {self.low:g} and {self.high:g} in training, and is far "
+            f"outside in {plural(int(is_outside.sum()), 'row')}, first {x[first]:g} in "
+            f"{where(column, first)}: what networks say there rests on no data."
         )
 
 
@@ -150,7 +173,15 @@ def learn_numbers(frame: pd.DataFrame) -> list[NumericColumn]:
     scales = scale_of_inputs(means, stds)
     columns = zip(frame, imputer.statistics_, means, scales, x.T, strict=True)
     return [
-        NumericColumn(name, float(median), float(mean), float(scale), bool(np.isnan(values).any()))
+        NumericColumn(
+            name=name,
+            median=float(median),
+            mean=float(mean),
+            scale=float(scale),
+            has_missing=bool(np.isnan(values).any()),
+            low=float(np.nanmin(values)),
+            high=float(np.nanmax(values)),
+        )
         for name, median, mean, scale, values in columns
     ]
 
