@@ -75,7 +75,7 @@ def _checked_text(column: pd.Series, notes: list[str]) -> pd.Series:
         kind = "numbers written as text" if types - {int} else "whole numbers beyond 2^64"
         notes.append(
             f"The column '{column.name}' holds {kind}, and is used as numbers of 16 digits; "
-            f"set --categorical '{column.name}' if they are names."
+            f"{_as_names(column)} if they are names."
         )
         return _parsed(column)
     if texts.sum() < (1 - MOSTLY) * column.count():
@@ -164,7 +164,7 @@ def _holds_dates(column: pd.Series) -> str:
     return (
         f"The column '{column.name}' holds dates such as '{column.dropna().iloc[0]}': replace it "
         "by numbers that matter (days since a start, month, weekday), or leave it out "
-        f"(--drop '{column.name}')."
+        f"(--drop '{column.name}'; in Python drop(columns={column.name!r}))."
     )
 
 
@@ -172,7 +172,7 @@ def _decorated(column: pd.Series, example: object) -> str:
     return (
         f"The column '{column.name}' holds numbers that cannot be read, such as '{example}': write "
         "plain numbers with a decimal point, without currency signs, percent signs or thousands "
-        f"separators. If they are names, set --categorical '{column.name}'."
+        f"separators. If they are names, {_as_names(column)}."
     )
 
 
@@ -182,5 +182,10 @@ def _text_among_numbers(column: pd.Series, is_text: Bool[np.ndarray, " row"]) ->
         f"The column '{column.name}' holds numbers, but '{texts.iloc[0]}' in "
         f"{where(column, int(is_text.argmax()))}; {plural(len(texts), 'such value')}: "
         f"{quoted(texts.unique(), most=4)}. Leave missing values empty (or write NA); "
-        f"if the column holds names, set --categorical '{column.name}'."
+        f"if the column holds names, {_as_names(column)}."
     )
+
+
+def _as_names(column: pd.Series) -> str:
+    """Say what makes a column one of names."""
+    return f"set --categorical '{column.name}' (in Python astype({{{column.name!r}: 'category'}}))"
