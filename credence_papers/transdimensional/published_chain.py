@@ -3,8 +3,9 @@
 Berezowski, "Trans-dimensional inference over Bayesian neural networks" (2021), algorithm 8: a step,
 a birth or death, and another step are one proposal, tested by the target at its two ends. Its
 public code leaves the densities of the two steps, which do not cancel there, out of the ratio; so
-does this. Then follows a step of its own. The chain is biased: it climbs to high density and is then refused nearly
-everywhere. It is here, and not among the methods, to show what that does to published numbers.
+does this. Then follows a step of its own. The chain is biased: it climbs to high density and is
+then refused nearly everywhere. It is here, and not among the methods, to show what that does to
+published numbers.
 """
 
 from collections.abc import Callable

@@ -4,9 +4,9 @@ The rule is a simple one, of few measurements (docs/explanation/ces.md), and sta
 
     rows      a network of 38 weights: MCLMC on all rows took a third of the emulator's time at
               10,000 rows, and 3.4 times as long at 100,000
-    weights   at 38 the emulator pays; at 2,761 (Adult, 6,000 rows) coreset, Gaussian process and
-              Taylor series were off by 21 to 262 nats at draws of the posterior, where one nat is
-              much; in between nobody has measured
+    weights   at 38 the emulator pays; with hundreds of weights no emulator is known to be right to
+              a few nats at draws of the posterior, where one nat is much
+              (docs/explanation/ces.md, docs/results/fbnn.md)
 """
 
 import numpy as np
