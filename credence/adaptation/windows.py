@@ -82,9 +82,9 @@ def window_adaptation(
         memory = move_step_size(memory, acceptance, target_acceptance_rate, order=order)
         log_step_size = np.minimum(memory.log_step_size, np.log(largest))
         memory = memory._replace(log_step_size=log_step_size)
-        memory = (add_draws or _add_draws)(memory, np.asarray(block.draws))
+        memory = (add_draws or add_variances)(memory, np.asarray(block.draws))
         memory = memory._replace(round=memory.round + 1)
-        return _renew_metric(memory) if int(memory.round) in ends else memory
+        return renew_metric(memory) if int(memory.round) in ends else memory
 
     def tuned(memory: Memory) -> Settings:
         mean_log_step_size = np.minimum(memory.mean_log_step_size, np.log(largest))
@@ -146,9 +146,16 @@ def metric_ends(num_rounds: int) -> list[int]:
 
 
 def move_step_size(
-    memory: Any, acceptance: float, target: float, *, most: float = 4.0, order: float = 2.0
+    memory: Any,
+    acceptance: float | Float[np.ndarray, "*rate"],
+    target: float,
+    *,
+    most: float = 4.0,
+    order: float = 2.0,
 ) -> Any:
     """Damped Newton steps on the log step size, and the running mean of the values used.
+
+    Of several acceptance rates each moves a step size of its own.
 
     `memory` has `rounds_since_metric`, `log_step_size` and `mean_log_step_size`, as `Memory`; the
     other arguments are those of `newton_step`.
@@ -167,8 +174,12 @@ def move_step_size(
 
 
 def newton_step(
-    acceptance: float, target: float, *, most: float = 4.0, order: float = 2.0
-) -> np.floating:
+    acceptance: float | Float[np.ndarray, "*rate"],
+    target: float,
+    *,
+    most: float = 4.0,
+    order: float = 2.0,
+) -> np.floating | Float[np.ndarray, "*rate"]:
     """The change of the log step size that should make the acceptance rate the target.
 
     The step size grows at most `most` times; the root of the energy error is proportional to its
@@ -178,8 +189,8 @@ def newton_step(
     acceptance rate is a = 2 Phi(-sqrt(m / 2)) (Beskos et al., "Optimal tuning of the hybrid Monte
     Carlo algorithm", 2013): z(a) = -Phi^-1(a / 2) is proportional to h^order.
     """
-    z = -ndtri(0.5 * np.clip([target, acceptance], 1e-3, 1 - 1e-3))
-    return np.clip(np.log(z[0] / z[1]) / order, -np.log(4), np.log(most))
+    wanted, found = (-ndtri(0.5 * np.clip(a, 1e-3, 1 - 1e-3)) for a in (target, acceptance))
+    return np.clip(np.log(wanted / found) / order, -np.log(4), np.log(most))
 
 
 def same_metric(memory: Memory, draws: Float[np.ndarray, "chain draw weight"]) -> Memory:
@@ -187,7 +198,7 @@ def same_metric(memory: Memory, draws: Float[np.ndarray, "chain draw weight"]) -
     return memory
 
 
-def _add_draws(memory: Memory, draws: Float[np.ndarray, "chain draw weight"]) -> Memory:
+def add_variances(memory: Memory, draws: Float[np.ndarray, "chain draw weight"]) -> Memory:
     """Squared deviations from each chain's own mean: modes may differ between chains."""
     centred = draws - draws.mean(axis=1, keepdims=True)
     chains, steps, _ = draws.shape
@@ -197,7 +208,7 @@ def _add_draws(memory: Memory, draws: Float[np.ndarray, "chain draw weight"]) ->
     )
 
 
-def _renew_metric(memory: Memory) -> Memory:
+def renew_metric(memory: Memory) -> Memory:
     """Pooled variances, their logarithms shrunk a little to the mean one; then a new window."""
     count = memory.degrees_of_freedom
     if count == 0:  # one draw per round says nothing

@@ -26,6 +26,7 @@ from credence.methods.hamiltonian import HMC, MALA, MCLMC, NUTS
 from credence.methods.interacting.method import Interacting
 from credence.methods.interacting.nonlinear_sgld import NonlinearSGLD
 from credence.methods.laplace.method import Laplace
+from credence.methods.parallel_tempering import ParallelTempering
 from credence.methods.pcn import PCN
 from credence.methods.smc.method import SMC
 from credence.methods.smc.multilevel.method import MLSMC
@@ -62,6 +63,7 @@ __all__ = [
     "Method",
     "Mutation",
     "NonlinearSGLD",
+    "ParallelTempering",
     "Stacking",
     "Training",
     "Transdimensional",
@@ -89,6 +91,7 @@ OURS: tuple[type[Algorithm], ...] = (
     NonlinearSGLD,
     SGHMC,
     PCN,
+    ParallelTempering,
     RNSHMC,
     CES,
     SMC,

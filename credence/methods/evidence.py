@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar, TypedDict
 
 import numpy as np
+from jaxtyping import Float
+from scipy.optimize import brentq
+from scipy.special import expit
 
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
@@ -77,3 +81,33 @@ class LogEvidence(Finding):
         error = self.standard_error
         spread = "" if np.isnan(error) else f", standard error {number(error)}"
         return [("Log evidence", f"{number(self.nats)} nats{spread}")]
+
+
+def ladder_evidence(
+    log_likelihoods: Float[np.ndarray, "draw rung"], powers: Float[np.ndarray, " rung"]
+) -> float:
+    """Log evidence, in nats, by bridge sampling between neighbours on a ladder of temperatures.
+
+    Args:
+        log_likelihoods: of draws from prior(w) likelihood(w)^t, for each t.
+        powers: ascending from 0, the prior, to 1.
+    """
+    return sum(
+        bennett((high - low) * log_likelihoods[:, i], (high - low) * log_likelihoods[:, i + 1])
+        for i, (low, high) in enumerate(pairwise(powers))
+    )
+
+
+def bennett(at_low: Float[np.ndarray, " draw"], at_high: Float[np.ndarray, " draw"]) -> float:
+    """log Z' / Z from log p' / p, unnormalised, at as many draws of either.
+
+    It is the c at which the sum of 1 / (1 + exp(c - f)) over draws of p equals that of
+    1 / (1 + exp(f - c)) over draws of p' (Bennett, "Efficient estimation of free energy differences
+    from Monte Carlo data", 1976): bridge sampling at its best, without an error of discretisation.
+    """
+
+    def excess(c: float) -> float:
+        return float(np.sum(expit(at_low - c)) - np.sum(expit(c - at_high)))
+
+    both = np.concatenate([at_low, at_high])
+    return float(brentq(excess, both.min() - 50, both.max() + 50, xtol=1e-10))  # type: ignore[arg-type]

@@ -14,7 +14,6 @@ results is the error of their mean.
 
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -22,13 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
-from scipy.optimize import brentq
-from scipy.special import expit
 
 from credence.density.data import Data
 from credence.density.posterior import BayesianModel, Posterior
 from credence.ensembles.diagnostics.convergence import rhat
 from credence.kernels.base import metropolis
+from credence.methods.evidence import ladder_evidence as ladder_evidence_of
 
 TARGET_ACCEPTANCE = 0.8
 LogDensities = Callable[[Float[Array, " weight"]], tuple[Float[Array, ""], Float[Array, ""]]]
@@ -81,33 +79,9 @@ def ladder_evidence(
     one = jax.jit(partial(_run, model=posterior.model, **sizes))
     runs = [one(each, posterior.data, jnp.asarray(powers)) for each in keys]
     found, rates = ([np.asarray(run[i], float) for run in runs] for i in (0, 1))
-    nats = np.array([log_evidence(each, powers) for each in found])
+    nats = np.array([ladder_evidence_of(each, powers) for each in found])
     last = np.stack([each[:, -1] for each in found])
     return LadderEvidence(nats, float(rhat(last)), float(np.mean(rates, axis=0).min()))
-
-
-def log_evidence(
-    log_likelihoods: Float[np.ndarray, "draw rung"], powers: Float[np.ndarray, " rung"]
-) -> float:
-    """Sum over neighbours of log Z(t') - log Z(t)."""
-    return sum(
-        bennett((high - low) * log_likelihoods[:, i], (high - low) * log_likelihoods[:, i + 1])
-        for i, (low, high) in enumerate(pairwise(powers))
-    )
-
-
-def bennett(at_low: Float[np.ndarray, " draw"], at_high: Float[np.ndarray, " draw"]) -> float:
-    """log Z' / Z from log p' / p, unnormalised, at as many draws of either.
-
-    It is the c at which sum of 1 / (1 + exp(c - f)) over draws of p equals that of
-    1 / (1 + exp(f - c)) over draws of p'.
-    """
-
-    def excess(c: float) -> float:
-        return float(np.sum(expit(at_low - c)) - np.sum(expit(c - at_high)))
-
-    both = np.concatenate([at_low, at_high])
-    return float(brentq(excess, both.min() - 50, both.max() + 50, xtol=1e-10))  # type: ignore[arg-type]
 
 
 def _run(

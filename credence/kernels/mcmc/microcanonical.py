@@ -104,7 +104,7 @@ def adjusted_mclmc(
         key: PRNGKeyArray, state: MicrocanonicalState, data: Data
     ) -> tuple[MicrocanonicalState, MicrocanonicalInfo]:
         key_direction, key_accept = jax.random.split(key)
-        varied = _num_leapfrogs(state.num_steps, mean_leapfrogs)
+        varied = varied_leapfrogs(state.num_steps, mean_leapfrogs)
         num_leapfrogs = varied if varies else _whole(mean_leapfrogs)
         memory = jnp.exp(-num_leapfrogs * step_size / decoherence_length)
         start = state._replace(direction=_turn(key_direction, state.direction, memory))
@@ -250,7 +250,7 @@ def _turn(key: PRNGKeyArray, direction: Position, memory: Float[Array, ""]) -> P
     return turned / jnp.linalg.norm(turned)
 
 
-def _num_leapfrogs(num_steps: UInt32[Array, ""], mean: Scalar) -> Int[Array, ""]:
+def varied_leapfrogs(num_steps: UInt32[Array, ""], mean: Scalar) -> Int[Array, ""]:
     """Number of leapfrogs, at least 1: a golden-ratio sequence from half to 1.5 times the mean."""
     fraction = (num_steps * jnp.uint32(GOLDEN)).astype(float) / 2.0**32
     return _whole(mean * (0.5 + fraction))

@@ -1,0 +1,147 @@
+"""Which sampler agrees with itself where a posterior has many modes?
+
+    CREDENCE_DATA=... python benchmarks/many_modes.py --out FOLDER
+    CREDENCE_DATA=... python benchmarks/many_modes.py --out FOLDER --methods nuts smc
+    python benchmarks/many_modes.py --out FOLDER --table
+
+Boston housing, the first published split: 16 tanh neurons, all weights N(0, 1), the noise learnt.
+Such a prior makes networks that bend much, and 455 rows leave many of them. Four chains, or four
+runs, of every method. R-hat and the smallest bulk ESS are of noise-free predictions at 50 of the
+test rows; the log evidence is that of standardised targets, in nats, with its error over the runs.
+"off" is the largest distance between predictive means and those of parallel tempering, in its
+standard deviations. A cell is a process of its own; what has a row is not done again.
+"""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from rows import commits, done, markdown, measure, parser_of, values
+
+NUM_CHAINS, NUM_SHOWN = 4, 50
+METHODS = ("parallel_tempering", "smc", "nuts", "mclmc", "deep_ensemble")
+REFERENCE = METHODS[0]
+NAMES = {
+    "parallel_tempering": "parallel tempering, 36 temperatures",
+    "smc": "SMC, 20,000 particles a run",
+    "nuts": "NUTS",
+    "mclmc": "MCLMC",
+    "deep_ensemble": "20 trained networks",
+}
+
+
+def method(name: str) -> Any:
+    """A method, so long that it takes some minutes on two cores."""
+    from credence import methods
+
+    chains = {"num_chains": NUM_CHAINS}
+    return {
+        "parallel_tempering": lambda: methods.ParallelTempering(
+            num_rungs=36, thinning=4, num_draws=6000, num_warmup=1000, **chains
+        ),
+        "smc": lambda: methods.SMC(num_particles=20_000, num_runs=NUM_CHAINS),
+        "nuts": lambda: methods.NUTS(num_draws=2000, **chains),
+        "mclmc": lambda: methods.MCLMC(num_draws=20_000, **chains),
+        "deep_ensemble": lambda: methods.DeepEnsemble(num_members=20),
+    }[name]()
+
+
+def problem() -> tuple[Any, np.ndarray, np.ndarray]:
+    """Posterior, and test rows, inputs and target, in its units."""
+    from default_model import split_of
+
+    from credence import Posterior, models
+
+    x, y, x_test, y_test = split_of("boston", 0)
+    mean, std, centre, scale = x.mean(axis=0), x.std(axis=0), y.mean(), y.std()
+    data = ((x - mean) / std).astype(np.float32), ((y - centre) / scale).astype(np.float32)
+    prior = models.Gaussian(scaling="unit")
+    posterior = Posterior(models.MLP(1, (16,)), prior, models.Normal(noise_std=None), data)
+    return posterior, ((x_test - mean) / std).astype(np.float32), (y_test - centre) / scale
+
+
+def measured(case: dict[str, Any]) -> dict[str, Any]:
+    """Run a method, and tell how far its chains agree and what they predict."""
+    import credence
+    from credence.ensembles.diagnostics import ess_bulk, rhat
+    from credence.methods import findings
+
+    credence.configure()
+    warnings.simplefilter("ignore")
+    posterior, x, y = problem()
+    ensemble = method(case["method"]).run(case["seed"], posterior)
+    functions = np.asarray(ensemble.functions(x[:NUM_SHOWN])[..., 0], float)
+    predictive = ensemble.predictive(x)
+    evidence = findings(ensemble).get("log_evidence")
+    exchanges = findings(ensemble).get("exchanges")
+    is_chain = case["method"] != "deep_ensemble"
+    return {
+        "num_draws": functions.shape[1],
+        "rhat": float(rhat(functions).max()) if is_chain else None,
+        "ess": float(ess_bulk(functions).min()) if case["method"] in CHAINS else None,
+        "nll": -float(np.mean(predictive.log_prob(y.astype(np.float32)))),
+        "rmse": float(np.sqrt(np.mean((np.ravel(predictive.mean()) - y) ** 2))),
+        "log_evidence": evidence and evidence.nats,
+        "log_evidence_error": evidence and evidence.standard_error,
+        "num_restarts": exchanges and exchanges.num_restarts,
+        "exchange_rates": exchanges and list(exchanges.rates),
+        "mean": functions.mean(axis=(0, 1)).tolist(),
+        "std": functions.std(axis=(0, 1)).tolist(),
+        "phases": dict(ensemble.cost.seconds),
+        "seconds": sum(ensemble.cost.seconds.values()),
+    }
+
+
+CHAINS = ("parallel_tempering", "nuts", "mclmc")
+
+
+def table_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """A line for each method."""
+    newest = {row["method"]: row for row in rows}
+    heads = (
+        "method", "draws", "R-hat", "worst ESS", "log evidence", "off", "NLL", "RMSE", "seconds",
+    )  # fmt: skip
+    lines = [cells(newest[name], newest.get(REFERENCE)) for name in METHODS if name in newest]
+    about = f"Seed {values(rows, 'seed')}, {values(rows, 'num_cores')} cores, commit"
+    return [*markdown(heads, lines), "", f"{about} {commits(rows)}."]
+
+
+def cells(row: dict[str, Any], reference: dict[str, Any] | None) -> list[str]:
+    """A method's line."""
+
+    def text(name: str, form: str) -> str:
+        return "-" if row[name] is None else format(row[name], form)
+
+    evidence = text("log_evidence", ".1f")
+    if row["log_evidence"] is not None and math.isfinite(row["log_evidence_error"]):
+        evidence += f" ± {row['log_evidence_error']:.1f}"
+    off = "-"
+    if reference is not None and row is not reference:
+        distances = np.abs(np.subtract(row["mean"], reference["mean"])) / reference["std"]
+        off = f"{distances.max():.2f}"
+    draws = f"{NUM_CHAINS} x {row['num_draws']:,}" if row["rhat"] is not None else "20"
+    return [
+        NAMES[row["method"]], draws, text("rhat", ".3f"), text("ess", ",.0f"), evidence, off,
+        text("nll", ".3f"), text("rmse", ".3f"), text("seconds", ",.0f"),
+    ]  # fmt: skip
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    from credence.environment import num_cores
+
+    if not options.table:
+        cases = [
+            {"method": name, "seed": options.seed, "num_cores": num_cores()}
+            for name in options.methods
+        ]
+        measure(options.out, cases, measured)
+    print("\n".join(table_lines(done(options.out))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""How states travel along a ladder of temperatures."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypedDict
+
+import numpy as np
+from jaxtyping import Float
+
+from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.findings import Finding
+from credence.errors import plural
+from credence.html.wording import number
+from credence.schema import build
+from credence.storage import jsonable
+
+
+class ExchangeEntries(TypedDict):
+    """The entries of metrics.json on exchanges."""
+
+    ladder_powers: tuple[float, ...]
+    exchange_rates: tuple[float, ...]
+    num_restarts: int
+
+
+@dataclass(frozen=True)
+class Exchanges(Finding):
+    """How often neighbours on a ladder exchange their states, and what comes down all the way.
+
+    Syed, Bouchard-Cote, Deligiannidis & Doucet, "Non-reversible parallel tempering" (2022).
+    """
+
+    name: ClassVar[str] = "exchanges"
+
+    powers: tuple[float, ...]
+    """Of the likelihood, from 0 to 1."""
+    rates: tuple[float, ...]
+    """Of acceptance, for every pair of neighbours."""
+    num_restarts: int
+    """Draws of the prior that have come down to the posterior, in all chains together."""
+
+    @classmethod
+    def measured(
+        cls,
+        powers: Float[np.ndarray, " rung"],
+        rates: Float[np.ndarray, "chain draw pair"],
+        is_restart: Float[np.ndarray, "chain draw"],
+    ) -> "Exchanges":
+        """From what a run's steps have told."""
+        restarts = round(float(np.sum(is_restart)))
+        means = np.mean(rates, axis=(0, 1))
+        found = cls(tuple(map(float, powers)), tuple(map(float, means)), restarts)
+        return found.judged()
+
+    def judged(self) -> "Exchanges":
+        """The same with a verdict: without any restart, modes may be missing."""
+        if self.num_restarts:
+            return self
+        reason = (
+            "No draw of the prior has come down the ladder to the posterior, so that chains may "
+            f"be in modes of their own: take more draws, or about {self.num_wanted} rungs."
+        )
+        return type(self)(self.powers, self.rates, 0, settled=False, reason=reason)
+
+    @property
+    def barrier(self) -> float:
+        """Sum of the rates of refusal along the ladder, which hardly depends on the powers."""
+        return float(np.sum(1 - np.array(self.rates)))
+
+    @property
+    def num_wanted(self) -> int:
+        """Rungs with which about half of the exchanges are accepted."""
+        return 1 + max(1, round(2 * self.barrier))
+
+    @classmethod
+    def of(cls, ensemble: Ensemble) -> "Exchanges | None":
+        """Read it from what the run has found."""
+        return cls.read(ensemble.provenance.found.get(cls.name, {}), {})
+
+    @classmethod
+    def read(
+        cls, metrics: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    ) -> "Exchanges | None":
+        """Read what `entries` wrote."""
+        if not ExchangeEntries.__annotations__.keys() & metrics.keys():
+            return None
+        found = build(ExchangeEntries, dict(metrics))
+        rates = tuple(found["exchange_rates"])
+        return cls(tuple(found["ladder_powers"]), rates, found["num_restarts"]).judged()
+
+    def entries(self) -> dict[str, Any]:
+        """Powers, rates and the number of restarts."""
+        return jsonable(
+            ExchangeEntries(
+                ladder_powers=self.powers,
+                exchange_rates=self.rates,
+                num_restarts=self.num_restarts,
+            )
+        )
+
+    def sentences(self) -> list[str]:
+        """Say how the ladder is travelled."""
+        return [
+            f"{plural(self.num_restarts, 'draw')} of the prior came down the ladder of "
+            f"{len(self.powers)} temperatures; of the exchanges between neighbours "
+            f"{100 * min(self.rates):.0f} to {100 * max(self.rates):.0f} % were accepted."
+        ]
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Show restarts, and the barrier with the number of rungs that it asks for."""
+        barrier = f"{number(self.barrier)}, for which {self.num_wanted} rungs are about right"
+        return [
+            ("Draws of the prior that reached the posterior", str(self.num_restarts)),
+            ("Barrier of the ladder", barrier),
+        ]

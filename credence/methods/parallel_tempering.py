@@ -1,0 +1,154 @@
+"""Parallel tempering: chains on a ladder of temperatures, from the prior to the posterior."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from credence.adaptation.ladder import ladder_adaptation
+from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, Posterior
+from credence.engine.driver import Driver
+from credence.ensembles.findings import Finding
+from credence.errors import InputError, require_positive
+from credence.kernels.base import Recipe
+from credence.kernels.mcmc.replica_exchange import Ladder, replica_exchange
+from credence.methods.base import Drawn
+from credence.methods.chains import TrainedChains
+from credence.methods.evidence import LogEvidence, ladder_evidence
+from credence.methods.exchanges import Exchanges
+
+NUM_PRIOR_DRAWS = 500
+"""Draws of the prior from which its variances are estimated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelTempering(TrainedChains):
+    """Parallel tempering, or replica exchange: exact, for posteriors with several modes.
+
+    Every chain is a ladder of `num_rungs` copies of the network. Each sees the likelihood to a
+    power between 0, the prior, and 1, the posterior; neighbours exchange their weights now and
+    then. Draws are those of the coldest copy. The prior is drawn from anew in every step, so that
+    what comes down the ladder has forgotten the mode where it was. The warm-up places the powers.
+
+    The ladder gives the evidence, too: the ratios of the normalising constants of neighbours by
+    bridge sampling, multiplied.
+
+    Args beyond those of `TrainedChains`:
+        num_rungs: of the ladder; a multiple of the barrier that the run reports, two or more times
+            it, for exchanges are refused too often otherwise.
+        kernel: that moves every rung: the name of a kernel that takes a metric, or a `Tunable`.
+        num_leapfrogs: mean number of leapfrogs of a move, where the kernel takes a length.
+        thinning: moves between exchanges, that is for each draw.
+
+    Scalars: log_likelihood (nats), acceptance_rate and exchange_rate, means over the rungs,
+    is_restart (see `credence.kernels.mcmc.replica_exchange`), and log_evidence of the chain.
+    """
+
+    name: ClassVar[str] = "parallel_tempering"
+    summary: ClassVar[str] = "chains on a ladder of temperatures: exact, crosses between modes"
+    sources: ClassVar[tuple[str, ...]] = (
+        'Geyer, "Markov chain Monte Carlo maximum likelihood" (1991)',
+        (
+            'Syed, Bouchard-Côté, Deligiannidis & Doucet, "Non-reversible parallel tempering: a '
+            'scalable highly parallel MCMC scheme" (2022)'
+        ),
+        ('Bennett, "Efficient estimation of free energy differences from Monte Carlo data" (1976)'),
+    )
+    findings: ClassVar[tuple[type[Finding], ...]] = (LogEvidence, Exchanges)
+
+    num_warmup: int = 1000
+    target_acceptance_rate: float = 0.9
+    num_rungs: int = 16
+    kernel: str = "mclmc"
+    num_leapfrogs: int = 8
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernel", checked_kernel("kernel", self.kernel, _why_not))
+        super().__post_init__()
+        require_positive(num_leapfrogs=self.num_leapfrogs)
+        if self.num_rungs < 2:
+            raise InputError(f"num_rungs must be at least 2, got {self.num_rungs}; 16 is usual.")
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        key_train, key_prior, key_warmup, key_sample = jax.random.split(key, 4)
+        start = self._start(key_train, posterior, driver)
+        data = posterior.anchored(start[0])
+        ladder, tunable = ladder_of(posterior.model), tunable_kernel(self.kernel).for_particles
+        adapter = ladder_adaptation(
+            prior_variances(key_prior, data, ladder=ladder),
+            num_rungs=self.num_rungs,
+            num_rounds=self._num_rounds(),
+            target_acceptance_rate=self.target_acceptance_rate,
+            order=tunable.order,
+        )
+        recipe = Recipe(replica_exchange, ladder, self._static(tunable))  # type: ignore[arg-type]
+        plan = self._warmup_plan(recipe, adapter)
+        rungs = jnp.repeat(start[:, None], self.num_rungs, axis=1)
+        warmup = driver.phase("warmup", key_warmup, plan, rungs, data)
+        plan = self._sample_plan(plan, warmup.memory, thinning=1)
+        sample = driver.phase("sample", key_sample, plan, warmup.states, data)
+        powers = np.asarray(plan.settings["powers"], float)
+        return self._drawn(sample.draws, sample.info, powers, data)
+
+    def _static(self, tunable: Tunable) -> tuple[tuple[str, object], ...]:
+        """What the program of the kernel depends on."""
+        takes_length = "trajectory_length" in tunable.options
+        static = {
+            "build": (tunable.reversible_together or tunable).build,
+            "num_leapfrogs": self.num_leapfrogs if takes_length else None,
+            "num_moves": self.thinning or 1,
+        }
+        return tuple(sorted(static.items()))
+
+    def _drawn(
+        self,
+        draws: Float[np.ndarray, "chain draw weight"],
+        info: dict[str, np.ndarray],
+        powers: Float[np.ndarray, " rung"],
+        data: Data,
+    ) -> Drawn:
+        """Draws of the coldest rungs, with what the ladder says beside them."""
+        of_rungs = np.asarray(info["log_likelihood"], float)
+        log_anchor = float(np.dot(np.asarray(data.weight, float), np.asarray(data.anchor, float)))
+        nats = [ladder_evidence(each, powers) + log_anchor for each in of_rungs]
+        shape = of_rungs.shape[:2]
+        scalars = {
+            **{name: each for name, each in info.items() if np.ndim(each) == 2},
+            "log_likelihood": of_rungs[..., -1] + log_anchor,
+            "acceptance_rate": info["acceptance_rate"][..., 1:].mean(axis=-1),
+            "exchange_rate": info["exchange_rate"].mean(axis=-1),
+            "log_evidence": np.broadcast_to(np.array(nats)[:, None], shape),
+        }
+        exchanges = Exchanges.measured(powers, info["exchange_rate"], info["is_restart"])
+        return Drawn(draws, scalars, found={"exchanges": exchanges.entries()})
+
+
+def _why_not(tunable: Tunable) -> str | None:
+    """Why a kernel cannot move the rungs."""
+    if tunable.reference is not None:
+        return "it takes no metric."
+    if tunable.for_particles.reversible_together is None:
+        return "its steps remember a direction, which an exchange would lose."
+    return None
+
+
+@lru_cache(maxsize=256)
+def ladder_of(model: BayesianModel) -> Ladder:
+    """The ladder of a model: the same one for the same model, so that programs are found again."""
+    return Ladder(model)
+
+
+@partial(jax.jit, static_argnames="ladder")
+def prior_variances(key: PRNGKeyArray, data: Data, *, ladder: Ladder) -> Float[Array, " weight"]:
+    """Variances of the prior's weights by their quartiles, which heavy tails do not move."""
+    draw: Callable[[PRNGKeyArray], Array] = lambda key: ladder.from_prior(key, data)  # noqa: E731
+    draws = jax.vmap(draw)(jax.random.split(key, NUM_PRIOR_DRAWS))
+    low, high = jnp.quantile(draws, jnp.array([0.25, 0.75], draws.dtype), axis=0)
+    return jnp.maximum(((high - low) / 1.349) ** 2, jnp.finfo(draws.dtype).tiny ** 0.5)
