@@ -1,4 +1,4 @@
-"""Which sampler agrees with itself where a posterior has many modes?
+"""Compare samplers where a posterior has many modes: whose chains agree?
 
     CREDENCE_DATA=... python benchmarks/many_modes.py --out FOLDER
     CREDENCE_DATA=... python benchmarks/many_modes.py --out FOLDER --methods nuts smc
@@ -35,7 +35,7 @@ def method(name: str) -> Any:
     """A method, so long that it takes some minutes on two cores."""
     from credence import methods
 
-    chains = {"num_chains": NUM_CHAINS}
+    chains: dict[str, Any] = {"num_chains": NUM_CHAINS}
     return {
         "parallel_tempering": lambda: methods.ParallelTempering(
             num_rungs=36, thinning=4, num_draws=6000, num_warmup=1000, **chains

@@ -33,9 +33,9 @@ class Exchanges(Finding):
     name: ClassVar[str] = "exchanges"
 
     powers: tuple[float, ...]
-    """Of the likelihood, from 0 to 1."""
+    """Powers of the likelihood, from 0 to 1."""
     rates: tuple[float, ...]
-    """Of acceptance, for every pair of neighbours."""
+    """Rates of acceptance, for every pair of neighbours."""
     num_restarts: int
     """Draws of the prior that have come down to the posterior, in all chains together."""
 
@@ -46,7 +46,7 @@ class Exchanges(Finding):
         rates: Float[np.ndarray, "chain draw pair"],
         is_restart: Float[np.ndarray, "chain draw"],
     ) -> "Exchanges":
-        """From what a run's steps have told."""
+        """Take the means of what a run's steps have told."""
         restarts = round(float(np.sum(is_restart)))
         means = np.mean(rates, axis=(0, 1))
         found = cls(tuple(map(float, powers)), tuple(map(float, means)), restarts)

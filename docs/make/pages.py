@@ -67,6 +67,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "imdb": partial(experiment_tables.sections, "imdb"),
     "imdb-reasons": partial(experiment_tables.reasons, "imdb"),
     "large-table": partial(benchmark_tables.table, "large_table"),
+    "many-modes": partial(benchmark_tables.table, "many_modes"),
     "memory": partial(benchmark_tables.table, "memory"),
     "minibatches": samplers.by_rows_a_step,
     "mnist-ood": partial(experiment_tables.sections, "mnist_ood"),

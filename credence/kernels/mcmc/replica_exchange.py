@@ -85,11 +85,11 @@ class ReplicaInfo(NamedTuple):
     """What a step did; what is told of rungs or pairs of neighbours has an axis for them."""
 
     acceptance_rate: Float[Array, " rung"]
-    """Of the moves; 1 at the prior, which is drawn from."""
+    """Acceptance of the moves; 1 at the prior, which is drawn from."""
     exchange_rate: Float[Array, " pair"]
-    """Of the exchanges, twice; 0 for the pairs that had no turn, every other one."""
+    """Acceptance of the exchanges, doubled, since every other pair has no turn and 0 here."""
     log_likelihood: Float[Array, " rung"]
-    """After the exchanges, in nats."""
+    """Log likelihoods after the exchanges, in nats."""
     is_restart: Bool[Array, ""]
     """Whether the coldest rung got a state that has come all the way from the prior."""
     is_finite: Bool[Array, ""]
@@ -135,7 +135,7 @@ def replica_exchange(
         leapfrogs: Int[Array, ""] | None,
         data: Data,
     ) -> tuple[Position, "_Moved"]:
-        """Where a rung's moves lead."""
+        """The place to which a rung's moves lead."""
         length = {} if leapfrogs is None else {"trajectory_length": leapfrogs * step_size}
         built = build(
             lambda position, data: ladder(position, Powered(data, power)),
@@ -205,7 +205,7 @@ class _Moved(NamedTuple):
 
     @classmethod
     def none(cls, like: Scalar) -> "_Moved":
-        """Of no move."""
+        """The sums before the first move."""
         zero = jnp.zeros((), jnp.int32)
         return cls(jnp.zeros_like(like), jnp.ones((), bool), zero, zero)
 

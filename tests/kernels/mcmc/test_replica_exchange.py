@@ -121,7 +121,7 @@ def test_a_likelihood_that_is_not_finite_is_never_exchanged() -> None:
 
 
 def test_restarts_are_states_that_came_all_the_way_from_the_prior() -> None:
-    """Where all exchanges happen, a state takes a step for each rung; then one in two is new."""
+    """A state takes a step for each rung where all exchanges happen; then one in two is new."""
     honest = module.metropolis
     try:
         module.metropolis = lambda key, log_ratio, possible: (possible * 1.0, possible)
