@@ -10,8 +10,7 @@ boston_models, model_study, models
              transdimensional_models: noise and prior fixed or learnt, beside the published chain
 study        what runs found beside what is published
 runs         one posterior over architectures
-depth_ways, ladder
-             p(depth) in three independent ways, and the evidence by a ladder of temperatures
+depth_ways   p(depth) in three independent ways
 published_chain
              the published acceptance ratio, which is biased
 three_ways   jumps, evidences and cross-validation on one question

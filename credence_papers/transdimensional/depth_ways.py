@@ -2,32 +2,30 @@
 
 jumps       reversible jumps between depths, several runs of several chains
 particles   sequential Monte Carlo from the prior to the posterior of every depth alone
-ladder      chains on a ladder of temperatures at every depth alone: see `ladder`
+ladder      parallel tempering at every depth alone: the evidence by bridge sampling
 
 All three give log p(d) - log p(1) under a uniform prior of the depth; the error of each is that of
 a mean over runs with independent random numbers.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
 import numpy as np
 from rich.table import Table
 
 from credence.density.posterior import Posterior
+from credence.ensembles.diagnostics import rhat
 from credence.html.document import document
 from credence.html.markup import element
 from credence.html.parts import masthead, section, table
-from credence.methods import SMC
+from credence.methods import SMC, ParallelTempering
 from credence.methods.evidence import LogEvidence
+from credence.methods.exchanges import Exchanges
 from credence.methods.transdimensional.architecture.posterior import architecture_posterior
-from credence.storage import jsonable
 from credence_papers.cache import Cache, number
 from credence_papers.study import Row, Study
-from credence_papers.transdimensional.ladder import ladder_evidence
 from credence_papers.transdimensional.runs import ArchitectureProblem, Effort
 from credence_papers.transdimensional.three_ways import of_size
 
@@ -155,18 +153,23 @@ def by_ladder(
     problem: ArchitectureProblem, effort: DepthEffort, seed: int, depth: int
 ) -> dict[str, Any]:
     """Log evidence of one depth, run by run."""
-    start = time.perf_counter()
-    found = ladder_evidence(
-        jax.random.key(number([problem.name, "ladder", seed, depth])),
-        sized(problem, seed, depth),
-        num_runs=effort.num_runs,
+    method = ParallelTempering(
+        num_chains=effort.num_runs,
         num_rungs=effort.num_rungs,
         num_draws=effort.num_draws,
         num_warmup=effort.num_warmup,
     )
-    seconds = time.perf_counter() - start
-    told = {"rhat": found.rhat, "exchange_rate": found.exchange_rate, "seconds": seconds}
-    return jsonable({"nats": found.nats.tolist(), **told})
+    key = number([problem.name, "ladder", seed, depth])
+    ensemble = method.run(key, sized(problem, seed, depth))
+    exchanges = Exchanges.of(ensemble)
+    assert exchanges is not None
+    return {
+        "nats": np.asarray(ensemble.scalars["log_evidence"], float)[:, 0].tolist(),
+        "rhat": float(rhat(np.asarray(ensemble.scalars["log_likelihood"]))),
+        "exchange_rate": min(exchanges.rates),
+        "num_restarts": exchanges.num_restarts,
+        "seconds": ensemble.cost.total_seconds,
+    }
 
 
 def sized(problem: ArchitectureProblem, seed: int, depth: int) -> Posterior:

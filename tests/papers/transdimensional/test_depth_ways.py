@@ -3,37 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 from tools.deep_line import LINE
 
 from credence.density.posterior import Posterior
+from credence.ensembles.diagnostics import rhat
+from credence.methods import ParallelTempering
 from credence.models import MLP, Gaussian, Normal
 from credence_papers.transdimensional import depth_ways
 from credence_papers.transdimensional.depth_ways import from_evidences, from_jumps, from_particles
-from credence_papers.transdimensional.ladder import (
-    bennett,
-    ladder_evidence,
-    log_evidence,
-    prior_scales,
-    temperatures,
-)
 from credence_papers.transdimensional.tables import DEPTH_WAYS
-
-
-def test_bennett_finds_a_known_ratio() -> None:
-    """N(0, 1) and exp(0.3) N(0.5, 1): the ratio is 0.3 nats."""
-    rng = np.random.default_rng(0)
-    low = rng.normal(size=(40, 2000))
-    high = 0.5 + rng.normal(size=(40, 2000))
-    log_ratio = lambda x: 0.3 + 0.5 * x - 0.125  # noqa: E731
-    found = np.array([bennett(*map(log_ratio, pair)) for pair in zip(low, high, strict=True)])
-    error = found.std(ddof=1) / len(found) ** 0.5
-    assert error < 0.01
-    assert abs(found.mean() - 0.3) < 5 * error
-    planted = np.array([log_ratio(each).mean() for each in low])  # draws of one law alone
-    assert abs(planted.mean() - 0.3) > 9 * error
 
 
 def line_posterior(depth: int) -> Posterior:
@@ -44,34 +24,18 @@ def line_posterior(depth: int) -> Posterior:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("float64")
-def test_ladders_find_the_evidence_of_deep_linear_networks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """log p(d) / p(1), known by quadrature; without the lowest rungs it is missed."""
-    sizes = {"num_runs": 6, "num_rungs": 8, "num_draws": 3000, "num_warmup": 500}
+def test_ladders_find_the_evidence_of_deep_linear_networks() -> None:
+    """log p(d) / p(1), known by quadrature."""
+    method = ParallelTempering(num_chains=6, num_rungs=8, num_draws=3000, num_warmup=500)
     exact = np.log(LINE.probabilities()[:3])
-    found = [ladder_evidence(jax.random.key(d), line_posterior(d), **sizes) for d in (1, 2, 3)]
-    nats = np.stack([each.nats for each in found])
+    runs = [method.run(depth, line_posterior(depth)) for depth in (1, 2, 3)]
+    nats = np.stack([np.asarray(run.scalars["log_evidence"])[:, 0] for run in runs])
     means, errors = nats.mean(axis=1), nats.std(axis=1, ddof=1) / nats.shape[1] ** 0.5
     print(means - means[0], exact - exact[0], errors)
     assert errors.max() < 0.05
     z = (means - means[0] - exact + exact[0])[1:] / np.hypot(errors[1:], errors[0])
     assert np.abs(z).max() < 5
-    assert max(each.rhat for each in found) < 1.02
-    monkeypatch.setattr(
-        "credence_papers.transdimensional.ladder.temperatures", lambda n: np.linspace(0.2, 1, n)
-    )
-    planted = [ladder_evidence(jax.random.key(d), line_posterior(d), **sizes) for d in (1, 3)]
-    low, high = (each.nats.mean() for each in planted)
-    assert abs(high - low - exact[2] + exact[0]) > 5 * np.hypot(errors[2], errors[0])
-
-
-def test_temperatures_go_from_prior_to_posterior() -> None:
-    powers = temperatures(5)
-    assert (powers[0], powers[-1]) == (0, 1)
-    flat = np.zeros((10, 5))
-    assert log_evidence(flat, powers) == pytest.approx(0, abs=1e-9)
-    posterior = Posterior(MLP(1, (2,)), Gaussian(), Normal(), (np.ones((3, 1)), np.ones(3)))
-    with pytest.raises(ValueError, match="fixed noise"):
-        prior_scales(posterior.model, posterior.data)
+    assert max(float(rhat(np.asarray(run.scalars["log_likelihood"]))) for run in runs) < 1.02
 
 
 def test_errors_are_those_of_independent_runs() -> None:
