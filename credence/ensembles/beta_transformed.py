@@ -17,11 +17,11 @@ from functools import cached_property
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.ensembles.diagnostics.recalibration import LEAST_LEVEL
 from credence.ensembles.mixture import ChangedMixture
-from credence.ensembles.predictive import PointTarget, Predictions
+from credence.ensembles.predictive import Observed, PointTarget, Predictions
 from credence.errors import InputError
 
 NUM_NODES = 33
@@ -89,7 +89,7 @@ class BetaTransformed(ChangedMixture):
         """Share out the variance as the mixture does: here what networks disagree by."""
         return self._shrinkage() * self.mixture.epistemic_variance()
 
-    def log_prob(self, y: PointTarget | Int[Array, " point"]) -> Float[Array, " point"]:
+    def log_prob(self, y: Observed) -> Float[Array, " point"]:
         """Log of the predictive density at each point's target, in nats."""
         from scipy.special import betaln
 
@@ -97,7 +97,7 @@ class BetaTransformed(ChangedMixture):
         change = (self.shape - 1) * (jnp.log(below) + jnp.log1p(-below))
         return self.mixture.log_prob(y) + change - float(betaln(self.shape, self.shape))
 
-    def cdf(self, y: PointTarget) -> PointTarget:
+    def cdf(self, y: Observed) -> PointTarget:
         from scipy.special import betainc
 
         found = np.clip(np.asarray(self.mixture.cdf(y)), 0, 1)

@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtri
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.ensembles.predictive import (
+    Observed,
     PointTarget,
     Predictions,
     Predictive,
@@ -60,9 +61,7 @@ class Mixture(Predictions):
     def member_log_scales(self) -> Float[Array, "member point target"]:
         return jnp.concatenate([part.member_log_scales() for part in self.parts])
 
-    def member_log_probs(
-        self, y: PointTarget | Int[Array, " point"]
-    ) -> Float[Array, "member point"]:
+    def member_log_probs(self, y: Observed) -> Float[Array, "member point"]:
         return jnp.concatenate([part.member_log_probs(y) for part in self.parts])
 
     def member_samples(self, key: PRNGKeyArray) -> Array:
@@ -82,7 +81,7 @@ class Mixture(Predictions):
     def aleatoric_variance(self) -> PointTarget:
         return self._mixed([part.aleatoric_variance() for part in self.parts])
 
-    def cdf(self, y: PointTarget) -> PointTarget:
+    def cdf(self, y: Observed) -> PointTarget:
         return self._mixed([part.cdf(y) for part in self.parts])
 
     def quantiles(self, levels: Sequence[float]) -> Float[Array, "level point target"]:
@@ -135,9 +134,7 @@ class ChangedMixture(Predictions):
     def member_log_scales(self) -> Float[Array, "member point target"]:
         return self.mixture.member_log_scales()
 
-    def member_log_probs(
-        self, y: PointTarget | Int[Array, " point"]
-    ) -> Float[Array, "member point"]:
+    def member_log_probs(self, y: Observed) -> Float[Array, "member point"]:
         return self.mixture.member_log_probs(y)
 
     def member_samples(self, key: PRNGKeyArray) -> Array:

@@ -20,11 +20,13 @@ from jax.scipy.special import logsumexp, ndtri, xlogy
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from credence.ensembles.quantiles import cantelli, check_levels, search_quantile
-from credence.errors import InputError
+from credence.errors import InputError, plural
 from credence.models.likelihoods.base import Likelihood
 from credence.models.likelihoods.numbers import LocationScale
 
 PointTarget = Float[Array, "point target"]
+Observed = PointTarget | Float[Array, " point"] | Int[Array, " point"]
+"""What was observed: numbers (point, target), or (point,) of a single target; labels (point,)."""
 
 
 class Predictions(ABC):
@@ -56,9 +58,7 @@ class Predictions(ABC):
         """Logarithm of the noise's scale under every member (regression)."""
 
     @abstractmethod
-    def member_log_probs(
-        self, y: PointTarget | Int[Array, " point"]
-    ) -> Float[Array, "member point"]:
+    def member_log_probs(self, y: Observed) -> Float[Array, "member point"]:
         """Log likelihood of each point's targets under every member, in nats."""
 
     @abstractmethod
@@ -70,7 +70,7 @@ class Predictions(ABC):
         """Expected variance of the noise, in squared units of y (regression)."""
 
     @abstractmethod
-    def cdf(self, y: PointTarget) -> PointTarget:
+    def cdf(self, y: Observed) -> PointTarget:
         """P(target <= y), target by target (regression)."""
 
     @abstractmethod
@@ -115,19 +115,19 @@ class Predictions(ABC):
         """
         return jnp.sqrt(jnp.maximum(self.aleatoric_variance() + self.epistemic_variance(), 0.0))
 
-    def log_prob(self, y: PointTarget | Int[Array, " point"]) -> Float[Array, " point"]:
+    def log_prob(self, y: Observed) -> Float[Array, " point"]:
         """Log of the predictive density (probability) of each point's targets, in nats.
 
         With signed weights, of the mixture that `sample` draws from, which is valid everywhere.
         """
         return _log_mixture(_positive(self.weights), self.member_log_probs(y))
 
-    def crps(self, y: PointTarget, key: PRNGKeyArray, num_samples: int = 1000) -> PointTarget:
+    def crps(self, y: Observed, key: PRNGKeyArray, num_samples: int = 1000) -> PointTarget:
         """Continuous ranked probability score from draws, in units of y (regression)."""
         self._require_regression()
         if num_samples < 2:
             raise InputError(f"num_samples must be >= 2, got {num_samples}; 1000 is usual.")
-        return _sample_crps(self.sample(key, num_samples), y)
+        return _sample_crps(self.sample(key, num_samples), self._observed(y))
 
     def entropy_total(self) -> Float[Array, " point"]:
         """Entropy of the class probabilities, in nats (classification)."""
@@ -149,6 +149,20 @@ class Predictions(ABC):
     def _require_regression(self) -> None:
         if not self.is_regression:
             raise InputError(f"{self} predicts labels: this is for regression; use mean().")
+
+    def _observed(self, y: Observed) -> Array:
+        """Numbers as (point, target), labels as they are.
+
+        Raises:
+            InputError: for another number of points, which would be taken for several targets.
+        """
+        y = jnp.asarray(y)
+        if y.shape[:1] != (self.num_points,):
+            raise InputError(
+                f"The targets have shape {y.shape}, but the predictions are of "
+                f"{plural(self.num_points, 'row')}."
+            )
+        return y[:, None] if self.is_regression and y.ndim == 1 else y
 
     def _require_classification(self) -> None:
         if self.is_regression:
@@ -189,10 +203,9 @@ class Predictive(Predictions):
     def member_log_scales(self) -> Float[Array, "member point target"]:
         return jnp.log(self.location_scale()[1])
 
-    def member_log_probs(
-        self, y: PointTarget | Int[Array, " point"]
-    ) -> Float[Array, "member point"]:
-        return _member_log_probs(self.likelihood, self.likelihood_params, self.outputs, y)
+    def member_log_probs(self, y: Observed) -> Float[Array, "member point"]:
+        observed = self._observed(y)
+        return _member_log_probs(self.likelihood, self.likelihood_params, self.outputs, observed)
 
     def member_samples(self, key: PRNGKeyArray) -> Array:
         keys = jax.random.split(key, len(self.weights))
@@ -202,12 +215,13 @@ class Predictive(Predictions):
         variances = _variances(self.location_scale_family(), self.likelihood_params, self.outputs)
         return weighted(self.weights, variances)
 
-    def member_cdfs(self, y: PointTarget) -> Float[Array, "member point target"]:
+    def member_cdfs(self, y: Observed) -> Float[Array, "member point target"]:
         """P(target <= y) under every member, target by target (regression)."""
-        return _member_cdfs(self.location_scale_family(), *self.location_scale(), y)
+        return _member_cdfs(self.location_scale_family(), *self.location_scale(), self._observed(y))
 
-    def cdf(self, y: PointTarget) -> PointTarget:
-        return _mixture_cdf(self.location_scale_family(), self.weights, *self.location_scale(), y)
+    def cdf(self, y: Observed) -> PointTarget:
+        family, scales = self.location_scale_family(), self.location_scale()
+        return _mixture_cdf(family, self.weights, *scales, self._observed(y))
 
     def quantiles(self, levels: Sequence[float]) -> Float[Array, "level point target"]:
         check_levels(levels)

@@ -17,11 +17,11 @@ from functools import cached_property
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.ensembles.diagnostics.recalibration import TEMPERATURES
 from credence.ensembles.mixture import ChangedMixture
-from credence.ensembles.predictive import PointTarget
+from credence.ensembles.predictive import Observed, PointTarget
 from credence.errors import InputError
 
 
@@ -53,7 +53,7 @@ class Tempered(ChangedMixture):
         """Return the tempered class probabilities."""
         return jnp.exp(self._logs)
 
-    def log_prob(self, y: PointTarget | Int[Array, " point"]) -> Float[Array, " point"]:
+    def log_prob(self, y: Observed) -> Float[Array, " point"]:
         """Log of the tempered probability of each point's label, in nats."""
         labels = jnp.asarray(y).reshape(self.num_points, 1).astype(int)
         return jnp.take_along_axis(self._logs, labels, axis=1)[:, 0]
@@ -72,7 +72,7 @@ class Tempered(ChangedMixture):
     def aleatoric_variance(self) -> PointTarget:
         return self.mixture.aleatoric_variance()
 
-    def cdf(self, y: PointTarget) -> PointTarget:
+    def cdf(self, y: Observed) -> PointTarget:
         return self.mixture.cdf(y)
 
     def quantiles(self, levels: Sequence[float]) -> Float[Array, "level point target"]:

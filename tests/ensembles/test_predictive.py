@@ -295,3 +295,16 @@ def test_exact_posterior_draws_predict_as_the_closed_form(planted: bool) -> None
                 assert_mean(draws, value, resolution=0.01)
         else:
             assert_mean(draws, value, resolution=0.01)
+
+
+def test_targets_may_be_a_plain_list_of_numbers() -> None:
+    """One target: (point,) is (point, 1), and never another target for each point."""
+    mixture = predictive(Normal(0.7), rng_outputs(1))
+    y = jnp.asarray([0.1, -0.4, 2.0])
+    np.testing.assert_array_equal(mixture.log_prob(y), mixture.log_prob(y[:, None]))
+    np.testing.assert_array_equal(mixture.cdf(y), mixture.cdf(y[:, None]))
+    scores = [mixture.crps(each, jax.random.key(0)) for each in (y, y[:, None])]
+    np.testing.assert_array_equal(*scores)
+    assert mixture.log_prob(y).shape == (3,)
+    with pytest.raises(InputError, match=r"shape \(2,\), but the predictions are of 3 rows"):
+        mixture.log_prob(y[:2])
