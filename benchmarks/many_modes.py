@@ -38,7 +38,7 @@ def method(name: str) -> Any:
     chains: dict[str, Any] = {"num_chains": NUM_CHAINS}
     return {
         "parallel_tempering": lambda: methods.ParallelTempering(
-            num_rungs=36, thinning=4, num_draws=6000, num_warmup=1000, **chains
+            num_rungs=36, thinning=4, num_draws=20_000, num_warmup=1000, **chains
         ),
         "smc": lambda: methods.SMC(num_particles=20_000, num_runs=NUM_CHAINS),
         "nuts": lambda: methods.NUTS(num_draws=2000, **chains),
