@@ -55,7 +55,7 @@ def of_assurance() -> Iterator[Phrase]:
     noises = Counter(row["noise"] for row in faulty)
     refused = [row for row in rows if row["verdict_of_test_rows"] == "do_not_trust"]
     held = min(row["true_coverage_95"] for row in faulty)
-    yield made("None of {} assurances is false", trusted)
+    yield made('None of {} verdicts "trust" is false', trusted)
     yield made("fewer than {:.0f} in 100 are (one-sided", 100 * (1 - 0.05 ** (1 / trusted)))
     yield made(
         "{} models are faulty. Their targets have hardly any noise ({}), outliers ({}) or heavy "

@@ -20,7 +20,7 @@ def phrases() -> Iterator[Phrase]:
         "(below 1.05 they agree)",
         "do not agree (R-hat above 1.05)",
         "at most 100 seconds a run",
-        "had other work too, 50 seconds each",
+        "at a time on two cores, 50 seconds each",
         "from the draws of 50 seconds",
         "took longer than their 50 seconds",
     )
@@ -41,7 +41,7 @@ def of_chains_that_stand_still() -> Iterator[Phrase]:
     )
     blind = row_of("simulated_classification", "FBNN (pCN-SGHMC)", "fbnn_first_version")
     yield made(
-        "FBNN (pCN-SGHMC) has R-hat {:.3f} and accuracy {:.0f} %",
+        "FBNN (pCN-SGHMC), has R-hat {:.3f} and accuracy {:.0f} %",
         blind["max_rhat_function"],
         100 * blind["accuracy"],
     )
