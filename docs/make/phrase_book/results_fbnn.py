@@ -67,7 +67,7 @@ def of_speed_ups() -> Iterator[Phrase]:
     unsettled = [row_of(problem, BATCHES)["max_rhat_function"] for problem in ("adult", "celeba")]
     limits = min(over_all), max(over_all)
     yield made("have {:.1f} to {:.1f} times as many effective draws per second", *limits)
-    yield made("it is {:.0f} to {:.0f} times", min(hmc), round(max(mclmc), -1))
+    yield made("their factor is {:.0f} to {:.0f} times", min(hmc), round(max(mclmc), -1))
     yield made("that SGHMC has not converged (R-hat {:.3f} and {:.3f})", *unsettled)
     yield made("after {:,} draws (R-hat {:.3f} and {:.3f})", num_draws("adult"), *unsettled)
     yield made("has {:.0f} (Adult) and {:.0f} (CelebA) times its effective draws", *hmc)
