@@ -84,7 +84,7 @@ def measured(case: dict[str, Any]) -> dict[str, Any]:
         "rmse": float(np.sqrt(np.mean((np.ravel(predictive.mean()) - y) ** 2))),
         "log_evidence": evidence and evidence.nats,
         "log_evidence_error": evidence and evidence.standard_error,
-        "num_restarts": exchanges and exchanges.num_restarts,
+        "num_restarts": exchanges and sum(exchanges.num_restarts),
         "exchange_rates": exchanges and list(exchanges.rates),
         "mean": functions.mean(axis=(0, 1)).tolist(),
         "std": functions.std(axis=(0, 1)).tolist(),

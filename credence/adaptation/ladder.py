@@ -50,6 +50,7 @@ def ladder_adaptation(
     num_rounds: int,
     target_acceptance_rate: float,
     order: float = 2.0,
+    largest: float = np.inf,
 ) -> Adapter:
     """Adapter of `powers`, `step_size` and `inverse_mass`, each with an entry for every rung.
 
@@ -57,7 +58,7 @@ def ladder_adaptation(
         prior_variances: of the weights, the metric of the hottest rung.
         num_rungs: of the ladder, at least 2.
         num_rounds: blocks in the warm-up phase.
-        target_acceptance_rate, order: of the kernel, as in `window_adaptation`.
+        target_acceptance_rate, order, largest: of the kernel, as in `window_adaptation`.
     """
     ends, zero = metric_ends(num_rounds), np.zeros(())
     variances = np.asarray(prior_variances)
@@ -79,17 +80,18 @@ def ladder_adaptation(
     def settings(memory: LadderMemory, log_step_size: Float[np.ndarray, " rung"]) -> Settings:
         return {
             "powers": memory.powers.astype(variances.dtype),
-            "step_size": np.exp(log_step_size).astype(variances.dtype),
+            "step_size": np.minimum(np.exp(log_step_size), largest).astype(variances.dtype),
             "inverse_mass": rung_metrics(variances, memory.windows.inverse_mass, memory.powers),
         }
 
     def update(memory: LadderMemory, block: Block) -> LadderMemory:
         rates = np.asarray(block.info["acceptance_rate"]).mean(axis=(0, 1))
+        rates[0] = target_acceptance_rate  # of what is drawn, and has no step
         windows = move_step_size(memory.windows, rates, target_acceptance_rate, order=order)
         windows = add_variances(windows, np.asarray(block.draws))
         windows = windows._replace(round=windows.round + 1)
-        exchanged = np.asarray(block.info["exchange_rate"]).mean(axis=(0, 1))
-        memory = LadderMemory(windows, memory.powers, memory.refused + 1 - exchanged)
+        refused = memory.refused + 1 - mean_rates(np.asarray(block.info["exchange_rate"]))
+        memory = LadderMemory(windows, memory.powers, refused)
         return _renewed(memory, variances) if int(windows.round) in ends else memory
 
     return Adapter(
@@ -129,6 +131,18 @@ def placed_anew(
     return placed
 
 
+def mean_rates(
+    rates: Float[np.ndarray, "chain draw pair"],
+) -> Float[np.ndarray, " pair"]:
+    """Average rates of exchanges over the steps in which a pair had a turn; 0 without any.
+
+    Args:
+        rates: of acceptance, NaN where the pair had no turn.
+    """
+    num_turns = np.sum(~np.isnan(rates), axis=(0, 1))
+    return np.nansum(rates, axis=(0, 1)) / np.maximum(num_turns, 1)
+
+
 def _renewed(memory: LadderMemory, prior: Float[np.ndarray, " weight"]) -> LadderMemory:
     """New powers and a new metric; every rung keeps the step that it has in its own metric."""
     old = memory.windows
@@ -138,6 +152,7 @@ def _renewed(memory: LadderMemory, prior: Float[np.ndarray, " weight"]) -> Ladde
     before = np.log(rung_metrics(prior, old.inverse_mass, memory.powers)).mean(axis=1)
     after = np.log(rung_metrics(prior, windows.inverse_mass, powers)).mean(axis=1)
     at_old = old.mean_log_step_size + 0.5 * before
+    at_old[0] = at_old[1]
     new_places, old_places = powers ** (1 / ROOT), memory.powers ** (1 / ROOT)
     log_step_size = np.interp(new_places, old_places, at_old) - 0.5 * after
     windows = windows._replace(

@@ -38,13 +38,17 @@ class LogEvidence(Finding):
     def of(cls, ensemble: Ensemble) -> "LogEvidence | None":
         """Average the evidences of the runs, of the data as the posterior has them.
 
-        The mean is over the runs' evidences, which are unbiased (up to the adaptation of their
-        temperatures), not over their logarithms. The standard error is that of this mean or of the
-        mean logarithm, whichever is larger: where one run dominates, the first says nothing.
+        The mean is over the runs' evidences, not over their logarithms: those of particles are
+        unbiased (up to the adaptation of their temperatures), and those of a ladder too large by
+        half the variance of their logarithms, which is within the error. The standard error is that
+        of this mean or of the mean logarithm, whichever is larger: where one run dominates, the
+        first says nothing.
         """
         if "log_evidence" not in ensemble.scalars:
             return None
         runs = np.asarray(ensemble.scalars["log_evidence"], float)[:, 0]
+        if not np.isfinite(runs).any():
+            return None
         ratios = np.exp(runs - runs.max())
         mean, count = ratios.mean(), len(runs)
         if count == 1:
@@ -104,10 +108,17 @@ def bennett(at_low: Float[np.ndarray, " draw"], at_high: Float[np.ndarray, " dra
     It is the c at which the sum of 1 / (1 + exp(c - f)) over draws of p equals that of
     1 / (1 + exp(f - c)) over draws of p' (Bennett, "Efficient estimation of free energy differences
     from Monte Carlo data", 1976): bridge sampling at its best, without an error of discretisation.
+    Where f is not finite, p' has no density.
     """
+    at_low = np.where(np.isnan(at_low), -np.inf, at_low)
+    at_high = np.where(np.isnan(at_high), -np.inf, at_high)
 
     def excess(c: float) -> float:
         return float(np.sum(expit(at_low - c)) - np.sum(expit(c - at_high)))
 
+    if not (np.isfinite(at_low).any() and np.isfinite(at_high).any()):
+        return -np.inf
     both = np.concatenate([at_low, at_high])
-    return float(brentq(excess, both.min() - 50, both.max() + 50, xtol=1e-10))  # type: ignore[arg-type]
+    known = both[np.isfinite(both)]
+    ends = known.min() - 50, known.max() + 50
+    return float(brentq(excess, *ends, xtol=1e-10, maxiter=1000))  # type: ignore[arg-type]

@@ -1,12 +1,13 @@
 """How states travel along a ladder of temperatures."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 from jaxtyping import Float
 
+from credence.adaptation.ladder import mean_rates
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.errors import plural
@@ -20,7 +21,7 @@ class ExchangeEntries(TypedDict):
 
     ladder_powers: tuple[float, ...]
     exchange_rates: tuple[float, ...]
-    num_restarts: int
+    num_restarts: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class Exchanges(Finding):
     """Powers of the likelihood, from 0 to 1."""
     rates: tuple[float, ...]
     """Rates of acceptance, for every pair of neighbours."""
-    num_restarts: int
-    """Draws of the prior that have come down to the posterior, in all chains together."""
+    num_restarts: tuple[int, ...]
+    """Draws of the prior that have come down to the posterior, for every chain."""
 
     @classmethod
     def measured(
@@ -47,20 +48,21 @@ class Exchanges(Finding):
         is_restart: Float[np.ndarray, "chain draw"],
     ) -> "Exchanges":
         """Take the means of what a run's steps have told."""
-        restarts = round(float(np.sum(is_restart)))
-        means = np.mean(rates, axis=(0, 1))
-        found = cls(tuple(map(float, powers)), tuple(map(float, means)), restarts)
-        return found.judged()
+        restarts = np.sum(is_restart, axis=1).round().astype(int).tolist()
+        means = mean_rates(rates).tolist()
+        return cls(tuple(map(float, powers)), tuple(means), tuple(restarts)).judged()
 
     def judged(self) -> "Exchanges":
-        """The same with a verdict: without any restart, modes may be missing."""
-        if self.num_restarts:
+        """The same with a verdict: a chain without any restart may be in a mode of its own."""
+        without = sum(number == 0 for number in self.num_restarts)
+        if not without:
             return self
+        more = f", or {self.num_wanted} rungs or more" * (self.num_wanted > len(self.powers))
         reason = (
-            "No draw of the prior has come down the ladder to the posterior, so that chains may "
-            f"be in modes of their own: take more draws, or about {self.num_wanted} rungs."
+            f"In {plural(without, 'chain')} no draw of the prior has come down the ladder to the "
+            f"posterior, which may be in a mode of its own: take more draws{more}."
         )
-        return type(self)(self.powers, self.rates, 0, settled=False, reason=reason)
+        return replace(self, settled=False, reason=reason)
 
     @property
     def barrier(self) -> float:
@@ -69,7 +71,7 @@ class Exchanges(Finding):
 
     @property
     def num_wanted(self) -> int:
-        """Rungs with which about half of the exchanges are accepted."""
+        """Rungs with which about half of the exchanges are accepted; more where rates are low."""
         return 1 + max(1, round(2 * self.barrier))
 
     @classmethod
@@ -85,8 +87,7 @@ class Exchanges(Finding):
         if not ExchangeEntries.__annotations__.keys() & metrics.keys():
             return None
         found = build(ExchangeEntries, dict(metrics))
-        rates = tuple(found["exchange_rates"])
-        return cls(tuple(found["ladder_powers"]), rates, found["num_restarts"]).judged()
+        return cls(*(tuple(found[name]) for name in ExchangeEntries.__annotations__)).judged()
 
     def entries(self) -> dict[str, Any]:
         """Powers, rates and the number of restarts."""
@@ -101,15 +102,15 @@ class Exchanges(Finding):
     def sentences(self) -> list[str]:
         """Say how the ladder is travelled."""
         return [
-            f"{plural(self.num_restarts, 'draw')} of the prior came down the ladder of "
+            f"{plural(sum(self.num_restarts), 'draw')} of the prior came down the ladder of "
             f"{len(self.powers)} temperatures; of the exchanges between neighbours "
             f"{100 * min(self.rates):.0f} to {100 * max(self.rates):.0f} % were accepted."
         ]
 
     def facts(self) -> list[tuple[str, str]]:
         """Show restarts, and the barrier with the number of rungs that it asks for."""
-        barrier = f"{number(self.barrier)}, for which {self.num_wanted} rungs are about right"
+        barrier = f"{number(self.barrier)}; about {self.num_wanted} rungs suit it"
         return [
-            ("Draws of the prior that reached the posterior", str(self.num_restarts)),
+            ("Draws of the prior that reached the posterior", str(sum(self.num_restarts))),
             ("Barrier of the ladder", barrier),
         ]

@@ -16,7 +16,7 @@ from credence.density.data import Data
 from credence.density.posterior import BayesianModel, Posterior
 from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
-from credence.errors import InputError, require_positive
+from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.mcmc.replica_exchange import Ladder, replica_exchange
 from credence.methods.base import Drawn
@@ -24,6 +24,8 @@ from credence.methods.chains import TrainedChains
 from credence.methods.evidence import LogEvidence, ladder_evidence
 from credence.methods.exchanges import Exchanges
 
+MOST_LEAPFROGS = 42
+"""Most leapfrogs of a move in the mean: kernels bound the longest, half as long again, at 64."""
 NUM_PRIOR_DRAWS = 500
 """Draws of the prior from which its variances are estimated."""
 
@@ -41,10 +43,11 @@ class ParallelTempering(TrainedChains):
     bridge sampling, multiplied.
 
     Args beyond those of `TrainedChains`:
-        num_rungs: of the ladder; a multiple of the barrier that the run reports, two or more times
-            it, for exchanges are refused too often otherwise.
+        num_rungs: of the ladder; about twice the barrier that the run reports.
         kernel: that moves every rung: the name of a kernel that takes a metric, or a `Tunable`.
-        num_leapfrogs: mean number of leapfrogs of a move, where the kernel takes a length.
+        num_leapfrogs: mean number of leapfrogs of a move, where the kernel takes a length; at most
+            `MOST_LEAPFROGS`.
+        target_acceptance_rate: what step sizes are tuned to; None is what suits the kernel.
         thinning: moves between exchanges, that is for each draw.
 
     Scalars: log_likelihood (nats), acceptance_rate and exchange_rate, means over the rungs,
@@ -64,7 +67,7 @@ class ParallelTempering(TrainedChains):
     findings: ClassVar[tuple[type[Finding], ...]] = (LogEvidence, Exchanges)
 
     num_warmup: int = 1000
-    target_acceptance_rate: float = 0.9
+    target_acceptance_rate: float | None = None  # type: ignore[assignment]
     num_rungs: int = 16
     kernel: str = "mclmc"
     num_leapfrogs: int = 8
@@ -72,9 +75,18 @@ class ParallelTempering(TrainedChains):
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", checked_kernel("kernel", self.kernel, _why_not))
         super().__post_init__()
-        require_positive(num_leapfrogs=self.num_leapfrogs)
+        if not 1 <= self.num_leapfrogs <= MOST_LEAPFROGS:
+            raise InputError(
+                f"num_leapfrogs must be between 1 and {MOST_LEAPFROGS}, got {self.num_leapfrogs}; "
+                "take more moves (thinning) in place of longer ones."
+            )
         if self.num_rungs < 2:
             raise InputError(f"num_rungs must be at least 2, got {self.num_rungs}; 16 is usual.")
+
+    def prepared(self, posterior: Posterior) -> Posterior:
+        if posterior.num_weights < 2 and self.kernel == "mclmc":
+            raise InputError("mclmc needs at least 2 weights, got 1: set kernel to 'hmc'.")
+        return posterior
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_train, key_prior, key_warmup, key_sample = jax.random.split(key, 4)
@@ -85,8 +97,9 @@ class ParallelTempering(TrainedChains):
             prior_variances(key_prior, data, ladder=ladder),
             num_rungs=self.num_rungs,
             num_rounds=self._num_rounds(),
-            target_acceptance_rate=self.target_acceptance_rate,
+            target_acceptance_rate=self.target_acceptance_rate or tunable.target_acceptance_rate,
             order=tunable.order,
+            largest=tunable.largest_step,
         )
         recipe = Recipe(replica_exchange, ladder, self._static(tunable))  # type: ignore[arg-type]
         plan = self._warmup_plan(recipe, adapter)
@@ -123,7 +136,7 @@ class ParallelTempering(TrainedChains):
             **{name: each for name, each in info.items() if np.ndim(each) == 2},
             "log_likelihood": of_rungs[..., -1] + log_anchor,
             "acceptance_rate": info["acceptance_rate"][..., 1:].mean(axis=-1),
-            "exchange_rate": info["exchange_rate"].mean(axis=-1),
+            "exchange_rate": np.nanmean(info["exchange_rate"], axis=-1),
             "log_evidence": np.broadcast_to(np.array(nats)[:, None], shape),
         }
         exchanges = Exchanges.measured(powers, info["exchange_rate"], info["is_restart"])
@@ -135,7 +148,7 @@ def _why_not(tunable: Tunable) -> str | None:
     if tunable.reference is not None:
         return "it takes no metric."
     if tunable.for_particles.reversible_together is None:
-        return "its steps remember a direction, which an exchange would lose."
+        return "its steps are reversible only one by one."
     return None
 
 
@@ -150,5 +163,5 @@ def prior_variances(key: PRNGKeyArray, data: Data, *, ladder: Ladder) -> Float[A
     """Variances of the prior's weights by their quartiles, which heavy tails do not move."""
     draw: Callable[[PRNGKeyArray], Array] = lambda key: ladder.from_prior(key, data)  # noqa: E731
     draws = jax.vmap(draw)(jax.random.split(key, NUM_PRIOR_DRAWS))
-    low, high = jnp.quantile(draws, jnp.array([0.25, 0.75], draws.dtype), axis=0)
-    return jnp.maximum(((high - low) / 1.349) ** 2, jnp.finfo(draws.dtype).tiny ** 0.5)
+    low, high = jnp.nanquantile(draws, jnp.array([0.25, 0.75], draws.dtype), axis=0)
+    return jnp.clip(((high - low) / 1.349) ** 2, 1e-19, 1e19)

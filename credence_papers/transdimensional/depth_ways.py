@@ -54,7 +54,13 @@ class DepthEffort:
             return (self.jumps, self.depths)
         if way == "particles":
             return self.num_runs, self.num_particles
-        return self.num_runs, self.num_rungs, self.num_draws, self.num_warmup
+        return (
+            ParallelTempering.name,
+            self.num_runs,
+            self.num_rungs,
+            self.num_draws,
+            self.num_warmup,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +173,7 @@ def by_ladder(
         "nats": np.asarray(ensemble.scalars["log_evidence"], float)[:, 0].tolist(),
         "rhat": float(rhat(np.asarray(ensemble.scalars["log_likelihood"]))),
         "exchange_rate": min(exchanges.rates),
-        "num_restarts": exchanges.num_restarts,
+        "num_restarts": list(exchanges.num_restarts),
         "seconds": ensemble.cost.total_seconds,
     }
 

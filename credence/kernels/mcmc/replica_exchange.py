@@ -26,7 +26,7 @@ from credence.density.posterior import (
     flat_log_likelihood,
     flat_log_prior,
 )
-from credence.kernels.base import Kernel, Scalar, metropolis, step_work
+from credence.kernels.base import Kernel, Scalar, first_work, metropolis, step_work
 from credence.kernels.mcmc.microcanonical import varied_leapfrogs
 
 
@@ -87,7 +87,7 @@ class ReplicaInfo(NamedTuple):
     acceptance_rate: Float[Array, " rung"]
     """Acceptance of the moves; 1 at the prior, which is drawn from."""
     exchange_rate: Float[Array, " pair"]
-    """Acceptance of the exchanges, doubled, since every other pair has no turn and 0 here."""
+    """Acceptance of the exchanges; NaN for every other pair, which had no turn."""
     log_likelihood: Float[Array, " rung"]
     """Log likelihoods after the exchanges, in nats."""
     is_restart: Bool[Array, ""]
@@ -150,7 +150,7 @@ def replica_exchange(
             return state, sums.after(info)
 
         first = built.init(position, data)
-        state, sums = jax.lax.fori_loop(0, num_moves, move, (first, _Moved.none(power)))
+        state, sums = jax.lax.fori_loop(0, num_moves, move, (first, _Moved.none(power, first)))
         return state.position, sums
 
     def init(positions: Float[Array, "rung weight"], data: Data) -> ReplicaState:
@@ -183,11 +183,11 @@ def replica_exchange(
         one = jnp.ones((1,), sums.acceptance.dtype)
         info = ReplicaInfo(
             acceptance_rate=jnp.concatenate([one, sums.acceptance / num_moves]),
-            exchange_rate=2 * rates,
+            exchange_rate=rates,
             log_likelihood=log_likelihoods[order],
             is_restart=is_new[-1],
             is_finite=jnp.all(sums.is_finite),
-            num_gradients=jnp.sum(sums.gradients) + (num_rungs - 1),
+            num_gradients=jnp.sum(sums.gradients),
             num_evaluations=jnp.sum(sums.evaluations) + num_rungs,
         )
         return new, info
@@ -204,10 +204,10 @@ class _Moved(NamedTuple):
     gradients: Int[Array, ""]
 
     @classmethod
-    def none(cls, like: Scalar) -> "_Moved":
-        """The sums before the first move."""
-        zero = jnp.zeros((), jnp.int32)
-        return cls(jnp.zeros_like(like), jnp.ones((), bool), zero, zero)
+    def none(cls, like: Scalar, first: Any) -> "_Moved":
+        """The sums before the first move, with what the first state took."""
+        values, gradients = (jnp.asarray(each, jnp.int32) for each in first_work(first))
+        return cls(jnp.zeros_like(like), jnp.ones((), bool), values, gradients)
 
     def after(self, info: Any) -> "_Moved":
         """These sums with one more move added."""
@@ -231,14 +231,15 @@ def exchanged(
     A pair's ratio is (L_hot / L_cold)^(t_cold - t_hot): the priors cancel.
 
     Returns:
-        Which rung's state every rung has now, and the rates of acceptance, 0 for pairs without a
+        Which rung's state every rung has now, and the rates of acceptance, NaN for pairs without a
         turn. A likelihood that is not finite is never exchanged.
     """
     pairs = jnp.arange(len(powers) - 1)
     log_ratios = -jnp.diff(powers) * jnp.diff(log_likelihoods)
-    is_possible = (pairs % 2 == parity) & jnp.isfinite(log_ratios)
+    has_turn = pairs % 2 == parity
+    is_possible = has_turn & jnp.isfinite(log_ratios)
     keys = jax.random.split(key, len(pairs))
     rates, is_accepted = jax.vmap(metropolis)(keys, log_ratios, is_possible)
     order = jnp.arange(len(powers))
     order = order.at[:-1].add(is_accepted.astype(int)).at[1:].add(-is_accepted.astype(int))
-    return order, rates
+    return order, jnp.where(has_turn, rates, jnp.nan)

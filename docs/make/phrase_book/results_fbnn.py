@@ -74,7 +74,7 @@ def of_speed_ups() -> Iterator[Phrase]:
     yield made("MCLMC {:.0f} and {:.0f} times", *mclmc)
     published = [published_speed_up(problem) for problem in ("adult", "celeba")]
     yield made("The paper has up to {:.0f} and {:.0f} for its emulated chains", *published)
-    yield made("has {:.0f} and {:.0f} times the effective draws per second of the", *all_rows)
+    yield made("has {:.0f} and {:.0f} times the effective draws per second of SGHMC", *all_rows)
     yield made(
         "by factors of {:.1f} to {:.1f}, and NUTS by {:.1f} or not at all",
         *limits,
