@@ -57,11 +57,14 @@ def of_assurance() -> Iterator[Phrase]:
     held = min(row["true_coverage_95"] for row in faulty)
     yield made('None of {} verdicts "trust" is false', trusted)
     yield made("fewer than {:.0f} in 100 are (one-sided", 100 * (1 - 0.05 ** (1 / trusted)))
+    assert {row["verdict"] for row in faulty} == {"do_not_trust"}, "refuses them all"
+    assert set(noises) == {"little", "outliers"}
     yield made(
-        "{} models are faulty. Their targets have hardly any noise ({}), outliers ({}) or heavy "
-        "tails ({})",
+        "{} models are faulty, and the verdict refuses them all. Their targets have hardly any "
+        "noise ({}) or outliers ({})",
         len(faulty),
-        *(noises[name] for name in ("little", "outliers", "heavy tails")),
+        noises["little"],
+        noises["outliers"],
     )
     yield made("all their 95 % intervals hold {:.0f} % of fresh rows or more", 100 * held)
     yield made(
