@@ -84,6 +84,7 @@ class ParallelTempering(TrainedChains):
             raise InputError(f"num_rungs must be at least 2, got {self.num_rungs}; 16 is usual.")
 
     def prepared(self, posterior: Posterior) -> Posterior:
+        """Refuse a single weight where the kernel needs two, before anything is trained."""
         if posterior.num_weights < 2 and self.kernel == "mclmc":
             raise InputError("mclmc needs at least 2 weights, got 1: set kernel to 'hmc'.")
         return posterior

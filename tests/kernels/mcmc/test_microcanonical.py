@@ -211,14 +211,14 @@ def test_planted_missing_test_is_caught(monkeypatch):
 
 
 def test_leapfrogs_vary_evenly_around_the_mean():
-    counts = jax.vmap(lambda step: microcanonical._num_leapfrogs(step, 10.0))(
+    counts = jax.vmap(lambda step: microcanonical.varied_leapfrogs(step, 10.0))(
         jnp.arange(1000, dtype=jnp.uint32)
     )
     assert (counts.min(), counts.max()) == (5, 15)
     np.testing.assert_allclose(counts.mean(), 10.0, atol=0.05)
-    late = microcanonical._num_leapfrogs(jnp.uint32(2**31 + 7), 10.0)
+    late = microcanonical.varied_leapfrogs(jnp.uint32(2**31 + 7), 10.0)
     assert 5 <= late <= 15
-    assert microcanonical._num_leapfrogs(jnp.uint32(0), 0.1) == 1
+    assert microcanonical.varied_leapfrogs(jnp.uint32(0), 0.1) == 1
 
 
 def test_bounded_trajectories_are_exact_and_no_longer_than_the_bound():
