@@ -121,11 +121,12 @@ def headline_of_labels() -> str:
 
     heads = ("", "log loss", "calibration error", "right", "seconds")
     table = markdown(heads, ranked(rows, means, 2, right)).replace(" with conformal intervals", "")
+    folds = sorted(map(len, common_splits(rows).values()))
     return (
         f"{table}\n\n"
         f"Mean rank over {len(means)} tables with 2 to 10 labels (1 is best), mean accuracy, and "
-        "median seconds of a fit on two cores; every row of a table is scored once, in one of "
-        f"{default_classes.NUM_FOLDS} folds."
+        f"median seconds of a fit on two cores; {folds[0]} to {folds[-1]} of "
+        f"{default_classes.NUM_FOLDS} folds a table, in which every row is scored once."
     )
 
 
