@@ -30,7 +30,7 @@ def phrases() -> Iterator[Phrase]:
 
 
 def of_emulators_at_many_weights() -> Iterator[Phrase]:
-    """How far off the published emulator is, and with how many weights a coreset has been run."""
+    """Tell how far off the published emulator is, and how many weights a coreset had."""
     errors = {
         row["problem"]: row["emulator_error"]
         for row in kept_rows("fbnn_as_published")

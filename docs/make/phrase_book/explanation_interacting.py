@@ -25,7 +25,7 @@ def phrases() -> Iterator[Phrase]:
 
 
 def of_two_states() -> Iterator[Phrase]:
-    """What clouds of few particles give where the law is known, computed exactly."""
+    """Tell what clouds of few particles give where the law is known, computed exactly."""
     yield made(
         "gives {:.3f} for N = 4 and {:.3f} for N = 16",
         *(slow_share(num, partners=0.001, particles=0.0001) for num in (4, 16)),
@@ -51,7 +51,7 @@ def slow_share(num: int, *, partners: float, particles: float) -> float:
 
 
 def of_settings() -> Iterator[Phrase]:
-    """What one coin for all particles does to a cloud, and what a test of a ladder asks for."""
+    """Tell what one coin for all particles does to a cloud, and what a test asks for."""
     found = cloud_variances(20)
     yield made("grows from {:.4f} to {:.4f} (`bg`) and from {:.4f} to {:.4f} (`ar`)", *found)
     yield from given("right within 4.5 standard errors")
@@ -68,7 +68,7 @@ def cloud_variances(num: int) -> tuple[float, ...]:
 
 
 def of_photographs() -> Iterator[Phrase]:
-    """What samplers of a softmax on features of photographs give."""
+    """Tell what samplers of a softmax on features of photographs give."""
     summary = kept("cifar10_features")
     rows = {row["label"]: row for row in summary["contenders"]}
     langevin = [row for name, row in rows.items() if name.startswith(("SGLD", "Nonlinear"))]
@@ -97,7 +97,7 @@ def ends(rows: list[dict[str, Any]], name: str) -> tuple[float, float]:
 
 
 def of_the_plane() -> Iterator[Phrase]:
-    """What samplers on the three densities do."""
+    """Tell what samplers on the three densities do."""
     summary = kept("densities")
     noise = {target["name"]: target["noise"] for target in summary["targets"]}
     rows = {(row["target"], row["sampler"]): row for row in summary["densities"]}
@@ -139,7 +139,7 @@ def kernel_at(radius: np.ndarray, angle: float) -> np.ndarray:
 
 
 def of_networks() -> Iterator[Phrase]:
-    """What samplers of small networks cost and give."""
+    """Tell what samplers of small networks cost and give."""
     problems = {each["name"]: each for each in kept("nonlinear_networks")["problems"]}
     rows = {name: {row["label"]: row for row in each["rows"]} for name, each in problems.items()}
     boston = rows["boston_10"]

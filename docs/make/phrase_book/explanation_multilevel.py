@@ -31,7 +31,7 @@ def phrases() -> Iterator[Phrase]:
 
 
 def of_published_design() -> Iterator[Phrase]:
-    """What the runs with the published design say."""
+    """Tell what the runs with the published design say."""
     problem = kept("multilevel_published")["problems"][0]
     fits, (pilot,) = problem["fits"], problem["pilots"]
     work, seconds = (fits[measure]["ratio_widest"] for measure in ("flops", "seconds"))
@@ -61,7 +61,7 @@ def short_moves(problem: dict[str, Any]) -> float:
 
 
 def of_steps() -> Iterator[Phrase]:
-    """What the steps between widths cost."""
+    """Tell what the steps between widths cost."""
     nats = {row["name"]: np.array(row["nats"]) for row in kept("multilevel_steps")["problems"]}
     times = nats["regression alpha 2"] / nats["regression, two layers, prior (4.2) alpha 2"]
     yield made(
@@ -73,7 +73,7 @@ def of_steps() -> Iterator[Phrase]:
 
 
 def of_new_output_weights() -> Iterator[Phrase]:
-    """What new output weights from their law given the data bring."""
+    """Tell what new output weights from their law given the data bring."""
     rows = kept_rows("new_output_weights")
     biased = [
         row["log_evidence"]

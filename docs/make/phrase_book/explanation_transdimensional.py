@@ -24,7 +24,7 @@ def phrases() -> Iterator[Phrase]:
 
 
 def of_kinds_of_jump() -> Iterator[Phrase]:
-    """What the warm-up found of two kinds of jump on XOR."""
+    """Tell what the warm-up found of two kinds of jump on XOR."""
     xor = architecture("transdimensional_xor", "xor")
     rate = {name: told["rate"] for name, told in xor["architecture"]["jumps"].items()}
     times = rate["informed"] / rate["plain"]
@@ -39,7 +39,7 @@ def of_planted_errors() -> Iterator[Phrase]:
 
 
 def of_models() -> Iterator[Phrase]:
-    """What models of Boston housing say side by side."""
+    """Tell what models of Boston housing say side by side."""
     rows = {row["name"]: row for row in kept("transdimensional_models")["models"]}
     yield made("these {} of its {} models", len(rows), len(MODELS.problems))
     sampled = {name: row for name, row in rows.items() if row["size"]}
@@ -70,7 +70,7 @@ def is_fixed(model: str) -> bool:
 
 
 def of_depths() -> Iterator[Phrase]:
-    """How far jumps between depths are from the ladder."""
+    """Tell how far jumps between depths are from the ladder."""
     (ladder,) = kept("transdimensional_depth_ways")["ways"]
     values, errors = log_ratios()
     numbers = signed(values[1]), errors[1], signed(values[2]), errors[2]
@@ -93,12 +93,12 @@ def log_ratios() -> tuple[np.ndarray, np.ndarray]:
 
 
 def of_widths() -> Iterator[Phrase]:
-    """What the thesis says of the width of XOR."""
+    """Tell what the thesis says of the width of XOR."""
     yield from given("The published mode, 7, is not")
 
 
 def of_published_experiments() -> Iterator[Phrase]:
-    """What the thesis's three experiments say."""
+    """Tell what the thesis's three experiments say."""
     yield from given(
         "outputs scaled by .1 (a) or .5 (b)",
         "noise variance 1 (a) or .8 (b)",
@@ -111,7 +111,7 @@ def of_published_experiments() -> Iterator[Phrase]:
 
 
 def architecture(study: str, problem: str) -> dict[str, Any]:
-    """What was found on one problem of a study."""
+    """Tell what was found on one problem of a study."""
     (row,) = (each for each in kept(study)["architectures"] if each["name"] == problem)
     return row
 

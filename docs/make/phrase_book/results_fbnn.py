@@ -57,7 +57,7 @@ def largest(label: str) -> tuple[float, ...]:
 
 
 def of_speed_ups() -> Iterator[Phrase]:
-    """How much faster converged chains are than SGHMC, of all rows and of 128 rows a step."""
+    """Tell how much faster converged chains are than SGHMC, of all rows and of 128 rows a step."""
     adult, celeba = speeds("adult"), speeds("celeba")
     both = (adult, celeba)
     over_all = [found[name] / found[SGHMC] for found in both for name in (HMC, MCLMC)]
