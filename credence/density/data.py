@@ -36,6 +36,13 @@ class Data(NamedTuple):
         """The inputs with the methods of `Rows`, wherever they lie."""
         return rows_of(self.x)
 
+    @property
+    def log_anchor(self) -> float:
+        """Nats that the log likelihood of these data lacks, as measured from the anchor."""
+        if self.anchor is None:
+            return 0.0
+        return float(np.dot(np.asarray(self.weight, float), np.asarray(self.anchor, float)))
+
 
 def checked_data(x: Any, y: Any, weight: Any = None) -> Data:
     """Arrays for a `Posterior`: x and weight floating, y as its likelihood wants it.

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.density.data import Data
 from credence.density.posterior import Position
@@ -99,6 +99,38 @@ class Work(NamedTuple):
 def step_work(info: Any) -> Work:
     """What a step took, as its Info says."""
     return Work(getattr(info, "num_evaluations", 0), getattr(info, "num_gradients", 0))
+
+
+class Moves(NamedTuple):
+    """Sums over several steps of a kernel."""
+
+    acceptance: Float[Array, ""]
+    """Sum of their acceptance rates."""
+    is_finite: Bool[Array, ""]
+    """Whether all of them met finite numbers only."""
+    evaluations: Int[Array, ""]
+    gradients: Int[Array, ""]
+
+    @classmethod
+    def none(cls, like: Any, work: Work) -> "Moves":
+        """The sums before the first step.
+
+        Args:
+            like: a number of the type of acceptance rates.
+            work: what was done before, such as that of the first state.
+        """
+        values, gradients = (jnp.asarray(each, jnp.int32) for each in work)
+        return cls(jnp.zeros_like(like), jnp.ones((), bool), values, gradients)
+
+    def after(self, info: Any) -> "Moves":
+        """These sums with one more step added."""
+        values, gradients = step_work(info)
+        return Moves(
+            self.acceptance + info.acceptance_rate,
+            self.is_finite & info.is_finite,
+            self.evaluations + values,
+            self.gradients + gradients,
+        )
 
 
 def first_work(state: Any) -> Work:

@@ -130,12 +130,11 @@ class ParallelTempering(TrainedChains):
     ) -> Drawn:
         """Draws of the coldest rungs, with what the ladder says beside them."""
         of_rungs = np.asarray(info["log_likelihood"], float)
-        log_anchor = float(np.dot(np.asarray(data.weight, float), np.asarray(data.anchor, float)))
-        nats = [ladder_evidence(each, powers) + log_anchor for each in of_rungs]
+        nats = [ladder_evidence(each, powers) + data.log_anchor for each in of_rungs]
         shape = of_rungs.shape[:2]
         scalars = {
             **{name: each for name, each in info.items() if np.ndim(each) == 2},
-            "log_likelihood": of_rungs[..., -1] + log_anchor,
+            "log_likelihood": of_rungs[..., -1] + data.log_anchor,
             "acceptance_rate": info["acceptance_rate"][..., 1:].mean(axis=-1),
             "exchange_rate": np.nanmean(info["exchange_rate"], axis=-1),
             "log_evidence": np.broadcast_to(np.array(nats)[:, None], shape),

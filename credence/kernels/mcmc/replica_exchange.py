@@ -26,7 +26,7 @@ from credence.density.posterior import (
     flat_log_likelihood,
     flat_log_prior,
 )
-from credence.kernels.base import Kernel, Scalar, first_work, metropolis, step_work
+from credence.kernels.base import Kernel, Moves, Scalar, first_work, metropolis
 from credence.kernels.mcmc.microcanonical import varied_leapfrogs
 
 
@@ -134,7 +134,7 @@ def replica_exchange(
         inverse_mass: Position,
         leapfrogs: Int[Array, ""] | None,
         data: Data,
-    ) -> tuple[Position, "_Moved"]:
+    ) -> tuple[Position, Moves]:
         """The place to which a rung's moves lead."""
         length = {} if leapfrogs is None else {"trajectory_length": leapfrogs * step_size}
         built = build(
@@ -144,13 +144,15 @@ def replica_exchange(
             **length,
         )
 
-        def move(index: Int[Array, ""], carry: tuple[Any, _Moved]) -> tuple[Any, _Moved]:
+        def move(index: Int[Array, ""], carry: tuple[Any, Moves]) -> tuple[Any, Moves]:
             state, sums = carry
             state, info = built.step(jax.random.fold_in(key, index), state, data)
             return state, sums.after(info)
 
         first = built.init(position, data)
-        state, sums = jax.lax.fori_loop(0, num_moves, move, (first, _Moved.none(power, first)))
+        state, sums = jax.lax.fori_loop(
+            0, num_moves, move, (first, Moves.none(power, first_work(first)))
+        )
         return state.position, sums
 
     def init(positions: Float[Array, "rung weight"], data: Data) -> ReplicaState:
@@ -193,31 +195,6 @@ def replica_exchange(
         return new, info
 
     return Kernel(init, step)
-
-
-class _Moved(NamedTuple):
-    """Sums over the moves of a rung."""
-
-    acceptance: Float[Array, ""]
-    is_finite: Bool[Array, ""]
-    evaluations: Int[Array, ""]
-    gradients: Int[Array, ""]
-
-    @classmethod
-    def none(cls, like: Scalar, first: Any) -> "_Moved":
-        """The sums before the first move, with what the first state took."""
-        values, gradients = (jnp.asarray(each, jnp.int32) for each in first_work(first))
-        return cls(jnp.zeros_like(like), jnp.ones((), bool), values, gradients)
-
-    def after(self, info: Any) -> "_Moved":
-        """These sums with one more move added."""
-        values, gradients = step_work(info)
-        return _Moved(
-            self.acceptance + info.acceptance_rate,
-            self.is_finite & info.is_finite,
-            self.evaluations + values,
-            self.gradients + gradients,
-        )
 
 
 def exchanged(

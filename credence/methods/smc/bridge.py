@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from credence.density.chunks import chunked
 from credence.density.data import Data
 from credence.density.posterior import LogDensity, Position
-from credence.kernels.base import Kernel, Scalar, Settings, step_work
+from credence.kernels.base import Kernel, Moves, Scalar, Settings, Work
 
 
 class Tempered(NamedTuple):
@@ -148,10 +148,9 @@ def mutation(
         known = Terms(bridge.log_prior(state.position, data), state.log_start, state.log_end)
         known = known if carries_terms else total(known)
         first = kernel.init(state.position, data)._replace(log_density=known)
-        zero = jnp.zeros((), jnp.int32)
-        counts = _Counts(jnp.zeros_like(state.log_end), jnp.ones((), bool), zero, zero)
+        counts = Moves.none(state.log_end, Work(0, 0))
 
-        def move(index: Int[Array, ""], carry: tuple[Any, _Counts]) -> tuple[Any, _Counts]:
+        def move(index: Int[Array, ""], carry: tuple[Any, Moves]) -> tuple[Any, Moves]:
             inner, counts = carry
             inner, info = kernel.step(jax.random.fold_in(key, index), inner, data)
             return inner, counts.after(info)
@@ -210,22 +209,3 @@ def between(
     """(1 - t) log_start + t log_end; the end that does not count may be infinite."""
     start = jnp.where(temperature == 1, 0.0, (1 - temperature) * log_start)
     return start + jnp.where(temperature == 0, 0.0, temperature * log_end)
-
-
-class _Counts(NamedTuple):
-    """Sums over the steps of a mutation."""
-
-    acceptance: Float[Array, ""]
-    is_finite: Bool[Array, ""]
-    evaluations: Int[Array, ""]
-    gradients: Int[Array, ""]
-
-    def after(self, info: Any) -> "_Counts":
-        """These counts with one more step added."""
-        values, gradients = step_work(info)
-        return _Counts(
-            self.acceptance + info.acceptance_rate,
-            self.is_finite & info.is_finite,
-            self.evaluations + values,
-            self.gradients + gradients,
-        )

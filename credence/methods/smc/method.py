@@ -126,10 +126,9 @@ def from_prior(
     cloud = tempering.weigh("weigh", key_weigh, driver, bridge, positions, plain)
     best = int(np.argmax(np.where(np.isfinite(cloud.log_end), cloud.log_end, -np.inf)))
     data = posterior.anchored(positions.reshape(-1, positions.shape[-1])[best])
-    log_anchor = float(np.dot(np.asarray(data.weight, float), np.asarray(data.anchor, float)))
     with np.errstate(invalid="ignore"):  # where all are infinite, `start` refuses them
         cloud = cloud._replace(log_end=cloud.log_end - cloud.log_end.ravel()[best])
-    return tempering.start(key_resample, cloud, tuning), data, log_anchor
+    return tempering.start(key_resample, cloud, tuning), data, data.log_anchor
 
 
 def first_tuning(posterior: Posterior, mutation: Mutation) -> Tuning:
