@@ -1,15 +1,17 @@
 """Compare samplers where a posterior has many modes: whose chains agree?
 
     CREDENCE_DATA=... python benchmarks/many_modes.py --out FOLDER
-    CREDENCE_DATA=... python benchmarks/many_modes.py --out FOLDER --methods nuts smc
+    CREDENCE_DATA=... python benchmarks/many_modes.py --out FOLDER --data boston --methods nuts smc
     python benchmarks/many_modes.py --out FOLDER --table
 
-Boston housing, the first published split: 16 tanh neurons, all weights N(0, 1), the noise learnt.
-Such a prior makes networks that bend much, and 455 rows leave many of them. Four chains, or four
-runs, of every method. R-hat and the smallest bulk ESS are of noise-free predictions at 50 of the
-test rows; the log evidence is that of standardised targets, in nats, with its error over the runs.
-"off" is the largest distance between predictive means and those of parallel tempering, in its
-standard deviations. A cell is a process of its own; what has a row is not done again.
+`boston` is Boston housing, the first published split, with 16 tanh neurons; `simulated` is the
+simulated regression of the first version of the FBNN paper, 1000 rows of 3 inputs with tanh
+neurons 5-5. All weights are N(0, 1), and the noise is learnt. Such a prior makes networks that bend
+much, and few rows leave many of them. Four chains, or four runs, of every method. R-hat and the
+smallest bulk ESS are of noise-free predictions at 50 of the test rows; the log evidence is that of
+standardised targets, in nats, with its error over the runs. "off" is the largest distance between
+predictive means and those of parallel tempering, in its standard deviations. A cell is a process of
+its own; what has a row is not done again.
 """
 
 import math
@@ -22,43 +24,66 @@ from rows import commits, done, markdown, measure, parser_of, values
 NUM_CHAINS, NUM_SHOWN = 4, 50
 METHODS = ("parallel_tempering", "smc", "nuts", "mclmc", "deep_ensemble")
 REFERENCE = METHODS[0]
+DATA = {"boston": "Boston housing", "simulated": "simulated regression"}
+LADDERS = {
+    "boston": {"num_rungs": 36, "num_warmup": 1000},
+    "simulated": {"num_rungs": 48, "num_warmup": 3000},
+}
 NAMES = {
-    "parallel_tempering": "parallel tempering, 36 temperatures",
-    "smc": "SMC, 20,000 particles a run",
+    "parallel_tempering": "parallel tempering",
+    "smc": "SMC",
     "nuts": "NUTS",
     "mclmc": "MCLMC",
     "deep_ensemble": "20 trained networks",
 }
 
 
-def method(name: str) -> Any:
-    """A method, so long that it takes some minutes on two cores."""
+def method(name: str, data: str) -> Any:
+    """A method, so long that it takes minutes on two cores, or for the first two half an hour."""
     from credence import methods
 
     chains: dict[str, Any] = {"num_chains": NUM_CHAINS}
     return {
         "parallel_tempering": lambda: methods.ParallelTempering(
-            num_rungs=36, thinning=4, num_draws=20_000, num_warmup=1000, **chains
+            **LADDERS[data], thinning=4, num_draws=20_000, **chains
         ),
-        "smc": lambda: methods.SMC(num_particles=20_000, num_runs=NUM_CHAINS),
+        "smc": lambda: methods.SMC(num_particles=25_000, num_runs=NUM_CHAINS, chain_length=50),
         "nuts": lambda: methods.NUTS(num_draws=2000, **chains),
         "mclmc": lambda: methods.MCLMC(num_draws=20_000, **chains),
         "deep_ensemble": lambda: methods.DeepEnsemble(num_members=20),
     }[name]()
 
 
-def problem() -> tuple[Any, np.ndarray, np.ndarray]:
-    """Posterior, and test rows, inputs and target, in its units."""
-    from default_model import split_of
-
+def problem(name: str) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Posterior, and test rows, inputs and standardised target."""
     from credence import Posterior, models
+
+    x, y, x_test, y_test = (boston if name == "boston" else simulated)()
+    hidden = {"boston": (16,), "simulated": (5, 5)}[name]
+    data = x.astype(np.float32), y.astype(np.float32)
+    prior, likelihood = models.Gaussian(scaling="unit"), models.Normal(noise_std=None)
+    posterior = Posterior(models.MLP(1, hidden), prior, likelihood, data)
+    return posterior, x_test.astype(np.float32), y_test
+
+
+def boston() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Boston housing, the first published split, standardised by its training rows."""
+    from default_model import split_of
 
     x, y, x_test, y_test = split_of("boston", 0)
     mean, std, centre, scale = x.mean(axis=0), x.std(axis=0), y.mean(), y.std()
-    data = ((x - mean) / std).astype(np.float32), ((y - centre) / scale).astype(np.float32)
-    prior = models.Gaussian(scaling="unit")
-    posterior = Posterior(models.MLP(1, (16,)), prior, models.Normal(noise_std=None), data)
-    return posterior, ((x_test - mean) / std).astype(np.float32), (y_test - centre) / scale
+    return (x - mean) / std, (y - centre) / scale, (x_test - mean) / std, (y_test - centre) / scale
+
+
+def simulated() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The simulated regression of the FBNN paper's first version, as its experiment has it."""
+    from credence.compare import find
+    from credence.compare.problem import load
+    from credence.compare.specs import RowLimits
+
+    (problem,) = find("fbnn_first_version").only(("simulated_regression",)).problems
+    arrays = load(problem.source, RowLimits())
+    return arrays.x_train, arrays.y_train, arrays.x_test, arrays.y_test
 
 
 def measured(case: dict[str, Any]) -> dict[str, Any]:
@@ -69,8 +94,8 @@ def measured(case: dict[str, Any]) -> dict[str, Any]:
 
     credence.configure()
     warnings.simplefilter("ignore")
-    posterior, x, y = problem()
-    ensemble = method(case["method"]).run(case["seed"], posterior)
+    posterior, x, y = problem(case["data"])
+    ensemble = method(case["method"], case["data"]).run(case["seed"], posterior)
     functions = np.asarray(ensemble.functions(x[:NUM_SHOWN])[..., 0], float)
     predictive = ensemble.predictive(x)
     evidence = findings(ensemble).get("log_evidence")
@@ -97,12 +122,18 @@ CHAINS = ("parallel_tempering", "nuts", "mclmc")
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """A line for each method."""
-    newest = {row["method"]: row for row in rows}
+    """A line for each posterior and method."""
+    newest = {(row["data"], row["method"]): row for row in rows}
     heads = (
-        "method", "draws", "R-hat", "worst ESS", "log evidence", "off", "NLL", "RMSE", "seconds",
+        "posterior", "method", "draws", "R-hat", "worst ESS", "log evidence", "off", "NLL", "RMSE",
+        "seconds",
     )  # fmt: skip
-    lines = [cells(newest[name], newest.get(REFERENCE)) for name in METHODS if name in newest]
+    lines = [
+        cells(newest[data, name], newest.get((data, REFERENCE)))
+        for data in DATA
+        for name in METHODS
+        if (data, name) in newest
+    ]
     about = f"Seed {values(rows, 'seed')}, {values(rows, 'num_cores')} cores, commit"
     return [*markdown(heads, lines), "", f"{about} {commits(rows)}."]
 
@@ -122,13 +153,14 @@ def cells(row: dict[str, Any], reference: dict[str, Any] | None) -> list[str]:
         off = f"{distances.max():.2f}"
     draws = f"{NUM_CHAINS} x {row['num_draws']:,}" if row["rhat"] is not None else "20"
     return [
-        NAMES[row["method"]], draws, text("rhat", ".3f"), text("ess", ",.0f"), evidence, off,
-        text("nll", ".3f"), text("rmse", ".3f"), text("seconds", ",.0f"),
+        DATA[row["data"]], NAMES[row["method"]], draws, text("rhat", ".3f"), text("ess", ",.0f"),
+        evidence, off, text("nll", ".3f"), text("rmse", ".3f"), text("seconds", ",.0f"),
     ]  # fmt: skip
 
 
 def main() -> None:
     parser = parser_of(__doc__)
+    parser.add_argument("--data", nargs="+", choices=tuple(DATA), default=tuple(DATA))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -136,7 +168,8 @@ def main() -> None:
 
     if not options.table:
         cases = [
-            {"method": name, "seed": options.seed, "num_cores": num_cores()}
+            {"data": data, "method": name, "seed": options.seed, "num_cores": num_cores()}
+            for data in options.data
             for name in options.methods
         ]
         measure(options.out, cases, measured)

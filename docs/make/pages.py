@@ -22,6 +22,7 @@ import densities
 import emulation_pays
 import experiment_tables
 import faults
+import fbnn_dots
 import fbnn_published
 import features
 import multilevel
@@ -91,6 +92,7 @@ FIGURES: tuple[Callable[[Path], None], ...] = (
     budgets.figures,
     densities.figures,
     emulation_pays.figures,
+    fbnn_dots.figures,
     features.figures,
     multilevel.cost_figures,
     multilevel.rate_figures,
