@@ -47,7 +47,12 @@ def method(name: str, data: str) -> Any:
         "parallel_tempering": lambda: methods.ParallelTempering(
             **LADDERS[data], thinning=4, num_draws=20_000, **chains
         ),
-        "smc": lambda: methods.SMC(num_particles=25_000, num_runs=NUM_CHAINS, chain_length=50),
+        "smc": lambda: methods.SMC(
+            num_particles=25_000,
+            num_runs=NUM_CHAINS,
+            chain_length=100,
+            mutation=methods.Mutation(kernel="mclmc", trajectory_length=0.16, num_steps=4),
+        ),
         "nuts": lambda: methods.NUTS(num_draws=2000, **chains),
         "mclmc": lambda: methods.MCLMC(num_draws=20_000, **chains),
         "deep_ensemble": lambda: methods.DeepEnsemble(num_members=20),
