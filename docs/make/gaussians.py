@@ -89,7 +89,13 @@ def measured(name: str) -> dict[str, Any]:
 
 def table() -> str:
     """A line for each sampler."""
-    heads = ("sampler", "modes seen", "least and most seen, of 8000", "jumps", "spread in a mode")
+    heads = (
+        "sampler",
+        "modes seen",
+        "draws in the rarest and the commonest (right: 8,000)",
+        "jumps",
+        "spread in a mode",
+    )
     rows = kept_rows(NAME)
     return markdown(heads, [cells(row) for row in rows])
 

@@ -25,6 +25,7 @@ import faults
 import fbnn_dots
 import fbnn_published
 import features
+import gaussians
 import multilevel
 import networks
 import peers
@@ -63,6 +64,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "fbnn-as-published": fbnn_published.table,
     "fbnn-converged": speed_ups.table,
     "fbnn-first-version": partial(experiment_tables.sections, "fbnn_first_version"),
+    "fbnn-gaussians": gaussians.table,
     "fbnn-full": partial(experiment_tables.sections, "fbnn_full"),
     "fbnn-reasons": partial(experiment_tables.reasons, "fbnn"),
     "imdb": partial(experiment_tables.sections, "imdb"),
@@ -94,6 +96,7 @@ FIGURES: tuple[Callable[[Path], None], ...] = (
     emulation_pays.figures,
     fbnn_dots.figures,
     features.figures,
+    gaussians.figures,
     multilevel.cost_figures,
     multilevel.rate_figures,
 )
