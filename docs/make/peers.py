@@ -101,13 +101,15 @@ def headline() -> str:
         shares = [100 * each[index, 3] for each in means.values()]
         return f"{min(shares):.0f} to {max(shares):.0f} %"
 
-    heads = ("", "log loss", "CRPS", "RMSE", "95 % intervals hold", "seconds")
+    ranked_by = ("log loss (rank)", "CRPS (rank)", "RMSE (rank)")
+    heads = ("", *ranked_by, "95 % intervals hold", "seconds")
     splits = sorted(map(len, common_splits(rows).values()))
     return (
         f"{markdown(heads, ranked(rows, means, 3, held))}\n\n"
         f"Mean rank over {len(means)} UCI regressions (1 is best), lowest and highest coverage of "
-        "a data set, and median seconds of a fit on two cores; over the splits that all models "
-        f"ran, {splits[0]} to {splits[-1]} of the 20 published ones."
+        "a data set, and median seconds of a fit on two cores. Each data set has 20 published "
+        "splits into training and test rows. Scores are means over those that all models ran, "
+        f"{splits[0]} to {splits[-1]} of the 20."
     )
 
 
@@ -119,14 +121,15 @@ def headline_of_labels() -> str:
     def right(index: int) -> str:
         return f"{100 * np.mean([each[index, 2] for each in means.values()]):.1f} %"
 
-    heads = ("", "log loss", "calibration error", "right", "seconds")
+    heads = ("", "log loss (rank)", "calibration error (rank)", "right", "seconds")
     table = markdown(heads, ranked(rows, means, 2, right)).replace(" with conformal intervals", "")
     folds = sorted(map(len, common_splits(rows).values()))
     return (
         f"{table}\n\n"
-        f"Mean rank over {len(means)} tables with 2 to 10 labels (1 is best), mean accuracy, and "
-        f"median seconds of a fit on two cores; {folds[0]} to {folds[-1]} of "
-        f"{default_classes.NUM_FOLDS} folds a table, in which every row is scored once."
+        f"Mean rank over {len(means)} tables with 2 to 10 labels (1 is best), share of labels that "
+        "are right, and median seconds of a fit on two cores. The rows of a table are cut into "
+        f"{default_classes.NUM_FOLDS} parts, and each part is predicted from the others. "
+        f"Scores are of the parts that all models ran, {folds[0]} to {folds[-1]} a table."
     )
 
 

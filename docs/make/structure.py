@@ -163,7 +163,7 @@ def map_text(found: Structure) -> str:
     """The part of docs/explanation/architecture.md that is made from the code."""
     table = [f"| `{room}` | {found.sentences[room]} |" for room in found.layers]
     return "\n".join([
-        START, "", "| room | what it is |", "|---|---|", *table, "",
+        START, "", "| part | what it is |", "|---|---|", *table, "",
         "Who imports whom (top imports only what is below):", "", "```text", drawing(found), "```",
         "", END,
     ])  # fmt: skip

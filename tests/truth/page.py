@@ -14,62 +14,89 @@ DIVERGED = 10.0
 
 HEAD = """# The truth table
 
-A sampler is to draw points, each as often as a given probability density, its *target*, says.
-Does it? On this page every *kernel* of Credence, that is one step of a sampler, meets targets for
-which the right answer is known exactly, and its draws are compared with that. `make truth`
-computes these numbers; nothing on this page is written by hand. {verdict}
+A sampler draws points at random. It should draw each one as often as a given probability density
+says, its *target*. This page tests whether the samplers of Credence do. We start many chains at
+correct draws of a target that is known exactly, take some steps, and test whether the draws are
+still correct. The number in a cell is the largest deviation, in standard errors: below 4.5 passes.
+{verdict} One table has no pass mark, and only reports:
+[how far kernels without an accept-or-reject test are off](#unadjusted-kernels-bias).
+`make truth` computes the tables, and no number in them is written by hand.
 
 ## How to read it
 
-Chains start in *independent exact draws* of the target and take some steps. If the kernel leaves
-the target invariant, the ends are independent exact draws again, so their deviations have honest
-standard errors: no burn-in, no autocorrelation, no tuning of tolerances. A cell shows
+One step of a sampler is a *kernel*, and a sequence of steps is a *chain*
+([what each kernel does](../explanation/mathematics.md)). A kernel is right if it leaves the target
+*invariant*: a correct draw is still a correct draw after the step. All chains start at independent
+correct draws, so their ends should be independent correct draws again, and we know how much these
+scatter by chance. Each chain gives one draw, its end. So no draw depends on another one, and the
+beginning of a chain need not be thrown away. A cell of the first two tables shows
 
     worst deviation in standard errors · effective draws per 1000 gradients
 
-The deviation is the largest over means, variances and covariances of up to {coordinates} whitened
-coordinates, chi^2 over all, the distribution of the first and the last in 20 bins, and the
-target's own functionals (second moments of the banana, the label of the mixture). Of so many
-functionals the worst is often near 3; the pass mark is 4.5. The effective sample size is ArviZ's
-bulk ESS, the smallest over coordinates and their sum of squares, from {long} long chains; for
-`pcn`, which needs no gradient, per 1000 densities. The settings are plain ones without
-preconditioning, the same rule for all targets, so these numbers compare dimensions and shapes,
-not tuned methods. `interacting` is the first of two particles that jump to fresh partners by
-accept-reject, with MALA between jumps. Chains: {chains}, from 100 weights on {few}.
+**The deviation.** The draws are first *whitened*: changed to coordinates that are independent and
+standard normal if the draws are right. These quantities are then compared with their exact values:
 
-Targets: N(0, I) and a correlated Gaussian in 2, 20 and 200 dimensions (widths over a range of
-about 10); a banana; two modes of unequal weight; Bayesian linear regression in closed form;
-Bayesian logistic regression by quadrature; a network's weights and log precisions under their
-hierarchical prior, a funnel.
+- means, variances and covariances of up to {coordinates} coordinates;
+- the sum of the squares of all coordinates (chi^2);
+- how the first and the last coordinate spread over 20 bins that are equally likely;
+- for some targets moments of their own: of the banana, of the logistic regression, and of the
+  mixture the share of draws on each side.
+
+The cell has the worst of them. There are so many that the worst is often near 3 by chance, so the
+pass mark is 4.5.
+
+**Effective draws** are the number of independent draws that would tell as much (ArviZ's bulk ESS).
+They are counted in {long} long chains, and the cell has the smallest number over the coordinates
+and their sum of squares. `pcn` needs no gradient: its number is per 1000 densities.
+
+**Settings** follow one plain rule for all targets, and no kernel learns the scales of the weights
+(no *preconditioning*). So the numbers compare dimensions and shapes, not tuned methods.
+`interacting` is the first of two particles that jump to fresh partners by accept-reject, with MALA
+between jumps. There are {chains} chains, or {few} for targets of 100 weights or more.
+
+**Targets**, by the names of the columns:
+
+- `standard` and `correlated`, in 2, 20 and 200 dimensions: the Gaussian N(0, I), and one with
+  correlations, whose widest direction is about ten times as wide as its narrowest;
+- `banana`: a curved ridge;
+- `mixture`: two separate peaks of unequal weight;
+- `linear`: a Bayesian linear regression, whose answer is a formula;
+- `logistic`: a Bayesian logistic regression, whose answer is integrated numerically on a fine grid;
+- `hierarchical`: the weights of a network, and logarithms of the precisions (1 / variance) that
+  its prior gives them. It is a *funnel*: wide where a precision is small, narrow where it is large.
 """
 
 LAWS = """
 ## Unadjusted kernels: exact law of the discretised chain
 
-On a Gaussian these kernels are linear recursions, and their stationary law follows from a
-Lyapunov equation, step size, friction, minibatch noise (`sgld`) and cycles included. Started in
-that law they must stay in it; what is frozen is the preconditioner. Worst deviation in standard
-errors.
+These kernels have no test that accepts or rejects a step, so they end in a law that is a little
+off the target. On a Gaussian we can compute that law exactly for the step size that is used: the
+kernel is a linear recursion, and the law follows from a Lyapunov equation. Friction, minibatch
+noise (`sgld`) and cycles are included. Chains that start in that law must stay in it. Two kernels
+learn the scales of the weights as they go; "frozen" says that they do not do so here. A cell has
+the worst deviation in standard errors.
 """
 
 BIASES = """
 ## Unadjusted kernels: bias
 
-What no law is known for is reported, not judged: chains start in exact draws of the *target* and
-take 100 to 300 steps; shown is by how many percent the mean square of the whitened weights is too
-large, with its standard error. It is the price of leaving the Metropolis test out at these step
-sizes (`ula`: .2 times the smallest variance; `sghmc` and `mclmc`: .3 times the smallest width).
+This table is reported, not judged. Chains start in exact draws of the *target* and take 100 to 300
+steps. A cell says by how many percent the mean square of the whitened weights is then too large,
+with its standard error. It is the price of leaving out the test that accepts or rejects, at these
+step sizes (`ula`: .2 times the smallest variance; `sghmc` and `mclmc`: .3 times the smallest
+width).
 
-"Adapting" is a kernel whose preconditioner still follows the chain; the scale-adapted one is meant
-to be like that in burn-in only. "Diverged": the mean square is more than ten times too large.
+"Adapting" kernels still learn the scales of the weights. `scale_adapted_sghmc` is meant to do so
+only in the warm-up, whose draws are thrown away. "Diverged": the mean square is more than ten times
+too large.
 """
 
 PLANTED = """
 ## Planted errors
 
 A test that cannot fail shows nothing. Each line is a kernel with a mistake, on the 20-dimensional
-standard Gaussian (or the funnel) with {planted} chains: worst deviation without and with it. It
-must be below 4.5 and above 8.
+standard Gaussian (or the funnel) with {planted} chains. The worst deviation must be below 4.5
+without the mistake, and above 8 with it.
 """
 
 SLOPES = """
@@ -85,7 +112,7 @@ def page(found: dict[str, Any]) -> str:
     """The results that `python -m truth` keeps, in Markdown."""
     table = from_json(found)
     faults = table.faults()
-    verdict = f"**{len(faults)} faults.**" if faults else "**All cells pass.**"
+    verdict = f"**{len(faults)} faults.**" if faults else "**All tests pass.**"
     head = HEAD.format(
         verdict=verdict,
         coordinates=20,

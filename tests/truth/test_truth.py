@@ -83,7 +83,7 @@ def test_planted_wrong_banana_is_caught():
     assert compare(ROWS["mala"].build, ROWS["mala"], target, starts, data=data)[0] > 8
 
 
-@pytest.mark.parametrize(("worst", "verdict"), [(3.2, "All cells pass."), (6.0, "1 faults.")])
+@pytest.mark.parametrize(("worst", "verdict"), [(3.2, "All tests pass."), (6.0, "1 faults.")])
 def test_the_page_is_made_of_what_is_kept(worst: float, verdict: str):
     table = Table(
         [Cell("hmc", "standard-2", worst, "mean", 0.1)],
