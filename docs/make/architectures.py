@@ -15,12 +15,15 @@ from credence.html.svg import ACCENT, CHAINS, MUTED, SECOND, label, new_figure, 
 from credence.html.wording import count
 from credence_papers.transdimensional.model_study import cells as model_cells
 from credence_papers.transdimensional.model_study import with_error
+from credence_papers.transdimensional.page import trace_chart
 
 MODELS, DEPTHS = "transdimensional_models", "transdimensional_depth_ways"
 WIDTHS = "xor_widths"
 PUBLISHED = ("transdimensional_xor", "transdimensional_digits", "transdimensional_boston")
 DRAWN = ("xor", "boston_2a", "boston_4a", "digits_10a")
 """Problems whose sizes the page shows as a chart."""
+TRACED = ("digits_10a", "boston_2a")
+"""Problems whose chains the page shows draw by draw."""
 JAVID = {"boston_2a": 0.275, "boston_2b": 0.275, "boston_4a": 0.271, "boston_4b": 0.271}
 """Table 7.1: errors of Javid et al. (2020) at their best depth, one; in the thesis's unit."""
 NUM_TEST = 253
@@ -104,14 +107,24 @@ def histograms(folder: Path) -> None:
             write_figure(folder, f"sizes-{row['problem']}", histogram(row))
 
 
+def traces(folder: Path) -> None:
+    """Sizes draw by draw of a few chains, as in figures 7.5 and 7.6 of the thesis."""
+    for row in published_rows():
+        if row["problem"] in TRACED:
+            name = f"traces-{row['problem']}"
+            write_figure(folder, name, trace_chart(row, size_of(row)[1], name))
+
+
+def size_of(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """What a run varies: its posterior, and a name for it."""
+    found = row["architecture"]
+    is_deep = found["depth"] is not None
+    return (found["depth"], "Hidden layers") if is_deep else (found["width"], "Hidden neurons")
+
+
 def histogram(row: Mapping[str, Any]) -> str:
     """p(size) of one run; what is published are a mode and a mean, not counts."""
-    found = row["architecture"]
-    size, noun = (
-        (found["width"], "Hidden neurons")
-        if found["depth"] is None
-        else (found["depth"], "Hidden layers")
-    )
+    size, noun = size_of(row)
     drawing, (axes,) = new_figure(height=180)
     axes.bar(size["widths"], size["probabilities"], width=0.8, color=ACCENT, alpha=0.75)
     for key, style in (("mode", "-"), ("mean", ":")):
@@ -173,7 +186,7 @@ def sizes() -> str:
 def _size_row(row: Mapping[str, Any]) -> list[str]:
     """One problem of the thesis."""
     found, scores = row["architecture"], row["scores"]
-    size = found["width"] if found["depth"] is None else found["depth"]
+    size, _ = size_of(row)
     share, ess = max(size["probabilities"]), found["min_ess"]
     noun = "neuron" if found["depth"] is None else "layer"
     label, key, decimals = ("RMSE", "rmse", 2) if "rmse" in scores else ("accuracy", "accuracy", 3)
@@ -236,3 +249,4 @@ def figures(folder: Path) -> None:
     if is_kept(DEPTHS):
         depth_figure(folder)
     histograms(folder)
+    traces(folder)

@@ -114,7 +114,7 @@ def page() -> str:
         *of_budgets(tables),
         "## Labels",
         "",
-        "Every row of a table is scored once, in one of five folds (magic_gamma: three have run).",
+        "Every row of a table is scored once, in one of five folds.",
         "The calibration error (ECE) is over all these rows. *By chance* is the one that the same",
         "probabilities would have if they were right: with few rows it is not 0. *Tempered*",
         "probabilities are sharpened or softened by rows that the networks left out",

@@ -16,6 +16,8 @@ import default_classes
 import default_model
 
 OURS = "auto"
+SCORES = {"nll": "NLL", "crps": "CRPS", "rmse": "RMSE", "log_loss": "log loss", "ece": "ECE"}
+"""How tables name them."""
 
 
 def of_model(rows: list[dict[str, Any]], name: str, model: str) -> list[dict[str, Any]]:
@@ -67,7 +69,9 @@ def ranks(rows: list[dict[str, Any]], scores: tuple[str, ...]) -> list[str]:
         return []
     models = names_of(rows)
     rows_of = zip(scores, mean_ranks(means).T, strict=True)
-    table = markdown(["", *models], [[score, *map("{:.2f}".format, of)] for score, of in rows_of])
+    table = markdown(
+        ["", *models], [[SCORES[score], *map("{:.2f}".format, of)] for score, of in rows_of]
+    )
     return [f"Mean rank over {len(means)} data sets (1 is best):", "", table, ""]
 
 

@@ -1,4 +1,4 @@
-"""Wing 3: nonlinear MCMC, particles that jump to partners on an auxiliary density.
+"""Nonlinear MCMC, particles that jump to partners on an auxiliary density.
 
 auxiliary, auxiliaries   where partners live
 cloud_jumps              Boltzmann-Gibbs and accept-reject jumps

@@ -1,4 +1,4 @@
-"""Wing 1: sequential Monte Carlo, on one network and on nested ones of growing width.
+"""Sequential Monte Carlo, on one network and on nested ones of growing width.
 
 bridge       the step of particles between two targets
 mutation     what moves particles, and how it is tuned

@@ -1,4 +1,4 @@
-"""Wing 2: chains that move by a small stand-in for the likelihood, corrected by the true one.
+"""Chains that move by a small stand-in for the likelihood, corrected by the true one.
 
 emulators/           stand-ins: networks, Gaussian processes, coresets, Taylor polynomials
 delayed_acceptance   the emulator's chain proposes, the true density decides

@@ -1,4 +1,4 @@
-"""Wing 4: reversible jump over the width and the depth of a network.
+"""Reversible jump over the width and the depth of a network.
 
 target           the joint law of widths, depth and weights
 active_neurons   which neurons are in use, and where their weights are
