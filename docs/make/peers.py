@@ -127,13 +127,14 @@ def headline_of_labels() -> str:
 
     heads = ("", "log loss (rank)", "calibration error (rank)", "right", "seconds")
     table = markdown(heads, ranked(rows, means, 2, right)).replace(" with conformal intervals", "")
-    folds = sorted(map(len, common_splits(rows).values()))
+    least = min(map(len, common_splits(rows).values()))
+    is_whole = least == default_classes.NUM_FOLDS
+    missing = "" if is_whole else f" Scores are of those that all models ran, {least} or more."
     return (
         f"{table}\n\n"
         f"Mean rank over {len(means)} tables with 2 to 10 labels (1 is best), share of labels that "
         "are right, and median seconds of a fit on two cores. The rows of a table are cut into "
-        f"{default_classes.NUM_FOLDS} parts, and each part is predicted from the others. "
-        f"Scores are of the parts that all models ran, {folds[0]} to {folds[-1]} a table."
+        f"{default_classes.NUM_FOLDS} parts, and each part is predicted from the others.{missing}"
     )
 
 
