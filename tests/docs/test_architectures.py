@@ -19,7 +19,8 @@ def row(name: str, **scores: float) -> dict[str, Any]:
     found = {"width": SIZE, "depth": SIZE, "max_rhat": 1.01, "min_ess": 600.0}
     about = {"name": name, "problem": name, "published": published, "total_seconds": 78.4}
     convergence = {"max_rhat_function": 1.03}
-    return {**about, "scores": scores, "architecture": found, "convergence": convergence}
+    drawn = {"chains": 2, "every": 5, "traces": [[1, 2, 1], [2, 2, 1]]}
+    return {**about, **drawn, "scores": scores, "architecture": found, "convergence": convergence}
 
 
 LABELS = ("accuracy", "top_2", "top_3", "precision_20", "recall_20", "precision_40", "recall_40")
@@ -75,7 +76,10 @@ def test_parts_are_tables_of_what_was_run() -> None:
 def test_figures_are_drawn(tmp_path: Path) -> None:
     architectures.figures(tmp_path)
     names = {each.name for each in tmp_path.iterdir()}
-    assert names == {"depth-ways.svg", "sizes-boston-2a.svg", "sizes-digits-10a.svg"}
+    of_problems = {
+        f"{kind}-{name}.svg" for kind in ("sizes", "traces") for name in ("boston-2a", "digits-10a")
+    }
+    assert names == {"depth-ways.svg", *of_problems}
 
 
 def test_nothing_is_made_of_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
