@@ -34,7 +34,7 @@ SHORTER = {
 }
 READING = "Hollow: published. Filled: ours. Where a dot is missing, there is no number."
 WIDTH, NAMES, LINE = 700.0, 178.0, 15.5
-"""Of the figure, of the methods' names, and of a method's line, in SVG units."""
+"""How wide the figure and the methods' names are, and how high a line is, in SVG units."""
 
 Pair = tuple[float | None, float | None]
 
@@ -60,7 +60,7 @@ def with_converged(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def chart(problems: list[dict[str, Any]], name: str, title: str) -> Html:
-    """A panel for each data set side by side, and a line for each method through all of them."""
+    """Draw a panel for each data set side by side, and a line for each method through them."""
     pairs = [numbers(problem["rows"], name) for problem in problems]
     methods = list(dict.fromkeys(method for each in pairs for method in each))
     height = LINE * len(methods) + 64
@@ -80,13 +80,13 @@ def chart(problems: list[dict[str, Any]], name: str, title: str) -> Html:
 
 
 def numbers(rows: list[dict[str, Any]], name: str) -> dict[str, Pair]:
-    """By method: the published number, and ours."""
+    """Find the published number and ours by method."""
     pairs = {row["label"]: (row["published"].get(name), row.get(name)) for row in rows}
     return {method: pair for method, pair in pairs.items() if any(pair)}
 
 
 def draw(axes: Axes, found: dict[str, Pair], methods: list[str]) -> None:
-    """A hollow dot and a filled one on each method's line."""
+    """Draw a hollow dot and a filled one on each method's line."""
     for method, (published, ours) in found.items():
         place = methods.index(method)
         if published and ours:

@@ -88,7 +88,7 @@ def measured(name: str) -> dict[str, Any]:
 
 
 def table() -> str:
-    """A line for each sampler."""
+    """Write a line for each sampler."""
     heads = (
         "sampler",
         "modes seen",
@@ -101,7 +101,7 @@ def table() -> str:
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """One sampler."""
+    """Tell what one sampler drew."""
     visits = np.array(row["visits"])
     return (
         SAMPLERS[row["sampler"]],
