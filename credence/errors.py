@@ -24,8 +24,8 @@ class StorageError(CredenceError):
     def while_writing(cls, path: object, error: OSError) -> "StorageError":
         """The sentence for an operating system's error."""
         return cls(
-            f"Could not write {path}: {error.strerror or error}. What was saved before is safe; "
-            "free space or choose a writable folder, then resume."
+            f"Could not write {path}: {error.strerror or error}. Choose a folder that you may "
+            "write to, or free space. What a run had saved before is safe; it can be resumed."
         )
 
 

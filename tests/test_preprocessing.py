@@ -190,8 +190,8 @@ def test_rare_and_many_categories_share_a_column():
     assert preprocessor.check_columns(pd.DataFrame({"name": ["rare", "rarer", None]})) == []
     (note,) = preprocessor.check_columns(pd.DataFrame({"name": ["rare", "new", None, "new"]}))
     assert note == (
-        "'name' holds names that training did not have, in 2 rows: 'new'; "
-        "they count as its rare names do."
+        "'name' holds names that training did not have, in 2 rows, first in row 2 (line 3 of a "
+        "file with a header line): 'new'; they count as its rare names do."
     )
     many = pd.DataFrame({"name": [f"n{i}" for i in range(500)] * 10})
     assert len(make_preprocessor(many).get_feature_names_out()) == 100
@@ -219,7 +219,10 @@ def test_news_at_prediction_is_accepted_and_said():
     preprocessor = make_preprocessor(mixed()[["name", "count"]])
     new = pd.DataFrame({"name": ["a", "z", None, "z"], "count": [1, np.nan, 2, 3]})
     notes = preprocessor.check_columns(new)
-    assert notes[0].startswith("'name' holds names that training did not have, in 3 rows: 'z'")
+    assert notes[0].startswith(
+        "'name' holds names that training did not have, in 3 rows, first in row 2 (line 3 of a "
+        "file with a header line): 'z' and no value at all; they count"
+    )
     assert notes[1].startswith("Filled 1 missing value in 'count' with the median")
     features = preprocessor.transform(new)
     assert features[1].tolist() == [0, 0, 0, preprocessor.transform(new)[1, 3]]

@@ -144,11 +144,12 @@ class CategoricalColumn:
             return None
         treated = "as its rare names do" if self.has_others else "as none of its categories"
         names = [as_text(name) for name in column[new & ~missing].unique()]
-        names += ["missing"] * bool((new & missing).any())
+        shown = [quoted(names, most=4)] if names else []
+        shown += ["no value at all"] * bool((new & missing).any())
         return (
             f"'{self.name}' holds names that training did not have, in "
-            f"{plural(int(new.sum()), 'row')}: {quoted(names, most=4)}; "
-            f"they count {treated}."
+            f"{plural(int(new.sum()), 'row')}, first in {where(column, int(np.argmax(new)))}: "
+            f"{' and '.join(shown)}; they count {treated}."
         )
 
     def _positions(

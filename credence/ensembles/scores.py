@@ -80,6 +80,9 @@ class Scores(NamedTuple):
     rows: Rows
     """Row by row: the truth "y" and what was predicted, with names as in evaluation.npz."""
 
+    def __repr__(self) -> str:
+        return f"Scores(numbers={self.numbers!r}, rows=<{', '.join(self.rows)}>)"
+
 
 @runtime_checkable
 class Units(Protocol):

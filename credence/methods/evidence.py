@@ -12,7 +12,6 @@ from scipy.special import expit
 
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
-from credence.html.wording import number
 from credence.schema import build
 from credence.storage import jsonable
 
@@ -83,8 +82,8 @@ class LogEvidence(Finding):
     def facts(self) -> list[tuple[str, str]]:
         """Show the log evidence as one row."""
         error = self.standard_error
-        spread = "" if np.isnan(error) else f", standard error {number(error)}"
-        return [("Log evidence", f"{number(self.nats)} nats{spread}")]
+        spread = "" if np.isnan(error) else f", standard error {error:.2g}"
+        return [("Log evidence", f"{self.nats:.2f} nats{spread}")]
 
 
 def ladder_evidence(

@@ -82,7 +82,7 @@ class NUTS(Hamiltonian):
 
     Args beyond those of `Hamiltonian`:
         max_doublings: a trajectory has at most 2^max_doublings - 1 gradients; fewer where a time
-            budget would not last for `LONGEST` of them.
+            budget would not last for ten of them.
     """
 
     name: ClassVar[str] = "nuts"
@@ -111,7 +111,7 @@ class Leapfrogs(Hamiltonian):
     Args beyond those of `Hamiltonian`:
         trajectory_length: mean integration time, in units where the posterior's scales are 1.
         max_integration_steps: bound on the gradients of one trajectory; lower where a time budget
-            would not last for `LONGEST` of them.
+            would not last for ten of them.
     """
 
     trajectory_length: float = 1.0

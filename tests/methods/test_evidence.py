@@ -34,6 +34,15 @@ def test_it_averages_evidences_of_runs() -> None:
     assert wide.standard_error > 30  # not 1
 
 
+def test_two_evidences_can_be_subtracted_as_they_are_shown() -> None:
+    """Log evidences are large, and their differences small."""
+    ((_, first),), ((_, second),) = (
+        LogEvidence(nats=nats, standard_error=0.123).facts() for nats in (-1496.56, -1495.53)
+    )
+    assert first == "-1496.56 nats, standard error 0.12"
+    assert second.startswith("-1495.53 nats")
+
+
 @pytest.mark.parametrize("method", ["smc", "mlsmc", "laplace"])
 def test_it_is_found_by_the_name_of_the_method(method: str) -> None:
     assert methods.findings(with_runs(-3.0, -3.0, method=method))["log_evidence"].nats == -3

@@ -359,7 +359,7 @@ def test_a_failed_write_keeps_the_old_report(tmp_path, monkeypatch, code):
     path = tmp_path / "report.html"
     path.write_text("old")
     monkeypatch.setattr(storage.os, "fsync", fail_with(code))
-    words = rf"Could not write .*report.html: {os.strerror(code)}.* saved before is safe"
+    words = rf"Could not write .*report.html: {os.strerror(code)}. Choose a folder .* is safe"
     with pytest.raises(StorageError, match=words):
         write_report(regression(n=0), path)
     assert path.read_text() == "old"

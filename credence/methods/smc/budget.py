@@ -127,8 +127,8 @@ def _seconds(driver: Driver) -> tuple[float, float]:
 def _rough(driver: Driver, answer: Drawn, small: Counts) -> Drawn:
     """The answer of the small run, with a warning."""
     warnings.warn(
-        f"{driver.max_seconds:.0f} s were enough for {max(small)} particles of a run only: "
-        "evidence and posterior are rough. Allow more seconds.",
+        f"The time budget left {driver.max_seconds:.0f} s for sampling, enough for {max(small)} "
+        "particles of a run only: evidence and posterior are rough. Allow more seconds.",
         FewParticlesWarning,
         stacklevel=3,
     )

@@ -39,6 +39,7 @@ STACKED = (
     "Several models are mixed, so the chains of one need not agree with those of another. They "
     "were weighed by rows that they had not seen."
 )
+ALONE = "One model was fitted. It was judged by rows that it had not seen, and not by its chains."
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ class Candidates(Finding):
     def _judging(cls, tried: Iterable[Tried], num_rows: int) -> "Candidates":
         """Candidates whose rows judge the stack, if they are enough."""
         unseen = num_rows if num_rows >= FEW_ROWS else 0
-        return cls(tuple(tried), num_rows, reason=STACKED, unseen_rows=unseen)
+        all_tried = tuple(tried)
+        reason = STACKED if len(all_tried) > 1 else ALONE
+        return cls(all_tried, num_rows, reason=reason, unseen_rows=unseen)
 
     @classmethod
     def of(cls, ensemble: Predictor) -> "Candidates | None":
@@ -103,10 +106,13 @@ class Candidates(Finding):
 
     def sentences(self) -> list[str]:
         """Name the models that count, and on how many rows that rests."""
+        rows = count(self.num_rows, "row")
+        if len(self.tried) == 1:
+            return [f"One model, judged on {rows} that its chains left out: {self.listed()}."]
         few = " So few rows say little of the weights." if self.num_rows < FEW_ROWS else ""
         return [
-            f"Of {count(len(self.tried), 'model')}, weighed on {count(self.num_rows, 'row')} that "
-            f"their chains left out: {self.listed()}.{few}"
+            f"Of {count(len(self.tried), 'model')}, weighed on {rows} that their chains left out: "
+            f"{self.listed()}.{few}"
         ]
 
     def facts(self) -> list[tuple[str, str]]:

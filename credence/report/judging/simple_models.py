@@ -48,6 +48,8 @@ def check_simple_models(scores: LogScores) -> Check:
     if gain < -STANDARD_ERRORS * error:
         by = f"{number(-gain, 2)} ± {number(error, 2)}"
         return Check(Level.CARE, SUBJECT, f"{found}: worse than the linear model by {by}.")
+    if gain < STANDARD_ERRORS * error:
+        found += ": as far as these rows can tell, a straight line predicts as well"
     return Check(Level.TRUST, SUBJECT, f"{found}.")
 
 

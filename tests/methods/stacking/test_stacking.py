@@ -25,6 +25,7 @@ from credence.errors import InputError, StorageError
 from credence.estimators.early import EarlyAnswers
 from credence.methods import Stacking, Training
 from credence.methods.stacking import pace
+from credence.methods.stacking.candidates import Candidates
 from credence.methods.stacking.folds import FoldChains
 from credence.methods.stacking.left_out import LEAST, left_out, mixed_cdfs, shape_of_mixture
 from credence.methods.stacking.models import (
@@ -549,3 +550,16 @@ def test_the_command_line(run: Callable[..., tuple[int, str, str]], tmp_path: Pa
     assert run("predict", out, table, "--out", tmp_path / "q.csv")[0] == 2
     status, _, err = run("resume", out)
     assert status == 2
+
+
+def test_one_model_is_not_called_several() -> None:
+    one = {"model": "50/fan_in/own", "log_score": -1.0, "log_score_error": 0.1, "weight": 1.0}
+    several = Candidates.read({"models": [one, {**one, "weight": 0.0}], "models_rows": 300}, {})
+    alone = Candidates.read({"models": [one], "models_rows": 300}, {})
+    assert several is not None
+    assert alone is not None
+    assert several.reason.startswith("Several models are mixed")
+    assert several.sentences()[0].startswith("Of 2 models, weighed on 300 rows")
+    assert alone.reason.startswith("One model was fitted")
+    assert alone.sentences()[0].startswith("One model, judged on 300 rows")
+    assert alone.unseen_rows == several.unseen_rows == 300

@@ -123,7 +123,7 @@ def scores(network: float, marginal: float, linear: float, noise: float = 0.1, n
     [
         (scores(-1.0, -2.0, -1.5), Level.TRUST, "a linear model's is 1.5"),
         (scores(-1.5, -2.0, -1.0), Level.CARE, "worse than the linear model by"),
-        (scores(-1.5, -2.0, -1.48, noise=1), Level.TRUST, "linear"),
+        (scores(-1.5, -2.0, -1.48, noise=1), Level.TRUST, "a straight line predicts as well"),
         (scores(-2.5, -2.0, -1.0), Level.DO_NOT_TRUST, "worse than guessing"),
         (scores(-2.3, -2.0, -1.0, noise=3, n=50), Level.CANNOT_TELL, "not enough rows"),
         (scores(-np.inf, -2.0, -1.0), Level.DO_NOT_TRUST, "infinite"),
@@ -134,6 +134,10 @@ def scores(network: float, marginal: float, linear: float, noise: float = 0.1, n
 def test_simple_models(found: LogScores, expected: Level, words: str) -> None:
     judged = check_simple_models(found)
     assert (judged.level, words in judged.sentence) == (expected, True), judged.sentence
+
+
+def test_a_clear_gain_over_a_straight_line_is_not_doubted() -> None:
+    assert "straight line" not in check_simple_models(scores(-1.0, -2.0, -1.5)).sentence
 
 
 def test_answers_only_get_worse() -> None:
