@@ -1,6 +1,7 @@
 """Numbers in the sentences of docs/explanation/parallel_tempering.md."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from kept import kept_rows
@@ -8,19 +9,26 @@ from phrases import Phrase, made
 
 
 def phrases() -> Iterator[Phrase]:
-    """The phrases of the page: what three samplers found of many modes."""
-    rows = {row["method"]: row for row in kept_rows("many_modes")}
-    tempered, mclmc, nuts = (rows[name] for name in ("parallel_tempering", "mclmc", "nuts"))
-    others = (mclmc, nuts)
+    """The phrases of the page: what samplers found of many modes."""
+    rows = {row["method"]: row for row in kept_rows("many_modes") if row["data"] == "boston"}
+    smc, tempered, *others = (rows[name] for name in ("smc", "parallel_tempering", "mclmc", "nuts"))
     yield made(
-        "R-hat of its predictions is {:.3f}, where those of MCLMC and NUTS are {:.2f} and {:.2f}",
-        tempered["rhat"],
-        *(row["rhat"] for row in others),
+        "SMC has R-hat {:.3f} between its runs, and parallel tempering {:.3f} between",
+        *(row["rhat"] for row in (smc, tempered)),
     )
+    yield made("means differ by at most {:.2f} standard deviations", off(tempered, smc))
+    apart = abs(tempered["log_evidence"] - smc["log_evidence"])
+    error = np.hypot(tempered["log_evidence_error"], smc["log_evidence_error"])
+    assert 2 * error < apart < 1, "more than the errors"
+    yield made("They differ in log evidence by {:.1f} nats", apart)
+    yield made("Their R-hat is {:.2f} and {:.2f}", *(row["rhat"] for row in others))
+    yield made("off by up to {:.1f} standard deviations", max(off(row, smc) for row in others))
+    assert 8 < smc["seconds"] / max(row["seconds"] for row in others) < 12, "a tenth"
     yield made("{} draws of the prior came down", tempered["num_restarts"])
-    yield made("has {:.0f} effective draws of {:,}", tempered["ess"], 4 * tempered["num_draws"])
-    assert 14 < tempered["seconds"] / max(row["seconds"] for row in others) < 18, "a sixteenth"
-    distances = [
-        np.abs(np.subtract(row["mean"], tempered["mean"])) / tempered["std"] for row in others
-    ]
-    yield made("at most {:.1f} standard deviations", np.max(distances))
+    yield made("has {:.0f} effective draws\n  of {:,}", tempered["ess"], 4 * tempered["num_draws"])
+
+
+def off(row: dict[str, Any], reference: dict[str, Any]) -> float:
+    """The largest distance of predictive means, in standard deviations of the reference."""
+    apart = np.abs(np.subtract(row["mean"], reference["mean"]))
+    return float(np.max(apart / reference["std"]))
