@@ -10,7 +10,8 @@ from phrases import Phrase, made
 
 def phrases() -> Iterator[Phrase]:
     """The phrases of the page: what samplers found of many modes."""
-    rows = {row["method"]: row for row in kept_rows("many_modes") if row["data"] == "boston"}
+    yield from of_simulated_rows(rows_of("simulated"))
+    rows = rows_of("boston")
     smc, tempered, *others = (rows[name] for name in ("smc", "parallel_tempering", "mclmc", "nuts"))
     yield made(
         "SMC has R-hat {:.3f} between its runs, and parallel tempering {:.3f} between",
@@ -26,6 +27,19 @@ def phrases() -> Iterator[Phrase]:
     assert 8 < smc["seconds"] / max(row["seconds"] for row in others) < 12, "a tenth"
     yield made("{} draws of the prior came down", tempered["num_restarts"])
     yield made("has {:.0f} effective draws\n  of {:,}", tempered["ess"], 4 * tempered["num_draws"])
+
+
+def of_simulated_rows(rows: dict[str, dict[str, Any]]) -> Iterator[Phrase]:
+    """Tell where long chains are enough."""
+    chain, smc = rows["mclmc"], rows["smc"]
+    yield made("It has R-hat {:.3f}, with {:.0f} effective draws", chain["rhat"], chain["ess"])
+    yield made("(off by at most {:.2f} standard deviations)", off(chain, smc))
+    yield made("differ from each other (R-hat {:.3f})", smc["rhat"])
+
+
+def rows_of(data: str) -> dict[str, dict[str, Any]]:
+    """The newest row of each method on a posterior."""
+    return {row["method"]: row for row in kept_rows("many_modes") if row["data"] == data}
 
 
 def off(row: dict[str, Any], reference: dict[str, Any]) -> float:
