@@ -32,6 +32,7 @@ SAMPLERS = {
     "sghmc_narrow": "SGHMC, step .1",
     "pcn": "pCN, step .3",
 }
+SGHMC_STEPS = {"sghmc_wide": 0.5, "sghmc_narrow": 0.1}
 READING = "700 of 200,000 draws, evenly spaced in time."
 
 
@@ -46,19 +47,15 @@ def drawn(name: str) -> np.ndarray:
     density = grid()
     if name == "exact":
         return density.sample(0, NUM_DRAWS)
-    ones = jnp.ones(2)
-    kernel = {
-        "sghmc_wide": lambda: kernels.sghmc(
-            density.log_density, step_size=0.5, friction=0.05, inverse_mass=ones
-        ),
-        "sghmc_narrow": lambda: kernels.sghmc(
-            density.log_density, step_size=0.1, friction=0.05, inverse_mass=ones
-        ),
-        "pcn": lambda: kernels.pcn(
-            density.log_density, step_size=0.3, reference_mean=0 * ones, reference_std=3 * ones
-        ),
-    }[name]()
-    start = jnp.zeros(2)
+    start, ones = jnp.zeros(2), jnp.ones(2)
+    if name == "pcn":
+        kernel = kernels.pcn(
+            density.log_density, step_size=0.3, reference_mean=start, reference_std=3 * ones
+        )
+    else:
+        kernel = kernels.sghmc(
+            density.log_density, step_size=SGHMC_STEPS[name], friction=0.05, inverse_mass=ones
+        )
     _, draws = kernels.sample(jax.random.key(0), kernel, start, density.data, num_draws=NUM_DRAWS)
     return np.asarray(draws)
 
