@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from credence.compare import problem
 from credence.compare.problem import Arrays
@@ -39,20 +39,32 @@ class Digits:
     num_classes: int
 
     def __call__(self, seed: int) -> Arrays:
+        images, labels, train, test = self.drawn(seed)
+        images = (images - images.mean(axis=1, keepdims=True)) / images.std(axis=1, keepdims=True)
+        mean, directions = principal_components(images[train], NUM_COMPONENTS)
+        x_train, x_test = ((images[rows] - mean) @ directions for rows in (train, test))
+        names = tuple(map(str, range(self.num_classes)))
+        return Arrays(x_train, labels[train], x_test, labels[test], None, names)
+
+    def drawn(
+        self, seed: int
+    ) -> tuple[
+        Float[np.ndarray, "image pixel"],
+        Int[np.ndarray, " image"],
+        Int[np.ndarray, " train"],
+        Int[np.ndarray, " test"],
+    ]:
+        """All images as they are, their labels, and which are to learn from and to test on."""
         data = load_dataset("optdigits")
         assert data.frame is not None
         assert data.train is not None
         assert data.test is not None
         labels = data.frame["digit"].to_numpy().astype(int)
         images = data.frame.drop(columns="digit").to_numpy(float)
-        images = (images - images.mean(axis=1, keepdims=True)) / images.std(axis=1, keepdims=True)
         rng = np.random.default_rng(seed)
         train = _balanced(rng, labels, data.train, self.num_classes, TRAIN_PER_CLASS)
         test = _balanced(rng, labels, data.test, self.num_classes, TEST_PER_CLASS)
-        mean, directions = principal_components(images[train], NUM_COMPONENTS)
-        x_train, x_test = ((images[rows] - mean) @ directions for rows in (train, test))
-        names = tuple(map(str, range(self.num_classes)))
-        return Arrays(x_train, labels[train], x_test, labels[test], None, names)
+        return images, labels, train, test
 
 
 def boston(seed: int) -> Arrays:
