@@ -1,6 +1,6 @@
 """Figures 7.1 to 7.3 of the trans-dimensional thesis: which digits are mistaken, and how surely.
 
-    CREDENCE_DATA=... python docs/make/digit_images.py     # three minutes, into results/digit_images
+    CREDENCE_DATA=... python docs/make/digit_images.py    # two minutes, into results/digit_images
 
 The thesis's experiment 10a: ten digits, 1 to 128 tanh neurons, softmax(.1 z), the published size.
 """
@@ -57,14 +57,14 @@ def measured() -> dict[str, Any]:
 
 
 def table() -> str:
-    """Figure 7.1, the confusion matrix: rows are what is true, columns what is said."""
+    """Write figure 7.1, the confusion matrix: rows are what is true, columns what is said."""
     (row,) = kept_rows(NAME)
     lines = [[f"**{digit}**", *map(blank, of)] for digit, of in enumerate(row["counts"])]
     return markdown(["truth", *map(str, range(10))], lines)
 
 
 def blank(count: int) -> str:
-    """A count; nothing for none."""
+    """Write a count, and nothing for none."""
     return str(count) if count else ""
 
 

@@ -19,6 +19,7 @@ import benchmark_tables
 import budgets
 import default_page
 import densities
+import digit_images
 import emulation_pays
 import experiment_tables
 import faults
@@ -58,6 +59,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "default-classes-headline": peers.headline_of_labels,
     "default-model-headline": peers.headline,
     "densities": densities.table,
+    "digit-mistakes": digit_images.table,
     "emulation": partial(benchmark_tables.table, "emulation"),
     "encoded-inputs": partial(benchmark_tables.table, "encoded_inputs"),
     "fbnn": partial(experiment_tables.sections, "fbnn"),
@@ -93,6 +95,7 @@ FIGURES: tuple[Callable[[Path], None], ...] = (
     architectures.figures,
     budgets.figures,
     densities.figures,
+    digit_images.figures,
     emulation_pays.figures,
     fbnn_dots.figures,
     features.figures,

@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "make"))
 import architectures  # noqa: E402
+import digit_images  # noqa: E402
 
 SIZE = {"widths": [1, 2], "probabilities": [0.4, 0.6], "mode": 2, "mean": 1.6}
 
@@ -87,3 +88,14 @@ def test_nothing_is_made_of_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert architectures.parts() == {}
     architectures.figures(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_mistaken_digits_are_counted_and_drawn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    mistake = {"truth": 8, "called": 1, "probabilities": [0.1] * 10, "pixels": [0, 16] * 32}
+    row = {"counts": [[5, 0, *[1] * 8]] * 10, "mistakes": [mistake, mistake]}
+    monkeypatch.setattr(digit_images, "kept_rows", lambda name: [row])
+    assert "| **9** | 5 |  | 1 |" in digit_images.table()
+    digit_images.figures(tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["digit-mistakes.svg"]
