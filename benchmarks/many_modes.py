@@ -152,15 +152,19 @@ def cells(row: dict[str, Any], reference: dict[str, Any] | None) -> list[str]:
     evidence = text("log_evidence", ".1f")
     if row["log_evidence"] is not None and math.isfinite(row["log_evidence_error"]):
         evidence += f" ± {row['log_evidence_error']:.1f}"
-    off = "-"
-    if reference is not None and row is not reference:
-        distances = np.abs(np.subtract(row["mean"], reference["mean"])) / reference["std"]
-        off = f"{distances.max():.2f}"
+    is_compared = reference is not None and row is not reference
+    distance = f"{off(row, reference):.2f}" if is_compared else "-"
     draws = f"{NUM_CHAINS} x {row['num_draws']:,}" if row["rhat"] is not None else "20"
     return [
         DATA[row["data"]], NAMES[row["method"]], draws, text("rhat", ".3f"), text("ess", ",.0f"),
-        evidence, off, text("nll", ".3f"), text("rmse", ".3f"), text("seconds", ",.0f"),
+        evidence, distance, text("nll", ".3f"), text("rmse", ".3f"), text("seconds", ",.0f"),
     ]  # fmt: skip
+
+
+def off(row: dict[str, Any], reference: dict[str, Any]) -> float:
+    """The largest distance of predictive means, in standard deviations of the reference."""
+    apart = np.abs(np.subtract(row["mean"], reference["mean"]))
+    return float(np.max(apart / reference["std"]))
 
 
 def main() -> None:

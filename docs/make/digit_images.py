@@ -5,19 +5,16 @@
 The thesis's experiment 10a: ten digits, 1 to 128 tanh neurons, softmax(.1 z), the published size.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from kept import RESULTS, kept_rows, short
-from matplotlib.figure import Figure
-from parts import markdown, write_figure
+from kept import keep_rows, kept_rows
+from parts import markdown, panels, write_figure
 from rows import commit
 
 from credence.html.markup import Html
-from credence.html.svg import ACCENT, INK, SECOND, STYLE, to_svg
+from credence.html.svg import ACCENT, INK, SECOND, to_svg
 
 NAME, PROBLEM, SEED = "digit_images", "digits_10a", 0
 NUM_SHOWN = 5
@@ -76,9 +73,8 @@ def figures(folder: Path) -> None:
 
 def chart(mistakes: list[dict[str, Any]]) -> Html:
     """Images above, and the probabilities of their labels below."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(700 / 72, 250 / 72))
-        axes = figure.subplots(2, len(mistakes), gridspec_kw={"height_ratios": (1, 1.1)})
+    ratios = {"height_ratios": (1, 1.1)}
+    figure, axes = panels(2, len(mistakes), height=250, gridspec_kw=ratios)
     figure.subplots_adjust(left=0.05, right=0.99, bottom=0.1, top=0.93, wspace=0.2, hspace=0.15)
     for above, below, each in zip(*axes, mistakes, strict=True):
         pixels = np.reshape(each["pixels"], (8, 8))
@@ -96,9 +92,7 @@ def chart(mistakes: list[dict[str, Any]]) -> Html:
 
 def main() -> None:
     """Run the experiment, and keep what is shown."""
-    path = RESULTS / NAME / "rows.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(short(measured())) + "\n", encoding="utf-8")
+    keep_rows(NAME, [measured()])
     print(table())
 
 

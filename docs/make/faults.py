@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kept import RESULTS, ROOT, commit, kept_rows, short
+from kept import ROOT, commit, keep_rows, kept_rows
 from parts import markdown
 
 NAME = "planted_faults"
@@ -39,9 +39,7 @@ def main() -> None:
         command = [sys.executable, "-m", "pytest", "-q", "-m", "sized", *report]
         subprocess.run(command, cwd=ROOT, check=True)
         rows = [{**row, **about} for row in told(path.read_text(encoding="utf-8"))]
-    lines = "".join(f"{json.dumps(short(row))}\n" for row in rows)
-    (RESULTS / NAME).mkdir(exist_ok=True)
-    (RESULTS / NAME / "rows.jsonl").write_text(lines, encoding="utf-8")
+    keep_rows(NAME, rows)
 
 
 def told(report: str) -> Iterator[dict[str, Any]]:

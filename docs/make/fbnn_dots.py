@@ -8,15 +8,13 @@ it has them: most chains of the other runs have not converged.
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 from kept import kept
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
-from parts import write_figure
+from parts import WIDTH, panels, write_figure
 
 from credence.html.markup import Html
-from credence.html.svg import ACCENT, INK, MUTED, SECOND, STYLE, to_svg
+from credence.html.svg import ACCENT, INK, MUTED, SECOND, to_svg
 from credence.html.wording import number
 
 EXPERIMENTS = ("fbnn", "fbnn_full", "fbnn_first_version")
@@ -33,8 +31,8 @@ SHORTER = {
     "FBNN (SGHMC-pCN) with the public code's emulator": "FBNN, the public code's emulator",
 }
 READING = "Hollow: published. Filled: ours. Where a dot is missing, there is no number."
-WIDTH, NAMES, LINE = 700.0, 178.0, 15.5
-"""How wide the figure and the methods' names are, and how high a line is, in SVG units."""
+NAMES, LINE = 178.0, 15.5
+"""How wide the methods' names are, and how high a line is, in SVG units."""
 
 Pair = tuple[float | None, float | None]
 
@@ -64,9 +62,7 @@ def chart(problems: list[dict[str, Any]], name: str, title: str) -> Html:
     pairs = [numbers(problem["rows"], name) for problem in problems]
     methods = list(dict.fromkeys(method for each in pairs for method in each))
     height = LINE * len(methods) + 64
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH / 72, height / 72))
-        axes = figure.subplots(1, len(problems), sharey=True, squeeze=False)[0]
+    figure, (axes,) = panels(1, len(problems), height=height, sharey=True)
     edges = {"bottom": 24 / height, "top": 1 - 36 / height}
     figure.subplots_adjust(left=NAMES / WIDTH, right=1 - 12 / WIDTH, wspace=0.12, **edges)
     for each, problem, found in zip(axes, problems, pairs, strict=True):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment_tables import both, number, rhat, triple
-from kept import RESULTS, kept_rows, short
+from kept import keep_rows, kept_rows
 from parts import markdown
 from rows import commit
 
@@ -67,7 +67,7 @@ def keep(folder: Path) -> list[dict[str, Any]]:
     about = {"seed": summary["seed"], "size": summary["size"], "commit": commit(is_needed=True),
              "versions": summary["versions"]}  # fmt: skip
     return [
-        short({**{name: row.get(name) for name in KEPT}, "n_train": problem["n_train"], **about})
+        {**{name: row.get(name) for name in KEPT}, "n_train": problem["n_train"], **about}
         for problem in summary["problems"]
         for row in problem["rows"]
         if row["status"] == "done" and row["label"] in LABELS
@@ -79,10 +79,7 @@ def main() -> None:
     new = [row for folder in sys.argv[1:] for row in keep(Path(folder))]
     again = {(row["problem"], row["label"]) for row in new}
     old = [row for row in kept_rows(NAME) if (row["problem"], row["label"]) not in again]
-    path = RESULTS / NAME / "rows.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(json.dumps(row) for row in [*old, *new])
-    path.write_text(text + "\n", encoding="utf-8")
+    keep_rows(NAME, [*old, *new])
 
 
 if __name__ == "__main__":

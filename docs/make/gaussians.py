@@ -9,20 +9,17 @@ draws follow the density only as the step vanishes; pCN is exact with any step, 
 N(0, 3^2).
 """
 
-import json
 import time
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from kept import RESULTS, kept_rows, short
-from matplotlib.figure import Figure
-from parts import markdown, write_figure
+from kept import keep_rows, kept_rows
+from parts import markdown, panels, write_figure
 from rows import commit
 
 from credence.html.markup import Html
-from credence.html.svg import ACCENT, INK, STYLE, to_svg
+from credence.html.svg import ACCENT, INK, to_svg
 
 NAME = "gaussians"
 NUM_DRAWS, NUM_SHOWN = 200_000, 700
@@ -117,9 +114,7 @@ def figures(folder: Path) -> None:
 
 def chart(rows: list[dict[str, Any]]) -> Html:
     """Draws of each sampler in a panel of its own."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(700 / 72, 200 / 72))
-        axes = figure.subplots(1, len(rows), sharex=True, sharey=True)
+    figure, (axes,) = panels(1, len(rows), height=200, sharex=True, sharey=True)
     figure.subplots_adjust(left=0.03, right=0.99, bottom=0.1, top=0.88, wspace=0.06)
     for each, row in zip(axes, rows, strict=True):
         each.plot(*np.transpose(row["points"]), ".", color=ACCENT, markersize=1.6)
@@ -130,10 +125,7 @@ def chart(rows: list[dict[str, Any]]) -> Html:
 
 def main() -> None:
     """Run the chains."""
-    path = RESULTS / NAME / "rows.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [short(measured(name)) for name in SAMPLERS]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    keep_rows(NAME, map(measured, SAMPLERS))
     print(table())
 
 

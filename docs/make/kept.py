@@ -3,6 +3,7 @@
 import json
 import platform
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,14 @@ def kept(name: str, size: str | None = None) -> dict[str, Any]:
 def kept_rows(name: str) -> list[dict[str, Any]]:
     """The rows of a benchmark or of several runs, one a line in `results/NAME/rows.jsonl`."""
     return done(RESULTS / name)
+
+
+def keep_rows(name: str, rows: Iterable[dict[str, Any]]) -> None:
+    """Keep rows in place of those that are there, their numbers with six digits."""
+    path = RESULTS / name / "rows.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "".join(f"{json.dumps(short(row))}\n" for row in rows)
+    path.write_text(text, encoding="utf-8")
 
 
 def keep(folder: Path) -> Path:

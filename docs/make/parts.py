@@ -4,14 +4,31 @@ import re
 from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import kept  # noqa: F401  (finds the benchmarks)
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
 from rows import markdown as table_lines
+
+from credence.html.svg import STYLE
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of a page."""
     return "\n".join(table_lines(heads, rows))
+
+
+WIDTH = 700.0
+"""How wide a figure of panels side by side is, in SVG units."""
+
+
+def panels(rows: int, columns: int, *, height: float, **shared: Any) -> tuple[Figure, np.ndarray]:
+    """A figure as wide as a page, and its axes (row, column); `new_figure` stacks them instead."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH / 72, height / 72))
+        return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
 def write_figure(figures: Path, name: str, chart: str) -> None:

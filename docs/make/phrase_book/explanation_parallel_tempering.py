@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from kept import kept_rows
+from many_modes import off
 from phrases import Phrase, made
 
 
@@ -40,9 +41,3 @@ def of_simulated_rows(rows: dict[str, dict[str, Any]]) -> Iterator[Phrase]:
 def rows_of(data: str) -> dict[str, dict[str, Any]]:
     """The newest row of each method on a posterior."""
     return {row["method"]: row for row in kept_rows("many_modes") if row["data"] == data}
-
-
-def off(row: dict[str, Any], reference: dict[str, Any]) -> float:
-    """The largest distance of predictive means, in standard deviations of the reference."""
-    apart = np.abs(np.subtract(row["mean"], reference["mean"]))
-    return float(np.max(apart / reference["std"]))
