@@ -1,5 +1,5 @@
 """What Credence raises when it must refuse: a sentence that says what was wrong, what was received
-and what to do."""
+and what to do. And what it warns of."""
 
 import dataclasses
 from collections.abc import Collection, Iterable
@@ -35,6 +35,10 @@ class Interrupted(CredenceError):
 
 class OutOfTime(Interrupted):
     """The time budget was spent before there was anything to return."""
+
+
+class ExtrapolationWarning(UserWarning):
+    """Rows to predict for have what no row of training had: predictions there rest on no data."""
 
 
 def check_numbers(settings: Any) -> None:

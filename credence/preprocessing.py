@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Real, Shaped
+from jaxtyping import Bool, Float, Real, Shaped
 
 from credence.datasets.columns import checked_column, is_numeric
 from credence.datasets.encoding import (
@@ -28,6 +28,7 @@ from credence.schema import build
 
 Table = pd.DataFrame | Shaped[np.ndarray, "row column"]
 KINDS = {"numbers": NumericColumn, "names": CategoricalColumn}
+MOST_TOLD = 5  # columns whose news get a sentence each
 KIND_OF = {column_type: kind for kind, column_type in KINDS.items()}
 
 
@@ -74,7 +75,8 @@ class TablePreprocessor:
 
     def check_columns(self, X: Table) -> list[str]:
         """Notes, in sentences, on what a table to predict for brings that training did not have:
-        columns that are ignored, names never seen, values missing for the first time.
+        columns that are ignored, names never seen, values missing for the first time, numbers far
+        outside. Of many such columns only the first few get a sentence each.
 
         Raises:
             InputError: for missing columns.
@@ -83,8 +85,30 @@ class TablePreprocessor:
         extra = [name for name in frame if name not in self.feature_names_in_]
         notes = [f"Ignored {plural(len(extra), 'column')}: {quoted(extra)}."] if extra else []
         selected = self._select(frame)
-        news = (column.news(selected[column.name]) for column in self.columns)
-        return notes + [note for note in news if note]
+        news = {column.name: column.news(selected[column.name]) for column in self.columns}
+        news = {name: note for name, note in news.items() if note}
+        further = list(news)[MOST_TOLD:]
+        told = [*news.values()][:MOST_TOLD]
+        if further:
+            told.append(
+                f"There is more of this kind in {plural(len(further), 'column')}: "
+                f"{quoted(further)}."
+            )
+        return notes + told
+
+    def is_outside(self, X: Table) -> Bool[np.ndarray, " row"]:
+        """Find rows with a number far outside those of training, or with a name never seen.
+
+        Far outside is more than a standard deviation beyond the smallest or the largest number.
+
+        Raises:
+            InputError: for missing columns.
+        """
+        frame = self._select(as_frame(X))
+        found = np.zeros(len(frame), bool)
+        for column in self.columns:
+            found |= column.is_outside(frame[column.name])
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """What was learnt, as a dictionary that `json.dump` can write."""

@@ -92,6 +92,9 @@ def test_numbers_far_outside_those_of_training_are_told():
         f"{40 + 1.01 * std:g} in row 2 (line 3 of a file with a header line): what networks say "
         "there rests on no data."
     )
+    assert preprocessor.is_outside(inside).tolist() == 4 * [False]
+    far = pd.DataFrame({"age": [30, 40 + 1.01 * std, 250, -5, None]})
+    assert preprocessor.is_outside(far).tolist() == [False, True, True, True, False]
     both = make_preprocessor(ages.dropna()).check_columns(pd.DataFrame({"age": [None, 999]}))
     assert len(both) == 1
     assert "Filled 1 missing value in 'age'" in both[0]
@@ -188,7 +191,9 @@ def test_rare_and_many_categories_share_a_column():
     assert seen[:, -2].tolist() == [0, 0, 1, 0]
     assert (seen.sum(axis=1) == 1).all()
     assert preprocessor.check_columns(pd.DataFrame({"name": ["rare", "rarer", None]})) == []
-    (note,) = preprocessor.check_columns(pd.DataFrame({"name": ["rare", "new", None, "new"]}))
+    unseen = pd.DataFrame({"name": ["rare", "new", None, "new"]})
+    assert preprocessor.is_outside(unseen).tolist() == [False, True, False, True]
+    (note,) = preprocessor.check_columns(unseen)
     assert note == (
         "'name' holds names that training did not have, in 2 rows, first in row 2 (line 3 of a "
         "file with a header line): 'new'; they count as its rare names do."
@@ -204,6 +209,14 @@ def test_columns_may_be_reordered_and_more():
     np.testing.assert_array_equal(preprocessor.transform(shuffled), preprocessor.transform(train))
     assert preprocessor.check_columns(shuffled) == ["Ignored 2 columns: 'price', 'day of week'."]
     assert preprocessor.check_columns(train) == []
+
+
+def test_of_many_columns_with_news_a_few_are_told():
+    preprocessor = make_preprocessor(np.zeros((5, 20)))
+    notes = preprocessor.check_columns(np.full((2, 20), 3.0))
+    assert len(notes) == 6
+    assert notes[4].startswith("'x4' was between 0 and 0")
+    assert notes[5].startswith("There is more of this kind in 15 columns: 'x5', 'x6'")
 
 
 def test_missing_columns_suggest_the_nearest():

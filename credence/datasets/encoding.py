@@ -88,19 +88,23 @@ class NumericColumn:
             "none were missing in training."
         )
 
-    def _far_outside(self, column: pd.Series) -> str:
-        """A sentence on numbers more than a standard deviation beyond those of training."""
-        if self.low is None or self.high is None:
-            return ""
+    def is_outside(self, column: pd.Series) -> Bool[np.ndarray, " row"]:
+        """Find numbers that are more than a standard deviation beyond those of training."""
         x = as_numbers(column)
-        is_outside = (x < self.low - self.scale) | (x > self.high + self.scale)
+        if self.low is None or self.high is None:
+            return np.zeros(len(x), bool)
+        return (x < self.low - self.scale) | (x > self.high + self.scale)
+
+    def _far_outside(self, column: pd.Series) -> str:
+        is_outside = self.is_outside(column)
         if not is_outside.any():
             return ""
         first = int(np.argmax(is_outside))
         return (
             f"'{self.name}' was between {self.low:g} and {self.high:g} in training, and is far "
-            f"outside in {plural(int(is_outside.sum()), 'row')}, first {x[first]:g} in "
-            f"{where(column, first)}: what networks say there rests on no data."
+            f"outside in {plural(int(is_outside.sum()), 'row')}, first "
+            f"{as_numbers(column)[first]:g} in {where(column, first)}: what networks say there "
+            "rests on no data."
         )
 
 
@@ -137,10 +141,8 @@ class CategoricalColumn:
 
     def news(self, column: pd.Series) -> str | None:
         """A sentence on what the column has that training did not have, or None."""
-        position, missing = self._positions(column)
-        new = (position == NEW) & ~(missing & self.has_missing)
-        rare_unknown = self.has_others and not self.rare  # saved by an earlier version
-        if rare_unknown or not new.any():
+        new, missing = self.is_outside(column), column.isna().to_numpy()
+        if not new.any():
             return None
         treated = "as its rare names do" if self.has_others else "as none of its categories"
         names = [as_text(name) for name in column[new & ~missing].unique()]
@@ -151,6 +153,14 @@ class CategoricalColumn:
             f"{plural(int(new.sum()), 'row')}, first in {where(column, int(np.argmax(new)))}: "
             f"{' and '.join(shown)}; they count {treated}."
         )
+
+    def is_outside(self, column: pd.Series) -> Bool[np.ndarray, " row"]:
+        """Find names that training did not have; a missing value is one, if none was missing there."""
+        position, missing = self._positions(column)
+        rare_unknown = self.has_others and not self.rare  # saved by an earlier version
+        if rare_unknown:
+            return np.zeros(len(position), bool)
+        return (position == NEW) & ~(missing & self.has_missing)
 
     def _positions(
         self, column: pd.Series

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from credence.datasets.names import with_text_names
-from credence.errors import InputError
+from credence.errors import ExtrapolationWarning, InputError
 from credence.estimators.checks import as_count, as_widths, check_total, checked_network, named
-from credence.preprocessing import make_preprocessor
+from credence.preprocessing import Table, make_preprocessor
 
 if TYPE_CHECKING:
     from credence.ensembles.diagnostics.convergence import Convergence
@@ -81,16 +81,24 @@ class BNN(BaseEstimator, ABC):
 
     def _inputs(self, X: Any, *, reset: bool) -> Float[np.ndarray, "point feature"]:
         """X checked and preprocessed: standardised numbers, one-hot categories, gaps filled."""
-        if isinstance(X, pd.DataFrame):
-            X = with_text_names(X)
-            validate_data(self, X, skip_check_array=True, reset=reset)
-        else:
-            X = validate_data(self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=reset)
+        table = self._checked(X, reset=reset)
         if reset:
-            if len(X) < 2:
-                raise InputError(f"Found {len(X)} sample, but learning needs at least 2 samples.")
-            self.preprocessor_ = make_preprocessor(X)
-        return self.preprocessor_.transform(X)
+            if len(table) < 2:
+                raise InputError(
+                    f"Found {len(table)} sample, but learning needs at least 2 samples."
+                )
+            self.preprocessor_ = make_preprocessor(table)
+        return self.preprocessor_.transform(table)
+
+    def _checked(self, X: Any, *, reset: bool) -> Table:
+        """X as a table, with the columns that `fit` saw."""
+        if not isinstance(X, pd.DataFrame):
+            return validate_data(
+                self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=reset
+            )
+        X = with_text_names(X)
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        return X
 
     def _sample(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int) -> None:
         """Build the posterior, run the method, judge convergence."""
@@ -213,6 +221,15 @@ class BNN(BaseEstimator, ABC):
     def _unseen_rows_say(self) -> Recalibration | None:
         return self._recalibration or self.ensemble_.recalibration
 
+    def is_outside(self, X: Any) -> Bool[np.ndarray, " point"]:
+        """Tell which rows of X have a number far outside those of training, or a new name.
+
+        Far outside is more than a standard deviation beyond the smallest or largest number of the
+        column. Predictions of such rows rest on no data, and their intervals may be too narrow.
+        """
+        check_is_fitted(self, "ensemble_")
+        return self.preprocessor_.is_outside(self._checked(X, reset=False))
+
     def judge(self, X: Any) -> Self:
         """Set `diagnostics_` from the predictions at the rows of X, held-out ones at best."""
         check_is_fitted(self, "ensemble_")
@@ -261,9 +278,15 @@ class BNN(BaseEstimator, ABC):
     def _over_rows(
         self, X: Any, summarise: Callable[[Predictions], Mapping[str, Any]]
     ) -> dict[str, np.ndarray]:
-        """Summaries of the predictive at every row of X, in bounded memory."""
+        """Summaries of the predictive at every row of X, in bounded memory.
+
+        Warns of what X has that training did not have.
+        """
         check_is_fitted(self, "ensemble_")
-        x = self._inputs(X, reset=False)
+        table = self._checked(X, reset=False)
+        if news := self.preprocessor_.check_columns(table):
+            warnings.warn(" ".join(news), ExtrapolationWarning, stacklevel=3)
+        x = self.preprocessor_.transform(table)
         return self.ensemble_.over_batches(x, lambda predictive, rows: dict(summarise(predictive)))
 
     def importances(self, X: Any, y: Any, *, seed: int = 0) -> Importances:
@@ -344,7 +367,8 @@ class BNN(BaseEstimator, ABC):
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator into a folder; `credence.load(folder)` reads it.
 
-        No pickle: JSON and NumPy's arrays, which hold no code.
+        No pickle: JSON and NumPy's arrays, which hold no code. A model that was saved there before is
+        replaced.
 
         Raises:
             StorageError: where the folder cannot be written or the disk is full.

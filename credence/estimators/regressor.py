@@ -25,6 +25,19 @@ if TYPE_CHECKING:
     from credence.models.priors import Prior
 
 
+def _numbers(y: Any) -> np.ndarray:
+    """Targets as finite numbers."""
+    try:
+        return check_array(y, ensure_2d=False, dtype=float, input_name="y")
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        raise InputError(
+            f"BNNRegressor predicts numbers, and y holds text ({error}). For labels use "
+            "BNNClassifier."
+        ) from None
+
+
 class BNNRegressor(RegressorMixin, BNN):
     """Regression with a Bayesian neural network: predictions with honest intervals.
 
@@ -112,7 +125,7 @@ class BNNRegressor(RegressorMixin, BNN):
         if y is None:
             raise ValueError("BNNRegressor requires y to be passed, but the target y is None.")
         x = self._inputs(X, reset=True)
-        y = check_array(y, ensure_2d=False, dtype=float, input_name="y")
+        y = _numbers(y)
         y = column_or_1d(y, warn=True) if y.ndim == 1 or y.shape[1] == 1 else y
         return x, y, checked_weights(sample_weight, x, y)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from credence.html.document import document
 from credence.html.markup import Html, element, join
@@ -82,18 +82,28 @@ def _verdict(judged: Verdict) -> Html:
         "It says nothing about rows unlike any the model was trained on."
     )
     word = WORDS[judged.level][0]
-    return verdict_block(judged.level, word, judged.headline, judged.checks, caveat)
+    return verdict_block(judged.level, word, judged.headline, judged.checks, caveat, judged.advice)
 
 
 def verdict_block(
-    level: Level, word: str, headline: str, checks: Iterable[tuple[Level, str, str]], caveat: str
+    level: Level,
+    word: str,
+    headline: str,
+    checks: Iterable[tuple[Level, str, str]],
+    caveat: str,
+    advice: Sequence[str] = (),
 ) -> Html:
     """What a page says first; a check is its level, what it is of, and a sentence."""
+    to_do = [
+        element("p", "What you can do", class_="subject"),
+        element("ul", *(element("li", sentence) for sentence in advice), class_="notes"),
+    ]
     return element(
         "div",
         element("p", word, class_="word"),
         element("p", headline, class_="headline"),
         element("ul", *map(_check_item, checks), class_="checks"),
+        *(to_do if advice else []),
         element("p", caveat, class_="small"),
         class_=f"verdict {WORDS[level][1]}",
     )

@@ -45,7 +45,7 @@ def run_section(data: ReportData) -> Html:
         ("Made", run.created or "–"),
     ]
     notes = [
-        element("h3", "What was done to the data"),
+        element("h3", "Notes"),
         element("ul", *(element("li", note) for note in run.notes), class_="notes"),
     ]
     chosen = [(name, str(value)[:MAX_TEXT]) for name, value in run.settings.items()]
@@ -81,7 +81,7 @@ def _traces(convergence: Convergence) -> Html:
 def _rhat(convergence: Convergence) -> Html:
     reading = readings.read_rhat(convergence)
     chart = charts.rhat_chart(convergence, "rhat", reading)
-    return figure("Do the chains agree?", reading, chart)
+    return figure("Do independent runs agree?", reading, chart)
 
 
 def _ess(convergence: Convergence) -> Html:

@@ -57,6 +57,7 @@ class Metrics(TypedDict):
     gradient_evaluations: int
     verdict: NotRequired[Literal["trust", "care", "cannot_tell", "do_not_trust"]]
     verdict_reasons: NotRequired[list[str]]
+    verdict_advice: NotRequired[list[str]]
 
 
 class Evaluation(TypedDict):

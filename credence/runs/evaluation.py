@@ -83,8 +83,10 @@ def convergence_arrays(model: BNNRegressor | BNNClassifier, x: pd.DataFrame) -> 
     if isinstance(model, BNNClassifier):
         functions = functions[..., -1]
     functions = functions.reshape(*functions.shape[:3], -1)[..., 0]
-    found = {"traces": functions[:, :, :: max(1, len(rows) // NUM_TRACES)][:, :, :NUM_TRACES]}
-    found["trace_rows"] = rows[:: max(1, len(rows) // NUM_TRACES)][:NUM_TRACES]
+    found: Arrays = {}
+    if model.ensemble_.families is None:  # particles are in no order that a trace could show
+        found["traces"] = functions[:, :, :: max(1, len(rows) // NUM_TRACES)][:, :, :NUM_TRACES]
+        found["trace_rows"] = rows[:: max(1, len(rows) // NUM_TRACES)][:NUM_TRACES]
     if functions.shape[0] > 1 and functions.shape[1] >= convergence.MIN_DRAWS:
         found["rhat"] = convergence.rhat(functions)
     if functions.shape[1] >= convergence.MIN_DRAWS:

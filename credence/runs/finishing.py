@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ import pandas as pd
 from credence.datasets.checks import CheckedTable
 from credence.runs.folder import FitSettings, Manifest, read_manifest
 from credence.runs.stopwatch import Stopwatch
+from credence.runs.warned import warnings_kept
 from credence.storage import jsonable, write_arrays, write_json
 
 if TYPE_CHECKING:
@@ -114,10 +116,11 @@ def finish(
     watch.lap("read")
     left = seconds_of_fit(settings.max_seconds, sum(watch.laps.values()), len(rows.test))
     model = build_model(settings, method, rows.table.task, folder, progress, left)
-    model.fit(rows.train.drop(columns=target), rows.train[target])
+    with warnings_kept() as told:
+        model.fit(rows.train.drop(columns=target), rows.train[target])
     watch.lap("fit")
     manifest = read_manifest(folder).started()
-    record = judged(model, manifest, rows)
+    record = judged(model, manifest, rows, told)
     numbers: Any = record.metrics
     numbers |= verdict_of(record)
     watch.lap("judge")
@@ -149,8 +152,14 @@ def _calibrate(model: BNNRegressor | BNNClassifier, found: Scores) -> None:
         model.calibrate_by(found)
 
 
-def judged(model: BNNRegressor | BNNClassifier, manifest: Manifest, rows: Rows) -> Record:
-    """Collect what the folder is to hold, but for the verdict, from one pass over the test rows."""
+def judged(
+    model: BNNRegressor | BNNClassifier, manifest: Manifest, rows: Rows, told: Sequence[str]
+) -> Record:
+    """Collect what the folder is to hold, but for the verdict, from one pass over the test rows.
+
+    Args:
+        told: what the fit warned of.
+    """
     from credence.runs.evaluation import arrays_of, metrics
     from credence.runs.page import Record
     from credence.runs.references import references_of
@@ -165,6 +174,7 @@ def judged(model: BNNRegressor | BNNClassifier, manifest: Manifest, rows: Rows) 
     beside = references_of(model, rows.train, rows.test, target)
     arrays |= beside.rows
     document = evaluation_document(rows.table, x, arrays)
+    document["notes"] = [*document["notes"], *told]
     if (inputs := inputs_of(model, x, y)) is not None:
         document["inputs"] = inputs
     numbers: Any = metrics(model, found, len(rows.train)) | jsonable(beside.numbers)

@@ -63,12 +63,14 @@ def write_page(folder: Path) -> Path:
 
 
 def verdict_of(record: Record) -> dict[str, Any]:
-    """The verdict as entries of metrics.json: its level, and what speaks against trusting."""
+    """The verdict as entries of metrics.json: its level, what speaks against trusting, and
+    what to do about it."""
     judged = judge(report_of(record))
     against = [check for check in judged.checks if check.level > Level.TRUST]
     return {
         "verdict": judged.level.name.lower(),
         "verdict_reasons": [f"{check.subject}: {check.sentence}" for check in against],
+        "verdict_advice": list(judged.advice),
     }
 
 

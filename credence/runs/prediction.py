@@ -5,6 +5,7 @@ What computes is imported by the functions that need it, so that bad input is re
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import pandas as pd
 from credence.datasets.checks import require_column
 from credence.datasets.names import with_text_names
 from credence.datasets.tables import read_table
-from credence.errors import InputError
+from credence.errors import ExtrapolationWarning, InputError
 from credence.runs.folder import ensemble_files, read_manifest
 from credence.storage import reading
 
@@ -29,7 +30,9 @@ def predict(
 
     Columns mean, std, lower, upper, and where rows are known that no network has seen (not yet in
     an early answer) lower_conformal, upper_conformal; or label, probability_LABEL, entropy_total,
-    entropy_aleatoric, entropy_epistemic. Before them stands the column that says which row it is.
+    entropy_aleatoric, entropy_epistemic. Before them stands the column that says which row it is,
+    and last stands `outside`: whether the row has a number far outside those of training, or a name
+    that training did not have.
 
     Args:
         id_column: of the table, copied as it stands there; without it the column is called `row`
@@ -105,23 +108,33 @@ def prediction_columns(model: BNNRegressor | BNNClassifier) -> list[str]:
 
     if not isinstance(model, BNNClassifier):
         columns = ["mean", "std", "lower", "upper"]
-        return columns + ["lower_conformal", "upper_conformal"] * model.is_recalibrated
+        conformal = ["lower_conformal", "upper_conformal"] * model.is_recalibrated
+        return [*columns, *conformal, "outside"]
     entropies = ("entropy_total", "entropy_aleatoric", "entropy_epistemic")
-    return ["label", *(f"probability_{label}" for label in model.classes_), *entropies]
+    return ["label", *(f"probability_{label}" for label in model.classes_), *entropies, "outside"]
 
 
 def prediction_table(
     model: BNNRegressor | BNNClassifier, x: pd.DataFrame, coverage: float
 ) -> pd.DataFrame:
     """One row per row of x; columns as `prediction_columns` names them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)  # the column `outside` says it
+        values = [*_values(model, x, coverage), model.is_outside(x)]
+    return pd.DataFrame(dict(zip(prediction_columns(model), values, strict=True)), x.index)
+
+
+def _values(
+    model: BNNRegressor | BNNClassifier, x: pd.DataFrame, coverage: float
+) -> list[np.ndarray]:
+    """The columns of numbers and labels."""
     from credence.estimators import BNNClassifier
 
     if isinstance(model, BNNClassifier):
         probabilities = model.predict_proba(x)
         labels = model.classes_[np.argmax(probabilities, axis=1)]
-        values = [labels, *probabilities.T, *model.decompose_uncertainty(x).values()]
-    else:
-        values = [*model.predict(x, return_std=True), *model.predict_interval(x, coverage)]
-        if model.is_recalibrated:
-            values += model.predict_interval(x, coverage, conformal=True)
-    return pd.DataFrame(dict(zip(prediction_columns(model), values, strict=True)), x.index)
+        return [labels, *probabilities.T, *model.decompose_uncertainty(x).values()]
+    values = [*model.predict(x, return_std=True), *model.predict_interval(x, coverage)]
+    if model.is_recalibrated:
+        values += model.predict_interval(x, coverage, conformal=True)
+    return values

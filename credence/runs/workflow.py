@@ -35,6 +35,9 @@ from credence.storage import locked
 if TYPE_CHECKING:
     from credence.methods import Algorithm
 
+SHORT_SECONDS = 20.0
+"""A budget that compiling and judging alone may exceed."""
+
 
 def fit(
     settings: FitSettings,
@@ -48,7 +51,7 @@ def fit(
 
     Args:
         watch: counts the time; by default from here on.
-        tell: gets notes on the table before anything expensive starts.
+        tell: gets notes on the table and the time budget before anything expensive starts.
     Raises:
         InputError: for a table, target, setting or folder that cannot be used; nothing is written.
         StorageError: where another process fits there, or the folder cannot be written; `resume`
@@ -62,7 +65,7 @@ def fit(
     from credence.ensembles.provenance import package_versions
 
     require_usable(folder, "manifest.json")
-    tell(table.notes)
+    tell([*table.notes, *_notes_on_time(settings)])
     with locked(folder):
         claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
         try:
@@ -103,6 +106,16 @@ def resume(
         settings = replace(manifest.settings, max_seconds=limit)
         rows = split(settings, table)
         return finish(folder, settings, method_of(settings), rows, progress, watch)
+
+
+def _notes_on_time(settings: FitSettings) -> list[str]:
+    """A note on a budget that is likely to be exceeded."""
+    if settings.max_seconds is None or settings.max_seconds >= SHORT_SECONDS:
+        return []
+    return [
+        f"A budget of {settings.max_seconds:g} s is short: compiling, and judging at the end, "
+        "cannot be cut short, and may take half a minute."
+    ]
 
 
 def _finished(folder: Path) -> Fitted:

@@ -107,7 +107,8 @@ def test_predict_has_the_promised_columns(run, fitted: Path, tmp_path: Path) -> 
     )
     found = pd.read_csv(tmp_path / "p.csv")
     assert status == 0
-    assert list(found) == ["row", "mean", "std", "lower", "upper"]
+    assert list(found) == ["row", "mean", "std", "lower", "upper", "outside"]
+    assert found["outside"].tolist() == [True] + 9 * [False]
     assert found["row"].tolist() == list(range(10))
     assert ((found["lower"] < found["mean"]) & (found["mean"] < found["upper"])).all()
     assert "extra" in err
@@ -122,7 +123,7 @@ def test_predictions_can_be_joined_by_an_id(run, fitted: Path, tmp_path: Path) -
     status, _, err = run(*words, "--id", "id")
     found = pd.read_csv(tmp_path / "p.csv", dtype={"id": str})
     assert status == 0
-    assert list(found) == ["id", "mean", "std", "lower", "upper"]
+    assert list(found) == ["id", "mean", "std", "lower", "upper", "outside"]
     assert found["id"].tolist() == ["007", "12345678901234567890", "'=1+1", "-5"]
     assert "Ignored 1 column: 'mean'" in err
     assert run(*words, "--id", "area")[0] == 0
@@ -224,7 +225,7 @@ def test_classification_columns(run, tmp_path: Path) -> None:
     run("predict", folder, tmp_path / "h.csv", "--out", tmp_path / "p.csv")
     found = pd.read_csv(tmp_path / "p.csv")
     entropies = ["entropy_total", "entropy_aleatoric", "entropy_epistemic"]
-    assert list(found) == ["row", "label", "probability_no", "probability_yes", *entropies]
+    assert list(found)[1:-1] == ["label", "probability_no", "probability_yes", *entropies]
     assert np.allclose(found["probability_no"] + found["probability_yes"], 1)
     gap = found["entropy_total"] - found["entropy_aleatoric"] - found["entropy_epistemic"]
     assert gap.abs().max() < 1e-5

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import credence
 from credence import BNNClassifier, BNNRegressor
 from credence.engine.clock import CompileClock
-from credence.errors import InputError, StorageError
+from credence.errors import ExtrapolationWarning, InputError, StorageError
 from credence.methods import HMC, DeepEnsemble, Training
 from credence.storage import write_json
 
@@ -75,9 +75,30 @@ def test_arviz_has_the_units_of_y(regressor: BNNRegressor) -> None:
 
 
 def test_uncertainty_adds_up(regressor: BNNRegressor) -> None:
-    parts = regressor.decompose_uncertainty([[0.0], [50.0]])
+    with pytest.warns(ExtrapolationWarning, match=r"far outside in 1 row, first 50 in row 2"):
+        parts = regressor.decompose_uncertainty([[0.0], [50.0]])
     assert np.allclose(parts["total"] ** 2, parts["aleatoric"] ** 2 + parts["epistemic"] ** 2)
     assert parts["epistemic"][1] > 5 * parts["epistemic"][0], "far from the data it knows less"
+
+
+def test_rows_unlike_training_are_told() -> None:
+    """Numbers and names: where they are, and a warning at every kind of prediction."""
+    x, y = line(40)
+    train = pd.DataFrame({"x": x[:, 0], "town": ["Bern", "Chur"] * 20})
+    settings: dict[str, Any] = {"hidden": (), "method": QUICK, "random_state": 0}
+    number = BNNRegressor(**settings).fit(train, y)
+    label = BNNClassifier(**settings).fit(train, y > 1000)
+    new = train.iloc[[0, 1, 2]].assign(x=[0.0, 50.0, 0.0], town=["Bern", "Bern", "Davos"])
+    for model in (number, label):
+        assert model.is_outside(new).tolist() == [False, True, True]
+        assert not model.is_outside(train).any()
+        with pytest.warns(ExtrapolationWarning, match=r"'x' was between.*'town' holds names"):
+            model.predict(new)
+        model.predict(train)  # a warning would be an error here
+    with pytest.warns(ExtrapolationWarning):
+        number.predict_interval(new)
+    plain = BNNRegressor(**settings).fit(x, y)
+    assert plain.is_outside([[0.0], [-50.0]]).tolist() == [False, True]
 
 
 def test_evaluate_scores_in_units_of_y(regressor: BNNRegressor) -> None:
@@ -298,6 +319,8 @@ def test_bad_settings(settings: dict, word: str) -> None:
 def test_bad_arrays() -> None:
     x, y = line(10)
     model = BNNRegressor(hidden=(), method=QUICK)
+    with pytest.raises(InputError, match=r"predicts numbers, and y holds text \(.*'low'\)\. For"):
+        BNNRegressor().fit(np.zeros((2, 1)), ["low", "high"])
     with pytest.raises(InputError, match="10 rows but y has 9"):
         model.fit(x, y[:9])
     with pytest.raises(InputError, match="constant"):

@@ -99,7 +99,8 @@ def test_a_stack_knows_its_left_out_rows(tmp_path: Path) -> None:
     lower, _ = model.predict_interval(x, 0.9)
     assert np.mean(y < lower) < 0.02, "nothing of an exponential law is far below its mean"
     columns = prediction_columns(model)
-    assert columns == ["mean", "std", "lower", "upper", "lower_conformal", "upper_conformal"]
+    ends = ["lower", "upper", "lower_conformal", "upper_conformal"]
+    assert columns == ["mean", "std", *ends, "outside"]
     model.save(tmp_path)
     loaded: Any = credence.load(tmp_path)
     assert loaded.recalibration_ == model.recalibration_

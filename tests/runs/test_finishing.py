@@ -1,6 +1,7 @@
 """A fit writes every file once, and the same page from memory as from the folder."""
 
 import re
+import warnings
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from tools.stops import Stop, stop
 
 import credence
-from credence import storage
+from credence import BNNRegressor, storage
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.scores import Scores
 from credence.errors import InputError
@@ -155,6 +157,40 @@ def test_the_depth_of_an_earlier_manifest_is_a_setting_of_its_method(tmp_path: P
     found = read_manifest(tmp_path).settings
     assert found.method_settings == (*QUICK, "max_depth=2")
     assert "--set max_depth=2" in found.command
+
+
+def test_a_short_budget_is_told_of_before_the_fit(tmp_path: Path) -> None:
+    told: list[str] = []
+    for seconds, number in ((1.5, 1), (None, 0)):
+        told.clear()
+        chosen = replace(settings(tmp_path, "y"), max_seconds=seconds)
+        workflow.fit(chosen, tmp_path / str(seconds), tell=told.extend)
+        assert sum("A budget of 1.5 s is short" in note for note in told) == number
+
+
+def test_the_report_says_what_the_fit_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, and not what the verdict says itself."""
+    fit = BNNRegressor.fit
+
+    def warn_and_fit(model: BNNRegressor, *data: Any) -> BNNRegressor:
+        for text, kind in (("Rough.", UserWarning), ("Not there.", ConvergenceWarning)):
+            warnings.warn(text, kind, stacklevel=2)
+            warnings.warn(text, kind, stacklevel=2)
+        return fit(model, *data)
+
+    monkeypatch.setattr(BNNRegressor, "fit", warn_and_fit)
+    shown = warnings.showwarning
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        workflow.fit(settings(tmp_path, "y"), tmp_path / "run")
+    assert warnings.showwarning is shown
+    assert len(seen) == 4, "who runs it still sees every warning"
+    notes = read_json(tmp_path / "run" / "evaluation.json", dict)["notes"]
+    assert notes.count("Rough.") == 1
+    assert "Not there." not in notes
+    assert "Rough." in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

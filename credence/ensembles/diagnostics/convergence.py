@@ -7,7 +7,7 @@ normalization, folding, and localization: an improved R-hat", Bayesian Analysis 
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -174,9 +174,10 @@ def assess(
     bulk = ess_bulk(judged, families)
     smallest_ess = float(bulk.min())
     smallest_tail = float(ess_tail(judged, families).min())
-    faults = _faults(largest_rhat, rhat_threshold, smallest_ess, min_ess)
+    words = OF_CHAINS if families is None else OF_PARTICLES
+    faults = _faults(largest_rhat, rhat_threshold, smallest_ess, min_ess, words)
     if not faults and not smallest_tail >= min_ess:
-        faults = [f"Tail ESS is {smallest_tail:.0f}, below {min_ess:g}: draw more."]
+        faults = [f"Tail ESS is {smallest_tail:.0f}, below {min_ess:g}: {words.more}."]
     return Convergence(
         max_rhat_function=largest_rhat,
         min_ess_function=smallest_ess,
@@ -194,19 +195,34 @@ def _unjudged(num_chains: int, num_draws: int, converged: bool | None, reason: s
     return Convergence(None, None, None, None, num_chains, num_draws, converged, reason)
 
 
+class Words(NamedTuple):
+    """What runs are called that are compared, and what helps where they disagree."""
+
+    run: str
+    more: str
+
+
+OF_CHAINS = Words("chain", "draw more")
+OF_PARTICLES = Words("run", "take more particles")
+
+
 def _faults(
-    largest_rhat: float | None, rhat_threshold: float, smallest_ess: float, min_ess: float
+    largest_rhat: float | None,
+    rhat_threshold: float,
+    smallest_ess: float,
+    min_ess: float,
+    words: Words,
 ) -> list[str]:
     faults = []
     if largest_rhat is None:
-        faults.append("One chain cannot be compared with another: run at least 2, better 4.")
+        faults.append(f"One {words.run} cannot be compared with another: at least 2, better 4.")
     elif not largest_rhat < rhat_threshold:
         faults.append(
-            f"The chains disagree: R-hat is {largest_rhat:.3f}, not below {rhat_threshold:g}; "
-            "draw more."
+            f"The {words.run}s disagree: R-hat is {largest_rhat:.3f}, not below "
+            f"{rhat_threshold:g}; {words.more}."
         )
     if not smallest_ess >= min_ess:
-        faults.append(f"Bulk ESS is {smallest_ess:.0f}, below {min_ess:g}: draw more.")
+        faults.append(f"Bulk ESS is {smallest_ess:.0f}, below {min_ess:g}: {words.more}.")
     return faults
 
 

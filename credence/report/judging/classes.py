@@ -22,9 +22,8 @@ from credence.html.markup import shorten
 from credence.html.wording import count, number, percent
 from credence.report.data import ClassificationTarget
 from credence.report.judging.laws import count_interval, num_true
-from credence.report.judging.levels import BETA, TOO_FEW, Check, Level, answer
+from credence.report.judging.levels import BETA, TOO_FEW, Check, Level, Subject, answer
 
-SUBJECT = "Every class"
 HARMLESS, DISQUALIFYING, GROSS = 0.05, 0.15, 0.20
 COMMON = 0.10
 """Share of the rows that makes a class common enough to be proved sound."""
@@ -83,13 +82,13 @@ def count_classes(target: ClassificationTarget, alpha: float) -> tuple[ClassCoun
 def check_classes(found: Sequence[ClassCount]) -> Check:
     """The class that fares worst, with its counts."""
     if not found or not found[0].num_rows:
-        return Check(Level.CANNOT_TELL, SUBJECT, "No test rows to check them on.")
+        return Check(Level.CANNOT_TELL, Subject.CLASSES, "No test rows to check them on.")
     looks = [look for each in found for look in (_called(each), _missed(each))]
     level, _, sentence = max(looks, key=lambda look: look[:2])
     if level == Level.TRUST:
         everyone = "Each is called, and missed, as often as the stated probabilities promise."
-        return Check(level, SUBJECT, f"{everyone} {sentence}")
-    return Check(level, SUBJECT, sentence)
+        return Check(level, Subject.CLASSES, f"{everyone} {sentence}")
+    return Check(level, Subject.CLASSES, sentence)
 
 
 Look = tuple[Level, float, str]

@@ -22,7 +22,7 @@ spread evenly. The price is that few rows lead to "cannot tell".
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 ALPHA = 0.01
@@ -40,11 +40,24 @@ class Level(IntEnum):
     DO_NOT_TRUST = 3
 
 
+class Subject(StrEnum):
+    """What a check is of, as people read it."""
+
+    CONVERGENCE = "Convergence"
+    ROWS = "Test rows"
+    INTERVALS = "95 % intervals"
+    QUARTERS = "Intervals by quarter"
+    CLASSES = "Every class"
+    CALIBRATION = "Calibration"
+    USEFULNESS = "Usefulness"
+    SIMPLE_MODELS = "Against simple models"
+
+
 class Check(NamedTuple):
     """A judgement of one thing that may go wrong: its level, what it is of, and a sentence."""
 
     level: Level
-    subject: str
+    subject: Subject
     sentence: str
 
 

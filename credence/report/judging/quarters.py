@@ -17,10 +17,9 @@ import numpy as np
 from credence.html.wording import number, percent
 from credence.report.data import RegressionTarget, is_inside
 from credence.report.judging.laws import binomial_interval, could_hold_only, num_true, quarters
-from credence.report.judging.levels import TOO_FEW, Check, Level, answer
+from credence.report.judging.levels import TOO_FEW, Check, Level, Subject, answer
 
 NUM_LOOKS = 8
-SUBJECT = "Intervals by quarter"
 NAMES = {
     "prediction": (
         "with the lowest predictions",
@@ -86,9 +85,13 @@ def count_quarters(target: RegressionTarget) -> tuple[Quarter, ...]:
 def check_quarters(found: Sequence[Quarter], n_test: int, alpha: float) -> Check:
     """The worst of all looks, and which part of the predictions is at fault."""
     if not found and n_test >= 4:
-        return Check(Level.TRUST, SUBJECT, "All predictions are alike: they have no parts.")
+        return Check(
+            Level.TRUST, Subject.QUARTERS, "All predictions are alike: they have no parts."
+        )
     if not found:
-        return Check(Level.CANNOT_TELL, SUBJECT, f"There are {TOO_FEW}, quarter by quarter.")
+        return Check(
+            Level.CANNOT_TELL, Subject.QUARTERS, f"There are {TOO_FEW}, quarter by quarter."
+        )
     judged = [
         (_level(quarter, coverage, alpha), _shortfall(quarter, coverage), quarter, coverage)
         for quarter in found
@@ -103,12 +106,14 @@ def check_quarters(found: Sequence[Quarter], n_test: int, alpha: float) -> Check
     lower, upper = _range(quarter, coverage, alpha)
     chance = f"chance allows {percent(lower, 1)} to {percent(upper, 1)}"
     if level == Level.TRUST:
-        return Check(level, SUBJECT, f"They hold in every quarter. {what}, the least ({chance}).")
+        return Check(
+            level, Subject.QUARTERS, f"They hold in every quarter. {what}, the least ({chance})."
+        )
     if level == Level.CANNOT_TELL:
         gross = f"one quarter may hold no more than {percent(CLAIMS[coverage].gross)}"
-        return Check(level, SUBJECT, f"{what} ({chance}): {TOO_FEW}, {gross}.")
+        return Check(level, Subject.QUARTERS, f"{what} ({chance}): {TOO_FEW}, {gross}.")
     way = "wide" if inside > CLAIMS[coverage].share * n else "narrow"
-    return Check(level, SUBJECT, f"{what}: they are too {way} there ({chance}).")
+    return Check(level, Subject.QUARTERS, f"{what}: they are too {way} there ({chance}).")
 
 
 def _inside(quarter: Quarter, coverage: int) -> int:

@@ -8,9 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from credence.html.wording import number
-from credence.report.judging.levels import TOO_FEW, Check, Level
+from credence.report.judging.levels import TOO_FEW, Check, Level, Subject
 
-SUBJECT = "Against simple models"
 STANDARD_ERRORS = 2.0
 
 
@@ -31,7 +30,7 @@ def check_simple_models(scores: LogScores) -> Check:
     trust; by less, there are not enough rows to tell. Worse than linear by more than two: care.
     """
     if not len(scores.network):
-        return Check(Level.CANNOT_TELL, SUBJECT, "No test rows to compare on.")
+        return Check(Level.CANNOT_TELL, Subject.SIMPLE_MODELS, "No test rows to compare on.")
     found = (
         f"Its log loss is {_loss(scores.network)} nats a row; a linear model's is "
         f"{_loss(scores.linear)}, that of guessing from the training rows' distribution "
@@ -40,17 +39,23 @@ def check_simple_models(scores: LogScores) -> Check:
     gain, error = difference(scores.network, scores.marginal)
     if gain < 0:
         if gain < -STANDARD_ERRORS * error:
-            return Check(Level.DO_NOT_TRUST, SUBJECT, f"{found}: worse than guessing.")
+            return Check(
+                Level.DO_NOT_TRUST, Subject.SIMPLE_MODELS, f"{found}: worse than guessing."
+            )
         return Check(
-            Level.CANNOT_TELL, SUBJECT, f"{found}: worse than guessing, but {TOO_FEW} for sure."
+            Level.CANNOT_TELL,
+            Subject.SIMPLE_MODELS,
+            f"{found}: worse than guessing, but {TOO_FEW} for sure.",
         )
     gain, error = difference(scores.network, scores.linear)
     if gain < -STANDARD_ERRORS * error:
         by = f"{number(-gain, 2)} ± {number(error, 2)}"
-        return Check(Level.CARE, SUBJECT, f"{found}: worse than the linear model by {by}.")
+        return Check(
+            Level.CARE, Subject.SIMPLE_MODELS, f"{found}: worse than the linear model by {by}."
+        )
     if gain < STANDARD_ERRORS * error:
         found += ": as far as these rows can tell, a straight line predicts as well"
-    return Check(Level.TRUST, SUBJECT, f"{found}.")
+    return Check(Level.TRUST, Subject.SIMPLE_MODELS, f"{found}.")
 
 
 def difference(

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from credence.html.wording import count, number, percent, points
+from credence.report.judging.advice import advice
 from credence.report.judging.classes import check_classes
 from credence.report.judging.evidence import Evidence
 from credence.report.judging.laws import binomial_interval, could_hold_only
-from credence.report.judging.levels import ALPHA, TOO_FEW, Check, Level, answer
+from credence.report.judging.levels import ALPHA, TOO_FEW, Check, Level, Subject, answer
 from credence.report.judging.quarters import check_quarters
 from credence.report.judging.simple_models import check_simple_models
 
@@ -35,6 +36,11 @@ class Verdict(NamedTuple):
     headline: str
     checks: tuple[Check, ...]
 
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """Sentences on what to do about the checks that were not passed."""
+        return advice(self.checks)
+
 
 HEADLINES = {
     Level.TRUST: "The uncertainty that it states held up on rows it never saw.",
@@ -42,7 +48,11 @@ HEADLINES = {
     Level.CANNOT_TELL: "Not enough rows to tell: it may be sound, or too faulty to be used.",
     Level.DO_NOT_TRUST: "It failed the checks marked below.",
 }
-ROWS = "Test rows"
+ONLY_IN_TEST = (
+    "With the training rows that networks left out there is no such fault: the test rows may be "
+    "unlike them."
+)
+ONLY_LEFT_OUT = "With the training rows that networks left out there is a fault."
 UNSETTLED = "The run did not converge: run again, it may predict something else."
 
 
@@ -82,17 +92,17 @@ def verdict(
 def check_convergence(converged: bool | None, reason: str, unseen_rows: int = 0) -> Check:
     """A run that did not converge is never to be trusted."""
     if converged is None and unseen_rows:
-        return Check(Level.TRUST, "Convergence", reason)
+        return Check(Level.TRUST, Subject.CONVERGENCE, reason)
     if converged is None:
-        return Check(Level.CARE, "Convergence", f"Not checked. {reason}")
+        return Check(Level.CARE, Subject.CONVERGENCE, f"Not checked. {reason}")
     if converged:
-        return Check(Level.TRUST, "Convergence", reason)
-    return Check(Level.DO_NOT_TRUST, "Convergence", f"The run did not converge. {reason}")
+        return Check(Level.TRUST, Subject.CONVERGENCE, reason)
+    return Check(Level.DO_NOT_TRUST, Subject.CONVERGENCE, f"The run did not converge. {reason}")
 
 
 def check_sample_size(item: Evidence) -> Check:
     """Too few test rows can not show that intervals hold."""
-    subject = ROWS
+    subject = Subject.ROWS
     if item.num_not_finite:
         total = item.num_rows + item.num_not_finite
         return Check(
@@ -126,7 +136,7 @@ def _rows_checked(item: Evidence) -> str:
 
 def check_coverage(item: Evidence, alpha: float = ALPHA) -> Check:
     """95 % intervals against the binomial law of the number of rows that they cover."""
-    subject = "95 % intervals"
+    subject = Subject.INTERVALS
     covered, n = item.num_covered, item.num_rows
     if not n or covered is None:
         return Check(Level.CANNOT_TELL, subject, "No test rows to check them on.")
@@ -158,7 +168,7 @@ def check_coverage(item: Evidence, alpha: float = ALPHA) -> Check:
 
 def check_calibration(item: Evidence) -> Check:
     """Distance from calibration against what chance makes of a sound model, and of a gross one."""
-    subject, chance = "Calibration", f"chance allows {points(item.gap_limit)}"
+    subject, chance = Subject.CALIBRATION, f"chance allows {points(item.gap_limit)}"
     if not item.num_rows:
         return Check(Level.CANNOT_TELL, subject, "No test rows to check it on.")
     if item.num_covered is None:
@@ -185,7 +195,7 @@ def check_calibration(item: Evidence) -> Check:
 
 def check_skill(item: Evidence) -> Check:
     """A calibrated model that knows nothing is honest but of no use."""
-    subject = "Usefulness"
+    subject = Subject.USEFULNESS
     if not item.num_rows:
         return Check(Level.CANNOT_TELL, subject, "No test rows to check it on.")
     if np.isnan(item.skill):
@@ -199,9 +209,18 @@ def check_skill(item: Evidence) -> Check:
 
 
 def _settled(of_test: Check, of_both: Check) -> Check:
-    """Answer by the test rows; where they are not enough to tell, by both kinds of row."""
-    is_open = of_test.level == Level.CANNOT_TELL or of_test.subject == ROWS
-    return of_both if is_open and of_test.level < Level.DO_NOT_TRUST else of_test
+    """Answer by the test rows; where they are not enough to tell, by both kinds of row.
+
+    Where the test rows tell one thing and both together another, it says so.
+    """
+    is_open = of_test.level == Level.CANNOT_TELL or of_test.subject == Subject.ROWS
+    if is_open and of_test.level < Level.DO_NOT_TRUST:
+        return of_both
+    if of_test.level > Level.TRUST and of_both.level == Level.TRUST:
+        return of_test._replace(sentence=f"{of_test.sentence} {ONLY_IN_TEST}")
+    if of_test.level == Level.TRUST and of_both.level in (Level.CARE, Level.DO_NOT_TRUST):
+        return of_test._replace(sentence=f"{of_test.sentence} {ONLY_LEFT_OUT}")
+    return of_test
 
 
 def _target_checks(item: Evidence, alpha: float) -> tuple[Check, ...]:
@@ -219,7 +238,7 @@ def _worst(evidence: Sequence[Evidence], checks: Sequence[Check]) -> Check:
     """The worst check of one subject over the targets, and whose it is."""
     i = max(range(len(checks)), key=lambda j: checks[j].level)
     worst = checks[i]
-    if len(checks) == 1 or worst.subject == ROWS:
+    if len(checks) == 1 or worst.subject == Subject.ROWS:
         return worst
     if worst.level == Level.TRUST:
         return worst._replace(sentence=f"Sound for all {len(checks)} targets.")

@@ -223,9 +223,21 @@ def test_verdict_where_nothing_can_be_computed(functions, converged, reason):
 def test_one_chain_is_never_called_converged():
     verdict = assess(ar1_chains(12, 0.3, num_chains=1, shape=(5, 1)))
     assert verdict.converged is False
-    assert "run at least 2" in verdict.reason
+    assert "One chain cannot be compared with another: at least 2" in verdict.reason
     assert verdict.max_rhat_function is None
     assert verdict.min_ess_function > 100
+
+
+def test_particles_are_not_called_chains():
+    """Two runs that disagree, of fifty families each; chains are told to draw, these to grow."""
+    functions = np.random.default_rng(3).normal(size=(2, 200, 4, 1))
+    functions[1] += 3
+    families = np.tile(np.arange(200) // 4, (2, 1)).astype(float)
+    told = assess(functions, families=families).reason
+    assert "The runs disagree" in told
+    assert "take more particles" in told
+    assert "chain" not in told
+    assert "The chains disagree" in assess(functions).reason
 
 
 def test_constant_functions_do_not_hide_the_others():

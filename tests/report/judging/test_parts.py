@@ -12,6 +12,14 @@ from tools.report_samples import classification_target, regression_target
 from credence.ensembles.diagnostics.calibration import ece
 from credence.report import Level, LogScores, RegressionTarget, Verdict, verdict
 from credence.report.data import is_inside
+from credence.report.judging.advice import (
+    LONGER,
+    MORE_ROWS,
+    OF_INTERVALS,
+    OF_PROBABILITIES,
+    UNCHECKED,
+    advice,
+)
 from credence.report.judging.classes import check_classes, count_classes
 from credence.report.judging.evidence import collect_evidence, smallest_gross_ece
 from credence.report.judging.laws import (
@@ -20,7 +28,7 @@ from credence.report.judging.laws import (
     count_law,
     smallest_gross_gap,
 )
-from credence.report.judging.levels import ALPHA, BETA, answer
+from credence.report.judging.levels import ALPHA, BETA, Check, Subject, answer
 from credence.report.judging.quarters import Quarter, check_quarters, count_quarters
 from credence.report.judging.simple_models import check_simple_models
 
@@ -226,6 +234,43 @@ def test_left_out_rows_do_not_acquit_what_test_rows_convict() -> None:
     assert pool.level < Level.DO_NOT_TRUST, "planted: one pool of both"
     assert judged_beside(tested, more).checks[2].level == Level.DO_NOT_TRUST
     assert judged_beside(tested, more).level == Level.DO_NOT_TRUST
+
+
+def test_rows_that_tell_two_stories_are_said() -> None:
+    """Narrow intervals at test rows and sound ones at left-out rows, and the other way round."""
+    sound, narrow = regression_target(3000, seed=5), regression_target(100, seed=4, spread=0.7)
+    only_in_test = judged_beside(narrow, sound).checks[2]
+    assert only_in_test.level > Level.TRUST
+    assert only_in_test.sentence.endswith("the test rows may be unlike them.")
+    tested, worse = regression_target(400, seed=8), regression_target(3000, seed=6, spread=0.6)
+    only_left_out = judged_beside(tested, worse).checks[2]
+    assert only_left_out.level == Level.TRUST
+    assert only_left_out.sentence.endswith("networks left out there is a fault.")
+    agreed = judged_beside(tested, sound)
+    assert not any("left out there" in check.sentence for check in agreed.checks)
+
+
+def test_every_fault_has_advice_and_what_is_passed_has_none() -> None:
+    passed = [Check(Level.TRUST, subject, "Fine.") for subject in Subject]
+    assert advice(passed) == ()
+    for level in (Level.CARE, Level.DO_NOT_TRUST):
+        for check in passed:
+            assert len(advice([check._replace(level=level)])) == 1
+    few = [check._replace(level=Level.CANNOT_TELL) for check in passed]
+    assert advice(few) == (MORE_ROWS,)
+
+
+def test_of_chains_that_disagree_nothing_else_is_advised() -> None:
+    narrow = collect_evidence(regression_target(400, spread=0.6))
+    assert verdict(True, "Fine.", [narrow]).advice == (OF_INTERVALS,)
+    assert verdict(False, "The chains disagree.", [narrow]).advice == (LONGER,)
+    assert verdict(None, "No chain.", [narrow]).advice == (UNCHECKED, OF_INTERVALS)
+
+
+def test_advice_on_calibration_is_of_numbers_or_of_labels() -> None:
+    off = Check(Level.CARE, Subject.CALIBRATION, "Off.")
+    assert advice([off]) == (OF_PROBABILITIES,)
+    assert advice([Check(Level.TRUST, Subject.INTERVALS, "Fine."), off]) == (OF_INTERVALS,)
 
 
 def test_left_out_rows_of_labels_are_pooled_and_odd_ones_dropped() -> None:
