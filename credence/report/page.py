@@ -95,7 +95,7 @@ def verdict_block(
 ) -> Html:
     """What a page says first; a check is its level, what it is of, and a sentence."""
     to_do = [
-        element("p", "What you can do", class_="subject"),
+        element("p", "What you can do", class_="to-do"),
         element("ul", *(element("li", sentence) for sentence in advice), class_="notes"),
     ]
     return element(

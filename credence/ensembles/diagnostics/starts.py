@@ -80,7 +80,7 @@ def with_starts(judged: Convergence, found: Mapping[str, Any] | None) -> Converg
     if not judged.converged:
         return judged
     if found is None:
-        return replace(judged, reason=f"{judged.reason} A mode that no chain found would not show.")
+        return replace(judged, reason=f"{judged.reason} A mode that was not found would not show.")
     starts = Starts(**found)
     tried = plural(starts.num_starts, "further start")
     if not starts.num_elsewhere:
