@@ -22,24 +22,30 @@ import numpy as np
 from rows import commits, done, markdown, measure, parser_of, values
 
 NUM_CHAINS, NUM_SHOWN = 4, 50
-METHODS = ("smc", "parallel_tempering", "nuts", "mclmc", "deep_ensemble")
+METHODS = (
+    "smc", "parallel_tempering", "nuts", "long_nuts", "mclmc", "long_mclmc", "deep_ensemble",
+)  # fmt: skip
 REFERENCE = "smc"
 DATA = {"boston": "Boston housing", "simulated": "simulated regression"}
 LADDERS = {
     "boston": {"num_rungs": 36, "num_warmup": 1000},
     "simulated": {"num_rungs": 48, "num_warmup": 3000},
 }
+LONG_NUTS = {"boston": 20_000, "simulated": 8000}
+"""Draws of a chain that take as long as parallel tempering, or a third of SMC."""
 NAMES = {
     "parallel_tempering": "parallel tempering",
     "smc": "SMC",
     "nuts": "NUTS",
+    "long_nuts": "NUTS, long",
     "mclmc": "MCLMC",
+    "long_mclmc": "MCLMC, long",
     "deep_ensemble": "20 trained networks",
 }
 
 
 def method(name: str, data: str) -> Any:
-    """A method, so long that it takes minutes on two cores, or for the first two half an hour."""
+    """A method, so long that it takes minutes on two cores, or a quarter of an hour and more."""
     from credence import methods
 
     chains: dict[str, Any] = {"num_chains": NUM_CHAINS}
@@ -54,7 +60,9 @@ def method(name: str, data: str) -> Any:
             mutation=methods.Mutation(kernel="mclmc", trajectory_length=0.16, num_steps=4),
         ),
         "nuts": lambda: methods.NUTS(num_draws=2000, **chains),
+        "long_nuts": lambda: methods.NUTS(num_draws=LONG_NUTS[data], **chains),
         "mclmc": lambda: methods.MCLMC(num_draws=20_000, **chains),
+        "long_mclmc": lambda: methods.MCLMC(num_draws=20_000, thinning=9, **chains),
         "deep_ensemble": lambda: methods.DeepEnsemble(num_members=20),
     }[name]()
 
@@ -123,7 +131,7 @@ def measured(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-CHAINS = ("parallel_tempering", "nuts", "mclmc")
+CHAINS = ("parallel_tempering", "nuts", "long_nuts", "mclmc", "long_mclmc")
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
