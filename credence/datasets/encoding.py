@@ -155,7 +155,7 @@ class CategoricalColumn:
         )
 
     def is_outside(self, column: pd.Series) -> Bool[np.ndarray, " row"]:
-        """Find names that training did not have; a missing value is one, if none was missing there."""
+        """Find names, or missing values, that training did not have."""
         position, missing = self._positions(column)
         rare_unknown = self.has_others and not self.rare  # saved by an earlier version
         if rare_unknown:

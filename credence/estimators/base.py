@@ -367,7 +367,7 @@ class BNN(BaseEstimator, ABC):
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator into a folder; `credence.load(folder)` reads it.
 
-        No pickle: JSON and NumPy's arrays, which hold no code. A model that was saved there before is
+        No pickle: JSON and NumPy's arrays, which hold no code. A model that was there before is
         replaced.
 
         Raises:

@@ -16,6 +16,7 @@ from credence.methods.transdimensional.architecture.section import (
     read_likeliest,
     read_posterior,
 )
+from credence_papers.transdimensional.draw_by_draw import shown_chains
 
 NAMES = {
     "mode": "Most probable size",
@@ -104,14 +105,18 @@ def _problem(row: Mapping[str, Any]) -> Html:
 
 
 def trace_chart(row: Mapping[str, Any], noun: str, name: str) -> Html:
-    """Size draw by draw, of a few chains."""
-    drawing, (axes,) = new_figure(height=200)
-    traces = np.array(row["traces"])
-    shown = np.linspace(0, len(traces) - 1, min(len(traces), len(CHAINS))).round().astype(int)
-    draws = row["every"] * np.arange(traces.shape[1])
-    for chain, colour in zip(shown, CHAINS, strict=False):
-        axes.plot(draws, traces[chain], color=colour, linewidth=0.8, alpha=0.8)
-    label(axes, noun, "Draw")
+    """Size draw by draw, of a few chains; below it how good each network is, and how probable."""
+    panels = {noun: [row["traces"][chain] for chain in shown_chains(len(row["traces"]))]}
+    if "single" in row:
+        score = "RMSE of the draw" if "rmse" in row["scores"] else "Accuracy of the draw"
+        panels |= {score: row["single"], "Log density, nats": row["log_density"]}
+    height = 200 if len(panels) == 1 else 440
+    drawing, rows = new_figure(rows=len(panels), height=height, hspace=0.35)
+    for axes, (title, traces) in zip(rows, panels.items(), strict=True):
+        draws = row["every"] * np.arange(len(traces[0]))
+        for trace, colour in zip(traces, CHAINS, strict=False):
+            axes.plot(draws, trace, color=colour, linewidth=0.8, alpha=0.8)
+        label(axes, title, "Draw" if axes is rows[-1] else "")
     return to_svg(drawing, name, f"{noun}, draw by draw", "One colour per chain.")
 
 

@@ -19,12 +19,11 @@ from credence.methods.transdimensional.architecture.posterior import (
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.models import MLP, Gaussian
 from credence.storage import jsonable
+from credence_papers.transdimensional.draw_by_draw import draw_by_draw
 from credence_papers.transdimensional.three_ways import Ways, compared
 
 THRESHOLDS = (0.2, 0.4)
 """Confidences at which precision and recall are given."""
-NUM_TRACED = 200
-"""Draws of a chain that a chart shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +115,8 @@ def measured(problem: ArchitectureProblem, effort: Effort, seed: int) -> dict[st
         "mode": size.mode,
         "mean": size.mean,
     }
-    traced = ensemble.scalars["width" if found.depth is None else "depth"]
-    every = max(1, traced.shape[1] // NUM_TRACED)
+    drawn = draw_by_draw(ensemble, arrays)
+    sizes = ensemble.scalars["width" if found.depth is None else "depth"]
     return {
         "n_train": len(arrays.x_train),
         "n_test": len(arrays.x_test),
@@ -127,8 +126,8 @@ def measured(problem: ArchitectureProblem, effort: Effort, seed: int) -> dict[st
         "scores": scores,
         "convergence": scoring.judge(ensemble, arrays.x_test)["convergence"],
         "divergences": int(np.sum(ensemble.scalars["is_divergent"] > 0)),
-        "traces": traced[:, ::every].astype(int).tolist(),
-        "every": every,
+        "traces": sizes[:, :: drawn["every"]].astype(int).tolist(),
+        **drawn,
         "seconds": dict(ensemble.cost.seconds),
         "total_seconds": ensemble.cost.total_seconds,
         "move_probabilities": ensemble.provenance.found.get("move_probabilities", {}),

@@ -22,7 +22,7 @@ WIDTHS = "xor_widths"
 PUBLISHED = ("transdimensional_xor", "transdimensional_digits", "transdimensional_boston")
 DRAWN = ("xor", "boston_2a", "boston_4a", "digits_10a")
 """Problems whose sizes the page shows as a chart."""
-TRACED = ("digits_10a", "boston_2a")
+TRACED = ("xor", "digits_10a", "boston_2a")
 """Problems whose chains the page shows draw by draw."""
 JAVID = {"boston_2a": 0.275, "boston_2b": 0.275, "boston_4a": 0.271, "boston_4b": 0.271}
 """Table 7.1: errors of Javid et al. (2020) at their best depth, one; in the thesis's unit."""
@@ -108,7 +108,7 @@ def histograms(folder: Path) -> None:
 
 
 def traces(folder: Path) -> None:
-    """Sizes draw by draw of a few chains, as in figures 7.5 and 7.6 of the thesis."""
+    """Sizes, scores and densities draw by draw, as in figures 5.6, 6.5, 7.5 and 7.6."""
     for row in published_rows():
         if row["problem"] in TRACED:
             name = f"traces-{row['problem']}"

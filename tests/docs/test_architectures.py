@@ -21,6 +21,7 @@ def row(name: str, **scores: float) -> dict[str, Any]:
     about = {"name": name, "problem": name, "published": published, "total_seconds": 78.4}
     convergence = {"max_rhat_function": 1.03}
     drawn = {"chains": 2, "every": 5, "traces": [[1, 2, 1], [2, 2, 1]]}
+    drawn |= {"single": [[0.5, 0.6, 0.7]] * 2, "log_density": [[-1.0, -2.0, -3.0]] * 2}
     return {**about, **drawn, "scores": scores, "architecture": found, "convergence": convergence}
 
 

@@ -21,18 +21,20 @@ def phrases() -> Iterator[Phrase]:
     yield made("means differ by at most {:.2f} standard deviations", off(tempered, smc))
     apart = abs(tempered["log_evidence"] - smc["log_evidence"])
     error = np.hypot(tempered["log_evidence_error"], smc["log_evidence_error"])
-    assert 2 * error < apart < 1, "more than the errors"
     yield made("They differ in log evidence by {:.1f} nats", apart)
+    yield made("{:.0f} times the error of the difference", apart / error)
     yield made("Their R-hat is {:.2f} and {:.2f}", *(row["rhat"] for row in others))
     yield made("off by up to {:.1f} standard deviations", max(off(row, smc) for row in others))
     assert 8 < smc["seconds"] / max(row["seconds"] for row in others) < 12, "a tenth"
+    assert max(off(tempered, smc), off(smc, tempered)) < 0.2, "they agree"
     yield made("{} draws of the prior came down", tempered["num_restarts"])
     yield made("has {:.0f} effective draws\n  of {:,}", tempered["ess"], 4 * tempered["num_draws"])
 
 
 def of_simulated_rows(rows: dict[str, dict[str, Any]]) -> Iterator[Phrase]:
     """Tell where long chains are enough."""
-    chain, smc = rows["mclmc"], rows["smc"]
+    chain, nuts, smc = rows["mclmc"], rows["nuts"], rows["smc"]
+    yield made("NUTS comes to {:.2f} in {:,.0f} s", nuts["rhat"], nuts["seconds"])
     yield made("It has R-hat {:.3f}, with {:.0f} effective draws", chain["rhat"], chain["ess"])
     yield made("(off by at most {:.2f} standard deviations)", off(chain, smc))
     yield made("differ from each other (R-hat {:.3f})", smc["rhat"])
