@@ -72,6 +72,35 @@ def efforts(finest: int = 32, problem: dict[str, Any] | None = None) -> dict[str
     return {"smoke": smoke, "laptop": laptop, "paper": paper}
 
 
+_CLASSES: dict[str, tuple[dict[str, Any], str]] = {
+    "spiral": (
+        {"source": "spiral", "num_points": 1000},
+        "Two arms of a spiral, radius 16, each a class.",
+    ),
+    "digits": (
+        {"source": "digits", "num_points": 400, "num_features": 100},
+        "Images of 0 and 1 by their first principal components.",
+    ),
+    "halfcheetah": (
+        {"source": "halfcheetah", "num_points": 90, "noise_std": 0.1, "scale": 2.0},
+        "Choices of a runner among 8 actions by the value of 17-dimensional states, through noise "
+        "0.1.",
+    ),
+    "mountain_car": (
+        {"source": "mountain_car", "num_points": 100, "noise_std": 0.1, "scale": 2.0},
+        "Choices of a driver among 3 actions by the value of 2-dimensional states, through noise "
+        "0.1.",
+    ),
+}
+"""Problems of classes and choices with their published data: settings, and a description."""
+
+
+def _classes(kind: str, alpha: float, name: str = "", **settings: Any) -> WidthProblem:
+    """A problem of classes or choices, as published but for these settings."""
+    known, description = _CLASSES[kind]
+    return _named(name or kind, alpha, description=description, **known, **settings)
+
+
 def _named(kind: str, alpha: float, **settings: Any) -> WidthProblem:
     return WidthProblem(name=f"{kind} alpha {alpha:g}", alpha=alpha, **settings)
 
@@ -154,9 +183,10 @@ DEEP = ErrorCostStudy(
     source=SOURCE,
 )  # fmt: skip
 _PUBLISHED = efforts()
-_AT_FINEST = (
+_WIDE = (
     *(
-        Contender(method="smc", widths=(128,), num_particles=(count,), replicates=replicates)
+        Contender(method="smc", widths=(width,), num_particles=(count,), replicates=replicates)
+        for width in (64, 128)
         for count, replicates in ((40, 16), (160, 8))
     ),
     *(
@@ -166,20 +196,28 @@ _AT_FINEST = (
         for count in (40, 160)
     ),
 )
-"""One level at the finest width, where a run takes minutes: moved until the particles have
-forgotten, as the others are, and by two short trajectories, which is dearer in the end but was the
-least work at few particles."""
+"""One level at the widths where a run takes minutes: moved until the particles have forgotten, as
+the others are, and at the finest width also by two short trajectories, which is dearer in the end
+but was the least work at few particles."""
+_PRINTED: dict[str, Any] = {"depth": 2, "decay_inputs": True}
+"""Two hidden layers, and the prior (4.2) as the paper prints it."""
 PUBLISHED = ErrorCostStudy(
     name="multilevel_published",
     description="Error against cost, two hidden layers, the prior and the widths as published",
-    problems=tuple(
-        _named(
-            "published regression", alpha, source="regression", num_points=100, depth=2,
-            decay_inputs=True,
-            description="10 inputs N(2, 0.5), targets from a network of widths 256, 256; the prior "
-            "(4.2), and data as many and as noisy as in the public code.",
-        )
-        for alpha in (3.0, 2.0, 1.9, 1.7, 1.4)
+    problems=(
+        *(
+            _named(
+                "published regression", alpha, source="regression", num_points=100, **_PRINTED,
+                description="10 inputs N(2, 0.5), targets from a network of widths 256, 256; the "
+                "prior (4.2), and data as many and as noisy as in the public code.",
+            )
+            for alpha in (3.0, 2.0, 1.9, 1.7, 1.4)
+        ),
+        *(
+            _classes(kind, alpha, f"published {kind}", **_PRINTED)
+            for kind in _CLASSES
+            for alpha in (3.0, 2.0)
+        ),
     ),
     efforts={
         "smoke": replace(_PUBLISHED["smoke"], ladders=None, widths=(4, 8)),
@@ -189,7 +227,7 @@ PUBLISHED = ErrorCostStudy(
             particles=(40, 160),
             further=(
                 Contender(method="smc", widths=(8,), num_particles=(640,)),
-                *_AT_FINEST,
+                *_WIDE,
             ),
             ladders=None,
             base_particles=(100, 400, 1600),
@@ -204,57 +242,30 @@ PUBLISHED = ErrorCostStudy(
     },
     source=SOURCE,
     published={
-        f"published regression alpha {alpha:g}": SMOOTH if alpha > 1.5 else ROUGH
+        f"published {kind} alpha {alpha:g}": SMOOTH if alpha > 1.5 else ROUGH
+        for kind in ("regression", "digits", "spiral", "halfcheetah", "mountain_car")
         for alpha in ALPHAS
     },
 )  # fmt: skip
 SPIRAL = ErrorCostStudy(
     name="multilevel_spiral",
     description="Error against cost, two spirals: one level or several?",
-    problems=tuple(
-        _named(
-            "spiral", alpha, source="spiral", num_points=1000,
-            description="Two arms of a spiral, radius 16, each a class.",
-        )
-        for alpha in ALPHAS
-    ),
+    problems=tuple(_classes("spiral", alpha) for alpha in ALPHAS),
     efforts=efforts(32, {"num_points": 50}),
     source=SOURCE,
 )  # fmt: skip
 MNIST = ErrorCostStudy(
     name="multilevel_mnist",
     description="Error against cost, MNIST 0 or 1: one level or several?",
-    problems=tuple(
-        _named(
-            "mnist", alpha, source="digits", num_points=400, num_features=100,
-            description="Images of 0 and 1 by their first principal components.",
-        )
-        for alpha in ALPHAS
-    ),
+    problems=tuple(_classes("digits", alpha, "mnist") for alpha in ALPHAS),
     efforts=efforts(32, {"num_points": 50, "num_features": 20}),
     source=SOURCE,
 )  # fmt: skip
 IRL = ErrorCostStudy(
     name="multilevel_irl",
     description="Error against cost, inverse reinforcement learning: one level or several?",
-    problems=(
-        *(
-            _named(
-                "halfcheetah", alpha, source="halfcheetah", num_points=90, noise_std=0.1, scale=2.0,
-                description="Choices of a runner among 8 actions by the value of 17-dimensional "
-                "states, through noise 0.1.",
-            )
-            for alpha in ALPHAS
-        ),
-        *(
-            _named(
-                "mountain_car", alpha, source="mountain_car", num_points=100, noise_std=0.1,
-                scale=2.0,
-                description="Choices of a driver among 3 actions by the value of 2-dimensional "
-                "states, through noise 0.1.",
-            )
-            for alpha in ALPHAS
-        ),
+    problems=tuple(
+        _classes(kind, alpha) for kind in ("halfcheetah", "mountain_car") for alpha in ALPHAS
     ),
     efforts=efforts(32, {"num_points": 40}),
     source=SOURCE,
@@ -305,21 +316,12 @@ _PLACES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("regression, prior (4.2)", {**_AS_PRINTED, "decay_inputs": True}),
     ("regression, two layers", {**_AS_PRINTED, "depth": 2}),
     ("regression, two layers, prior (4.2)", {**_AS_PRINTED, "depth": 2, "decay_inputs": True}),
-    ("spiral", {"source": "spiral", "num_points": 1000}),
-    ("spiral, two layers", {"source": "spiral", "num_points": 1000, "depth": 2}),
-    ("MNIST 0 or 1", {"source": "digits", "num_points": 400, "num_features": 100}),
-    (
-        "MNIST 0 or 1, two layers",
-        {"source": "digits", "num_points": 400, "num_features": 100, "depth": 2},
-    ),
-    (
-        "HalfCheetah",
-        {"source": "halfcheetah", "num_points": 90, "noise_std": 0.1, "scale": 2.0},
-    ),
-    (
-        "mountain car",
-        {"source": "mountain_car", "num_points": 100, "noise_std": 0.1, "scale": 2.0},
-    ),
+    ("spiral", _CLASSES["spiral"][0]),
+    ("spiral, two layers", {**_CLASSES["spiral"][0], "depth": 2}),
+    ("MNIST 0 or 1", _CLASSES["digits"][0]),
+    ("MNIST 0 or 1, two layers", {**_CLASSES["digits"][0], "depth": 2}),
+    ("HalfCheetah", _CLASSES["halfcheetah"][0]),
+    ("mountain car", _CLASSES["mountain_car"][0]),
 )
 STEPS = steps_study(
     tuple(

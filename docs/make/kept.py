@@ -39,10 +39,13 @@ def keep_rows(name: str, rows: Iterable[dict[str, Any]]) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def keep(folder: Path) -> Path:
+def keep(folder: Path, *, is_part: bool = False) -> Path:
     """Copy the results of a finished run, with the commit and the machine that made them.
 
     A run that is continued later, by another commit, has the commit that finished it.
+
+    Args:
+        is_part: keep what is there of problems that this run did not have.
     """
     from credence.ensembles.provenance import package_versions
     from credence.environment import num_cores
@@ -54,9 +57,33 @@ def keep(folder: Path) -> Path:
         "versions": package_versions(),
     }
     path = path_of(summary["experiment"], summary["size"])
+    found = {**about, **short(summary)}
+    if is_part and path.exists():
+        found = beside(kept(summary["experiment"], summary["size"]), found)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(lines({**about, **short(summary)}), encoding="utf-8")
+    path.write_text(lines(found), encoding="utf-8")
     return path
+
+
+def beside(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Add rows of problems that only older results have; every row then tells its commit.
+
+    Rows are lists of objects with a name. The whole has converged if both results have.
+    """
+    found = dict(new)
+    for key, rows in new.items():
+        if not (
+            isinstance(rows, list)
+            and rows
+            and all(isinstance(row, dict) and "name" in row for row in rows)
+        ):
+            continue
+        names = {row["name"] for row in rows}
+        others = [row for row in old.get(key, []) if row["name"] not in names]
+        told = [{"commit": old["commit"], **row} for row in others]
+        found[key] = told + [{"commit": new["commit"], **row} for row in rows]
+    found["converged"] = old["converged"] and new["converged"]
+    return found
 
 
 def lines(found: dict[str, Any]) -> str:

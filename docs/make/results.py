@@ -3,6 +3,7 @@
     python docs/make/results.py --size laptop                  # all: many hours
     python docs/make/results.py --size laptop densities imdb   # only these
     python docs/make/results.py --keep FOLDER                  # of a run that is finished already
+    python docs/make/results.py --keep FOLDER --part           # of a run with some of the problems
 
 Runs are in `results-run/SIZE/NAME`. What is finished is not run again: after Ctrl-C, or on another
 day, the same command goes on where it stopped. `python docs/make/pages.py` then makes the pages.
@@ -29,9 +30,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, help="repetitions; by default the experiment's own")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time")
     parser.add_argument("--keep", type=Path, help="keep the results of this folder, run nothing")
+    parser.add_argument(
+        "--part", action="store_true", help="leave older results of other problems as they are"
+    )
     options = parser.parse_args()
     if options.keep:
-        print(keep(options.keep))
+        print(keep(options.keep, is_part=options.part))
         return
     failed = []
     for name in options.names or sorted(EXPERIMENTS):
