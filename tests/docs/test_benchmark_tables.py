@@ -84,23 +84,23 @@ def test_particles_show_medians_over_all_rounds_and_the_stages_of_compilation() 
     assert lines[-4:-2] == ["| cold | 1.00 | 2.00 | 3.00 |", "| cached | 1.00 | 2.00 | 0.25 |"]
 
 
-def test_smc_is_beside_nuts_on_the_same_table_with_the_same_noise() -> None:
+def test_smc_is_beside_nuts_on_the_same_table() -> None:
     same = {"table": "wine", "std": [2.0, 2.0], "seconds": 9.0, "num_cores": 2, "commit": "abc"}
+    same |= {"seed": 0, "nll": 0.95, "num_runs": 4}
     nuts = {
-        **same, "method": "nuts", "settings": {"num_chains": 8, "num_draws": 4000}, "rhat": 1.05,
-        "noise": None, "mean": [0.0, 0.0], "error": [0.3, 0.3],
+        **same, "method": "nuts", "rhat": 1.05, "num_draws": 4000, "mean": [0.0, 0.0],
+        "error": [0.3, 0.3], "log_evidence": None, "evidence_error": None,
     }  # fmt: skip
-    smc = {
-        **same, "method": "mlsmc", "settings": {"num_particles": 40, "num_runs": 4},
-        "num_particles": [40, 15], "noise": None, "mean": [1.0, -1.0], "error": [0.4, 0.4],
-        "log_evidence": -3.25, "evidence_error": 0.5,
+    mlsmc = {
+        **same, "method": "mlsmc", "rhat": None, "num_draws": 55, "mean": [1.0, -1.0],
+        "error": [0.4, 0.4], "log_evidence": -3.25, "evidence_error": 0.5,
     }  # fmt: skip
-    other = {**nuts, "noise": 0.8, "mean": [100.0, 100.0]}
-    lines = smc_reference.table_lines([nuts, other, smc])
+    other = {**nuts, "table": "boston", "mean": [100.0, 100.0]}
+    lines = smc_reference.table_lines([nuts, other, mlsmc])
     assert lines[2:5] == [
-        "| wine, `nuts` | 8 x 4000 | 1.050 |  |  |  |  |",
-        "| wine, `mlsmc` | 40 + 15 x 4 |  | 0.500 | 0.250 | 1.000 | -3.25 ± 0.50 |",
-        "| wine, noise 0.8, `nuts` | 8 x 4000 | 1.050 |  |  |  |  |",
+        "| boston | `nuts` | 4 x 4,000 | 1.050 | - | - | - | - | 0.950 | 9 |",
+        "| wine | `nuts` | 4 x 4,000 | 1.050 | - | - | - | - | 0.950 | 9 |",
+        "| wine | `mlsmc` | 4 x 55 | - | 0.500 | 0.250 | 1.000 | -3.2 ± 0.5 | 0.950 | 9 |",
     ]
 
 
