@@ -21,7 +21,6 @@ from credence.methods.base import Method
 from credence.methods.training import Training
 from credence.methods.transdimensional.architecture.posterior import (
     Architecture,
-    WidthPosterior,
     architecture_posterior,
 )
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
@@ -146,7 +145,7 @@ def run_model(problem: ModelProblem, effort: ModelEffort, seed: int) -> dict[str
 
 def of_size(found: Architecture) -> dict[str, Any]:
     """What the posterior says of the number of layers, or of neurons where it is fixed."""
-    size: WidthPosterior = found.depth or found.width
+    size = found.size
     tried = sum(each.tried for each in found.jumps.values())
     return {
         "sizes": list(size.widths),

@@ -51,6 +51,13 @@ def render(summary: dict[str, Any]) -> str:
     )
 
 
+def size_of(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """What a run varies: its posterior, and a name for it."""
+    found = row["architecture"]
+    is_deep = found["depth"] is not None
+    return (found["depth"], "Hidden layers") if is_deep else (found["width"], "Hidden neurons")
+
+
 def _over_seeds(row: Mapping[str, Any]) -> Html:
     """Mean scores of a problem with several seeds, with standard errors, beside the published."""
     rows = [
@@ -69,17 +76,14 @@ def _over_seeds(row: Mapping[str, Any]) -> Html:
 def _problem(row: Mapping[str, Any]) -> Html:
     """p(size), the chains' way, and our numbers beside the published ones."""
     found, name = row["architecture"], row["name"]
-    is_deep = found["depth"] is not None
-    posterior, noun = (
-        (found["depth"], "Hidden layers") if is_deep else (found["width"], "Hidden neurons")
-    )
+    posterior, noun = size_of(row)
     reading = read_posterior(posterior)
     if "mode" in row["published"]:
         reading += f" Published mode: {number(row['published']['mode'])}."
     shown = min(row["chains"], len(CHAINS))
     left = [
         figure(
-            f"How {'deep' if is_deep else 'wide'}?",
+            f"How {'wide' if found['depth'] is None else 'deep'}?",
             reading,
             probability_chart(posterior, noun, f"{name}-size", reading),
             note="Lines: two Monte Carlo standard errors.",

@@ -105,7 +105,7 @@ def measured(problem: ArchitectureProblem, effort: Effort, seed: int) -> dict[st
     assert found is not None
     tried = sum(each.tried for each in found.jumps.values())
     accepted = sum(each.accepted for each in found.jumps.values())
-    size = found.width if found.depth is None else found.depth
+    size = found.size
     scores = {
         **scoring.scores(ensemble, arrays)[0],
         **jsonable(_ranked(ensemble, arrays)),
@@ -150,7 +150,7 @@ def _ways(
     The error of a size that no draw has is not known: one effective draw stands for it.
     """
     is_deep = found.depth is not None
-    size = found.depth or found.width
+    size = found.size
     least = 1 / size.ess if np.isfinite(size.ess) else 1.0
     columns = size.widths, size.probabilities, np.nan_to_num(size.standard_errors, nan=least)
     jumps = {int(k): (p, float(e)) for k, p, e in zip(*columns, strict=True)}

@@ -12,7 +12,7 @@ from credence.compare.seeds import mean_and_error
 from credence_papers.cache import Cache
 from credence_papers.study import Row, Study, with_seed
 from credence_papers.transdimensional import runs
-from credence_papers.transdimensional.page import render
+from credence_papers.transdimensional.page import render, size_of
 from credence_papers.transdimensional.runs import ArchitectureProblem, Effort
 
 
@@ -50,12 +50,11 @@ class ArchitectureStudy(Study[ArchitectureProblem, Effort]):
 
     def sentence(self, row: Row) -> str:
         """The most probable size, how well jumps went, and a score."""
-        found, scores = row["architecture"], row["scores"]
-        size = found["width"] if found["depth"] is None else found["depth"]
-        noun = "neurons" if found["depth"] is None else "layers"
+        scores, (size, noun) = row["scores"], size_of(row)
         score = score_of(scores)
         return (
-            f"{row['name']}: most probable {size['mode']} {noun} (mean {size['mean']:.1f}), "
+            f"{row['name']}: most probable {size['mode']} {noun.lower()} "
+            f"(mean {size['mean']:.1f}), "
             f"{scores['across']:.1%} of jumps accepted, {score} {scores[score]:.3f}, "
             f"{row['total_seconds']:.0f} s"
         )

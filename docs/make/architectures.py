@@ -15,7 +15,7 @@ from credence.html.svg import ACCENT, CHAINS, MUTED, SECOND, label, new_figure, 
 from credence.html.wording import count
 from credence_papers.transdimensional.model_study import cells as model_cells
 from credence_papers.transdimensional.model_study import with_error
-from credence_papers.transdimensional.page import trace_chart
+from credence_papers.transdimensional.page import size_of, trace_chart
 
 MODELS, DEPTHS = "transdimensional_models", "transdimensional_depth_ways"
 WIDTHS = "xor_widths"
@@ -115,13 +115,6 @@ def traces(folder: Path) -> None:
             write_figure(folder, name, trace_chart(row, size_of(row)[1], name))
 
 
-def size_of(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """What a run varies: its posterior, and a name for it."""
-    found = row["architecture"]
-    is_deep = found["depth"] is not None
-    return (found["depth"], "Hidden layers") if is_deep else (found["width"], "Hidden neurons")
-
-
 def histogram(row: Mapping[str, Any]) -> str:
     """p(size) of one run; what is published are a mode and a mean, not counts."""
     size, noun = size_of(row)
@@ -186,9 +179,9 @@ def sizes() -> str:
 def _size_row(row: Mapping[str, Any]) -> list[str]:
     """One problem of the thesis."""
     found, scores = row["architecture"], row["scores"]
-    size, _ = size_of(row)
+    size, name = size_of(row)
     share, ess = max(size["probabilities"]), found["min_ess"]
-    noun = "neuron" if found["depth"] is None else "layer"
+    noun = name.removeprefix("Hidden ").removesuffix("s")
     label, key, decimals = ("RMSE", "rmse", 2) if "rmse" in scores else ("accuracy", "accuracy", 3)
     return [
         row["name"],

@@ -3,7 +3,6 @@
 The small run is an answer already: a budget that it fits into never ends with nothing.
 """
 
-import math
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,6 +17,10 @@ from credence.methods.base import Drawn
 
 FEWEST = 32
 """Particles of a level in the small run."""
+
+FEWEST_MOVING = 8
+"""Particles that move in the small run where each leaves several behind: one that moves alone, as
+few particles of long chains would, is only a chain."""
 
 GROWTH = 2.0
 """A second run with fewer than so many times the particles of the first is not worth its time."""
@@ -65,7 +68,7 @@ def within_budget(
     Raises:
         OutOfTime: where the small run does not end in time either.
     """
-    fewest = multiple * math.ceil(FEWEST / multiple)
+    fewest = FEWEST if multiple == 1 else multiple * max(FEWEST_MOVING, -(-FEWEST // multiple))
     if driver.max_seconds is None or max(wanted) <= fewest:
         return run(key, wanted)
     small = tuple(min(fewest, count) for count in wanted)

@@ -56,8 +56,15 @@ def test_a_smaller_budget_affords_fewer(monkeypatch: pytest.MonkeyPatch) -> None
 def test_particles_of_waste_free_chains_are_a_multiple(monkeypatch: pytest.MonkeyPatch) -> None:
     affords(monkeypatch, 83)
     method = SMC(num_particles=100, num_runs=2, chain_length=10)
-    monkeypatch.setattr(budget, "FEWEST", 32)
     assert particles(method.run(1, PROBLEM.posterior, max_seconds=1e6)) % 10 == 0
+
+
+def test_of_long_chains_several_move_in_the_small_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    affords(monkeypatch, 40)
+    method = SMC(num_particles=1000, num_runs=2, chain_length=50)
+    with pytest.warns(FewParticlesWarning, match="enough for 400 particles"):
+        found = method.run(1, PROBLEM.posterior, max_seconds=1e6)
+    assert particles(found) == 50 * budget.FEWEST_MOVING
 
 
 def test_without_time_for_twice_as_many_the_small_run_answers(

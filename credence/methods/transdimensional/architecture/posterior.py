@@ -109,6 +109,11 @@ class Architecture(Finding):
     """Number of draws of all chains together."""
 
     @property
+    def size(self) -> WidthPosterior:
+        """Posterior of the depth where that is unknown, else of the width."""
+        return self.depth or self.width
+
+    @property
     def judged(self) -> dict[str, WidthPosterior]:
         """All counts that R-hat is taken of, by name."""
         found = {"width": self.width}
