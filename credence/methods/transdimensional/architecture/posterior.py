@@ -73,6 +73,15 @@ class Listed:
 
 
 @dataclass(frozen=True)
+class Joint:
+    """A depth and a number of neurons, and their share of the draws."""
+
+    depth: int
+    neurons: int
+    probability: float
+
+
+@dataclass(frozen=True)
 class Jumps:
     """Jumps of one kind that stayed in the prior's support: those tried, and those accepted."""
 
@@ -107,6 +116,8 @@ class Architecture(Finding):
     """Number of draws whose widths or weights differ from those of the draw before."""
     num_draws: int
     """Number of draws of all chains together."""
+    joint: tuple[Joint, ...] = ()
+    """Share of every depth with every number of neurons in all its layers, where both vary."""
 
     @property
     def size(self) -> WidthPosterior:
@@ -168,6 +179,7 @@ class Architecture(Finding):
             num_architectures=found["num_architectures"],
             num_states=found["num_states"],
             num_draws=found["num_draws"],
+            joint=tuple(Joint(**each) for each in found.get("joint", ())),
             settled=found["converged"],
             reason=found["reason"],
         )
@@ -215,6 +227,7 @@ def architecture_posterior(
         num_architectures=len(np.unique(widths.reshape(-1, num_layers), axis=0)),
         num_states=len(widths) + int(np.sum(np.asarray(scalars["has_moved"])[:, 1:])),
         num_draws=int(np.prod(widths.shape[:2])),
+        joint=() if depth is None else _joint(depth, scalars["width"]),
     )
     faults = _faults(found, rhat_threshold, min_ess)
     settled = (
@@ -274,6 +287,17 @@ def _likeliest(widths: Int[np.ndarray, "chain draw layer"]) -> tuple[Listed, ...
         Listed(tuple(rows[i][rows[i] > 0].tolist()), float(counts[i] / counts.sum()), float(error))
         for i, error in zip(order, errors, strict=True)
     )
+
+
+def _joint(depth: np.ndarray, neurons: np.ndarray) -> tuple[Joint, ...]:
+    """Shares of depth and neurons together; none where the depth tells the neurons."""
+    pairs, counts = np.unique(
+        np.stack([np.ravel(depth), np.ravel(neurons)]).astype(int), axis=1, return_counts=True
+    )
+    if len(counts) == len(np.unique(pairs[0])):
+        return ()
+    shares = counts / counts.sum()
+    return tuple(Joint(int(d), int(n), float(p)) for (d, n), p in zip(pairs.T, shares, strict=True))
 
 
 def _jumps(scalars: Mapping[str, np.ndarray]) -> dict[str, Jumps]:

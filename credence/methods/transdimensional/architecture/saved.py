@@ -1,6 +1,6 @@
 """The entry of metrics.json on a posterior over architectures, and what must fit in it."""
 
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from credence.schema import build
 
@@ -25,6 +25,14 @@ class Listed(TypedDict):
     standard_error: float | None
 
 
+class Joint(TypedDict):
+    """A depth and a number of neurons, and their share."""
+
+    depth: int
+    neurons: int
+    probability: float
+
+
 class Jumps(TypedDict):
     """Jumps of one kind, tried and accepted."""
 
@@ -44,6 +52,7 @@ class Document(TypedDict):
     num_architectures: int
     num_states: int
     num_draws: int
+    joint: NotRequired[list[Joint]]
     converged: bool
     reason: str
     max_rhat: float | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ def architecture_section(found: Mapping[str, Any], *, is_converged: bool) -> Htm
     left = [_probabilities(found["width"], "Neurons in the hidden layers", "width")]
     if found["depth"] is not None:
         left.append(_probabilities(found["depth"], "Hidden layers", "depth"))
+    if found.get("joint"):
+        left.append(_together(found["joint"]))
     right = [
         figure("Likeliest architectures", read_likeliest(found), _likeliest(found)),
         figure("Do the chains agree about it?", found["reason"], _agreement(found)),
@@ -92,6 +94,34 @@ def _probabilities(posterior: Posterior, x: str, name: str) -> Html:
         probability_chart(posterior, x, f"architecture-{name}", reading),
         note="Lines: two Monte Carlo standard errors.",
     )
+
+
+def joint_chart(joint: Sequence[Mapping[str, Any]], name: str, reading: str) -> Html:
+    """A square for every depth and number of neurons, the darker the more probable."""
+    depths, neurons, shares = (
+        np.array([each[key] for each in joint]) for key in ("depth", "neurons", "probability")
+    )
+    drawing, (axes,) = new_figure(height=60 + 28 * len(np.unique(depths)))
+    marks = {"marker": "s", "s": 70, "linewidth": 0, "color": ACCENT}
+    axes.scatter(neurons, depths, alpha=0.08 + 0.92 * shares / shares.max(), **marks)
+    axes.grid(visible=False)
+    axes.set(
+        xlim=(neurons.min() - 1, neurons.max() + 1), ylim=(depths.min() - 0.6, depths.max() + 0.6)
+    )
+    label(axes, "Hidden layers", "Neurons in the hidden layers")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+    return to_svg(drawing, name, "Posterior of depth and neurons together", reading)
+
+
+def _together(joint: Sequence[Mapping[str, Any]]) -> Html:
+    top = max(joint, key=lambda each: each["probability"])
+    reading = (
+        f"Most probable together: {count(top['depth'], 'layer')} with "
+        f"{count(top['neurons'], 'neuron')}, {percent(top['probability'], 1)}."
+    )
+    chart = joint_chart(joint, "architecture-joint", reading)
+    return figure("Depth and neurons together", reading, chart, note="Darker: more probable.")
 
 
 def _likeliest(found: Mapping[str, Any]) -> Html:

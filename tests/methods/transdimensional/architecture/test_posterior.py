@@ -106,6 +106,22 @@ def test_fixed_architectures_have_no_posterior() -> None:
     assert architecture_posterior({"acceptance_rate": np.ones((2, 3))}) is None
 
 
+def test_depth_and_neurons_are_counted_together() -> None:
+    first, second = law(2, 3, p=(0.7, 0.3)), law(0, 4, seed=1)
+    depth = 1.0 + (second > 0)
+    about = found(first, second, depth=depth)
+    shares = {(each.depth, each.neurons): each.probability for each in about.joint}
+    assert set(shares) == {(1, 2), (1, 3), (2, 6), (2, 7)}
+    assert sum(shares.values()) == pytest.approx(1)
+    assert shares[2, 7] == np.mean((depth == 2) & (first + second == 7))
+    page = str(about.section({}, is_converged=True))
+    assert "Depth and neurons together" in page
+    assert "Most probable together: 1 layer with 2 neurons" in page or "2 layers with 6" in page
+    told = found(law(3, 3), second, depth=depth)
+    assert told.joint == (), "the depth tells the neurons"
+    assert "Depth and neurons together" not in str(told.section({}, is_converged=True))
+
+
 def test_few_draws_give_no_errors() -> None:
     few = width_posterior(np.array([[1.0, 2.0]]))
     assert np.isnan(few.rhat)
@@ -115,7 +131,13 @@ def test_few_draws_give_no_errors() -> None:
 def test_what_is_written_is_read_back() -> None:
     """What went through JSON is the same, with NaN where a count never changes."""
     second = law(0, 4)
-    for about in (found(law(3, 3), second, depth=1.0 + (second > 0)), found(law(2, 2), accepted=0)):
+    depth = 1.0 + (second > 0)
+    posteriors = (
+        found(law(3, 3), second, depth=depth),
+        found(law(2, 3), second, depth=depth),
+        found(law(2, 2), accepted=0),
+    )
+    for about in posteriors:
         entries = json.loads(json.dumps(about.entries(), allow_nan=False))
         again = Architecture.read(entries, {})
         assert again is not None
