@@ -64,19 +64,21 @@ def savings() -> str:
         "slope, one level",
         "several levels",
         "theory",
+        "commit",
     )
-    rows = []
-    for problem in kept(PUBLISHED)["problems"]:
+    rows, results = [], kept(PUBLISHED)
+    for problem in results["problems"]:
         fits, theory = problem["fits"], problem["theory"]
         ladder = next(row["widths"] for row in problem["points"] if row["method"] == "mlsmc")
         cells = [
-            problem["name"].removeprefix("published regression "),
+            problem["name"].removeprefix("published "),
             ", ".join(map(str, ladder)),
             scientific(_lowest_at(ladder[-1], problem)),
             *(interval(fits[measure]["ratio_widest"]) for measure in MEASURES),
             interval(fits["flops"]["ratio"]),
             *(interval(fits["flops"]["slopes"][method]) for method in ("smc", "mlsmc")),
             f"{theory['smc']:.2f}, {theory['mlsmc']:.2f}",
+            problem.get("commit", results["commit"]),
         ]
         rows.append(cells)
     return markdown(heads, rows)
@@ -95,7 +97,7 @@ def runs() -> str:
     heads = ("problem", "widths", "particles", "runs", "10⁶ MSE", "work", "seconds", "MSE x work")
     rows = []
     for problem in kept(PUBLISHED)["problems"]:
-        name = problem["name"].removeprefix("published regression ")
+        name = problem["name"].removeprefix("published ")
         for row in sorted(problem["points"], key=lambda row: (row["widths"], row["mse"])):
             manner = ", short moves" if "short" in row["family"] else ""
             cells = [
