@@ -2,10 +2,11 @@
 and what to do. And what it warns of."""
 
 import dataclasses
+import sys
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
-from types import NoneType, UnionType
+from types import FrameType, NoneType, UnionType
 from typing import Any, get_args
 
 
@@ -39,6 +40,15 @@ class OutOfTime(Interrupted):
 
 class ExtrapolationWarning(UserWarning):
     """Rows to predict for have what no row of training had: predictions there rest on no data."""
+
+
+def level_of_caller() -> int:
+    """The `stacklevel` of a warning that points at the first line outside of Credence."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("credence."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def check_numbers(settings: Any) -> None:

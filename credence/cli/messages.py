@@ -133,8 +133,10 @@ def summary(metrics: dict[str, Any], sentences: Iterable[str] = ()) -> None:
     say(VERDICTS[metrics["verdict"]])
     for reason in metrics["verdict_reasons"]:
         say("  {}", reason)
-    for sentence in metrics.get("verdict_advice", ()):
-        say("  [bold]What you can do:[/bold] {}", sentence)
+    if advice := metrics.get("verdict_advice"):
+        say("  [bold]What you can do:[/bold]")
+    for sentence in advice or ():
+        say("  - {}", sentence)
     if metrics["converged"]:
         say("Converged: {}", metrics["convergence_reason"])
     if metrics["stopped"] != "finished":

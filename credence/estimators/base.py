@@ -20,8 +20,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from credence.datasets.names import with_text_names
-from credence.errors import ExtrapolationWarning, InputError
-from credence.estimators.checks import as_count, as_widths, check_total, checked_network, named
+from credence.errors import ExtrapolationWarning, InputError, level_of_caller
+from credence.estimators.checks import (
+    as_count,
+    as_widths,
+    check_total,
+    checked_network,
+    named,
+    numbers_wanted,
+)
 from credence.preprocessing import Table, make_preprocessor
 
 if TYPE_CHECKING:
@@ -49,6 +56,8 @@ class BNN(BaseEstimator, ABC):
 
     _recalibration: Recalibration | None
     """Holds what `calibrate` found."""
+    _told: frozenset[str] = frozenset()
+    """What was warned of since the fit: each text once, whatever the filters do."""
 
     def __init__(
         self,
@@ -88,17 +97,28 @@ class BNN(BaseEstimator, ABC):
                     f"Found {len(table)} sample, but learning needs at least 2 samples."
                 )
             self.preprocessor_ = make_preprocessor(table)
+            self._told = frozenset()
         return self.preprocessor_.transform(table)
 
     def _checked(self, X: Any, *, reset: bool) -> Table:
         """X as a table, with the columns that `fit` saw."""
-        if not isinstance(X, pd.DataFrame):
-            return validate_data(
-                self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=reset
-            )
-        X = with_text_names(X)
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        return X
+        if isinstance(X, pd.DataFrame):
+            X = with_text_names(X)
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            return X
+        with numbers_wanted("X", "Pass a DataFrame, whose columns may hold names."):
+            X = validate_data(self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=reset)
+        names = getattr(self, "feature_names_in_", None)
+        return X if names is None else pd.DataFrame(X, columns=names)
+
+    def _warn_of_news(self, table: Table) -> None:
+        """Warn of what a table to predict for has that training did not have."""
+        news = " ".join(self.preprocessor_.check_columns(table))
+        if not news or news in self._told:
+            return
+        self._told |= {news}
+        text = f"{news} `is_outside` finds rows with new names or numbers far outside."
+        warnings.warn(text, ExtrapolationWarning, stacklevel=level_of_caller())
 
     def _sample(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int) -> None:
         """Build the posterior, run the method, judge convergence."""
@@ -284,8 +304,7 @@ class BNN(BaseEstimator, ABC):
         """
         check_is_fitted(self, "ensemble_")
         table = self._checked(X, reset=False)
-        if news := self.preprocessor_.check_columns(table):
-            warnings.warn(" ".join(news), ExtrapolationWarning, stacklevel=3)
+        self._warn_of_news(table)
         x = self.preprocessor_.transform(table)
         return self.ensemble_.over_batches(x, lambda predictive, rows: dict(summarise(predictive)))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from sklearn.utils import check_random_state
 from credence.errors import InputError, did_you_mean, plural
 
 MOST_OBSERVATIONS = 1e15
+TEXT_IS_REFUSED = ("could not convert string to float", "arrays of bytes/strings")
+"""What scikit-learn says of text where numbers are wanted."""
 
 if TYPE_CHECKING:
     from credence.models import Network
@@ -33,6 +36,23 @@ def named(what: str, chosen: Any, known: Mapping[str, Any]) -> Any:
             + did_you_mean(chosen, known)
         )
     return known[chosen]
+
+
+@contextmanager
+def numbers_wanted(what: str, instead: str) -> Iterator[None]:
+    """Say of text among numbers, which scikit-learn refuses in its own words, what to do.
+
+    Args:
+        instead: the sentence that says so.
+    Raises:
+        InputError: for text; other errors stay as they are.
+    """
+    try:
+        yield
+    except ValueError as error:
+        if not any(words in str(error) for words in TEXT_IS_REFUSED):
+            raise
+        raise InputError(f"{what} holds text ({error}). {instead}") from None
 
 
 def checked_network(network: Any) -> Network:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from credence.errors import InputError
 from credence.estimators.base import BNN
-from credence.estimators.checks import batch_keys, checked_weights, named
+from credence.estimators.checks import batch_keys, checked_weights, named, numbers_wanted
 from credence.preprocessing import TargetScaler
 
 if TYPE_CHECKING:
@@ -27,15 +27,12 @@ if TYPE_CHECKING:
 
 def _numbers(y: Any) -> np.ndarray:
     """Targets as finite numbers."""
-    try:
-        return check_array(y, ensure_2d=False, dtype=float, input_name="y")
-    except ValueError as error:
-        if "could not convert string to float" not in str(error):
-            raise
+    if np.asarray(y).dtype.kind in "mM":
         raise InputError(
-            f"BNNRegressor predicts numbers, and y holds text ({error}). For labels use "
-            "BNNClassifier."
-        ) from None
+            "BNNRegressor predicts numbers, and y holds dates or times: use days since a start."
+        )
+    with numbers_wanted("y", "BNNRegressor predicts numbers; for labels use BNNClassifier."):
+        return check_array(y, ensure_2d=False, dtype=float, input_name="y")
 
 
 class BNNRegressor(RegressorMixin, BNN):

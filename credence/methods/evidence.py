@@ -76,7 +76,7 @@ class LogEvidence(Finding):
 
     def sentences(self) -> list[str]:
         """Say the log evidence in a sentence."""
-        spread = "" if np.isnan(self.standard_error) else f" +- {self.standard_error:.2g}"
+        spread = "" if np.isnan(self.standard_error) else f" ± {self.standard_error:.2g}"
         return [f"Log evidence {self.nats:.2f}{spread} nats."]
 
     def facts(self) -> list[tuple[str, str]]:

@@ -65,8 +65,8 @@ class Hamiltonian(TrainedChains):
             sampler = self._within(partial(gradients_in_time, posterior, start, driver))
             if sampler != self:
                 driver.progress.say(
-                    f"Trajectories are cut short, so that {driver.max_seconds:g} seconds last for "
-                    "some draws."
+                    f"Trajectories are shortened, so that {driver.max_seconds:.3g} seconds last "
+                    "for some draws; the draws are exact, but less independent."
                 )
         plan = self._warmup_plan(sampler._recipe(posterior), adapter)
         warmup = driver.phase("warmup", key_warmup, plan, start, data)

@@ -16,6 +16,7 @@ from credence.report.charts.regression import LEVELS, epistemic_share, error_by_
 from credence.report.data import ClassificationTarget, Convergence, RegressionTarget, is_inside
 from credence.report.judging.evidence import (
     ALPHA,
+    GROSS_GAPS,
     binomial_band,
     central_coverage,
     expected_calibration_error,
@@ -169,6 +170,8 @@ def read_reliability(target: ClassificationTarget) -> str:
     """Say whether a stated probability is a frequency."""
     ece, limit = expected_calibration_error(target.reliability)
     gap = f"stated and observed differ by {points(ece)} on average"
+    if ece <= limit and limit > GROSS_GAPS[1]:
+        return f"Too few rows to tell: {gap}, and chance makes up to {points(limit)}."
     if ece <= limit:
         return f"A stated probability means what it says: {gap}, within chance ({points(limit)})."
     stated = float(np.mean(target.confidence))
@@ -223,8 +226,8 @@ def read_traces(convergence: Convergence) -> str:
     apart = float(np.max(np.ptp(means, axis=0) / np.where(within > 0, within, np.inf)))
     found = f"their averages differ by {number(apart, 2)} standard deviations at most"
     if apart > 0.5:  # R-hat of about 1.02 to 1.05 for four chains that differ so
-        return f"The {chains} chains tell different stories: {found}."
-    return f"The {chains} chains tell the same story: {found}."
+        return f"On the rows shown, the {chains} chains tell different stories: {found}."
+    return f"On the rows shown, the {chains} chains tell the same story: {found}."
 
 
 def read_rhat(convergence: Convergence) -> str:

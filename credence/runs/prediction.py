@@ -15,7 +15,7 @@ import pandas as pd
 from credence.datasets.checks import require_column
 from credence.datasets.names import with_text_names
 from credence.datasets.tables import read_table
-from credence.errors import ExtrapolationWarning, InputError
+from credence.errors import ExtrapolationWarning, InputError, plural
 from credence.runs.folder import ensemble_files, read_manifest
 from credence.storage import reading
 
@@ -74,7 +74,16 @@ def predict(
         notes = [f"{folder} is not finished. {model.method_reason_}", *notes]
     predictions = prediction_table(model, inputs[features], coverage)
     predictions.insert(0, str(ids.name), ids)
-    return predictions, notes
+    return predictions, [*notes, *_note_on_outside(predictions)]
+
+
+def _note_on_outside(predictions: pd.DataFrame) -> list[str]:
+    """How many rows are unlike those of training, if any are."""
+    num_outside = int(predictions["outside"].sum())
+    if not num_outside:
+        return []
+    told = f"{num_outside:,} of {plural(len(predictions), 'row')}"
+    return [f"In {told} the column 'outside' is True: predictions there rest on no data."]
 
 
 def _early_answer(folder: Path) -> Path:

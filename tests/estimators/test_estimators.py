@@ -92,13 +92,26 @@ def test_rows_unlike_training_are_told() -> None:
     for model in (number, label):
         assert model.is_outside(new).tolist() == [False, True, True]
         assert not model.is_outside(train).any()
-        with pytest.warns(ExtrapolationWarning, match=r"'x' was between.*'town' holds names"):
+        with pytest.warns(ExtrapolationWarning, match=r"'x' was between.*'town' holds names") as w:
             model.predict(new)
-        model.predict(train)  # a warning would be an error here
-    with pytest.warns(ExtrapolationWarning):
-        number.predict_interval(new)
+        assert w[0].filename == __file__
+        model.predict(new)  # a warning would be an error here: each is told once
+        model.predict(train)
+    with pytest.warns(ExtrapolationWarning) as w:
+        number.predict_interval(new[:2])
+    assert w[0].filename == __file__
     plain = BNNRegressor(**settings).fit(x, y)
     assert plain.is_outside([[0.0], [-50.0]]).tolist() == [False, True]
+
+
+def test_an_array_after_a_frame_is_taken_by_place() -> None:
+    """It is what scikit-learn does, with the same warning."""
+    x, y = line(40)
+    frame = pd.DataFrame({"x": x[:, 0]})
+    model = BNNRegressor(hidden=(), method=QUICK, random_state=0).fit(frame, y)
+    with pytest.warns(UserWarning, match="valid feature names"):
+        found = model.predict(x)
+    np.testing.assert_array_equal(found, model.predict(frame))
 
 
 def test_evaluate_scores_in_units_of_y(regressor: BNNRegressor) -> None:
@@ -319,8 +332,13 @@ def test_bad_settings(settings: dict, word: str) -> None:
 def test_bad_arrays() -> None:
     x, y = line(10)
     model = BNNRegressor(hidden=(), method=QUICK)
-    with pytest.raises(InputError, match=r"predicts numbers, and y holds text \(.*'low'\)\. For"):
+    with pytest.raises(InputError, match=r"y holds text \(.*'low'.*\)\. .*use BNNClassifier"):
         BNNRegressor().fit(np.zeros((2, 1)), ["low", "high"])
+    with pytest.raises(InputError, match="y holds dates or times"):
+        BNNRegressor().fit(np.zeros((2, 1)), pd.to_datetime(["2026-01-01", "2026-01-02"]))
+    for text in ([["a"], ["b"]], np.array([["a"], [1.0]], object)):
+        with pytest.raises(InputError, match=r"X holds text .*Pass a DataFrame"):
+            BNNRegressor().fit(text, [1.0, 2.0])
     with pytest.raises(InputError, match="10 rows but y has 9"):
         model.fit(x, y[:9])
     with pytest.raises(InputError, match="constant"):

@@ -143,7 +143,8 @@ class Stacking(Algorithm):
             progress.say(f"{max_seconds:.3g} s are {enough}")
         expected = sum(self.expected_seconds(each.job) for each in trials)
         about = f"about {duration(min(expected, budget.seconds_left))} on two free cores"
-        progress.say(f"{plural(len(trials), 'model')} to try: {about}, and the final checks.")
+        more = "and compilation and the final checks"
+        progress.say(f"{plural(len(trials), 'model')} to try: {about}, {more}.")
         ensembles, is_cut = self._sample(trials, folder, progress, budget)
         provenance = Provenance(
             self.name,

@@ -7,28 +7,35 @@ from collections.abc import Iterable, Sequence
 from credence.report.judging.levels import Check, Level, Subject
 
 LONGER = (
-    "Let it run longer (--max-seconds), or with more draws (--num-draws). If its chains or runs "
-    "still disagree then, take --method auto, which does without their agreement."
+    "Give it more draws, or particles (--num-draws), and more time (--max-seconds) if that ended "
+    "it. Where chains or runs still disagree, --method auto does without their agreement. Then "
+    "look at the other checks again."
 )
 UNCHECKED = "--method auto checks itself by rows that its networks had not seen."
-MORE_ROWS = "Hold back more rows (--test-fraction 0.4), or collect some."
+MORE_ROWS = (
+    "Collect more rows. With some hundred of them you can hold back more (--test-fraction 0.4), "
+    "and --method auto also judges by the training rows that its networks left out."
+)
+NETWORKS = (
+    "Leave --method and --likelihood at auto, which try several kinds of network and of noise, and "
+    "give them time (--max-seconds)."
+)
 OF_INTERVALS = (
-    "Find out whether the test rows differ from the training rows, in their date or their place, "
-    "say. Leave --likelihood at auto, which tries several kinds of noise. Until intervals hold, "
-    "use the conformal ones, where credence predict gives them."
+    f"{NETWORKS} Until intervals hold, use the conformal ones, where credence predict gives them."
 )
 OF_PROBABILITIES = (
-    "Find out whether the test rows differ from the training rows, in their date or their place, "
-    "say. Until the probabilities hold, use tempered ones: predict_proba(X, tempered=True) in "
-    "Python."
+    f"{NETWORKS} Until probabilities hold, use tempered ones, in Python: "
+    'credence.load("RUN/ensemble").predict_proba(X, tempered=True).'
 )
 BY_SUBJECT = {
     Subject.ROWS: "Look for extreme numbers in the rows whose prediction is not finite.",
-    Subject.CLASSES: OF_PROBABILITIES,
+    Subject.CLASSES: "Collect more rows of the class named, or decide by its probability and by "
+    "what a mistake costs you, rather than by the likeliest label.",
     Subject.INTERVALS: OF_INTERVALS,
     Subject.QUARTERS: OF_INTERVALS,
     Subject.USEFULNESS: "Look for columns that say more of the target, or for a mistake in these.",
-    Subject.SIMPLE_MODELS: "Use the simpler model, which does better, or collect more rows.",
+    Subject.SIMPLE_MODELS: "Use the simpler model that it names, of scikit-learn, say, or collect "
+    "more rows.",
 }
 
 

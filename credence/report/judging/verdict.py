@@ -48,11 +48,8 @@ HEADLINES = {
     Level.CANNOT_TELL: "Not enough rows to tell: it may be sound, or too faulty to be used.",
     Level.DO_NOT_TRUST: "It failed the checks marked below.",
 }
-ONLY_IN_TEST = (
-    "With the training rows that networks left out there is no such fault: the test rows may be "
-    "unlike them."
-)
-ONLY_LEFT_OUT = "With the training rows that networks left out there is a fault."
+ONLY_IN_TEST = "Together with the training rows that networks left out there is no such fault."
+ONLY_LEFT_OUT = "Together with the training rows that networks left out there is a fault."
 UNSETTLED = "The run did not converge: run again, it may predict something else."
 
 

@@ -54,7 +54,7 @@ class WidthPosterior:
 
     def __str__(self) -> str:
         rows = (
-            f"{k:5d}  {p:.3f} +- {e:.3f}"
+            f"{k:5d}  {p:.3f} ± {e:.3f}"
             for k, p, e in zip(self.widths, self.probabilities, self.standard_errors, strict=True)
         )
         about = f"mode {self.mode}, mean {self.mean:.1f}, R-hat {self.rhat:.3f}, ESS {self.ess:.0f}"

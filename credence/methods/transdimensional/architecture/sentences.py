@@ -45,7 +45,7 @@ def _probabilities(posterior: Mapping[str, Any]) -> str:
 
 
 def _with_error(value: float, error: float | None) -> str:
-    return f"{value:.3f}" if error is None else f"{value:.3f} +- {error:.3f}"
+    return f"{value:.3f}" if error is None else f"{value:.3f} ± {error:.3f}"
 
 
 def _number(value: float | None) -> str:

@@ -106,7 +106,7 @@ class SizeEffect(Finding):
     def sentences(self) -> list[str]:
         """Say whether the size matters, and name the groups."""
         told = (
-            f"{each['name']} ({_sizes(each, self.noun)}) {each['loss']:+.3f} +- "
+            f"{each['name']} ({_sizes(each, self.noun)}) {each['loss']:+.3f} ± "
             f"{each['loss_error']:.3f}"
             for each in self.groups
             if each["is_judged"]
