@@ -230,7 +230,7 @@ PUBLISHED = ErrorCostStudy(
                 *_WIDE,
             ),
             ladders=None,
-            base_particles=(100, 400, 1600),
+            base_particles=(100, 400),
             replicates=32,
             biases=False,
             mutation={},
