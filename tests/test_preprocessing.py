@@ -198,6 +198,8 @@ def test_rare_and_many_categories_share_a_column():
         "'name' holds names that training did not have, in 2 rows, first in row 2 (line 3 of a "
         "file with a header line): 'new'; they count as its rare names do."
     )
+    (note,) = preprocessor.check_columns(pd.DataFrame({"name": ["N0", "Rare "]}))
+    assert note.endswith("they count as its rare names do. Did you mean 'n0', 'rare'?")
     many = pd.DataFrame({"name": [f"n{i}" for i in range(500)] * 10})
     assert len(make_preprocessor(many).get_feature_names_out()) == 100
 

@@ -151,8 +151,14 @@ class CategoricalColumn:
         return (
             f"'{self.name}' holds names that training did not have, in "
             f"{plural(int(new.sum()), 'row')}, first in {where(column, int(np.argmax(new)))}: "
-            f"{' and '.join(shown)}; they count {treated}."
+            f"{' and '.join(shown)}; they count {treated}.{self._alike(names)}"
         )
+
+    def _alike(self, names: list[str]) -> str:
+        """A question on names that differ from known ones by case or blanks at the ends only."""
+        known = {name.strip().casefold(): name for name in (*self.rare, *self.categories)}
+        alike = [known[key] for name in names if (key := name.strip().casefold()) in known]
+        return f" Did you mean {quoted(alike, most=4)}?" if alike else ""
 
     def is_outside(self, column: pd.Series) -> Bool[np.ndarray, " row"]:
         """Find names, or missing values, that training did not have."""
