@@ -109,7 +109,7 @@ def predict(
         str,
         typer.Option(
             "--id",
-            help="Column of TABLE to copy; without it a column `row` counts the rows from 0.",
+            help="Column of TABLE to copy; without it a column `row` counts the rows from 1.",
         ),
     ] = "",
     out: Annotated[Path, typer.Option(help="CSV file to write; - is standard output.")] = Path(

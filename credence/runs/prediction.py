@@ -36,7 +36,7 @@ def predict(
 
     Args:
         id_column: of the table, copied as it stands there; without it the column is called `row`
-            and counts the table's rows from 0.
+            and counts the table's rows from 1, as messages do.
     Raises:
         InputError: where the folder is no run or cannot answer yet, or the table lacks columns.
         StorageError: where its files are damaged, or have changed.
@@ -106,7 +106,7 @@ def _early_answer(folder: Path) -> Path:
 def _row_ids(table: str, frame: pd.DataFrame, id_column: str) -> pd.Series:
     """The names of the rows: a column of the table, or their numbers."""
     if not id_column:
-        return pd.Series(np.arange(len(frame)), frame.index, name="row")
+        return pd.Series(np.arange(1, len(frame) + 1), frame.index, name="row")
     require_column(frame, id_column)
     return read_table(table, text_columns=(id_column,)).rename(columns=str)[id_column]
 

@@ -109,7 +109,7 @@ def test_predict_has_the_promised_columns(run, fitted: Path, tmp_path: Path) -> 
     assert status == 0
     assert list(found) == ["row", "mean", "std", "lower", "upper", "outside"]
     assert found["outside"].tolist() == [True] + 9 * [False]
-    assert found["row"].tolist() == list(range(10))
+    assert found["row"].tolist() == list(range(1, 11))
     assert ((found["lower"] < found["mean"]) & (found["mean"] < found["upper"])).all()
     assert "extra" in err
     assert "city" in err, "an unseen category is said"
