@@ -85,16 +85,13 @@ class TablePreprocessor:
         extra = [name for name in frame if name not in self.feature_names_in_]
         notes = [f"Ignored {plural(len(extra), 'column')}: {quoted(extra)}."] if extra else []
         selected = self._select(frame)
-        news = {column.name: column.news(selected[column.name]) for column in self.columns}
-        news = {name: note for name, note in news.items() if note}
-        further = list(news)[MOST_TOLD:]
-        told = [*news.values()][:MOST_TOLD]
-        if further:
-            told.append(
-                f"There is more of this kind in {plural(len(further), 'column')}: "
-                f"{quoted(further)}."
-            )
-        return notes + told
+        news = [(each.name, each.news(selected[each.name])) for each in self.columns]
+        news = [(name, note) for name, note in news if note]
+        notes += [note for _, note in news[:MOST_TOLD]]
+        if further := [name for name, _ in news[MOST_TOLD:]]:
+            count = plural(len(further), "column")
+            notes.append(f"There is more of this kind in {count}: {quoted(further)}.")
+        return notes
 
     def is_outside(self, X: Table) -> Bool[np.ndarray, " row"]:
         """Find rows with a number far outside those of training, or with a name never seen.
