@@ -231,6 +231,7 @@ PUBLISHED = ErrorCostStudy(
             ),
             ladders=None,
             base_particles=(100, 400),
+            manners={"": {}, "conditional": {"proposal": "conditional"}},
             replicates=32,
             biases=False,
             mutation={},

@@ -84,9 +84,14 @@ class Tempering:
         leaves = map(np.asarray, phase.states[:3])
         return Cloud(*(leaf.reshape(*shape[:2], *leaf.shape[1:]) for leaf in leaves))
 
-    def start(self, key: PRNGKeyArray, cloud: Cloud, tuning: Tuning) -> Memory:
+    def start(
+        self, key: PRNGKeyArray, cloud: Cloud, tuning: Tuning, *, direct_ess: float = 1.0
+    ) -> Memory:
         """A cloud at temperature 0, weighed for the first step.
 
+        Args:
+            direct_ess: effective share of the particles from which on the first step goes to the
+                end of the bridge at once.
         Raises:
             InputError: where no particle of a run has a likelihood above zero.
         """
@@ -110,6 +115,10 @@ class Tempering:
             tuning,
             jnp.broadcast_to(jnp.arange(particles), (runs, particles)),
         )
+        if direct_ess < self.mutation.ess_target:
+            direct = self._weighed(blank, direct_ess)
+            if is_finished(direct):
+                return direct
         return self._weighed(blank)
 
     def temper(
@@ -200,9 +209,11 @@ class Tempering:
         """Particles of every run, equally weighted, likelihoods with them."""
         return resampled(memory, scheme=self.mutation.resampling, num=num_chains)
 
-    def _weighed(self, memory: Memory) -> Memory:
+    def _weighed(self, memory: Memory, target: float | None = None) -> Memory:
+        """Weigh for the next temperature; by default `mutation.ess_target` is kept."""
         mutation = self.mutation
-        return weighed(memory, target=mutation.ess_target, steps_in_stds=mutation.steps_in_stds)
+        target = target or mutation.ess_target
+        return weighed(memory, target=target, steps_in_stds=mutation.steps_in_stds)
 
     def _families(self, memory: Memory, num_particles: int) -> Int[Array, "run particle"]:
         """Families of `num_particles` particles, resampled from the memory and then moved."""

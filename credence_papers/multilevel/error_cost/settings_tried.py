@@ -70,6 +70,7 @@ class Effort:
         together: replicates that share temperatures and step sizes; at 1 they share nothing.
         reference: settings of NUTS, or of SMC: with "num_particles".
         further: settings of single-level SMC beside all widths with all particles.
+        manners: of the multilevel method, by name: settings beside widths, particles and mutation.
         pilot_particles, pilot_runs: at the coarsest level, and how many runs.
         reference_nats: 0 keeps the reference on the finest network; otherwise it is the narrowest
             one, which samples faster and mixes better, that changes the log likelihood by less than
@@ -88,6 +89,7 @@ class Effort:
     replicates: int
     reference: Settings
     together: int = 1
+    manners: Mapping[str, Settings] = field(default_factory=lambda: {"": {}})
     pilot_particles: int = 100
     pilot_runs: int = 16
     biases: bool = True

@@ -165,12 +165,17 @@ def pilots(problem: WidthProblem, effort: Effort, seed: int) -> list[Job]:
     jobs = []
     for widths in effort.ladders or (chosen_ladder(problem, effort.finest),):
         sizes = [problem.posterior(width).num_weights for width in widths]
-        counts = usual(effort.pilot_particles, sizes)
-        pilot = Contender(
-            method="mlsmc", widths=widths, num_particles=counts, mutation=effort.mutation
+        contender = Contender(
+            method="mlsmc",
+            widths=widths,
+            num_particles=usual(effort.pilot_particles, sizes),
+            mutation=effort.mutation,
         )
-        runs = effort.pilot_runs
-        jobs.append(Job(kind="pilot", problem=problem, contender=pilot, replicates=runs, seed=seed))
+        pilot = Job(kind="pilot", problem=problem, replicates=effort.pilot_runs, seed=seed)
+        jobs += [
+            replace(pilot, contender=replace(contender, manner=manner, settings=settings))
+            for manner, settings in effort.manners.items()
+        ]
     return jobs
 
 

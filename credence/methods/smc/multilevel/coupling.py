@@ -52,6 +52,8 @@ class CoupledLevels:
     counts: Sequence[int]
     proposal: str = "prior"
     """What new weights are drawn from, one of `PROPOSALS`."""
+    direct_ess: float = 1.0
+    """Effective share of the particles from which on a level is reached without tempering."""
 
     def first(self, key: PRNGKeyArray, memory: Memory) -> AtLevel:
         """Temper particles from the prior to the coarsest network's posterior, and move them there.
@@ -94,7 +96,7 @@ class CoupledLevels:
         cloud = tempering.weigh("weigh", key_weigh, driver, bridge, positions, data)
         tuning = first_tuning(self.levels[level], tempering.mutation)
         tuning = tuning._replace(log_step_size=tuned.log_step_size)
-        first = tempering.start(key_resample, cloud, tuning)
+        first = tempering.start(key_resample, cloud, tuning, direct_ess=self.direct_ess)
         later, memory = tempering.temper(
             "temper", key_temper, driver, bridge, first, data, keep_clouds=True
         )

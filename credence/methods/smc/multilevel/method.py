@@ -15,7 +15,13 @@ from credence.engine.driver import Driver, compile_ahead
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.ensembles.predictor import Inputs
-from credence.errors import InputError, check_name, check_particles, require_positive
+from credence.errors import (
+    InputError,
+    check_name,
+    check_particles,
+    check_share,
+    require_positive,
+)
 from credence.methods.base import Drawn, Method
 from credence.methods.evidence import LogEvidence
 from credence.methods.smc.budget import Allotment, Counts, within_budget
@@ -51,9 +57,9 @@ class MLSMC(Method):
         E f ~ sum W f_1 + sum over l of (sum W f_l - mean f_{l-1}),
 
     which the ensemble holds as *signed* weights of networks embedded in the finest. Where the
-    weights G would fall below `mutation.ess_target`, the step from level to level is tempered along
-    L_l^(1 - t) L_{l+1}^t, each temperature with its own difference in the sum: (3.5) again, on
-    a longer sequence of densities.
+    effective sample size of the weights G would fall below `direct_ess`, the step from level to
+    level is tempered along L_l^(1 - t) L_{l+1}^t, each temperature with its own difference in the
+    sum: (3.5) again, on a longer sequence of densities.
 
     Args:
         widths: hidden widths of every level, from coarse to fine, the last as the posterior's
@@ -73,6 +79,10 @@ class MLSMC(Method):
         proposal: of the weights that are new at a level, with coupling="sequential". "prior", or
             "conditional": the weights from new neurons to the outputs from their law given the
             data and all else, exact for normal noise, one Newton step for other likelihoods.
+        direct_ess: effective sample size of the weights between levels, over the number of
+            particles, from which on a level is reached by weights alone. Below it particles are
+            tempered, with `mutation.ess_target`, and moved at the fine level, which costs as much
+            as hundreds of them that are only weighed.
         mutation: how particles move and resample, and the ESS to keep.
 
     Scalars: log_evidence (nats) of the run; of a member its level, that level's evidence as the run
@@ -103,6 +113,7 @@ class MLSMC(Method):
     num_runs: int = 4
     coupling: str = "sequential"
     proposal: str = "prior"
+    direct_ess: float = 0.2
     mutation: Mutation = field(default=Mutation())
 
     def __post_init__(self) -> None:
@@ -115,6 +126,7 @@ class MLSMC(Method):
                 'coupling="sequential".'
             )
         require_positive(num_runs=self.num_runs)
+        check_share(direct_ess=self.direct_ess)
         counts = self.num_particles
         for count in counts if isinstance(counts, tuple) else (counts,):
             check_particles(count)
@@ -258,7 +270,9 @@ class MLSMC(Method):
         before = total_flops(driver.results.values())
         key_prior, key_temper, *keys = jax.random.split(key, 1 + len(levels))
         memory, data, log_anchor = from_prior(key_prior, levels[0], driver, tempering, counts[0])
-        coupled = CoupledLevels(driver, tempering, data, levels, counts, self.proposal)
+        coupled = CoupledLevels(
+            driver, tempering, data, levels, counts, self.proposal, self.direct_ess
+        )
         shown = zip(levels, counts, strict=True)
         words = (f"{count} on {level.num_weights:,} weights" for level, count in shown)
         driver.progress.say(f"Particles of a run, level by level: {', '.join(words)}.")

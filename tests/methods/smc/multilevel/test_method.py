@@ -101,12 +101,13 @@ def surrogate() -> Ensemble:
 
 
 INDEPENDENT = replace(SURROGATE, coupling="independent")
+TEMPERED = replace(SURROGATE, direct_ess=0.99)
 
 
 @pytest.mark.parametrize(
     "method",
-    [SURROGATE, pytest.param(INDEPENDENT, marks=pytest.mark.slow)],
-    ids=lambda each: each.coupling,
+    [SURROGATE, TEMPERED, pytest.param(INDEPENDENT, marks=pytest.mark.slow)],
+    ids=("weighed", "tempered", "independent"),
 )
 @pytest.mark.usefixtures("float64")
 def test_every_level_and_the_evidence(method: MLSMC) -> None:
@@ -119,6 +120,11 @@ def test_every_level_and_the_evidence(method: MLSMC) -> None:
     assert np.all(np.isfinite(ensemble.weights))
     np.testing.assert_allclose(ensemble.weights.sum(axis=1), 1 / SURROGATE.num_runs)
     assert np.any(ensemble.weights < 0)
+    first, *others = SURROGATE.num_particles
+    if method is SURROGATE:
+        assert ensemble.num_draws == first + 2 * sum(others), "weights alone lead to every level"
+    if method is TEMPERED:
+        assert ensemble.num_draws > first + 2 * sum(others)
 
 
 class Parts:
@@ -263,7 +269,7 @@ def test_planted_wrong_steps_are_caught(
     plant: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
-    scores = z_scores(estimates(SURROGATE.run(1, posterior())))
+    scores = z_scores(estimates(TEMPERED.run(1, posterior())))
     show(plant.__name__, scores)
     assert max(scores.values()) > 8
 

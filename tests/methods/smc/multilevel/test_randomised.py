@@ -90,7 +90,9 @@ def test_planted_wrong_sums_are_caught(
 
 
 def test_levels_that_need_tempering_are_refused() -> None:
-    method = replace(METHOD, num_runs=4, num_particles=40, mutation=Mutation(ess_target=0.99))
+    method = replace(
+        METHOD, num_runs=4, num_particles=40, mutation=Mutation(ess_target=0.99), direct_ess=0.99
+    )
     with pytest.raises(InputError, match="too far from the one below"):
         unbiased(1, method, LEVELS[:2], X_NEW, survival=0.9)
 
