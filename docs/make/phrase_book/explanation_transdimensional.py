@@ -21,6 +21,10 @@ def phrases() -> Iterator[Phrase]:
     yield from of_depths()
     yield from of_widths()
     yield from of_published_experiments()
+    boston = architecture("transdimensional_boston", "boston_2a")
+    single = np.mean(boston["single"])
+    numbers = single, boston["scores"]["rmse"]
+    yield made("2a have an RMSE of {:.2f} in the mean, and the average of all has {:.2f}", *numbers)
 
 
 def of_kinds_of_jump() -> Iterator[Phrase]:
