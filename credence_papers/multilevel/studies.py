@@ -231,7 +231,7 @@ PUBLISHED = ErrorCostStudy(
             ),
             ladders=None,
             base_particles=(100, 400),
-            manners={"": {}, "conditional": {"proposal": "conditional"}},
+            manners={"": {}, "16 tries": {"num_tries": 16}},
             replicates=32,
             biases=False,
             mutation={},

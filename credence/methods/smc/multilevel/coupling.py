@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +16,7 @@ from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.methods.base import Drawn
 from credence.methods.smc.bridge import Bridge
-from credence.methods.smc.clouds import Memory, step_weights, without_start
+from credence.methods.smc.clouds import Memory, is_finished, step_weights, without_start
 from credence.methods.smc.method import first_tuning, prior_draws, to_posterior
 from credence.methods.smc.multilevel.levels import embedded, leading, to_either, to_level
 from credence.methods.smc.multilevel.proposal import PROPOSALS
@@ -52,6 +53,8 @@ class CoupledLevels:
     counts: Sequence[int]
     proposal: str = "prior"
     """What new weights are drawn from, one of `PROPOSALS`."""
+    num_tries: int = 1
+    """Draws of the new weights for each particle."""
     direct_ess: float = 1.0
     """Effective share of the particles from which on a level is reached without tempering."""
 
@@ -91,17 +94,22 @@ class CoupledLevels:
             self.counts[level],
         )
         draw = PROPOSALS[self.proposal].draw
-        positions = draw(key_new, moved, data, coarse=coarse, fine=fine)
+        every = jnp.repeat(moved, self.num_tries, axis=1)
+        positions = draw(key_new, every, data, coarse=coarse, fine=fine)
         bridge = self._from_proposal(level)
         cloud = tempering.weigh("weigh", key_weigh, driver, bridge, positions, data)
         tuning = first_tuning(self.levels[level], tempering.mutation)
         tuning = tuning._replace(log_step_size=tuned.log_step_size)
-        first = tempering.start(key_resample, cloud, tuning, direct_ess=self.direct_ess)
+        start = partial(tempering.start, key_resample, direct_ess=self.direct_ess)
+        first = start(cloud, tuning)
+        if self.num_tries > 1 and not is_finished(first):  # to be moved at the fine level: too dear
+            first = start(jax.tree.map(lambda leaf: leaf[:, :: self.num_tries], cloud), tuning)
         later, memory = tempering.temper(
             "temper", key_temper, driver, bridge, first, data, keep_clouds=True
         )
-        equal = np.full(first.weights.shape, 1 / self.counts[level])
-        members = [Members(positions, first.weights, level), Members(moved, -equal, level - 1)]
+        equal = np.full(moved.shape[:2], 1 / self.counts[level])
+        fine_ones = Members(first.cloud.position, first.weights, level)
+        members = [fine_ones, Members(moved, -equal, level - 1)]
         _, *steps = np.diff(memory.temperatures[: int(memory.stage) + 1])  # the first is `first`'s
         for step, cloud in zip(steps, later, strict=True):
             members.append(Members(cloud.position, step_weights(cloud, step) - equal, level))

@@ -79,6 +79,10 @@ class MLSMC(Method):
         proposal: of the weights that are new at a level, with coupling="sequential". "prior", or
             "conditional": the weights from new neurons to the outputs from their law given the
             data and all else, exact for normal noise, one Newton step for other likelihoods.
+        num_tries: draws of the new weights for each particle that knows the level below. All are
+            weighed, and count, where that leads to the level at once; where particles are tempered,
+            only the first does. Weighing is cheap beside moving, but all are kept: memory grows in
+            proportion.
         direct_ess: effective sample size of the weights between levels, over the number of
             particles, from which on a level is reached by weights alone. Below it particles are
             tempered, with `mutation.ess_target`, and moved at the fine level, which costs as much
@@ -113,6 +117,7 @@ class MLSMC(Method):
     num_runs: int = 4
     coupling: str = "sequential"
     proposal: str = "prior"
+    num_tries: int = 1
     direct_ess: float = 0.2
     mutation: Mutation = field(default=Mutation())
 
@@ -125,7 +130,7 @@ class MLSMC(Method):
                 f'proposal="{self.proposal}" is of particles that know the level below: use '
                 'coupling="sequential".'
             )
-        require_positive(num_runs=self.num_runs)
+        require_positive(num_runs=self.num_runs, num_tries=self.num_tries)
         check_share(direct_ess=self.direct_ess)
         counts = self.num_particles
         for count in counts if isinstance(counts, tuple) else (counts,):
@@ -270,9 +275,8 @@ class MLSMC(Method):
         before = total_flops(driver.results.values())
         key_prior, key_temper, *keys = jax.random.split(key, 1 + len(levels))
         memory, data, log_anchor = from_prior(key_prior, levels[0], driver, tempering, counts[0])
-        coupled = CoupledLevels(
-            driver, tempering, data, levels, counts, self.proposal, self.direct_ess
-        )
+        how = {"num_tries": self.num_tries, "direct_ess": self.direct_ess}
+        coupled = CoupledLevels(driver, tempering, data, levels, counts, self.proposal, **how)
         shown = zip(levels, counts, strict=True)
         words = (f"{count} on {level.num_weights:,} weights" for level, count in shown)
         driver.progress.say(f"Particles of a run, level by level: {', '.join(words)}.")

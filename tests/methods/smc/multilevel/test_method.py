@@ -102,12 +102,13 @@ def surrogate() -> Ensemble:
 
 INDEPENDENT = replace(SURROGATE, coupling="independent")
 TEMPERED = replace(SURROGATE, direct_ess=0.99)
+TRIES = replace(SURROGATE, num_tries=5, direct_ess=0.05)
 
 
 @pytest.mark.parametrize(
     "method",
-    [SURROGATE, TEMPERED, pytest.param(INDEPENDENT, marks=pytest.mark.slow)],
-    ids=("weighed", "tempered", "independent"),
+    [SURROGATE, TEMPERED, TRIES, pytest.param(INDEPENDENT, marks=pytest.mark.slow)],
+    ids=("weighed", "tempered", "tries", "independent"),
 )
 @pytest.mark.usefixtures("float64")
 def test_every_level_and_the_evidence(method: MLSMC) -> None:
@@ -123,6 +124,8 @@ def test_every_level_and_the_evidence(method: MLSMC) -> None:
     first, *others = SURROGATE.num_particles
     if method is SURROGATE:
         assert ensemble.num_draws == first + 2 * sum(others), "weights alone lead to every level"
+    if method is TRIES:
+        assert ensemble.num_draws == first + 6 * sum(others)
     if method is TEMPERED:
         assert ensemble.num_draws > first + 2 * sum(others)
 
