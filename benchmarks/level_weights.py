@@ -1,0 +1,120 @@
+"""How far apart are two widths where it counts, at the posterior of the narrow one?
+
+    CREDENCE_DATA=... python benchmarks/level_weights.py --out FOLDER
+    python benchmarks/level_weights.py --out FOLDER --table
+
+Problems are those of the experiment `multilevel_published`: two hidden layers of tanh, the prior
+(4.2). `allocation.nats_between` says under the prior by how many nats the log likelihood changes
+from one width to the next. Here 200 particles of SMC at the narrow width get 50 draws each of the
+weights that are new at the wide one, and G is the ratio of the two likelihoods. Listed are the mean
+and the standard deviation of log G; the effective share of the particles when they are weighed by
+G, and when each is weighed by the mean of its 50 draws (more tries per particle lead from the
+first share to the second); and seconds. A cell is a process of its own; what has a row is not
+done again.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from rows import commits, done, markdown, measure, parser_of, values
+
+NUM_PARTICLES, NUM_DRAWS = 200, 50
+CASES = (
+    ("regression alpha 3", 8, 128),
+    ("regression alpha 2", 16, 32),
+    ("regression alpha 2", 32, 128),
+    ("regression alpha 2", 64, 128),
+    ("digits alpha 3", 4, 128),
+    ("digits alpha 2", 8, 128),
+    ("spiral alpha 3", 8, 128),
+    ("spiral alpha 2", 32, 128),
+    ("halfcheetah alpha 3", 4, 128),
+    ("halfcheetah alpha 2", 8, 64),
+    ("mountain_car alpha 3", 4, 128),
+    ("mountain_car alpha 2", 4, 128),
+)
+
+
+def measured(case: dict[str, Any]) -> dict[str, Any]:
+    """Draw particles of the narrow network, extend them, and look at their weights."""
+    import credence
+    from credence.methods.smc.multilevel.allocation import nats_between
+    from credence_papers.multilevel.studies import PUBLISHED
+
+    credence.configure()
+    warnings.simplefilter("ignore")
+    name = f"published {case['problem']}"
+    (problem,) = (each for each in PUBLISHED.problems if each.name == name)
+    coarse, fine = problem.posterior(case["coarse"]), problem.posterior(case["fine"])
+    log_weights = _log_weights(coarse, fine, case["seed"])
+    mean = np.log(np.mean(np.exp(log_weights - log_weights.max()), axis=1))
+    return {
+        "prior_nats": float(nats_between([coarse, fine])[0]),
+        "mean": float(log_weights.mean()),
+        "std": float(log_weights.std()),
+        "share": _effective_share(log_weights.ravel()),
+        "share_of_means": _effective_share(mean),
+    }
+
+
+def _log_weights(coarse: Any, fine: Any, seed: int) -> np.ndarray:
+    """Log G of every particle of the narrow network with every draw of new weights."""
+    import jax
+    import jax.numpy as jnp
+    from jax.flatten_util import ravel_pytree
+
+    from credence import methods
+    from credence.density.posterior import flat_log_likelihood
+    from credence.methods.smc.multilevel.levels import coarse_log_likelihood
+    from credence.methods.smc.multilevel.proposal import PROPOSALS
+
+    cloud = methods.SMC(num_particles=NUM_PARTICLES, num_runs=1).run(seed, coarse).params
+    flat = jax.vmap(jax.vmap(lambda one: ravel_pytree(one)[0]))(jax.tree.map(jnp.asarray, cloud))
+    every = jnp.repeat(flat, NUM_DRAWS, axis=1)
+    models = {"coarse": coarse.model, "fine": fine.model}
+    wide = PROPOSALS["prior"].draw(jax.random.key(seed + 1), every, coarse.data, **models)[0]
+    log_fine, log_coarse = flat_log_likelihood(fine.model), coarse_log_likelihood(**models)
+
+    def log_weight(position: Any) -> Any:
+        return log_fine(position, fine.data) - log_coarse(position, fine.data)
+
+    found = jax.lax.map(log_weight, wide, batch_size=100)
+    return np.asarray(found, float).reshape(NUM_PARTICLES, NUM_DRAWS)
+
+
+def _effective_share(log_weights: np.ndarray) -> float:
+    weights = np.exp(log_weights - log_weights.max())
+    return float(weights.sum() ** 2 / (weights**2).sum() / len(weights))
+
+
+def table_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """A line for each step."""
+    heads = ("problem", "widths", "nats under the prior", "mean of log G", "its sd",
+             "effective share", "of means over 50 draws")  # fmt: skip
+    lines = [
+        [
+            row["problem"].replace("_", " "), f"{row['coarse']}, {row['fine']}",
+            f"{row['prior_nats']:.2g}", f"{row['mean']:.2g}", f"{row['std']:.2g}",
+            f"{row['share']:.2f}", f"{row['share_of_means']:.2f}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    about = f"Seed {values(rows, 'seed')}, {values(rows, 'num_cores')} core, commit"
+    return [*markdown(heads, lines), "", f"{about} {commits(rows)}."]
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    cases = [
+        {"problem": problem, "coarse": coarse, "fine": fine, "seed": options.seed, "num_cores": 1}
+        for problem, coarse, fine in CASES
+    ]
+    measure(options.out, () if options.table else cases, measured)
+    print("\n".join(table_lines(done(options.out))))
+
+
+if __name__ == "__main__":
+    main()
