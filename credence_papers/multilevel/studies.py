@@ -248,6 +248,24 @@ PUBLISHED = ErrorCostStudy(
         for alpha in ALPHAS
     },
 )  # fmt: skip
+_AT_128 = PUBLISHED.efforts["laptop"]
+PUBLISHED_256 = replace(
+    PUBLISHED,
+    name="multilevel_published_256",
+    description="Error against cost, the prior as published, and networks of twice the width",
+    problems=PUBLISHED.problems[:2],
+    efforts={
+        **PUBLISHED.efforts,
+        "laptop": replace(
+            _AT_128,
+            reference_width=256,
+            further=(
+                Contender(method="smc", widths=(256,), num_particles=(40,), replicates=16),
+                Contender(method="smc", widths=(256,), num_particles=(160,), replicates=4),
+            ),
+        ),
+    },
+)
 SPIRAL = ErrorCostStudy(
     name="multilevel_spiral",
     description="Error against cost, two spirals: one level or several?",
