@@ -26,8 +26,11 @@ CASES = (
     ("regression alpha 2", 32, 128),
     ("regression alpha 2", 64, 128),
     ("digits alpha 3", 4, 128),
+    ("digits alpha 2", 4, 128),
     ("digits alpha 2", 8, 128),
     ("spiral alpha 3", 8, 128),
+    ("spiral alpha 2", 8, 128),
+    ("spiral alpha 2", 16, 128),
     ("spiral alpha 2", 32, 128),
     ("halfcheetah alpha 3", 4, 128),
     ("halfcheetah alpha 2", 8, 64),
@@ -92,13 +95,14 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """A line for each step."""
     heads = ("problem", "widths", "nats under the prior", "mean of log G", "its sd",
              "effective share", "of means over 50 draws")  # fmt: skip
+    found = {(row["problem"], row["coarse"], row["fine"]): row for row in rows}
     lines = [
         [
             row["problem"].replace("_", " "), f"{row['coarse']}, {row['fine']}",
             f"{row['prior_nats']:.2g}", f"{row['mean']:.2g}", f"{row['std']:.2g}",
             f"{row['share']:.2f}", f"{row['share_of_means']:.2f}",
         ]
-        for row in rows
+        for row in (found[case] for case in CASES if case in found)
     ]  # fmt: skip
     about = f"Seed {values(rows, 'seed')}, {values(rows, 'num_cores')} core, commit"
     return [*markdown(heads, lines), "", f"{about} {commits(rows)}."]
