@@ -72,6 +72,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "imdb": partial(experiment_tables.sections, "imdb"),
     "imdb-reasons": partial(experiment_tables.reasons, "imdb"),
     "large-table": partial(benchmark_tables.table, "large_table"),
+    "level-weights": partial(benchmark_tables.table, "level_weights"),
     "many-modes": partial(benchmark_tables.table, "many_modes"),
     "memory": partial(benchmark_tables.table, "memory"),
     "minibatches": samplers.by_rows_a_step,

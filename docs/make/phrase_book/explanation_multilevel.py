@@ -14,6 +14,7 @@ def phrases() -> Iterator[Phrase]:
     """The phrases of the page, in its order."""
     yield from of_published_design()
     yield from of_steps()
+    yield from of_level_weights()
     yield from of_new_output_weights()
     yield from given(
         "by less than about 0.4 nats",
@@ -70,6 +71,21 @@ def of_steps() -> Iterator[Phrase]:
     yield from given(
         "of the choices is 0.1; at the published 0.01 of the regression all its steps are 100 times"
     )
+
+
+def of_level_weights() -> Iterator[Phrase]:
+    """Tell how far the posterior is from what the prior says of a step."""
+    rows = {(row["problem"], row["coarse"]): row for row in kept_rows("level_weights")}
+    regression, spiral = rows["regression alpha 2", 32], rows["spiral alpha 2", 8]
+    about = -regression["mean"], regression["prior_nats"], regression["std"]
+    yield made(
+        "by {:.2f} nats in place of {:.2f}, and log G has a standard deviation of {:.1f}", *about
+    )
+    assert 0.25 < regression["share"] < 0.4, "a third"
+    yield made("by {:.2f} nats in place of {:.1f}. There", -spiral["mean"], spiral["prior_nats"])
+    for row in rows.values():
+        is_class = row["problem"].startswith(("digits", "spiral"))
+        assert is_class == (-row["mean"] < row["prior_nats"]), "nearer, or farther"
 
 
 def of_new_output_weights() -> Iterator[Phrase]:
