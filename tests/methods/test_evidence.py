@@ -60,7 +60,7 @@ def test_what_is_written_is_read_back(nats: tuple[float, ...]) -> None:
     assert again is not None
     np.testing.assert_allclose(again.nats, found.nats - 10)
     np.testing.assert_allclose(again.standard_error, found.standard_error)
-    assert ("+-" in again.sentences()[0]) == (len(nats) > 1)
+    assert ("±" in again.sentences()[0]) == (len(nats) > 1)
     assert ("standard error" in again.facts()[0][1]) == (len(nats) > 1)
     assert LogEvidence.read({}, {}) is None
     with pytest.raises(ValueError, match="log_evidence_error is missing"):
