@@ -68,7 +68,7 @@ def keep(folder: Path, *, is_part: bool = False) -> Path:
 def beside(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Add rows of problems that only older results have; every row then tells its commit.
 
-    Rows are lists of objects with a name. The whole has converged if both results have.
+    Rows are lists of objects with a name; older ones keep their order. The whole has converged if both results have.
     """
     found = dict(new)
     for key, rows in new.items():
@@ -78,10 +78,13 @@ def beside(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
             and all(isinstance(row, dict) and "name" in row for row in rows)
         ):
             continue
-        names = {row["name"] for row in rows}
-        others = [row for row in old.get(key, []) if row["name"] not in names]
-        told = [{"commit": old["commit"], **row} for row in others]
-        found[key] = told + [{"commit": new["commit"], **row} for row in rows]
+        known = [{"commit": old["commit"], **row} for row in old.get(key, [])]
+        told = [{"commit": new["commit"], **row} for row in rows]
+        own = {row["name"] for row in told}
+        names = dict.fromkeys(row["name"] for row in (*known, *told))
+        found[key] = [
+            row for name in names for row in (told if name in own else known) if row["name"] == name
+        ]
     found["converged"] = old["converged"] and new["converged"]
     return found
 

@@ -23,8 +23,8 @@ def test_rows_of_other_problems_stay_and_tell_their_commit() -> None:
     }
     found = beside(old, new)
     assert [(row["name"], row["x"], row["commit"]) for row in found["problems"]] == [
-        ("b", 2, "older"),
         ("a", 3, "new"),
+        ("b", 2, "older"),
         ("c", 4, "new"),
     ]
     assert found["commit"] == "new"
