@@ -68,7 +68,8 @@ def keep(folder: Path, *, is_part: bool = False) -> Path:
 def beside(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Add rows of problems that only older results have; every row then tells its commit.
 
-    Rows are lists of objects with a name; older ones keep their order. The whole has converged if both results have.
+    Rows are lists of objects with a name; older ones keep their order. The whole has converged if
+    both results have.
     """
     found = dict(new)
     for key, rows in new.items():
