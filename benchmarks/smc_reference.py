@@ -98,7 +98,7 @@ def cells(row: dict[str, Any], reference: dict[str, Any] | None) -> list[str]:
 
 
 def distances(row: dict[str, Any], reference: dict[str, Any]) -> tuple[str, str, str]:
-    """How far off means are, what chance explains of it, and the ratio of standard deviations."""
+    """Tell how far off means are, what chance explains of it, and the ratio of spreads."""
     (mean, std, mine), (known, scale, theirs) = (
         [np.array(one[name]) for name in ("mean", "std", "error")] for one in (row, reference)
     )

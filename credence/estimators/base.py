@@ -57,7 +57,7 @@ class BNN(BaseEstimator, ABC):
     _recalibration: Recalibration | None
     """Holds what `calibrate` found."""
     _told: frozenset[str] = frozenset()
-    """What was warned of since the fit: each text once, whatever the filters do."""
+    """Texts that were warned of since the fit: each once, whatever the filters do."""
 
     def __init__(
         self,

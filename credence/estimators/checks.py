@@ -16,7 +16,7 @@ from credence.errors import InputError, did_you_mean, plural
 
 MOST_OBSERVATIONS = 1e15
 TEXT_IS_REFUSED = ("could not convert string to float", "arrays of bytes/strings")
-"""What scikit-learn says of text where numbers are wanted."""
+"""Words of scikit-learn on text where numbers are wanted."""
 
 if TYPE_CHECKING:
     from credence.models import Network

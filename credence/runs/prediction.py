@@ -78,7 +78,7 @@ def predict(
 
 
 def _note_on_outside(predictions: pd.DataFrame) -> list[str]:
-    """How many rows are unlike those of training, if any are."""
+    """Count the rows that are unlike those of training, if any are."""
     num_outside = int(predictions["outside"].sum())
     if not num_outside:
         return []

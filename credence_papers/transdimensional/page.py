@@ -52,7 +52,7 @@ def render(summary: dict[str, Any]) -> str:
 
 
 def size_of(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """What a run varies: its posterior, and a name for it."""
+    """Choose what a run varies: its posterior, and a name for it."""
     found = row["architecture"]
     is_deep = found["depth"] is not None
     return (found["depth"], "Hidden layers") if is_deep else (found["width"], "Hidden neurons")

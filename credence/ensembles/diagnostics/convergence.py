@@ -196,7 +196,7 @@ def _unjudged(num_chains: int, num_draws: int, converged: bool | None, reason: s
 
 
 class Words(NamedTuple):
-    """What runs are called that are compared, and what helps where they disagree."""
+    """Tell what the runs are called that are compared, and what helps where they disagree."""
 
     run: str
     more: str

@@ -1,4 +1,4 @@
-"""What to do about the checks that a run did not pass, in a sentence for each kind of fault."""
+"""Say what to do about the checks that a run did not pass, a sentence for each kind of fault."""
 
 from __future__ import annotations
 

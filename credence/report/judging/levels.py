@@ -41,7 +41,7 @@ class Level(IntEnum):
 
 
 class Subject(StrEnum):
-    """What a check is of, as people read it."""
+    """Name what a check is of, as people read it."""
 
     CONVERGENCE = "Convergence"
     ROWS = "Test rows"
