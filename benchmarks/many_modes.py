@@ -14,12 +14,11 @@ predictive means and those of SMC, in its standard deviations. A cell is a proce
 has a row is not done again.
 """
 
-import math
 import warnings
 from typing import Any
 
 import numpy as np
-from rows import commits, done, markdown, measure, parser_of, values
+from rows import beside_reference, done, evidence_text, how_run, markdown, measure, parser_of
 
 NUM_CHAINS, NUM_SHOWN = 4, 50
 METHODS = (
@@ -136,19 +135,12 @@ CHAINS = ("parallel_tempering", "nuts", "long_nuts", "mclmc", "long_mclmc")
 
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """A line for each posterior and method."""
-    newest = {(row["data"], row["method"]): row for row in rows}
     heads = (
         "posterior", "method", "draws", "R-hat", "worst ESS", "log evidence", "off", "NLL", "RMSE",
         "seconds",
     )  # fmt: skip
-    lines = [
-        cells(newest[data, name], newest.get((data, REFERENCE)))
-        for data in DATA
-        for name in METHODS
-        if (data, name) in newest
-    ]
-    about = f"Seed {values(rows, 'seed')}, {values(rows, 'num_cores')} cores, commit"
-    return [*markdown(heads, lines), "", f"{about} {commits(rows)}."]
+    lines = beside_reference(rows, ("data", "method"), (DATA, METHODS), REFERENCE, cells)
+    return [*markdown(heads, lines), "", how_run(rows)]
 
 
 def cells(row: dict[str, Any], reference: dict[str, Any] | None) -> list[str]:
@@ -157,15 +149,13 @@ def cells(row: dict[str, Any], reference: dict[str, Any] | None) -> list[str]:
     def text(name: str, form: str) -> str:
         return "-" if row[name] is None else format(row[name], form)
 
-    evidence = text("log_evidence", ".1f")
-    if row["log_evidence"] is not None and math.isfinite(row["log_evidence_error"]):
-        evidence += f" ± {row['log_evidence_error']:.1f}"
     is_compared = reference is not None and row is not reference
     distance = f"{off(row, reference):.2f}" if is_compared else "-"
     draws = f"{NUM_CHAINS} x {row['num_draws']:,}" if row["rhat"] is not None else "20"
     return [
         DATA[row["data"]], NAMES[row["method"]], draws, text("rhat", ".3f"), text("ess", ",.0f"),
-        evidence, distance, text("nll", ".3f"), text("rmse", ".3f"), text("seconds", ",.0f"),
+        evidence_text(row), distance, text("nll", ".3f"), text("rmse", ".3f"),
+        text("seconds", ",.0f"),
     ]  # fmt: skip
 
 

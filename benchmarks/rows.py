@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import statistics
@@ -134,6 +135,47 @@ def add_row(folder: Path, row: dict[str, Any]) -> None:
     """Append a row to those of earlier calls, its numbers with six digits."""
     with (folder / "rows.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(short(row)) + "\n")
+
+
+def beside_reference(
+    rows: Iterable[dict[str, Any]],
+    keys: tuple[str, str],
+    orders: tuple[Iterable[str], Sequence[str]],
+    reference: str,
+    cells: Callable[[dict[str, Any], dict[str, Any] | None], list[str]],
+) -> list[list[str]]:
+    """Lines of a table: problem by problem, each contender beside the reference there.
+
+    Args:
+        keys: entries of a row that name its problem and its contender; the newest row counts.
+        orders: problems and contenders as the table lists them.
+        reference: the contender that others are compared with.
+        cells: (row, the reference's row where there is one) -> a line.
+    """
+    problem, contender = keys
+    newest = {(row[problem], row[contender]): row for row in rows}
+    problems, contenders = orders
+    return [
+        cells(newest[one, other], newest.get((one, reference)))
+        for one in problems
+        for other in contenders
+        if (one, other) in newest
+    ]
+
+
+def how_run(rows: list[dict[str, Any]]) -> str:
+    """Tell seed, cores and commit of rows in a sentence."""
+    return (
+        f"Seed {values(rows, 'seed')}, {values(rows, 'num_cores')} cores, commit {commits(rows)}."
+    )
+
+
+def evidence_text(row: dict[str, Any]) -> str:
+    """Write the log evidence of a row in nats, with its error where that is known; or a dash."""
+    if row["log_evidence"] is None:
+        return "-"
+    error = row["log_evidence_error"]
+    return f"{row['log_evidence']:.1f}" + (f" ± {error:.1f}" if math.isfinite(error) else "")
 
 
 def short(value: Any) -> Any:

@@ -17,7 +17,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from rows import commits, done, markdown, measure, parser_of, values
+from rows import beside_reference, done, evidence_text, how_run, markdown, measure, parser_of
 
 TABLES = ("boston", "concrete", "energy", "wine", "yacht", "power")
 SECONDS = {"nuts": 900.0, "smc": 300.0, "mlsmc": 300.0}
@@ -52,7 +52,7 @@ def measured(case: dict[str, Any]) -> dict[str, Any]:
         "stopped": model.ensemble_.provenance.stopped,
         "rhat": judged.max_rhat_function,
         "log_evidence": evidence and evidence.nats,
-        "evidence_error": evidence and evidence.standard_error,
+        "log_evidence_error": evidence and evidence.standard_error,
         "nll": scores["nll"],
         "seconds": model.ensemble_.cost.total_seconds,
     }
@@ -73,27 +73,17 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """A line for each method, beside NUTS on the same table."""
     heads = ("table", "method", "runs x draws", "R-hat", "mean off by", "Monte Carlo error",
              "SD ratio", "log evidence", "NLL", "seconds")  # fmt: skip
-    found = {(row["table"], row["method"]): row for row in rows}
-    lines = [
-        cells(found[table, method], found.get((table, "nuts")))
-        for table in TABLES
-        for method in SECONDS
-        if (table, method) in found
-    ]
-    about = f"Seed {values(rows, 'seed')}, {values(rows, 'num_cores')} cores, commit"
-    return [*markdown(heads, lines), "", f"{about} {commits(rows)}."]
+    lines = beside_reference(rows, ("table", "method"), (TABLES, tuple(SECONDS)), "nuts", cells)
+    return [*markdown(heads, lines), "", how_run(rows)]
 
 
 def cells(row: dict[str, Any], reference: dict[str, Any] | None) -> list[str]:
     """Size, convergence, distance from NUTS, evidence and score of a run."""
     rhat = "-" if row["rhat"] is None else f"{row['rhat']:.3f}"
-    evidence = "-"
-    if row["log_evidence"] is not None:
-        evidence = f"{row['log_evidence']:.1f} ± {row['evidence_error']:.1f}"
     away = distances(row, reference) if reference and row is not reference else ("-",) * 3
     return [
         row["table"], f"`{row['method']}`", f"{row['num_runs']} x {row['num_draws']:,}", rhat,
-        *away, evidence, f"{row['nll']:.3f}", f"{row['seconds']:.0f}",
+        *away, evidence_text(row), f"{row['nll']:.3f}", f"{row['seconds']:.0f}",
     ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from rows import commits, done, markdown, measure, parser_of, values
+from rows import beside_reference, done, evidence_text, how_run, markdown, measure, parser_of
 
 NUM_RUNS, NUM_SHOWN = 4, 50
 DATA = ("cancer", "diabetes", "boston")
@@ -99,22 +99,13 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """A line for each posterior and setting."""
     heads = ("posterior", "setting", "runs x particles", "R-hat", "off", "log evidence", "seconds",
              "processor's seconds", "off^2 x seconds")  # fmt: skip
-    found = {(row["data"], row["setting"]): row for row in rows}
-    lines = [
-        cells(found[data, setting], found.get((data, REFERENCE)))
-        for data in DATA
-        for setting in (*SETTINGS, REFERENCE)
-        if (data, setting) in found
-    ]
-    about = f"Seed {values(rows, 'seed')}, {values(rows, 'num_cores')} cores, commit"
-    return [*markdown(heads, lines), "", f"{about} {commits(rows)}."]
+    orders = (DATA, (*SETTINGS, REFERENCE))
+    lines = beside_reference(rows, ("data", "setting"), orders, REFERENCE, cells)
+    return [*markdown(heads, lines), "", how_run(rows)]
 
 
 def cells(row: dict[str, Any], reference: dict[str, Any] | None) -> list[str]:
     """A setting's line."""
-    evidence = "-"
-    if row["log_evidence"] is not None:
-        evidence = f"{row['log_evidence']:.1f} ± {row['log_evidence_error']:.1f}"
     away = work = "-"
     if reference is not None and row is not reference:
         off = np.subtract(row["mean"], reference["mean"]) / reference["std"]
@@ -122,7 +113,7 @@ def cells(row: dict[str, Any], reference: dict[str, Any] | None) -> list[str]:
         work = f"{np.mean(off**2) * row['cpu_seconds']:.2f}"
     return [
         row["data"], row["setting"], f"{NUM_RUNS} x {row['num_draws']:,}", f"{row['rhat']:.3f}",
-        away, evidence, f"{row['seconds']:.0f}", f"{row['cpu_seconds']:.0f}", work,
+        away, evidence_text(row), f"{row['seconds']:.0f}", f"{row['cpu_seconds']:.0f}", work,
     ]  # fmt: skip
 
 

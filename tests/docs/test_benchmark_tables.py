@@ -89,11 +89,11 @@ def test_smc_is_beside_nuts_on_the_same_table() -> None:
     same |= {"seed": 0, "nll": 0.95, "num_runs": 4}
     nuts = {
         **same, "method": "nuts", "rhat": 1.05, "num_draws": 4000, "mean": [0.0, 0.0],
-        "error": [0.3, 0.3], "log_evidence": None, "evidence_error": None,
+        "error": [0.3, 0.3], "log_evidence": None, "log_evidence_error": None,
     }  # fmt: skip
     mlsmc = {
         **same, "method": "mlsmc", "rhat": None, "num_draws": 55, "mean": [1.0, -1.0],
-        "error": [0.4, 0.4], "log_evidence": -3.25, "evidence_error": 0.5,
+        "error": [0.4, 0.4], "log_evidence": -3.25, "log_evidence_error": 0.5,
     }  # fmt: skip
     other = {**nuts, "table": "boston", "mean": [100.0, 100.0]}
     lines = smc_reference.table_lines([nuts, other, mlsmc])
