@@ -16,7 +16,6 @@ done again.
 import warnings
 from typing import Any
 
-import numpy as np
 from rows import commits, done, markdown, measure, parser_of, values
 
 NUM_PARTICLES, NUM_DRAWS = 200, 50
@@ -41,7 +40,10 @@ CASES = (
 
 def measured(case: dict[str, Any]) -> dict[str, Any]:
     """Draw particles of the narrow network, extend them, and look at their weights."""
+    import jax
+
     import credence
+    from credence.methods.smc.multilevel import reach
     from credence.methods.smc.multilevel.allocation import nats_between
     from credence_papers.multilevel.studies import PUBLISHED
 
@@ -50,45 +52,16 @@ def measured(case: dict[str, Any]) -> dict[str, Any]:
     name = f"published {case['problem']}"
     (problem,) = (each for each in PUBLISHED.problems if each.name == name)
     coarse, fine = problem.posterior(case["coarse"]), problem.posterior(case["fine"])
-    log_weights = _log_weights(coarse, fine, case["seed"])
-    mean = np.log(np.mean(np.exp(log_weights - log_weights.max()), axis=1))
+    key_cloud, key_new = jax.random.split(jax.random.key(case["seed"]))
+    cloud = reach.particles(key_cloud, coarse, NUM_PARTICLES)
+    log_weights = reach.log_weights(key_new, cloud, coarse, fine, num_tries=NUM_DRAWS)
     return {
         "prior_nats": float(nats_between([coarse, fine])[0]),
         "mean": float(log_weights.mean()),
         "std": float(log_weights.std()),
-        "share": _effective_share(log_weights.ravel()),
-        "share_of_means": _effective_share(mean),
+        "share": reach.effective_share(log_weights.reshape(-1, 1)),
+        "share_of_means": reach.effective_share(log_weights),
     }
-
-
-def _log_weights(coarse: Any, fine: Any, seed: int) -> np.ndarray:
-    """Log G of every particle of the narrow network with every draw of new weights."""
-    import jax
-    import jax.numpy as jnp
-    from jax.flatten_util import ravel_pytree
-
-    from credence import methods
-    from credence.density.posterior import flat_log_likelihood
-    from credence.methods.smc.multilevel.levels import coarse_log_likelihood
-    from credence.methods.smc.multilevel.proposal import PROPOSALS
-
-    cloud = methods.SMC(num_particles=NUM_PARTICLES, num_runs=1).run(seed, coarse).params
-    flat = jax.vmap(jax.vmap(lambda one: ravel_pytree(one)[0]))(jax.tree.map(jnp.asarray, cloud))
-    every = jnp.repeat(flat, NUM_DRAWS, axis=1)
-    models = {"coarse": coarse.model, "fine": fine.model}
-    wide = PROPOSALS["prior"].draw(jax.random.key(seed + 1), every, coarse.data, **models)[0]
-    log_fine, log_coarse = flat_log_likelihood(fine.model), coarse_log_likelihood(**models)
-
-    def log_weight(position: Any) -> Any:
-        return log_fine(position, fine.data) - log_coarse(position, fine.data)
-
-    found = jax.lax.map(log_weight, wide, batch_size=100)
-    return np.asarray(found, float).reshape(NUM_PARTICLES, NUM_DRAWS)
-
-
-def _effective_share(log_weights: np.ndarray) -> float:
-    weights = np.exp(log_weights - log_weights.max())
-    return float(weights.sum() ** 2 / (weights**2).sum() / len(weights))
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:

@@ -226,10 +226,14 @@ PUBLISHED = ErrorCostStudy(
             widths=(8, 16, 32),
             particles=(40, 160),
             further=(
-                Contender(method="smc", widths=(8,), num_particles=(640,)),
+                *(
+                    Contender(method="smc", widths=(width,), num_particles=(count,))
+                    for width, count in ((4, 40), (4, 160), (4, 640), (8, 640))
+                ),
                 *_WIDE,
             ),
             ladders=None,
+            base_share=0.5,
             base_particles=(100, 400),
             manners={"": {}, "16 tries": {"num_tries": 16}},
             replicates=32,

@@ -1,13 +1,14 @@
-"""One program of an error-cost study: a reference, a pilot, or replicates of one setting."""
+"""One program of an error-cost study: a reference, the choice of a ladder, a pilot, or replicates
+of one setting."""
 
 from math import ceil
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, PRNGKeyArray
 
 from credence_papers.cache import number
-from credence_papers.multilevel.error_cost.settings_tried import Contender, Job
+from credence_papers.multilevel.error_cost.settings_tried import NARROWEST, Contender, Job, doubled
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem
 
 
@@ -19,6 +20,8 @@ def execute(job: Job) -> dict[str, Any]:
 
     problem, interest = job.problem, job.problem.interest()
     key = jax.random.fold_in(jax.random.key(job.seed), number(job))
+    if job.kind == "ladder":
+        return _ladder(key, job)
     if job.contender is None:
         method = methods.SMC if "num_particles" in job.settings else methods.NUTS
         found = method(**job.settings).run(key, problem.posterior(job.width))
@@ -62,6 +65,17 @@ def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
         "seconds": float(np.mean([part["seconds"] for part in parts])),
         "compile_seconds": float(np.sum([part["compile_seconds"] for part in parts])),
     }
+
+
+def _ladder(key: PRNGKeyArray, job: Job) -> dict[str, Any]:
+    """The finest width, and the narrowest whose particles can be weighed to it."""
+    from credence.methods.smc.multilevel.reach import narrowest
+
+    widths = doubled(NARROWEST, job.width)
+    levels = list(map(job.problem.posterior, widths))
+    base, shares = narrowest(key, levels, share=job.settings["share"])
+    tried = {str(width): share for width, share in zip(widths, shares, strict=False)}
+    return {"widths": [widths[base], job.width], "shares": tried}
 
 
 def _replicates(ensemble: Any, interest: np.ndarray) -> dict[str, Any]:

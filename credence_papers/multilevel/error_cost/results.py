@@ -69,6 +69,12 @@ def problem_row(outcomes: Sequence[Outcome], published: str) -> dict[str, Any]:
         **about,
         "reference": reference,
         "biases": _biases(long, width),
+        "shares": {
+            width: share
+            for job, result in done
+            if job.kind == "ladder"
+            for width, share in result["shares"].items()
+        },
         "pilots": [_pilot(job, result) for job, result in pilots],
         "points": points,
         "fits": {measure: fits(points, measure, noise, problem.alpha) for measure in MEASURES},

@@ -9,6 +9,9 @@ from credence_papers.multilevel.error_cost.width_problems import WidthProblem
 NOMINAL_EXPONENT = 2.0
 """gamma of the paper's nominal cost."""
 
+NARROWEST = 4
+"""Width from which a ladder that is chosen may start."""
+
 Settings = Mapping[str, Any]
 
 
@@ -64,7 +67,10 @@ class Effort:
         widths: of single-level SMC; the widest is where the reference is.
         particles: of single-level SMC.
         ladders: widths of every multilevel run, from coarse to fine; None: one ladder per problem,
-            chosen by how much its steps change the likelihood.
+            chosen by how much its steps change the likelihood, or by `base_share`.
+        base_share: 0 chooses by the steps under the prior; otherwise a ladder has two widths, the
+            finest and the narrowest whose particles are left to this effective share when they are
+            weighed to it.
         base_particles: at the coarsest level; a pilot says how many the others get.
         replicates: independent runs of every setting.
         together: replicates that share temperatures and step sizes; at 1 they share nothing.
@@ -89,6 +95,7 @@ class Effort:
     replicates: int
     reference: Settings
     together: int = 1
+    base_share: float = 0.0
     manners: Mapping[str, Settings] = field(default_factory=lambda: {"": {}})
     pilot_particles: int = 100
     pilot_runs: int = 16
@@ -133,9 +140,9 @@ class Job:
     """One program to run, and all that its result depends on.
 
     Args:
-        kind: reference, pilot or replicates.
+        kind: reference, ladder, pilot or replicates.
         contender: of a pilot or of replicates.
-        width, settings: of a reference, at that width.
+        width, settings: of a reference, at that width; of a ladder, which ends there.
         replicates: independent runs.
         batch: so many of them side by side; 0 takes all.
     """

@@ -6,7 +6,7 @@ with particles per level as its pilot says. A program that failed is tried again
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from credence_papers.multilevel.error_cost.page import interval, render, sentenc
 from credence_papers.multilevel.error_cost.programs import execute
 from credence_papers.multilevel.error_cost.results import MEASURES, Outcome, problem_row
 from credence_papers.multilevel.error_cost.settings_tried import (
+    NARROWEST,
     Contender,
     Effort,
     Job,
@@ -32,8 +33,6 @@ from credence_papers.study import Row, Study, with_seed
 
 FEWEST = 20
 """Particles at a level."""
-NARROWEST = 4
-"""Width from which a ladder that is chosen may start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +63,13 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
 
         jax.clear_caches()  # programs of the last problem, which no other can use
         problem = problem.at(effort.problem, seed)
-        first = [*references(problem, effort, seed), *pilots(problem, effort, seed)]
-        done = [(job, finished(job, cache)) for job in first]
+        ladder = ladders(problem, effort, seed)
+        done = [
+            (job, finished(job, cache)) for job in (*references(problem, effort, seed), *ladder)
+        ]
+        chosen = [tuple(result["widths"]) for job, result in done if job.kind == "ladder"]
+        first = pilots(problem, effort, seed, chosen)
+        done += [(job, finished(job, cache)) for job in first]
         contenders = [
             contender
             for job, result in done
@@ -158,12 +162,26 @@ def reference_width(problem: WidthProblem, effort: Effort) -> int:
     return next(near)
 
 
-def pilots(problem: WidthProblem, effort: Effort, seed: int) -> list[Job]:
-    """A short multilevel run on every ladder, for the variances of its increments."""
+def ladders(problem: WidthProblem, effort: Effort, seed: int) -> list[Job]:
+    """The choice of a ladder, where small runs at narrow widths make it."""
+    if not effort.base_share:
+        return []
+    settings = {"share": effort.base_share}
+    return [Job(kind="ladder", problem=problem, width=effort.finest, settings=settings, seed=seed)]
+
+
+def pilots(
+    problem: WidthProblem, effort: Effort, seed: int, chosen: Sequence[tuple[int, ...]] = ()
+) -> list[Job]:
+    """A short multilevel run on every ladder, for the variances of its increments.
+
+    Args:
+        chosen: ladders by `ladders`.
+    """
     from credence.methods.smc.multilevel.allocation import usual
 
     jobs = []
-    for widths in effort.ladders or (chosen_ladder(problem, effort.finest),):
+    for widths in chosen or effort.ladders or (chosen_ladder(problem, effort.finest),):
         sizes = [problem.posterior(width).num_weights for width in widths]
         contender = Contender(
             method="mlsmc",

@@ -31,7 +31,7 @@ from credence_papers.multilevel.error_cost.cost_envelope import (
     slope,
     theory,
 )
-from credence_papers.multilevel.error_cost.programs import joined
+from credence_papers.multilevel.error_cost.programs import execute, joined
 from credence_papers.multilevel.error_cost.results import (
     as_bound_says,
     fits,
@@ -453,3 +453,17 @@ def test_steps_agree_with_the_exact_second_moments(tmp_path: Path) -> None:
         # the square of a product of a weight and a neuron varies by some 4 of its means: 3 % of
         # 20,000 draws, and four of these standard errors
         assert row["nats"][step] == pytest.approx(np.sum(moments) / (2 * 0.5**2), rel=0.12)
+
+
+def test_a_ladder_may_begin_where_a_small_run_says() -> None:
+    smooth = replace(REGRESSION.problems[0], alpha=3.0, depth=2, num_points=20)
+    effort = replace(REGRESSION.efforts["laptop"], widths=(8, 16), ladders=None)
+    assert not error_cost.ladders(smooth, effort, seed=0)
+    (job,) = error_cost.ladders(smooth, replace(effort, base_share=1.1), seed=0)
+    assert execute(job)["widths"] == [8, 16]
+    (job,) = error_cost.ladders(smooth, replace(effort, base_share=0.01), seed=0)
+    found = execute(job)
+    assert found["widths"] == [4, 16]
+    (pilot,) = error_cost.pilots(smooth, effort, 0, [tuple(found["widths"])])
+    assert pilot.contender is not None
+    assert pilot.contender.widths == (4, 16)
