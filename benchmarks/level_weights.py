@@ -43,6 +43,8 @@ def measured(case: dict[str, Any]) -> dict[str, Any]:
     import jax
 
     import credence
+    from credence.engine.driver import Driver
+    from credence.methods import Mutation
     from credence.methods.smc.multilevel import reach
     from credence.methods.smc.multilevel.allocation import nats_between
     from credence_papers.multilevel.studies import PUBLISHED
@@ -53,8 +55,9 @@ def measured(case: dict[str, Any]) -> dict[str, Any]:
     (problem,) = (each for each in PUBLISHED.problems if each.name == name)
     coarse, fine = problem.posterior(case["coarse"]), problem.posterior(case["fine"])
     key_cloud, key_new = jax.random.split(jax.random.key(case["seed"]))
-    cloud = reach.particles(key_cloud, coarse, NUM_PARTICLES)
-    log_weights = reach.log_weights(key_new, cloud, coarse, fine, num_tries=NUM_DRAWS)
+    with Driver() as driver:
+        pair = reach.pair_of(driver, coarse, fine, Mutation(), NUM_PARTICLES)
+        log_weights = reach.log_weights(key_new, pair, reach.particles(key_cloud, pair), NUM_DRAWS)
     return {
         "prior_nats": float(nats_between([coarse, fine])[0]),
         "mean": float(log_weights.mean()),

@@ -99,10 +99,10 @@ def runs() -> str:
     for problem in kept(PUBLISHED)["problems"]:
         name = problem["name"].removeprefix("published ")
         for row in sorted(problem["points"], key=lambda row: (row["widths"], row["mse"])):
-            manner = ", short moves" if "short" in row["family"] else ""
+            _, *manner = row["family"].split(", ")
             cells = [
                 name,
-                ", ".join(map(str, row["widths"])) + manner,
+                ", ".join([*map(str, row["widths"]), *manner]),
                 ", ".join(map(str, row["particles"])),
                 f"{row['replicates']}",
                 f"{1e6 * row['mse']:.2g} ± {1e6 * row['mse_error']:.1g}",

@@ -69,12 +69,22 @@ def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _ladder(key: PRNGKeyArray, job: Job) -> dict[str, Any]:
     """The finest width, and the narrowest whose particles can be weighed to it."""
-    from credence.methods.smc.multilevel.reach import narrowest
+    import jax
+
+    from credence.engine.driver import Driver
+    from credence.methods import Mutation
+    from credence.methods.smc.multilevel.reach import narrowest, share_left
 
     widths = doubled(NARROWEST, job.width)
-    levels = list(map(job.problem.posterior, widths))
-    base, shares = narrowest(key, levels, share=job.settings["share"])
-    tried = {str(width): share for width, share in zip(widths, shares, strict=False)}
+    keys = jax.random.split(key, len(widths))
+
+    def share(level: int) -> float:
+        coarse, fine = map(job.problem.posterior, (widths[level], job.width))
+        with Driver() as driver:
+            return share_left(keys[level], driver, coarse, fine, Mutation())
+
+    base, shares = narrowest(len(widths), share, job.settings["share"])
+    tried = {str(width): found for width, found in zip(widths, shares, strict=False)}
     return {"widths": [widths[base], job.width], "shares": tried}
 
 

@@ -16,7 +16,7 @@ from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.methods.base import Drawn
 from credence.methods.smc.bridge import Bridge
-from credence.methods.smc.clouds import Memory, is_finished, step_weights, without_start
+from credence.methods.smc.clouds import Cloud, Memory, is_finished, step_weights, without_start
 from credence.methods.smc.method import first_tuning, prior_draws, to_posterior
 from credence.methods.smc.multilevel.levels import embedded, leading, to_either, to_level
 from credence.methods.smc.multilevel.proposal import PROPOSALS
@@ -81,7 +81,6 @@ class CoupledLevels:
 
     def sequential(self, level: int, key: PRNGKeyArray, below: AtLevel) -> AtLevel:
         """Take particles from the level below to this one; they know the level below."""
-        coarse, fine = self.levels[level - 1].model, self.levels[level].model
         driver, data, tempering = self.driver, self.data, self.tempering
         key_move, key_new, key_weigh, key_resample, key_temper = jax.random.split(key, 5)
         (moved, *_), tuned, *_ = tempering.move(
@@ -93,11 +92,8 @@ class CoupledLevels:
             data,
             self.counts[level],
         )
-        draw = PROPOSALS[self.proposal].draw
-        every = jnp.repeat(moved, self.num_tries, axis=1)
-        positions = draw(key_new, every, data, coarse=coarse, fine=fine)
         bridge = self._from_proposal(level)
-        cloud = tempering.weigh("weigh", key_weigh, driver, bridge, positions, data)
+        cloud = self.weighed(key_new, key_weigh, level, moved, self.num_tries)
         tuning = first_tuning(self.levels[level], tempering.mutation)
         tuning = tuning._replace(log_step_size=tuned.log_step_size)
         start = partial(tempering.start, key_resample, direct_ess=self.direct_ess)
@@ -114,6 +110,23 @@ class CoupledLevels:
         for step, cloud in zip(steps, later, strict=True):
             members.append(Members(cloud.position, step_weights(cloud, step) - equal, level))
         return AtLevel(memory, below.log_evidence + memory.log_evidence, members)
+
+    def weighed(
+        self,
+        key_new: PRNGKeyArray,
+        key_weigh: PRNGKeyArray,
+        level: int,
+        coarse_positions: Float[Any, "run particle old"],
+        num_tries: int,
+    ) -> Cloud:
+        """Particles of the level below with new weights, that many draws each, and both
+        likelihoods."""
+        coarse, fine = self.levels[level - 1].model, self.levels[level].model
+        every = jnp.repeat(coarse_positions, num_tries, axis=1)
+        draw = PROPOSALS[self.proposal].draw
+        positions = draw(key_new, every, self.data, coarse=coarse, fine=fine)
+        bridge = self._from_proposal(level)
+        return self.tempering.weigh("weigh", key_weigh, self.driver, bridge, positions, self.data)
 
     def compile_sequential(self, level: int) -> None:
         """Mutation below the level, and tempering to it."""

@@ -24,12 +24,13 @@ from credence.errors import (
 )
 from credence.methods.base import Drawn, Method
 from credence.methods.evidence import LogEvidence
-from credence.methods.smc.budget import Allotment, Counts, within_budget
+from credence.methods.smc.budget import SMALL_RUN, Allotment, Counts, within_budget
 from credence.methods.smc.method import PARTICLES_AND_RUNS, from_prior
 from credence.methods.smc.multilevel import allocation, nested
 from credence.methods.smc.multilevel.coupling import COUPLINGS, CoupledLevels
 from credence.methods.smc.multilevel.levels import with_networks
 from credence.methods.smc.multilevel.proposal import PROPOSALS, check_conditional
+from credence.methods.smc.multilevel.reach import narrowest, share_left
 from credence.methods.smc.mutation import Mutation
 from credence.methods.smc.tempering import Tempering
 from credence.methods.work import total_flops
@@ -64,8 +65,8 @@ class MLSMC(Method):
     Args:
         widths: hidden widths of every level, from coarse to fine, the last as the posterior's
             network; None: `num_levels` or as many as there are above `base`, each `ratio` wider;
-            without those, from the coarsest that can be weighed up to the next one (see
-            `allocation.nats_between`).
+            without those two: the narrowest whose particles can be weighed to the finest at once,
+            as small runs tell (see `credence.methods.smc.multilevel.reach`), and the finest.
         num_levels, base, ratio: see `credence.methods.smc.multilevel.nested.widths`.
         coarse: networks of the coarse levels, where they differ otherwise than in width.
         num_particles: of every level; one number is the coarsest level's, and `allocation.usual`
@@ -142,7 +143,10 @@ class MLSMC(Method):
             )
 
     def levels(self, posterior: Posterior) -> list[Posterior]:
-        """The posterior of every level, from coarse to fine.
+        """The posterior of every level, from coarse to fine; before anything is run.
+
+        Where nobody says how many there are, they begin at the coarsest that can be weighed up to
+        the next one under the prior (see `allocation.nats_between`).
 
         Raises:
             InputError: where the levels are not nested, or the prior is not.
@@ -160,8 +164,27 @@ class MLSMC(Method):
                 f"{network}: end widths with {_hidden(network)}."
             )
         levels = with_networks(posterior, networks)
-        is_chosen = self.coarse or self.widths or self.num_levels or self.base
-        return levels if is_chosen else levels[allocation.coarsest(levels) :]
+        return levels if self._are_told else levels[allocation.coarsest(levels) :]
+
+    @property
+    def _are_told(self) -> bool:
+        """Whether the user says which levels there are."""
+        return bool(self.coarse or self.widths or self.num_levels or self.base)
+
+    def _tried(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> list[Posterior]:
+        """The levels told; or the finest, and the narrowest from which small runs reach it."""
+        if self._are_told:
+            return self.levels(posterior)
+        levels = replace(self, base=nested.NARROWEST).levels(posterior)
+
+        def share(level: int) -> float:
+            width = _hidden(levels[level].model.network)[0]
+            key_level = jax.random.fold_in(key, level)
+            with driver.part(f"width {width}"):
+                return share_left(key_level, driver, levels[level], posterior, self.mutation)
+
+        base, _ = narrowest(len(levels), share)
+        return levels[base :: max(len(levels) - 1 - base, 1)]
 
     def counts(self, levels: Sequence[Posterior]) -> tuple[int, ...]:
         """Particles of every level.
@@ -250,10 +273,10 @@ class MLSMC(Method):
         return replace(self, widths=tuple(map(_hidden, networks)), **few)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
-        levels = self.levels(posterior)
-        counts = self.counts(levels)
         if self.proposal == "conditional":
             check_conditional(posterior.model, posterior.data)
+        levels = self._tried(jax.random.fold_in(key, SMALL_RUN - 1), posterior, driver)
+        counts = self.counts(levels)
 
         def allot(drawn: Drawn) -> Allotment:
             pilot = self._ensemble(posterior, drawn, driver)

@@ -21,6 +21,9 @@ from credence.models.networks.mlp import MLP
 from credence.models.networks.wrappers import LeadingInputs, PerAction
 from credence.models.priors import GaussianPrior
 
+NARROWEST = 4
+"""Hidden neurons of the coarsest level, where nobody says how many."""
+
 
 def leading(fine_params: Any, coarse_template: Any) -> Any:
     """The leading block of every array, in the shapes of the template."""
@@ -133,7 +136,7 @@ def widths(
         return tuple(round(width / ratio**steps) for width in finest)
 
     if num_levels is None:
-        limit, num_levels = base or 4, 1
+        limit, num_levels = base or NARROWEST, 1
         while min(level(num_levels)) >= limit and level(num_levels) != level(num_levels - 1):
             num_levels += 1
     elif min(level(num_levels - 1)) < (base or 1):

@@ -1,113 +1,103 @@
 """How far a level reaches: the particles that are left when they are weighed to a finer network.
 
-Steps between levels are narrow where it counts, at the coarse network's posterior, or they are not;
-a small run at the coarse level tells. `allocation.nats_between` tells the same under the prior,
-before anything is run: it is too low where the data ask for more than the prior gives, and too high
-where classes leave the networks free.
+The step between two levels is narrow where it counts, at the coarse network's posterior, or it is
+not; a small run at the coarse level tells. `allocation.nats_between` tells before anything is run,
+but under the prior: too little where the data ask for weights that the prior seldom gives, and too
+much where classes leave the networks free.
 """
 
-from collections.abc import Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.data import Data
-from credence.density.posterior import BayesianModel, Posterior, flat_log_likelihood
-from credence.methods.smc.method import SMC
-from credence.methods.smc.multilevel.levels import coarse_log_likelihood
-from credence.methods.smc.multilevel.proposal import from_prior
+from credence.density.posterior import Posterior
+from credence.engine.driver import Driver
+from credence.methods.smc.clouds import log_ratios
+from credence.methods.smc.method import from_prior
+from credence.methods.smc.multilevel.coupling import CoupledLevels
+from credence.methods.smc.mutation import Mutation
+from credence.methods.smc.tempering import Tempering
 
 LEAST_SHARE = 0.5
 """Effective share of the particles that is left where a step is narrow enough."""
-
-_BATCH = 100
-"""Networks whose likelihoods are computed at once."""
-
-LogWeights = Float[np.ndarray, "particle try"]
+PILOT_PARTICLES = 200
+"""Of a small run at a level that is tried."""
+PILOT_TRIES = 16
+"""Draws of the new weights for each particle of it."""
 
 
 def narrowest(
-    key: PRNGKeyArray,
-    levels: Sequence[Posterior],
-    *,
-    share: float = LEAST_SHARE,
-    num_particles: int = 200,
-    num_tries: int = 16,
+    num_levels: int, share_of: Callable[[int], float], least: float = LEAST_SHARE
 ) -> tuple[int, list[float]]:
-    """The first level whose particles can be weighed to the finest in one step.
+    """The first level from which the finest can be reached by weights alone.
 
     Args:
-        levels: from coarse to fine, two or more.
-        share: effective share of the particles that must be left.
-        num_particles: of a run of SMC at each level that is tried.
-        num_tries: draws of the new weights for each particle, which count together.
+        num_levels: with the finest.
+        share_of: a level -> the effective share of its particles that is left at the finest.
+        least: the share that must be left.
     Returns:
         Its place, at the latest the one before the finest; and the share at each level tried.
     """
     shares: list[float] = []
-    for level in levels[:-1]:
-        key, key_cloud, key_new = jax.random.split(key, 3)
-        cloud = particles(key_cloud, level, num_particles)
-        weights = log_weights(key_new, cloud, level, levels[-1], num_tries=num_tries)
-        shares.append(effective_share(weights))
-        if shares[-1] >= share:
+    for level in range(num_levels - 1):
+        shares.append(share_of(level))
+        if shares[-1] >= least:
             break
-    return len(shares) - 1, shares
+    return max(len(shares) - 1, 0), shares
 
 
-def particles(
-    key: PRNGKeyArray, posterior: Posterior, count: int
-) -> Float[Array, "particle weight"]:
-    """Draws from a posterior, by one run of SMC."""
-    params = SMC(num_particles=count, num_runs=1).run(key, posterior).params
-    flat = jax.vmap(jax.vmap(lambda one: ravel_pytree(one)[0]))
-    return flat(jax.tree.map(jnp.asarray, params))[0]
+def share_left(
+    key: PRNGKeyArray, driver: Driver, coarse: Posterior, fine: Posterior, mutation: Mutation
+) -> float:
+    """Effective share of a small run's particles at the coarse level that is left at the fine one.
+
+    Tries of a particle count together, as with `MLSMC(num_tries=16)`.
+    """
+    key_cloud, key_new = jax.random.split(key)
+    pair = pair_of(driver, coarse, fine, mutation, PILOT_PARTICLES)
+    return effective_share(log_weights(key_new, pair, particles(key_cloud, pair), PILOT_TRIES))
+
+
+def pair_of(
+    driver: Driver, coarse: Posterior, fine: Posterior, mutation: Mutation, num_particles: int
+) -> CoupledLevels:
+    """Two levels, and what moves one run of so many particles up them."""
+    counts = (num_particles, num_particles)
+    return CoupledLevels(driver, Tempering(mutation, 1), coarse.data, (coarse, fine), counts)
+
+
+def particles(key: PRNGKeyArray, pair: CoupledLevels) -> Float[Array, "run particle weight"]:
+    """Particles of the coarse level."""
+    key_prior, key_temper = jax.random.split(key)
+    coarse, driver = pair.levels[0], pair.driver
+    memory, *_ = from_prior(key_prior, coarse, driver, pair.tempering, pair.counts[0])
+    (members,) = pair.first(key_temper, memory).members
+    return jnp.asarray(members.position)
 
 
 def log_weights(
     key: PRNGKeyArray,
-    cloud: Float[Array, "particle weight"],
-    coarse: Posterior,
-    fine: Posterior,
-    *,
+    pair: CoupledLevels,
+    cloud: Float[Array, "run particle weight"],
     num_tries: int,
-) -> LogWeights:
-    """Log of G = L_fine / L_coarse, in nats, of particles whose new weights are prior draws.
+) -> Float[np.ndarray, "particle try"]:
+    """Log of G = L_fine / L_coarse, in nats, of coarse particles with new weights from the prior.
 
     Args:
-        cloud: of the coarse posterior.
+        cloud: of the coarse level.
         num_tries: draws of the new weights for each particle.
     """
-    every = jnp.repeat(cloud, num_tries, axis=0)[None]
-    (wide,) = from_prior(key, every, fine.data, coarse=coarse.model, fine=fine.model)
-    found = _log_ratios(wide, fine.data, coarse=coarse.model, fine=fine.model)
-    return np.asarray(found, float).reshape(-1, num_tries)
+    key_new, key_weigh = jax.random.split(key)
+    weighed = pair.weighed(key_new, key_weigh, 1, cloud, num_tries)
+    return np.asarray(log_ratios(weighed), float).reshape(-1, num_tries)
 
 
-def effective_share(log_weights: LogWeights) -> float:
+def effective_share(log_weights: Float[np.ndarray, "particle try"]) -> float:
     """Effective sample size over number of particles, each weighed by the mean of its tries."""
     together = np.asarray(logsumexp(log_weights, axis=1), float)
     weights = np.exp(together - together.max())
     return float(weights.sum() ** 2 / (weights**2).sum() / len(weights))
-
-
-@partial(jax.jit, static_argnames=("coarse", "fine"))
-def _log_ratios(
-    positions: Float[Array, "particle weight"],
-    data: Data,
-    *,
-    coarse: BayesianModel,
-    fine: BayesianModel,
-) -> Float[Array, " particle"]:
-    log_fine, log_coarse = flat_log_likelihood(fine), coarse_log_likelihood(coarse, fine)
-
-    def one(position: Any) -> Float[Array, ""]:
-        return log_fine(position, data) - log_coarse(position, data)
-
-    return jax.lax.map(one, positions, batch_size=_BATCH)

@@ -401,10 +401,10 @@ SHORT: dict[str, Any] = {
 }
 
 
-def curve() -> Posterior:
+def curve(width: int = 16) -> Posterior:
     """A posterior of a curve whose noise is unknown."""
     y = np.tanh(2 * CURVE) + 0.2 * np.random.default_rng(0).normal(size=CURVE.shape)
-    return Posterior(MLP(1, hidden=(16,)), TraceClass(2.0), Normal(), (CURVE, y))
+    return Posterior(MLP(1, hidden=(width,)), TraceClass(2.0), Normal(), (CURVE, y))
 
 
 def three_classes() -> Posterior:
@@ -533,6 +533,20 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Any) -> None:
             again.run(0, curve(), folder=tmp_path, progress=AfterBlocks(num_blocks))
     assert_same(again.run(0, curve(), folder=tmp_path), whole)
     assert_same(again.run(0, curve(), folder=tmp_path), whole)  # all read
+
+
+def test_levels_that_nobody_tells_are_found_by_a_small_run(tmp_path: Any) -> None:
+    """What follows is the same as with these levels told, and what is found goes on where it
+    stopped."""
+    posterior = curve(width=8)
+    free = MLSMC(num_particles=20, num_runs=2, mutation=Mutation(num_steps=3))
+    with pytest.raises(Stop):
+        free.run(0, posterior, folder=tmp_path, progress=AfterBlocks(3))
+    found = free.run(0, posterior, folder=tmp_path)
+    told = replace(free, widths=((4,), (8,))).run(0, posterior)
+    np.testing.assert_array_equal(found.weights, told.weights)
+    jax.tree.map(np.testing.assert_array_equal, found.params, told.params)
+    assert found.cost.flops > told.cost.flops, "the small run counts"
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tools.nested_features import NOISE_STD, Features, X, Y, basis, exact, posterior, stds
+from tools.nested_features import NOISE_STD, X, Y, basis, exact, posterior, stds
 
+from credence.engine.driver import Driver
+from credence.methods import Mutation
 from credence.methods.smc.multilevel import reach
-from credence.methods.smc.multilevel.method import MLSMC
 
 NARROW, WIDE = 8, 32
-NUM_PARTICLES, NUM_TRIES = 4000, 8
+NUM_PARTICLES = 4000
 
 
 def exact_particles(num_features: int, count: int) -> np.ndarray:
@@ -31,9 +32,9 @@ def test_the_mean_weight_is_the_ratio_of_the_evidences() -> None:
 
 def z_of_the_mean(cloud: np.ndarray) -> float:
     """How far the mean of G is from the ratio of the evidences, in standard errors."""
-    levels = posterior(NARROW), posterior(WIDE)
-    key = jax.random.key(0)
-    log_weights = reach.log_weights(key, jnp.asarray(cloud), *levels, num_tries=NUM_TRIES)
+    with Driver() as driver:
+        pair = reach.pair_of(driver, posterior(NARROW), posterior(WIDE), Mutation(), len(cloud))
+        log_weights = reach.log_weights(jax.random.key(0), pair, jnp.asarray(cloud[None]), 8)
     means = np.exp(log_weights).mean(axis=1)
     error = means.std(ddof=1) / len(means) ** 0.5
     found = (means.mean() - np.exp(exact(WIDE)[1] - exact(NARROW)[1])) / error
@@ -50,12 +51,19 @@ def test_tries_of_a_particle_count_together() -> None:
 
 
 def test_the_narrowest_level_is_the_first_with_particles_left() -> None:
-    levels = MLSMC(coarse=tuple(map(Features, (4, 8, 16)))).levels(posterior(WIDE))
-    key = jax.random.key(0)
-    last, shares = reach.narrowest(key, levels, share=1.1)
-    assert last == 2, "the one before the finest, where none is good enough"
-    print(shares)
-    assert shares[0] < shares[1] < shares[2] < 1
-    between = (shares[0] + shares[1]) / 2
-    assert reach.narrowest(key, levels, share=between) == (1, shares[:2])
-    assert reach.narrowest(key, levels, share=shares[0]) == (0, shares[:1])
+    shares = [0.1, 0.3, 0.6, 0.9]
+    assert reach.narrowest(5, shares.__getitem__, 0.5) == (2, shares[:3])
+    assert reach.narrowest(5, shares.__getitem__, 0.1) == (0, shares[:1])
+    assert reach.narrowest(5, shares.__getitem__, 1.0) == (3, shares), "the one before the finest"
+    assert reach.narrowest(1, shares.__getitem__) == (0, []), "there is one level only"
+
+
+def test_more_is_left_of_wider_levels() -> None:
+    def share(width: int) -> float:
+        coarse, fine = posterior(width), posterior(WIDE)
+        with Driver() as driver:
+            return reach.share_left(jax.random.key(0), driver, coarse, fine, Mutation())
+
+    found = [share(width) for width in (4, 8, 16)]
+    print(found)
+    assert 0 < found[0] < found[1] < found[2] < 1
