@@ -25,7 +25,7 @@ from credence.methods.smc.tempering import Tempering
 LEAST_SHARE = 0.5
 """Effective share of the particles that is left where a step is narrow enough."""
 PILOT_PARTICLES = 200
-"""Of a small run at a level that is tried."""
+"""Particles of a small run at a level that is tried."""
 PILOT_TRIES = 16
 """Draws of the new weights for each particle of it."""
 
