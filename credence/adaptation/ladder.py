@@ -6,18 +6,24 @@ that double in length the powers of the likelihood are placed anew, so that all 
 neighbours are refused equally often, and the metric is renewed.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.adaptation.windows import (
+    AddDraws,
     Memory,
     add_variances,
     metric_ends,
     move_step_size,
     renew_metric,
 )
+from credence.density.data import Data
 from credence.engine.blocks import Block
 from credence.engine.phases import Adapter
 from credence.kernels.base import Settings
@@ -26,6 +32,8 @@ ROOT = 4
 """Powers are interpolated by their fourth root: they lie densely near 0."""
 FIRST_STEP = 0.1
 """Step size of every rung at the start, in standard deviations of the prior."""
+NUM_PRIOR_DRAWS = 500
+"""Draws of the prior from which its variances are estimated."""
 
 
 class LadderMemory(NamedTuple):
@@ -51,6 +59,7 @@ def ladder_adaptation(
     target_acceptance_rate: float,
     order: float = 2.0,
     largest: float = np.inf,
+    add_draws: AddDraws = add_variances,
 ) -> Adapter:
     """Adapter of `powers`, `step_size` and `inverse_mass`, each with an entry for every rung.
 
@@ -59,6 +68,7 @@ def ladder_adaptation(
         num_rungs: of the ladder, at least 2.
         num_rounds: blocks in the warm-up phase.
         target_acceptance_rate, order, largest: of the kernel, as in `window_adaptation`.
+        add_draws: what a round's draws of the coldest rung say of the metric.
     """
     ends, zero = metric_ends(num_rounds), np.zeros(())
     variances = np.asarray(prior_variances)
@@ -88,7 +98,7 @@ def ladder_adaptation(
         rates = np.asarray(block.info["acceptance_rate"]).mean(axis=(0, 1))
         rates[0] = target_acceptance_rate  # of what is drawn, and has no step
         windows = move_step_size(memory.windows, rates, target_acceptance_rate, order=order)
-        windows = add_variances(windows, np.asarray(block.draws))
+        windows = add_draws(windows, np.asarray(block.draws))
         windows = windows._replace(round=windows.round + 1)
         refused = memory.refused + 1 - mean_rates(np.asarray(block.info["exchange_rate"]))
         memory = LadderMemory(windows, memory.powers, refused)
@@ -100,6 +110,21 @@ def ladder_adaptation(
         update,
         tuned=lambda memory: settings(memory, memory.windows.mean_log_step_size),
     )
+
+
+@partial(jax.jit, static_argnames="draw")
+def prior_variances(
+    key: PRNGKeyArray, data: Data, *, draw: Callable[[PRNGKeyArray, Data], Array]
+) -> Float[Array, " weight"]:
+    """Variances of the prior's weights by their quartiles, which heavy tails do not move.
+
+    Args:
+        draw: (key, data) -> a draw from the prior; equal functions share a program.
+    """
+    keys = jax.random.split(key, NUM_PRIOR_DRAWS)
+    draws = jax.vmap(lambda key: draw(key, data))(keys)
+    low, high = jnp.nanquantile(draws, jnp.array([0.25, 0.75], draws.dtype), axis=0)
+    return jnp.clip(((high - low) / 1.349) ** 2, 1e-19, 1e19)
 
 
 def rung_metrics(

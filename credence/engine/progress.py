@@ -178,7 +178,7 @@ class _RichLine:
     def advance(self, num_draws: int) -> None:
         self._set(self.done + num_draws)
         rate = (self.done - self.first) / max(time.monotonic() - self.start, 1e-9)
-        self.bars.update(self.task, rate=f"{rate:.0f}/s per chain")
+        self.bars.update(self.task, rate=f"{rate:.0f}/s")
 
     def _set(self, done: int) -> None:
         self.done = done if self.total is None else min(done, self.total)

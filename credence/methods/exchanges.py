@@ -12,6 +12,7 @@ from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.errors import plural
 from credence.html.wording import number
+from credence.methods.evidence import ladder_evidence
 from credence.schema import build
 from credence.storage import jsonable
 
@@ -22,6 +23,31 @@ class ExchangeEntries(TypedDict):
     ladder_powers: tuple[float, ...]
     exchange_rates: tuple[float, ...]
     num_restarts: tuple[int, ...]
+
+
+def told_of_ladder(
+    info: Mapping[str, np.ndarray], powers: Float[np.ndarray, " rung"], log_anchor: float
+) -> tuple[dict[str, Float[np.ndarray, "chain draw"]], dict[str, Any]]:
+    """What the steps of a ladder have told: scalars of the coldest rung or means over all, and what
+    the run has found.
+
+    Args:
+        info: with acceptance_rate and log_likelihood of every rung, exchange_rate of every pair of
+            neighbours, and is_restart; what else is told of a draw is kept as it is.
+        log_anchor: nats that the log likelihoods lack.
+    """
+    of_rungs = np.asarray(info["log_likelihood"], float)
+    nats = [ladder_evidence(each, powers) + log_anchor for each in of_rungs]
+    shape = of_rungs.shape[:2]
+    scalars = {
+        **{name: each for name, each in info.items() if np.ndim(each) == 2},
+        "log_likelihood": of_rungs[..., -1] + log_anchor,
+        "acceptance_rate": info["acceptance_rate"][..., 1:].mean(axis=-1),
+        "exchange_rate": np.nanmean(info["exchange_rate"], axis=-1),
+        "log_evidence": np.broadcast_to(np.array(nats)[:, None], shape),
+    }
+    exchanges = Exchanges.measured(powers, info["exchange_rate"], info["is_restart"])
+    return scalars, {Exchanges.name: exchanges.entries()}
 
 
 @dataclass(frozen=True)

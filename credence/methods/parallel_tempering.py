@@ -1,16 +1,15 @@
 """Parallel tempering: chains on a ladder of temperatures, from the prior to the posterior."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Float, PRNGKeyArray
 
-from credence.adaptation.ladder import ladder_adaptation
+from credence.adaptation.ladder import ladder_adaptation, prior_variances
 from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
 from credence.density.data import Data
 from credence.density.posterior import BayesianModel, Posterior
@@ -21,13 +20,11 @@ from credence.kernels.base import Recipe
 from credence.kernels.mcmc.replica_exchange import Ladder, replica_exchange
 from credence.methods.base import Drawn
 from credence.methods.chains import TrainedChains
-from credence.methods.evidence import LogEvidence, ladder_evidence
-from credence.methods.exchanges import Exchanges
+from credence.methods.evidence import LogEvidence
+from credence.methods.exchanges import Exchanges, told_of_ladder
 
 MOST_LEAPFROGS = 42
 """Most leapfrogs of a move in the mean: kernels bound the longest, half as long again, at 64."""
-NUM_PRIOR_DRAWS = 500
-"""Draws of the prior from which its variances are estimated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +92,7 @@ class ParallelTempering(TrainedChains):
         data = posterior.anchored(start[0])
         ladder, tunable = ladder_of(posterior.model), tunable_kernel(self.kernel).for_particles
         adapter = ladder_adaptation(
-            prior_variances(key_prior, data, ladder=ladder),
+            prior_variances(key_prior, data, draw=ladder.from_prior),
             num_rungs=self.num_rungs,
             num_rounds=self._num_rounds(),
             target_acceptance_rate=self.target_acceptance_rate or tunable.target_acceptance_rate,
@@ -129,18 +126,8 @@ class ParallelTempering(TrainedChains):
         data: Data,
     ) -> Drawn:
         """Draws of the coldest rungs, with what the ladder says beside them."""
-        of_rungs = np.asarray(info["log_likelihood"], float)
-        nats = [ladder_evidence(each, powers) + data.log_anchor for each in of_rungs]
-        shape = of_rungs.shape[:2]
-        scalars = {
-            **{name: each for name, each in info.items() if np.ndim(each) == 2},
-            "log_likelihood": of_rungs[..., -1] + data.log_anchor,
-            "acceptance_rate": info["acceptance_rate"][..., 1:].mean(axis=-1),
-            "exchange_rate": np.nanmean(info["exchange_rate"], axis=-1),
-            "log_evidence": np.broadcast_to(np.array(nats)[:, None], shape),
-        }
-        exchanges = Exchanges.measured(powers, info["exchange_rate"], info["is_restart"])
-        return Drawn(draws, scalars, found={"exchanges": exchanges.entries()})
+        scalars, found = told_of_ladder(info, powers, data.log_anchor)
+        return Drawn(draws, scalars, found=found)
 
 
 def _why_not(tunable: Tunable) -> str | None:
@@ -156,12 +143,3 @@ def _why_not(tunable: Tunable) -> str | None:
 def ladder_of(model: BayesianModel) -> Ladder:
     """The ladder of a model: the same one for the same model, so that programs are found again."""
     return Ladder(model)
-
-
-@partial(jax.jit, static_argnames="ladder")
-def prior_variances(key: PRNGKeyArray, data: Data, *, ladder: Ladder) -> Float[Array, " weight"]:
-    """Variances of the prior's weights by their quartiles, which heavy tails do not move."""
-    draw: Callable[[PRNGKeyArray], Array] = lambda key: ladder.from_prior(key, data)  # noqa: E731
-    draws = jax.vmap(draw)(jax.random.split(key, NUM_PRIOR_DRAWS))
-    low, high = jnp.nanquantile(draws, jnp.array([0.25, 0.75], draws.dtype), axis=0)
-    return jnp.clip(((high - low) / 1.349) ** 2, 1e-19, 1e19)

@@ -15,19 +15,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from credence.adaptation.ladder import ladder_adaptation, prior_variances
 from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
+from credence.density.data import Data
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
+from credence.engine.phases import Adapter
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, require_positive
 from credence.kernels.base import Kernel, Recipe
+from credence.kernels.mcmc.replica_exchange import Ladder
 from credence.methods.base import Algorithm, Drawn
 from credence.methods.chains import Chains
+from credence.methods.evidence import LogEvidence
+from credence.methods.exchanges import Exchanges, told_of_ladder
 from credence.methods.transdimensional.active_metric import add_active_draws
 from credence.methods.transdimensional.active_neurons import count_active, largest_widths
 from credence.methods.transdimensional.architecture.posterior import Architecture
 from credence.methods.transdimensional.architecture.size_effect import SizeEffect, size_effect
 from credence.methods.transdimensional.kernel import transdimensional
+from credence.methods.transdimensional.ladder import on_a_ladder
 from credence.methods.transdimensional.largest_network import widened
 from credence.methods.transdimensional.move_mixture import with_mixture
 from credence.methods.transdimensional.moves.by_name import (
@@ -82,6 +89,10 @@ class Transdimensional(Chains):
         num_temperatures, num_integration_steps: of "annealed" jumps.
         split_std: of "split_merge" jumps.
         identity_std: of layers near the identity.
+        num_rungs: above 1, every chain is a ladder of so many networks, from the prior to the
+            posterior, that exchange places (see `credence.methods.transdimensional.ladder`): for
+            posteriors with modes that chains do not leave. About twice the barrier that the run
+            reports is right; a draw costs as many times as much.
         initial_widths, initial_depths: one per chain; by default spread evenly over the support, so
             that R-hat of the architecture says whether chains found each other.
         num_starts: draws from the prior at a chain's initial architecture, of which the likeliest
@@ -91,6 +102,7 @@ class Transdimensional(Chains):
     depth (where it changes), has_moved (whether a draw differs from the one before),
     jump_acceptance_rate, and num_jumps(_accepted), in all and by the kind of jump
     (num_jumps_informed, ...), of jumps inside the support; and those of the step at fixed widths.
+    With a ladder those of `ParallelTempering`, too.
     `methods.findings(ensemble)["architecture"]` sums them up.
     """
 
@@ -103,7 +115,12 @@ class Transdimensional(Chains):
             'model determination" (1995)'
         ),
     )
-    findings: ClassVar[tuple[type[Finding], ...]] = (Architecture, SizeEffect)
+    findings: ClassVar[tuple[type[Finding], ...]] = (
+        Architecture,
+        SizeEffect,
+        LogEvidence,
+        Exchanges,
+    )
     prior: ClassVar[str] = "hierarchical"
     aliases: ClassVar[Mapping[str, str]] = {}
 
@@ -125,6 +142,7 @@ class Transdimensional(Chains):
     num_integration_steps: int = 5
     split_std: float = 0.5
     identity_std: float = 0.5
+    num_rungs: int = 1
     initial_widths: Sequence[int] | None = None
     initial_depths: Sequence[int] | None = None
     num_starts: int = 100
@@ -133,6 +151,7 @@ class Transdimensional(Chains):
         super().__post_init__()
         require_positive(
             num_jumps=self.num_jumps,
+            num_rungs=self.num_rungs,
             num_starts=self.num_starts,
             max_doublings=self.max_doublings,
             max_integration_steps=self.max_integration_steps,
@@ -286,7 +305,8 @@ class Transdimensional(Chains):
         return spread_sizes(prior, largest, self.num_chains, is_shuffled=is_shuffled)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
-        return self.run_by(transdimensional, key, posterior, driver)
+        build = on_a_ladder if self.num_rungs > 1 else transdimensional
+        return self.run_by(build, key, posterior, driver)
 
     def run_by(
         self, build: Callable[..., Kernel], key: PRNGKeyArray, posterior: Posterior, driver: Driver
@@ -303,31 +323,66 @@ class Transdimensional(Chains):
         data = posterior.anchored(start[0])
         recipe = self._recipe(posterior, target, build)
         groups = self._moves(posterior), self._layer_moves(posterior)
-        adapter = tunable_kernel(str(self.within)).tuning(
-            key_step,
-            self._whole(key_whole, start, posterior, target),
+        is_ladder, first = build is on_a_ladder, start
+        if is_ladder:
+            adapter = self._tuning_of_ladder(key_step, posterior, data)
+            first = jnp.repeat(start[:, None], self.num_rungs, axis=1)
+        else:
+            whole = self._whole(key_whole, start, posterior, target)
+            adapter = self._tuning(key_step, whole, posterior, data)
+        if self.tune_moves:
+            adapter = with_mixture(adapter, groups)
+        plan = self._warmup_plan(recipe, adapter)
+        warmup = driver.phase("warmup", key_warmup, plan, first, data)
+        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning or 1)
+        states = warmup.states if is_ladder else warmup.positions
+        sample = driver.phase("sample", key_sample, plan, states, data)
+        layers = posterior.unravel(jnp.asarray(sample.draws)).network
+        widths = np.asarray(count_active(layers), float)
+        sizes = architecture_scalars(widths, sample.draws)
+        if self.max_depth is not None:
+            sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
+        found = move_probabilities(plan.settings, groups)
+        told = sample.info
+        if is_ladder:
+            powers = np.asarray(plan.settings["powers"], float)
+            told, of_ladder = told_of_ladder(told, powers, data.log_anchor)
+            found |= of_ladder
+        scalars = told | sizes | by_kind(sample.info, groups)
+        size, noun = ("width", "neurons") if self.max_depth is None else ("depth", "layers")
+        found |= size_effect(posterior, sample.draws, sizes[size], noun)
+        return Drawn(sample.draws, scalars, found=found)
+
+    def _tuning(
+        self,
+        key: PRNGKeyArray,
+        whole: Float[Array, "chain weight"],
+        posterior: Posterior,
+        data: Data,
+    ) -> Adapter:
+        """What tunes the step at fixed widths, from whole networks on."""
+        return tunable_kernel(str(self.within)).tuning(
+            key,
+            whole,
             data,
             log_density=posterior.log_density,
             num_rounds=self._num_rounds(),
             target_acceptance_rate=self.target_acceptance_rate,
             add_draws=partial(add_active_draws, posterior),
         )
-        if self.tune_moves:
-            adapter = with_mixture(adapter, groups)
-        plan = self._warmup_plan(recipe, adapter)
-        warmup = driver.phase("warmup", key_warmup, plan, start, data)
-        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning or 1)
-        sample = driver.phase("sample", key_sample, plan, warmup.positions, data)
-        layers = posterior.unravel(jnp.asarray(sample.draws)).network
-        widths = np.asarray(count_active(layers), float)
-        sizes = architecture_scalars(widths, sample.draws)
-        if self.max_depth is not None:
-            sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
-        scalars = sample.info | sizes | by_kind(sample.info, groups)
-        size, noun = ("width", "neurons") if self.max_depth is None else ("depth", "layers")
-        found = move_probabilities(plan.settings, groups)
-        found |= size_effect(posterior, sample.draws, sizes[size], noun)
-        return Drawn(sample.draws, scalars, found=found)
+
+    def _tuning_of_ladder(self, key: PRNGKeyArray, posterior: Posterior, data: Data) -> Adapter:
+        """What places the powers, and tunes the step at fixed widths of every rung."""
+        tunable = tunable_kernel(str(self.within))
+        return ladder_adaptation(
+            prior_variances(key, data, draw=Ladder(posterior.model).from_prior),
+            num_rungs=self.num_rungs,
+            num_rounds=self._num_rounds(),
+            target_acceptance_rate=self.target_acceptance_rate,
+            order=tunable.order,
+            largest=tunable.largest_step,
+            add_draws=partial(add_active_draws, posterior),
+        )
 
     def _whole(
         self,

@@ -169,6 +169,24 @@ class VariableWidth:
         active = params._replace(network=only_active(params.network, widths))
         return self.log_prior(params, widths) + self.log_likelihood(active, data)
 
+    def sample_prior(self, key: PRNGKeyArray, data: Data) -> Params:
+        """Draw depth, widths, and active weights, in this order, and hyperparameters; data gives
+        the shapes only."""
+        key_depth, key_widths, key_model, key_weights = jax.random.split(key, 4)
+        params = self.model.sample_prior(key_model, data)
+        layers = params.network
+        keys = jax.random.split(key_widths, len(layers) - 1)
+        drawn = [
+            jax.random.categorical(each, self.log_width_probs(layers, layer))
+            for layer, each in enumerate(keys)
+        ]
+        widths = jnp.stack(drawn).astype(jnp.int32)
+        if self.depth_prior is not None:
+            depth = jax.random.categorical(key_depth, self.log_depth_probs(layers))
+            widths = jnp.where(jnp.arange(len(drawn)) < depth, widths, 0)
+        weights = normal_sample(key_weights, layers, self.stds(params, widths))
+        return params._replace(network=only_active(weights, widths))
+
     def refreshed(self, key: PRNGKeyArray, params: Params, widths: Widths) -> Params:
         """Return parameters whose inactive weights are drawn from their prior."""
         draws = normal_sample(key, params.network, self.stds(params, widths))

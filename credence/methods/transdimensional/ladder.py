@@ -1,0 +1,114 @@
+"""Trans-dimensional chains on a ladder of temperatures: networks of all sizes that change places.
+
+Rung i follows p(k) p(w | k) L(w)^t_i, from the prior, t_0 = 0, up to the posterior, t_n = 1, with
+k the widths and the depth. Jumps and steps move every rung; then neighbours exchange their
+networks, sizes and all, by Metropolis's rule: see `credence.kernels.mcmc.replica_exchange`. The
+prior is drawn from anew in every step, so that what comes down the ladder has forgotten its size as
+well as its mode.
+
+A likelihood to the power t is that of rows which each stand for t observations. So a rung is the
+same kernel with other row weights, and every kind of jump knows it.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from credence.density.data import Data
+from credence.density.posterior import LogDensity, Position
+from credence.kernels.base import Kernel
+from credence.kernels.mcmc.replica_exchange import ReplicaState, exchanged
+from credence.methods.transdimensional.kernel import TransdimensionalInfo, transdimensional
+from credence.methods.transdimensional.target import VariableWidth
+
+
+class LadderInfo(NamedTuple):
+    """What a sweep over the ladder did; jumps are those of the coldest rung."""
+
+    acceptance_rate: Float[Array, " rung"]
+    """Acceptance of the steps at fixed widths; 1 at the prior, which is drawn from."""
+    is_divergent: Bool[Array, ""]
+    is_finite: Bool[Array, ""]
+    """Whether all rungs met finite numbers only."""
+    jump_acceptance_rate: Float[Array, ""]
+    num_jumps: Int[Array, " kind"]
+    num_jumps_accepted: Int[Array, " kind"]
+    jump_cost: Int[Array, " kind"]
+    exchange_rate: Float[Array, " pair"]
+    """Acceptance of the exchanges; NaN for every other pair, which had no turn."""
+    log_likelihood: Float[Array, " rung"]
+    """Log likelihoods after the exchanges, in nats."""
+    is_restart: Bool[Array, ""]
+    """Whether the coldest rung got a network that has come all the way from the prior."""
+    num_evaluations: Int[Array, ""]
+    num_gradients: Int[Array, ""]
+
+
+def on_a_ladder(
+    log_density: LogDensity,
+    *,
+    target: VariableWidth,
+    powers: Float[Array, " rung"],
+    step_size: Float[Array, " rung"],
+    inverse_mass: Float[Array, "rung weight"],
+    **settings: Any,
+) -> Kernel:
+    """A sweep of jumps and a step on every rung, then exchanges of even and odd pairs by turns.
+
+    Args:
+        log_density: not used, as in `transdimensional`.
+        target: joint law of widths, depth and weights.
+        powers: of the likelihood, ascending from 0 to 1.
+        step_size, inverse_mass: for every rung; those of rung 0 are not used.
+        settings: of `transdimensional`, for all rungs alike.
+    """
+    num_rungs = powers.shape[0]
+
+    def swept(rung: tuple[Any, ...], data: Data) -> tuple[Position, TransdimensionalInfo]:
+        key, position, power, step_size, inverse_mass = rung
+        tuning = {"step_size": step_size, "inverse_mass": inverse_mass}
+        kernel = transdimensional(log_density, target=target, **tuning, **settings)
+        warmed = data._replace(weight=power * data.weight)
+        state, info = kernel.step(key, kernel.init(position, warmed), warmed)
+        return state.position, info
+
+    def log_likelihood(position: Position, data: Data) -> Float[Array, ""]:
+        return target.log_likelihood(target.model.unravel(position, data), data)
+
+    def init(positions: Float[Array, "rung weight"], data: Data) -> ReplicaState:
+        return ReplicaState(
+            positions, jnp.zeros(num_rungs, bool).at[0].set(True), jnp.zeros((), jnp.uint32)
+        )
+
+    def step(key: PRNGKeyArray, state: ReplicaState, data: Data) -> tuple[ReplicaState, LadderInfo]:
+        key_prior, key_sweeps, key_exchange = jax.random.split(key, 3)
+        keys = jax.random.split(key_sweeps, num_rungs - 1)
+        above = (state.positions[1:], powers[1:], step_size[1:], inverse_mass[1:])
+        warm, infos = jax.lax.map(lambda rung: swept(rung, data), (keys, *above))
+        hot, _ = ravel_pytree(target.sample_prior(key_prior, data))
+        positions = jnp.concatenate([hot[None], warm])
+        nats = jax.lax.map(lambda position: log_likelihood(position, data), positions)
+        order, rates = exchanged(key_exchange, nats, powers, state.num_steps % 2)
+        is_new = state.is_new.at[0].set(True)[order]
+        new = ReplicaState(positions[order], is_new.at[-1].set(False), state.num_steps + 1)
+        coldest = jax.tree.map(lambda each: each[-1], infos)
+        one = jnp.ones((1,), infos.acceptance_rate.dtype)
+        return new, LadderInfo(
+            acceptance_rate=jnp.concatenate([one, infos.acceptance_rate]),
+            is_divergent=coldest.is_divergent,
+            is_finite=jnp.all(infos.is_finite),
+            jump_acceptance_rate=coldest.jump_acceptance_rate,
+            num_jumps=coldest.num_jumps,
+            num_jumps_accepted=coldest.num_jumps_accepted,
+            jump_cost=coldest.jump_cost,
+            exchange_rate=rates,
+            log_likelihood=nats[order],
+            is_restart=is_new[-1],
+            num_evaluations=jnp.sum(infos.num_evaluations, dtype=jnp.int32) + num_rungs,
+            num_gradients=jnp.sum(infos.num_gradients, dtype=jnp.int32),
+        )
+
+    return Kernel(init, step)

@@ -1,0 +1,145 @@
+"""Jumps on a ladder of temperatures: every rung keeps its law, whose sizes are known exactly."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+from scipy import stats
+from tools.stops import AfterBlocks, Stop
+from tools.widths import Toy, chi_squared, count_widths, in_chunks, jitted, toy
+
+from credence import Posterior, methods
+from credence.density.posterior import flat_log_density
+from credence.kernels.mcmc.hmc import hmc
+from credence.methods import SMC, Transdimensional
+from credence.methods.evidence import LogEvidence
+from credence.methods.transdimensional import ladder
+from credence.models import MLP, Gaussian, Normal
+
+NUM_REPLICATES, NUM_SWEEPS = 3000, 6
+POWERS = (0.0, 0.05, 0.3, 1.0)
+"""Powers of the ladder, and of the laws that its rungs start from and should keep."""
+
+
+def at_power(power: float) -> Toy:
+    """A likelihood to a power is, but for a constant, that of a larger noise."""
+    known = toy()
+    return known._replace(noise_std=known.noise_std / max(power, 1e-9) ** 0.5)
+
+
+def run(powers: tuple[float, ...] = POWERS) -> tuple[Any, Any]:
+    """Replicates that start from the exact law of the ladder: ends, and what the sweeps told."""
+    target, data = toy().target, toy().data
+    points = [at_power(t).points(seed, NUM_REPLICATES) for seed, t in enumerate(POWERS)]
+    flat = jax.vmap(lambda params: ravel_pytree(params)[0])
+    start = jnp.stack([flat(each.params) for each in points], axis=1)
+    size = start.shape[-1]
+    kernel = ladder.on_a_ladder(
+        flat_log_density(target.model),
+        target=target,
+        powers=jnp.asarray(powers),
+        step_size=jnp.full(len(powers), 0.15),
+        inverse_mass=jnp.ones((len(powers), size)),
+        within=hmc,
+        within_settings=(("max_integration_steps", 5), ("trajectory_length", 0.75)),
+        moves=("informed",),
+        num_jumps=2,
+    )
+
+    def replicate(key: Any, positions: Any) -> Any:
+        step = lambda state, key: kernel.step(key, state, data)  # noqa: E731
+        keys = jax.random.split(key, NUM_SWEEPS)
+        state, info = jax.lax.scan(step, kernel.init(positions, data), keys)
+        widths = jax.vmap(lambda position: target.model.unravel(position, data).network)(
+            state.positions
+        )
+        return jnp.sum(widths[-1].kernel[..., 0] != 0, axis=-1), info
+
+    keys = jax.random.split(jax.random.key(1), NUM_REPLICATES)
+    return jitted(lambda keys, start: in_chunks(replicate, keys, start))(keys, start)
+
+
+def worst_p(widths: Any) -> float:
+    """The smallest p-value of the rungs' widths against their exact laws."""
+    found = []
+    for rung, power in enumerate(POWERS):
+        known = at_power(power)
+        counts = count_widths(widths[:, rung], known.largest)
+        found.append(chi_squared(counts, known.probabilities())[1])
+    print(found)
+    return min(found)
+
+
+@pytest.mark.usefixtures("float64")
+def test_every_rung_keeps_its_law() -> None:
+    widths, info = run()
+    assert worst_p(widths) > 1e-3
+    exchanged = np.nanmean(info.exchange_rate, axis=(0, 1))
+    nats = np.asarray(info.log_likelihood)[:, -1, -1]
+    z = (nats.mean() - toy().mean_log_likelihood()) / (nats.std() / len(nats) ** 0.5)
+    print(exchanged, z)
+    assert exchanged.min() > 0.1, "else nothing is tested"
+    assert abs(z) < 4.5
+    assert np.asarray(info.is_restart).any()
+
+
+@pytest.mark.usefixtures("float64")
+def test_planted_powers_of_other_rungs_are_caught() -> None:
+    assert worst_p(run((0.0, 0.05, 0.8, 1.0))[0]) < 1e-8
+
+
+@pytest.mark.usefixtures("float64")
+def test_planted_exchanges_the_wrong_way_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = ladder.exchanged
+    monkeypatch.setattr(ladder, "exchanged", lambda key, nats, *more: right(key, -nats, *more))
+    assert worst_p(run()[0]) < 1e-8
+
+
+X = np.random.default_rng(0).normal(size=(30, 2))
+Y = np.sin(2 * X[:, 0]) + 0.3 * np.random.default_rng(1).normal(size=30)
+QUICK: dict[str, Any] = {
+    "num_chains": 2, "num_draws": 60, "num_warmup": 50, "num_jumps": 3, "within": "hmc",
+    "max_integration_steps": 8, "num_rungs": 4,
+}  # fmt: skip
+
+
+def posterior(width: int = 4) -> Posterior:
+    return Posterior(MLP(1, (width,)), Gaussian(scaling="unit"), Normal(noise_std=0.3), (X, Y))
+
+
+def test_a_ladder_tells_sizes_evidence_and_exchanges_and_goes_on(tmp_path: Path) -> None:
+    whole = Transdimensional(**QUICK).run(0, posterior())
+    found = methods.findings(whole)
+    assert {"architecture", "log_evidence", "exchanges"} <= set(found)
+    assert len(found["exchanges"].powers) == 4
+    assert all(np.shape(each) == (2, 60) for each in whole.scalars.values())
+    with pytest.raises(Stop):
+        Transdimensional(**QUICK).run(0, posterior(), folder=tmp_path, progress=AfterBlocks(3))
+    again = Transdimensional(**QUICK).run(0, posterior(), folder=tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, whole.params, again.params)
+    plain = methods.findings(Transdimensional(**QUICK | {"num_rungs": 1}).run(0, posterior()))
+    assert "exchanges" not in plain
+
+
+@pytest.mark.slow
+def test_sizes_and_evidence_are_those_of_particles_at_every_size() -> None:
+    smc = SMC(num_particles=2000, num_runs=16)
+    evidences = [LogEvidence.of(smc.run(k, posterior(k))) for k in range(1, 5)]
+    log_z = np.array([each.nats for each in evidences if each is not None])
+    errors = np.array([each.standard_error for each in evidences if each is not None])
+    exact = np.exp(log_z - np.logaddexp.reduce(log_z))
+    long = Transdimensional(num_chains=16, num_draws=400, num_warmup=300, num_rungs=6)
+    ensemble = long.run(0, posterior())
+    shares = np.array([(ensemble.scalars["width"] == k).mean(axis=1) for k in range(1, 5)])
+    error = np.hypot(shares.std(axis=1, ddof=1) / 4, exact * (1 - exact) * errors * 1.5)
+    z = (shares.mean(axis=1) - exact) / np.maximum(error, 1e-4)
+    nats = np.asarray(ensemble.scalars["log_evidence"])[:, 0]
+    mean = np.logaddexp.reduce(log_z) - np.log(4)
+    nats_z = (nats.mean() - mean) / np.hypot(nats.std(ddof=1) / 4, errors.max())
+    print(f"shares {shares.mean(axis=1)}, {exact}, z {z}; evidence {nats.mean()}, {mean}, {nats_z}")
+    assert np.abs(z).max() < 4.5
+    assert stats.norm.sf(abs(nats_z)) > 1e-5
