@@ -1,5 +1,6 @@
 """Models of Boston housing side by side: noise and prior fixed as published, or learnt."""
 
+from dataclasses import replace
 from typing import Any
 
 from credence.models import HeteroscedasticNormal, HierarchicalGamma, Normal
@@ -39,13 +40,29 @@ def _models(name: str, family: Family, networks: str) -> tuple[ModelProblem, ...
     )
 
 
+def _on_a_ladder(*models: ModelProblem) -> tuple[ModelProblem, ...]:
+    """The same models by chains that are ladders of temperatures."""
+    return tuple(
+        replace(
+            each,
+            name=f"{each.name}-ladder",
+            description=f"{each.description}, by a ladder of temperatures",
+            how="ladder",
+        )
+        for each in models
+    )
+
+
+_WIDE_ONES = _models("wide", _WIDE, "1 to 16 tanh neurons")
+_DEEP_ONES = _models("deep", _DEEP, "1 to 4 layers of 4 relu neurons")
 _AS_PUBLISHED = Normal(noise_std=1.0)
 MODELS = ModelStudy(
     name="transdimensional_models",
     description="Boston housing, half of the rows to learn from: which model, how large a network?",
     problems=(
-        *_models("wide", _WIDE, "1 to 16 tanh neurons"),
-        *_models("deep", _DEEP, "1 to 4 layers of 4 relu neurons"),
+        *_WIDE_ONES,
+        *_DEEP_ONES,
+        *_on_a_ladder(*(each for each in (*_WIDE_ONES, *_DEEP_ONES) if each.name[-1] in "bd")),
         _model(
             "deep-a-published-chain", "model (a) by the published chain, which is biased",
             _DEEP, _AS_PUBLISHED, how="published",

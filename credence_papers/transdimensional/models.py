@@ -59,7 +59,8 @@ class Family:
 
 @dataclass(frozen=True)
 class ModelEffort:
-    """How much is run: settings of `Transdimensional`, and members of a trained ensemble."""
+    """How much is run: settings of `Transdimensional`, rungs where it has a ladder, and members of
+    a trained ensemble."""
 
     num_chains: int
     num_draws: int
@@ -67,6 +68,7 @@ class ModelEffort:
     max_doublings: int = 6
     num_starts: int = 1000
     num_members: int = 10
+    num_rungs: int = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +77,8 @@ class ModelProblem:
 
     Args:
         data: seed -> arrays; a plain function.
-        how: "jumps", exactly; "published", by the published chain; "trained", by networks at
-            maxima of the posterior, all of the same size.
+        how: "jumps", exactly; "ladder", by jumps on a ladder of temperatures; "published", by the
+            published chain; "trained", by networks at maxima of the posterior, all of one size.
         trained_layers: hidden layers of these.
     """
 
@@ -109,6 +111,7 @@ class ModelProblem:
             num_warmup=effort.num_warmup,
             max_doublings=effort.max_doublings,
             num_starts=effort.num_starts,
+            num_rungs=effort.num_rungs if self.how == "ladder" else 1,
             gibbs=isinstance(self.prior, HierarchicalGamma),
             **self.family.settings,
         )
