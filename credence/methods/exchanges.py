@@ -38,15 +38,16 @@ def told_of_ladder(
     """
     of_rungs = np.asarray(info["log_likelihood"], float)
     nats = [ladder_evidence(each, powers) + log_anchor for each in of_rungs]
-    shape = of_rungs.shape[:2]
+    shape, rates = of_rungs.shape[:2], np.asarray(info["exchange_rate"], float)
+    num_turns = np.maximum(np.sum(~np.isnan(rates), axis=-1), 1)
     scalars = {
         **{name: each for name, each in info.items() if np.ndim(each) == 2},
         "log_likelihood": of_rungs[..., -1] + log_anchor,
         "acceptance_rate": info["acceptance_rate"][..., 1:].mean(axis=-1),
-        "exchange_rate": np.nanmean(info["exchange_rate"], axis=-1),
+        "exchange_rate": np.nansum(rates, axis=-1) / num_turns,
         "log_evidence": np.broadcast_to(np.array(nats)[:, None], shape),
     }
-    exchanges = Exchanges.measured(powers, info["exchange_rate"], info["is_restart"])
+    exchanges = Exchanges.measured(powers, rates, info["is_restart"])
     return scalars, {Exchanges.name: exchanges.entries()}
 
 

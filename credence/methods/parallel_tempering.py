@@ -1,7 +1,6 @@
 """Parallel tempering: chains on a ladder of temperatures, from the prior to the posterior."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 import jax
@@ -12,12 +11,12 @@ from jaxtyping import Float, PRNGKeyArray
 from credence.adaptation.ladder import ladder_adaptation, prior_variances
 from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
 from credence.density.data import Data
-from credence.density.posterior import BayesianModel, Posterior
+from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
 from credence.errors import InputError
 from credence.kernels.base import Recipe
-from credence.kernels.mcmc.replica_exchange import Ladder, replica_exchange
+from credence.kernels.mcmc.replica_exchange import ladder_of, replica_exchange
 from credence.methods.base import Drawn
 from credence.methods.chains import TrainedChains
 from credence.methods.evidence import LogEvidence
@@ -137,9 +136,3 @@ def _why_not(tunable: Tunable) -> str | None:
     if tunable.for_particles.reversible_together is None:
         return "its steps are reversible only one by one."
     return None
-
-
-@lru_cache(maxsize=256)
-def ladder_of(model: BayesianModel) -> Ladder:
-    """The ladder of a model: the same one for the same model, so that programs are found again."""
-    return Ladder(model)

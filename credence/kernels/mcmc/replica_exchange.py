@@ -9,7 +9,7 @@ there to the posterior has forgotten every mode that it was in.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -65,6 +65,12 @@ class Ladder:
     def from_prior(self, key: PRNGKeyArray, data: Data) -> Position:
         """A draw from the prior; data gives the shapes only."""
         return ravel_pytree(self.model.sample_prior(key, data))[0]
+
+
+@lru_cache(maxsize=256)
+def ladder_of(model: BayesianModel) -> Ladder:
+    """The ladder of a model: the same one for the same model, so that programs are found again."""
+    return Ladder(model)
 
 
 class ReplicaState(NamedTuple):

@@ -1,7 +1,7 @@
 """Trans-dimensional chains on a ladder of temperatures: networks of all sizes that change places.
 
-Rung i follows p(k) p(w | k) L(w)^t_i, from the prior, t_0 = 0, up to the posterior, t_n = 1, with
-k the widths and the depth. Jumps and steps move every rung; then neighbours exchange their
+Rung i of n follows p(k) p(w | k) L(w)^t_i with k the widths and the depth, from the prior, t_0 = 0,
+up to the posterior, t_(n - 1) = 1. Jumps and steps move every rung; then neighbours exchange their
 networks, sizes and all, by Metropolis's rule: see `credence.kernels.mcmc.replica_exchange`. The
 prior is drawn from anew in every step, so that what comes down the ladder has forgotten its size as
 well as its mode.
@@ -26,7 +26,7 @@ from credence.methods.transdimensional.target import VariableWidth
 
 
 class LadderInfo(NamedTuple):
-    """What a sweep over the ladder did; jumps are those of the coldest rung."""
+    """What a step did, in means or sums over its sweeps; jumps are those of the coldest rung."""
 
     acceptance_rate: Float[Array, " rung"]
     """Acceptance of the steps at fixed widths; 1 at the prior, which is drawn from."""
@@ -44,6 +44,7 @@ class LadderInfo(NamedTuple):
     is_restart: Bool[Array, ""]
     """Whether the coldest rung got a network that has come all the way from the prior."""
     num_evaluations: Int[Array, ""]
+    """Of all rungs, as `num_gradients` is."""
     num_gradients: Int[Array, ""]
 
 
@@ -54,15 +55,17 @@ def on_a_ladder(
     powers: Float[Array, " rung"],
     step_size: Float[Array, " rung"],
     inverse_mass: Float[Array, "rung weight"],
+    num_sweeps: int = 1,
     **settings: Any,
 ) -> Kernel:
-    """A sweep of jumps and a step on every rung, then exchanges of even and odd pairs by turns.
+    """Sweeps of jumps and a step on every rung, then exchanges of even and odd pairs by turns.
 
     Args:
         log_density: not used, as in `transdimensional`.
         target: joint law of widths, depth and weights.
         powers: of the likelihood, ascending from 0 to 1.
         step_size, inverse_mass: for every rung; those of rung 0 are not used.
+        num_sweeps: of every rung between exchanges.
         settings: of `transdimensional`, for all rungs alike.
     """
     num_rungs = powers.shape[0]
@@ -72,8 +75,10 @@ def on_a_ladder(
         tuning = {"step_size": step_size, "inverse_mass": inverse_mass}
         kernel = transdimensional(log_density, target=target, **tuning, **settings)
         warmed = data._replace(weight=power * data.weight)
-        state, info = kernel.step(key, kernel.init(position, warmed), warmed)
-        return state.position, info
+        sweep = lambda state, key: kernel.step(key, state, warmed)  # noqa: E731
+        first, keys = kernel.init(position, warmed), jax.random.split(key, num_sweeps)
+        state, infos = jax.lax.scan(sweep, first, keys)
+        return state.position, together(infos)
 
     def log_likelihood(position: Position, data: Data) -> Float[Array, ""]:
         return target.log_likelihood(target.model.unravel(position, data), data)
@@ -112,3 +117,19 @@ def on_a_ladder(
         )
 
     return Kernel(init, step)
+
+
+def together(infos: TransdimensionalInfo) -> TransdimensionalInfo:
+    """What sweeps did, one after the other: means of rates, sums of counts."""
+
+    def of_all(name: str, each: Array) -> Array:
+        if name == "is_finite":
+            return jnp.all(each, axis=0)
+        if name == "is_divergent":
+            return jnp.any(each, axis=0)
+        is_count = jnp.issubdtype(each.dtype, jnp.integer)
+        return jnp.sum(each, axis=0, dtype=each.dtype) if is_count else jnp.mean(each, axis=0)
+
+    return TransdimensionalInfo(
+        **{name: of_all(name, each) for name, each in infos._asdict().items()}
+    )

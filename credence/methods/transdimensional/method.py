@@ -24,7 +24,7 @@ from credence.engine.phases import Adapter
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, require_positive
 from credence.kernels.base import Kernel, Recipe
-from credence.kernels.mcmc.replica_exchange import Ladder
+from credence.kernels.mcmc.replica_exchange import ladder_of
 from credence.methods.base import Algorithm, Drawn
 from credence.methods.chains import Chains
 from credence.methods.evidence import LogEvidence
@@ -92,7 +92,8 @@ class Transdimensional(Chains):
         num_rungs: above 1, every chain is a ladder of so many networks, from the prior to the
             posterior, that exchange places (see `credence.methods.transdimensional.ladder`): for
             posteriors with modes that chains do not leave. About twice the barrier that the run
-            reports is right; a draw costs as many times as much.
+            reports is right; a draw costs as many times as much. Then `thinning` is the number of
+            iterations between exchanges.
         initial_widths, initial_depths: one per chain; by default spread evenly over the support, so
             that R-hat of the architecture says whether chains found each other.
         num_starts: draws from the prior at a chain's initial architecture, of which the likeliest
@@ -102,7 +103,8 @@ class Transdimensional(Chains):
     depth (where it changes), has_moved (whether a draw differs from the one before),
     jump_acceptance_rate, and num_jumps(_accepted), in all and by the kind of jump
     (num_jumps_informed, ...), of jumps inside the support; and those of the step at fixed widths.
-    With a ladder those of `ParallelTempering`, too.
+    With a ladder those of `ParallelTempering`, too; jumps are those of the coldest rung, while
+    num_gradients and num_evaluations are of all.
     `methods.findings(ensemble)["architecture"]` sums them up.
     """
 
@@ -324,6 +326,10 @@ class Transdimensional(Chains):
         recipe = self._recipe(posterior, target, build)
         groups = self._moves(posterior), self._layer_moves(posterior)
         is_ladder, first = build is on_a_ladder, start
+        if self.num_rungs > 1 and not is_ladder:
+            raise InputError(
+                f"num_rungs is of jumps that are right: {build.__name__} has no ladder."
+            )
         if is_ladder:
             adapter = self._tuning_of_ladder(key_step, posterior, data)
             first = jnp.repeat(start[:, None], self.num_rungs, axis=1)
@@ -334,7 +340,8 @@ class Transdimensional(Chains):
             adapter = with_mixture(adapter, groups)
         plan = self._warmup_plan(recipe, adapter)
         warmup = driver.phase("warmup", key_warmup, plan, first, data)
-        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning or 1)
+        thinning = 1 if is_ladder else self.thinning or 1  # a ladder's steps are so many sweeps
+        plan = self._sample_plan(plan, warmup.memory, thinning=thinning)
         states = warmup.states if is_ladder else warmup.positions
         sample = driver.phase("sample", key_sample, plan, states, data)
         layers = posterior.unravel(jnp.asarray(sample.draws)).network
@@ -375,7 +382,7 @@ class Transdimensional(Chains):
         """What places the powers, and tunes the step at fixed widths of every rung."""
         tunable = tunable_kernel(str(self.within))
         return ladder_adaptation(
-            prior_variances(key, data, draw=Ladder(posterior.model).from_prior),
+            prior_variances(key, data, draw=ladder_of(posterior.model).from_prior),
             num_rungs=self.num_rungs,
             num_rounds=self._num_rounds(),
             target_acceptance_rate=self.target_acceptance_rate,
@@ -414,12 +421,14 @@ class Transdimensional(Chains):
             max_integration_steps=self.max_integration_steps,
             trajectory_length=self.trajectory_length,
         )
+        sweeps = (("num_sweeps", self.thinning or 1),) if build is on_a_ladder else ()
         static = (
             ("gibbs", self._draws_precisions(posterior)),
             ("layer_moves", self._layer_moves(posterior)),
             ("move_settings", self._move_settings()),
             ("moves", self._moves(posterior)),
             ("num_jumps", self.num_jumps),
+            *sweeps,
             ("sandwich", self.sandwich),
             ("target", target),
             ("within", within.build),

@@ -11,10 +11,8 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from credence.density.data import Data
 from credence.errors import InputError
-from credence.methods.transdimensional.active_neurons import only_active
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.methods.transdimensional.target import VariableWidth
-from credence.models.priors import normal_sample
 
 GOLDEN = (5**0.5 - 1) / 2
 """Multiples of it, less their whole parts, are spread evenly however many there are."""
@@ -79,8 +77,7 @@ def likeliest_draws(
     def draw(key: PRNGKeyArray, widths: Int[Array, " layer"]) -> tuple[Array, Array]:
         key_model, key_weights = jax.random.split(key)
         params = target.model.sample_prior(key_model, data)
-        weights = normal_sample(key_weights, params.network, target.stds(params, widths))
-        params = params._replace(network=only_active(weights, widths))
+        params = target.with_weights(key_weights, params, widths)
         log_likelihood = target.model.log_likelihood(params, data)  # abreast
         return ravel_pytree(params)[0], jnp.nan_to_num(log_likelihood, nan=-jnp.inf)
 

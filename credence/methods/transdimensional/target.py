@@ -170,8 +170,7 @@ class VariableWidth:
         return self.log_prior(params, widths) + self.log_likelihood(active, data)
 
     def sample_prior(self, key: PRNGKeyArray, data: Data) -> Params:
-        """Draw depth, widths, and active weights, in this order, and hyperparameters; data gives
-        the shapes only."""
+        """Draw depth, widths, hyperparameters and active weights; data gives the shapes only."""
         key_depth, key_widths, key_model, key_weights = jax.random.split(key, 4)
         params = self.model.sample_prior(key_model, data)
         layers = params.network
@@ -184,7 +183,11 @@ class VariableWidth:
         if self.depth_prior is not None:
             depth = jax.random.categorical(key_depth, self.log_depth_probs(layers))
             widths = jnp.where(jnp.arange(len(drawn)) < depth, widths, 0)
-        weights = normal_sample(key_weights, layers, self.stds(params, widths))
+        return self.with_weights(key_weights, params, widths)
+
+    def with_weights(self, key: PRNGKeyArray, params: Params, widths: Widths) -> Params:
+        """Draw all active weights from their prior at these widths."""
+        weights = normal_sample(key, params.network, self.stds(params, widths))
         return params._replace(network=only_active(weights, widths))
 
     def refreshed(self, key: PRNGKeyArray, params: Params, widths: Widths) -> Params:

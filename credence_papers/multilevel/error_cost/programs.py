@@ -11,6 +11,9 @@ from credence_papers.cache import number
 from credence_papers.multilevel.error_cost.settings_tried import NARROWEST, Contender, Job, doubled
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem
 
+LADDER_TRIES = 16
+"""Draws of the new weights for each particle that chooses a ladder."""
+
 
 def execute(job: Job) -> dict[str, Any]:
     """Run one program."""
@@ -81,11 +84,12 @@ def _ladder(key: PRNGKeyArray, job: Job) -> dict[str, Any]:
     def share(level: int) -> float:
         coarse, fine = map(job.problem.posterior, (widths[level], job.width))
         with Driver() as driver:
-            return share_left(keys[level], driver, coarse, fine, Mutation())
+            key = keys[level]
+            return share_left(key, driver, coarse, fine, Mutation(), num_tries=LADDER_TRIES)
 
     base, shares = narrowest(len(widths), share, job.settings["share"])
     tried = {str(width): found for width, found in zip(widths, shares, strict=False)}
-    return {"widths": [widths[base], job.width], "shares": tried}
+    return {"widths": sorted({widths[base], job.width}), "shares": tried}
 
 
 def _replicates(ensemble: Any, interest: np.ndarray) -> dict[str, Any]:

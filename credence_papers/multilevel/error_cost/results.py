@@ -70,10 +70,10 @@ def problem_row(outcomes: Sequence[Outcome], published: str) -> dict[str, Any]:
         "reference": reference,
         "biases": _biases(long, width),
         "shares": {
-            width: share
+            tried: share
             for job, result in done
             if job.kind == "ladder"
-            for width, share in result["shares"].items()
+            for tried, share in result["shares"].items()
         },
         "pilots": [_pilot(job, result) for job, result in pilots],
         "points": points,

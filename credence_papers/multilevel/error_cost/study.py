@@ -67,7 +67,11 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
         done = [
             (job, finished(job, cache)) for job in (*references(problem, effort, seed), *ladder)
         ]
-        chosen = [tuple(result["widths"]) for job, result in done if job.kind == "ladder"]
+        chosen = [
+            tuple(result["widths"])
+            for job, result in done
+            if job.kind == "ladder" and result["status"] == "done"
+        ]
         first = pilots(problem, effort, seed, chosen)
         done += [(job, finished(job, cache)) for job in first]
         contenders = [

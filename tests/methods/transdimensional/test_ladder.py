@@ -10,7 +10,17 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy import stats
 from tools.stops import AfterBlocks, Stop
-from tools.widths import Toy, chi_squared, count_widths, in_chunks, jitted, toy
+from tools.widths import (
+    Toy,
+    chi_squared,
+    count_widths,
+    in_chunks,
+    jitted,
+    network_target,
+    no_data,
+    prior_scores,
+    toy,
+)
 
 from credence import Posterior, methods
 from credence.density.posterior import flat_log_density
@@ -18,7 +28,10 @@ from credence.kernels.mcmc.hmc import hmc
 from credence.methods import SMC, Transdimensional
 from credence.methods.evidence import LogEvidence
 from credence.methods.transdimensional import ladder
-from credence.models import MLP, Gaussian, Normal
+from credence.methods.transdimensional.active_neurons import count_active
+from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
+from credence.methods.transdimensional.target import Point
+from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
 
 NUM_REPLICATES, NUM_SWEEPS = 3000, 6
 POWERS = (0.0, 0.05, 0.3, 1.0)
@@ -99,6 +112,32 @@ def test_planted_exchanges_the_wrong_way_are_caught(monkeypatch: pytest.MonkeyPa
     assert worst_p(run()[0]) < 1e-8
 
 
+DEEP = network_target(
+    largest=(3, 3),
+    prior=HierarchicalGamma(4.0, 4.0),
+    likelihood=Normal(noise_std=None),
+    width_prior=WidthPrior("poisson", 2.0),
+    depth_prior=DepthPrior("geometric", 2.0),
+)
+
+
+@pytest.mark.usefixtures("float64")
+def test_the_hottest_rung_is_drawn_from_the_prior() -> None:
+    """Sizes have their law, and squares of weights the mean variance at their size."""
+    data = no_data()
+    keys = jax.random.split(jax.random.key(3), 4000)
+    params = jitted(jax.vmap(lambda key: DEEP.sample_prior(key, data)))(keys)
+    widths = np.asarray(count_active(params.network))
+    depths = (widths > 0).sum(axis=1)
+    assert DEEP.depth_prior is not None
+    for found, law in ((depths, DEEP.depth_prior), (widths[:, 0], DEEP.width_prior)):
+        exact = np.exp(law.log_probs((law is DEEP.depth_prior and 2) or 3))[1:-1]
+        assert chi_squared(count_widths(found, len(exact)), exact)[1] > 1e-3
+    z = prior_scores(DEEP, Point(params, jnp.asarray(widths, jnp.int32), jnp.zeros(4000)))
+    print(z)
+    assert max(map(abs, z.values())) < 4.5
+
+
 X = np.random.default_rng(0).normal(size=(30, 2))
 Y = np.sin(2 * X[:, 0]) + 0.3 * np.random.default_rng(1).normal(size=30)
 QUICK: dict[str, Any] = {
@@ -121,6 +160,10 @@ def test_a_ladder_tells_sizes_evidence_and_exchanges_and_goes_on(tmp_path: Path)
         Transdimensional(**QUICK).run(0, posterior(), folder=tmp_path, progress=AfterBlocks(3))
     again = Transdimensional(**QUICK).run(0, posterior(), folder=tmp_path)
     jax.tree.map(np.testing.assert_array_equal, whole.params, again.params)
+    thinned = Transdimensional(**QUICK | {"thinning": 2}).run(0, posterior())
+    num_jumps = [np.mean(each.scalars["num_jumps"]) for each in (thinned, whole)]
+    assert num_jumps[0] == pytest.approx(2 * num_jumps[1], rel=0.2)
+    assert min(methods.findings(thinned)["exchanges"].rates) > 0
     plain = methods.findings(Transdimensional(**QUICK | {"num_rungs": 1}).run(0, posterior()))
     assert "exchanges" not in plain
 

@@ -17,6 +17,7 @@ from credence.ensembles.findings import Finding
 from credence.ensembles.predictor import Inputs
 from credence.errors import (
     InputError,
+    OutOfTime,
     check_name,
     check_particles,
     check_share,
@@ -24,7 +25,7 @@ from credence.errors import (
 )
 from credence.methods.base import Drawn, Method
 from credence.methods.evidence import LogEvidence
-from credence.methods.smc.budget import SMALL_RUN, Allotment, Counts, within_budget
+from credence.methods.smc.budget import Allotment, Counts, within_budget
 from credence.methods.smc.method import PARTICLES_AND_RUNS, from_prior
 from credence.methods.smc.multilevel import allocation, nested
 from credence.methods.smc.multilevel.coupling import COUPLINGS, CoupledLevels
@@ -36,6 +37,13 @@ from credence.methods.smc.tempering import Tempering
 from credence.methods.work import total_flops
 from credence.models.networks.mlp import Network
 from credence.models.priors import TraceClass
+
+CHOICE = 2**31 - 2
+"""What the run's key is folded with for the choice of its levels: all else has the same draws
+whether they are told or found."""
+
+PILOT_SHARE = 0.25
+"""Share of a time budget after which the choice of the levels must end."""
 
 MOST_PILOT_BYTES = 2**32
 """Bytes that the particles of a pilot's level may take."""
@@ -65,8 +73,9 @@ class MLSMC(Method):
     Args:
         widths: hidden widths of every level, from coarse to fine, the last as the posterior's
             network; None: `num_levels` or as many as there are above `base`, each `ratio` wider;
-            without those two: the narrowest whose particles can be weighed to the finest at once,
-            as small runs tell (see `credence.methods.smc.multilevel.reach`), and the finest.
+            without those two and with one number of particles: the narrowest whose particles can be
+            weighed to the finest at once, as small runs tell (see
+            `credence.methods.smc.multilevel.reach`), and the finest.
         num_levels, base, ratio: see `credence.methods.smc.multilevel.nested.widths`.
         coarse: networks of the coarse levels, where they differ otherwise than in width.
         num_particles: of every level; one number is the coarsest level's, and `allocation.usual`
@@ -171,20 +180,33 @@ class MLSMC(Method):
         """Whether the user says which levels there are."""
         return bool(self.coarse or self.widths or self.num_levels or self.base)
 
-    def _tried(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> list[Posterior]:
-        """The levels told; or the finest, and the narrowest from which small runs reach it."""
-        if self._are_told:
+    def _found(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> list[Posterior]:
+        """The levels told; or the finest, and the narrowest from which small runs reach it.
+
+        Where time does not suffice for those, the levels that the prior alone suggests.
+        """
+        if self._are_told or isinstance(self.num_particles, tuple):
             return self.levels(posterior)
         levels = replace(self, base=nested.NARROWEST).levels(posterior)
+        widths = [_hidden(level.model.network) for level in levels]
 
         def share(level: int) -> float:
-            width = _hidden(levels[level].model.network)[0]
-            key_level = jax.random.fold_in(key, level)
-            with driver.part(f"width {width}"):
-                return share_left(key_level, driver, levels[level], posterior, self.mutation)
+            key_level, name = jax.random.fold_in(key, level), "-".join(map(str, widths[level]))
+            how = {"proposal": self.proposal, "num_tries": self.num_tries}
+            with driver.part(f"width {name}", budget_share=PILOT_SHARE):
+                return share_left(key_level, driver, levels[level], posterior, self.mutation, **how)
 
-        base, _ = narrowest(len(levels), share)
-        return levels[base :: max(len(levels) - 1 - base, 1)]
+        try:
+            base, shares = narrowest(len(levels), share)
+        except OutOfTime:
+            base, shares = -1, []
+        base = driver.decided("coarsest level", int, lambda: base)
+        if base < 0:
+            return self.levels(posterior)
+        chosen = [levels[base], *levels[max(base + 1, len(levels) - 1) :]]
+        for width, left in zip(widths, shares, strict=False):
+            driver.progress.say(f"{left:.0%} of particles at width {width[0]} reach the finest.")
+        return chosen
 
     def counts(self, levels: Sequence[Posterior]) -> tuple[int, ...]:
         """Particles of every level.
@@ -211,7 +233,10 @@ class MLSMC(Method):
         """
         found = allocation.increments(pilot, x)
         counts = allocation.for_variance(variance, found.variances, found.costs)
-        return replace(self, num_particles=counts)
+        if self._are_told:
+            return replace(self, num_particles=counts)
+        widths = tuple(map(tuple, pilot.provenance.found["level_widths"]))
+        return replace(self, num_particles=counts, widths=widths)
 
     def for_error(
         self, error: float, posterior: Posterior, x: Inputs, *, seed: int = 0
@@ -275,20 +300,22 @@ class MLSMC(Method):
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         if self.proposal == "conditional":
             check_conditional(posterior.model, posterior.data)
-        levels = self._tried(jax.random.fold_in(key, SMALL_RUN - 1), posterior, driver)
+        levels = self._found(jax.random.fold_in(key, CHOICE), posterior, driver)
         counts = self.counts(levels)
 
         def allot(drawn: Drawn) -> Allotment:
             pilot = self._ensemble(posterior, drawn, driver)
             return allocation.allotment(pilot, posterior.data.x[:MOST_PILOT_ROWS])
 
-        return within_budget(
+        drawn = within_budget(
             key,
             driver,
             counts,
             partial(self._climbed, driver, levels),
             allot=allot if self.num_runs > 1 and len(levels) > 1 else None,
         )
+        widths = [list(_hidden(level.model.network)) for level in levels]
+        return drawn if self.coarse else drawn._replace(found={"level_widths": widths})
 
     def _climbed(
         self, driver: Driver, levels: Sequence[Posterior], key: PRNGKeyArray, counts: Counts

@@ -26,8 +26,6 @@ LEAST_SHARE = 0.5
 """Effective share of the particles that is left where a step is narrow enough."""
 PILOT_PARTICLES = 200
 """Particles of a small run at a level that is tried."""
-PILOT_TRIES = 16
-"""Draws of the new weights for each particle of it."""
 
 
 def narrowest(
@@ -51,23 +49,36 @@ def narrowest(
 
 
 def share_left(
-    key: PRNGKeyArray, driver: Driver, coarse: Posterior, fine: Posterior, mutation: Mutation
+    key: PRNGKeyArray,
+    driver: Driver,
+    coarse: Posterior,
+    fine: Posterior,
+    mutation: Mutation,
+    *,
+    proposal: str = "prior",
+    num_tries: int = 1,
 ) -> float:
     """Effective share of a small run's particles at the coarse level that is left at the fine one.
 
-    Tries of a particle count together, as with `MLSMC(num_tries=16)`.
+    Args:
+        proposal, num_tries: as of `MLSMC`; tries of a particle count together.
     """
     key_cloud, key_new = jax.random.split(key)
-    pair = pair_of(driver, coarse, fine, mutation, PILOT_PARTICLES)
-    return effective_share(log_weights(key_new, pair, particles(key_cloud, pair), PILOT_TRIES))
+    pair = pair_of(driver, coarse, fine, mutation, PILOT_PARTICLES, proposal)
+    return effective_share(log_weights(key_new, pair, particles(key_cloud, pair), num_tries))
 
 
 def pair_of(
-    driver: Driver, coarse: Posterior, fine: Posterior, mutation: Mutation, num_particles: int
+    driver: Driver,
+    coarse: Posterior,
+    fine: Posterior,
+    mutation: Mutation,
+    num_particles: int,
+    proposal: str = "prior",
 ) -> CoupledLevels:
     """Two levels, and what moves one run of so many particles up them."""
-    counts = (num_particles, num_particles)
-    return CoupledLevels(driver, Tempering(mutation, 1), coarse.data, (coarse, fine), counts)
+    tempering, counts = Tempering(mutation, 1), (num_particles, num_particles)
+    return CoupledLevels(driver, tempering, coarse.data, (coarse, fine), counts, proposal)
 
 
 def particles(key: PRNGKeyArray, pair: CoupledLevels) -> Float[Array, "run particle weight"]:
@@ -85,14 +96,16 @@ def log_weights(
     cloud: Float[Array, "run particle weight"],
     num_tries: int,
 ) -> Float[np.ndarray, "particle try"]:
-    """Log of G = L_fine / L_coarse, in nats, of coarse particles with new weights from the prior.
+    """Log of G, in nats, of coarse particles with new weights: L_fine / L_coarse, where these are
+    prior draws.
 
     Args:
         cloud: of the coarse level.
         num_tries: draws of the new weights for each particle.
     """
     key_new, key_weigh = jax.random.split(key)
-    weighed = pair.weighed(key_new, key_weigh, 1, cloud, num_tries)
+    with pair.driver.part("fine"):
+        weighed = pair.weighed(key_new, key_weigh, 1, cloud, num_tries)
     return np.asarray(log_ratios(weighed), float).reshape(-1, num_tries)
 
 

@@ -25,11 +25,12 @@ from tools.stops import AfterBlocks, Stop
 from credence.density.posterior import Posterior
 from credence.engine.blocks import run_block
 from credence.ensembles.ensemble import Ensemble
-from credence.errors import InputError
+from credence.errors import InputError, OutOfTime
 from credence.methods import METHODS
 from credence.methods.smc import tempering
 from credence.methods.smc.clouds import Cloud
 from credence.methods.smc.multilevel import coupling as coupling_module
+from credence.methods.smc.multilevel import method as method_module
 from credence.methods.smc.multilevel import nested, proposal
 from credence.methods.smc.multilevel.levels import to_level
 from credence.methods.smc.multilevel.method import MLSMC
@@ -547,6 +548,20 @@ def test_levels_that_nobody_tells_are_found_by_a_small_run(tmp_path: Any) -> Non
     np.testing.assert_array_equal(found.weights, told.weights)
     jax.tree.map(np.testing.assert_array_equal, found.params, told.params)
     assert found.cost.flops > told.cost.flops, "the small run counts"
+    assert found.provenance.found["level_widths"] == [[4], [8]]
+    assert free.allocated(found, CURVE, 1.0).widths == ((4,), (8,))
+
+
+def test_without_time_for_small_runs_the_prior_says_which_levels_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def too_slow(*_: Any) -> Any:
+        raise OutOfTime("The time is over.")
+
+    monkeypatch.setattr(method_module, "narrowest", too_slow)
+    few = MLSMC(num_particles=20, num_runs=2, mutation=Mutation(num_steps=1))
+    widths = few.run(0, curve()).provenance.found["level_widths"]
+    assert widths == [list(level.model.network.hidden) for level in few.levels(curve())]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ def test_more_is_left_of_wider_levels() -> None:
     def share(width: int) -> float:
         coarse, fine = posterior(width), posterior(WIDE)
         with Driver() as driver:
-            return reach.share_left(jax.random.key(0), driver, coarse, fine, Mutation())
+            key, mutation = jax.random.key(0), Mutation()
+            return reach.share_left(key, driver, coarse, fine, mutation, num_tries=16)
 
     found = [share(width) for width in (4, 8, 16)]
     print(found)
