@@ -55,6 +55,10 @@ def _on_a_ladder(*models: ModelProblem) -> tuple[ModelProblem, ...]:
 
 _WIDE_ONES = _models("wide", _WIDE, "1 to 16 tanh neurons")
 _DEEP_ONES = _models("deep", _DEEP, "1 to 4 layers of 4 relu neurons")
+_RUNGS = {
+    "num_rungs": 20, "within": "mclmc", "num_jumps": 4, "num_warmup": 3000, "num_draws": 5000,
+}  # fmt: skip
+"""Settings of ladders: steps are short, and there are many of them."""
 _AS_PUBLISHED = Normal(noise_std=1.0)
 MODELS = ModelStudy(
     name="transdimensional_models",
@@ -77,9 +81,9 @@ MODELS = ModelStudy(
         ),
     ),
     efforts={
-        "smoke": ModelEffort(2, 8, 4, 3, 10, 2),
-        "laptop": ModelEffort(4, 400, 200),
-        "paper": ModelEffort(16, 4000, 1000, 8),
+        "smoke": ModelEffort(2, 8, 4, 3, 10, 2, ladder={"num_rungs": 3}),
+        "laptop": ModelEffort(4, 400, 200, ladder=_RUNGS),
+        "paper": ModelEffort(16, 4000, 1000, 8, ladder=_RUNGS | {"num_draws": 20_000}),
     },
     num_seeds={"laptop": 10, "paper": 20},
     source="the data of " + THESIS + "section 6.3",

@@ -5,7 +5,7 @@ its posterior by reversible jumps stand trained networks of the same model, and 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ from credence.models import MLP, Gaussian, HierarchicalGamma
 from credence.storage import jsonable
 from credence_papers.transdimensional.published_chain import PublishedChain
 
+Settings = Mapping[str, Any]
 SCORES = ("rmse", "nll", "coverage_95", "crps")
 UNIT = Gaussian(scaling="unit")
 
@@ -59,8 +60,13 @@ class Family:
 
 @dataclass(frozen=True)
 class ModelEffort:
-    """How much is run: settings of `Transdimensional`, rungs where it has a ladder, and members of
-    a trained ensemble."""
+    """How much is run.
+
+    Args:
+        num_chains, num_draws, num_warmup, max_doublings, num_starts: of `Transdimensional`.
+        num_members: of a trained ensemble.
+        ladder: settings of `Transdimensional` that are others where its chains are ladders.
+    """
 
     num_chains: int
     num_draws: int
@@ -68,7 +74,7 @@ class ModelEffort:
     max_doublings: int = 6
     num_starts: int = 1000
     num_members: int = 10
-    num_rungs: int = 12
+    ladder: Settings = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,15 +110,18 @@ class ModelProblem:
             training = Training(validation_fraction=0.0)
             return DeepEnsemble(num_members=effort.num_members, training=training)
         is_published = self.how == "published"
+        settings: dict[str, Any] = {
+            "num_draws": effort.num_draws,
+            "num_warmup": effort.num_warmup,
+            "max_doublings": effort.max_doublings,
+            **(effort.ladder if self.how == "ladder" else {}),
+        }
         chain = Transdimensional(
             layer_moves=("layer",) if is_published else None,
             num_chains=effort.num_chains,
-            num_draws=effort.num_draws,
-            num_warmup=effort.num_warmup,
-            max_doublings=effort.max_doublings,
             num_starts=effort.num_starts,
-            num_rungs=effort.num_rungs if self.how == "ladder" else 1,
             gibbs=isinstance(self.prior, HierarchicalGamma),
+            **settings,
             **self.family.settings,
         )
         return PublishedChain(chain=chain) if is_published else chain

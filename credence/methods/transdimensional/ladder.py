@@ -44,7 +44,7 @@ class LadderInfo(NamedTuple):
     is_restart: Bool[Array, ""]
     """Whether the coldest rung got a network that has come all the way from the prior."""
     num_evaluations: Int[Array, ""]
-    """Of all rungs, as `num_gradients` is."""
+    """Likelihood values of all rungs; `num_gradients` counts their gradients."""
     num_gradients: Int[Array, ""]
 
 
