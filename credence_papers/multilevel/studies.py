@@ -227,8 +227,8 @@ PUBLISHED = ErrorCostStudy(
             particles=(40, 160),
             further=(
                 *(
-                    Contender(method="smc", widths=(width,), num_particles=(count,))
-                    for width, count in ((4, 40), (4, 160), (4, 640), (8, 640))
+                    Contender(method="smc", widths=(4,), num_particles=(count,))
+                    for count in (40, 160)
                 ),
                 *_WIDE,
             ),
@@ -263,6 +263,7 @@ PUBLISHED_256 = replace(
         "laptop": replace(
             _AT_128,
             reference_width=256,
+            reference_nats=0.07,
             further=(
                 Contender(method="smc", widths=(256,), num_particles=(40,), replicates=16),
                 Contender(method="smc", widths=(256,), num_particles=(160,), replicates=4),

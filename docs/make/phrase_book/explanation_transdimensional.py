@@ -46,7 +46,8 @@ def of_models() -> Iterator[Phrase]:
     """Tell what models of Boston housing say side by side."""
     rows = {row["name"]: row for row in kept("transdimensional_models")["models"]}
     yield made("these {} of its {} models", len(rows), len(MODELS.problems))
-    sampled = {name: row for name, row in rows.items() if row["size"]}
+    yield from of_ladders(rows)
+    sampled = {name: row for name, row in rows.items() if row["size"] and "ladder" not in name}
     fixed = [row["means"]["rmse"] for name, row in sampled.items() if is_fixed(name)]
     learnt = {name: row for name, row in sampled.items() if not is_fixed(name)}
     yield made("is {:.2f} thousand dollars or more", min(fixed))
@@ -66,6 +67,16 @@ def of_models() -> Iterator[Phrase]:
         "The published errors (3.55 for this family",
         "where the thesis reports 1.1 %",
     )
+
+
+def of_ladders(rows: dict[str, Any]) -> Iterator[Phrase]:
+    """Tell what a ladder of temperatures makes of chains that do not agree."""
+    plain, ladder = rows["wide-b"], rows["wide-b-ladder"]
+    pairs = [(row["rhat_predictions_worst"], row["size"]["rhat_worst"]) for row in (plain, ladder)]
+    numbers = [number for pair in zip(*pairs, strict=True) for number in pair]
+    yield made("falls from {:.2f} to {:.2f}, and that of the size from {:.2f} to {:.2f}", *numbers)
+    errors = [row["means"]["rmse"] for row in (plain, ladder)]
+    yield made("the error from {:.2f} to {:.2f}", *errors)
 
 
 def is_fixed(model: str) -> bool:
