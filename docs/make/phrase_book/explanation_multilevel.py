@@ -8,6 +8,7 @@ from kept import kept, kept_rows
 from phrases import Phrase, given, made
 
 from credence.html.wording import number
+from credence_papers.multilevel.error_cost.page import scientific
 
 
 def phrases() -> Iterator[Phrase]:
@@ -38,14 +39,42 @@ def of_published_design() -> Iterator[Phrase]:
     work, seconds = (fits[measure]["ratio_widest"] for measure in ("flops", "seconds"))
     at_best = limits(fits["flops"]["ratio"])
     cost = f"{number(fits['flops']['ratio']['value'], 2)}"
-    yield made("costs {:.0f} times as much as two by counted work", work["value"])
-    yield made("and {:.0f} times by the clock", seconds["value"])
+    yield made("costs {:.0f} times as much as two levels by counted work", work["value"])
+    yield made("and {:.0f} times by the clock, in the regression", seconds["value"])
     yield made("we reached: {} times the cost ({} to {})", cost, *at_best)
+    yield from of_digits()
     yield made("changes the log likelihood by {:.3f} nats", *pilot["nats"])
     yield made("above the paper's ten ({} to {})", *limits(work))
-    yield made("that by the clock holds it ({} to {})", *limits(seconds))
+    yield made("and that by the clock holds it ({} to {})", *limits(seconds))
     yield made("and the interval ({} to {}) leaves", *at_best)
     yield made("their error {:.0f} times that of particles which move", short_moves(problem))
+
+
+def of_digits() -> Iterator[Phrase]:
+    """Tell the savings in the digits, and what several tries bring."""
+    problem = published("digits alpha 2")
+    fits, (share,) = problem["fits"], problem["shares"].values()
+    work, seconds = (fits[measure]["ratio_widest"] for measure in ("flops", "seconds"))
+    yield made("alpha 2 it is {:.0f} times, and {:.1f} times by the clock", *values(work, seconds))
+    best = fits["flops"]["ratio"]
+    cost = number(best["value"], 2)
+    yield made("in the regression, and {} times ({} to {}) in the digits", cost, *limits(best))
+    yield made("Here {:.0f} % of the particles of width 4 are left", 100 * share)
+    yield made("the same ({} to {}, and {} to {})", *limits(work), *limits(seconds))
+    products = [
+        scientific(row["mse"] * row["flops"])
+        for row in sorted(problem["points"], key=lambda row: "tries" not in row["family"])
+        if row["method"] == "mlsmc" and row["particles"][0] == 100
+    ]
+    yield made("MSE x work is {} with 16 tries and {} without them", *products)
+    yield from given(
+        "400 images of 0 and 1 by their first 100", "at 100 particles of the narrow width"
+    )
+
+
+def values(*fitted: dict[str, Any]) -> list[float]:
+    """The ratios themselves."""
+    return [each["value"] for each in fitted]
 
 
 def published(name: str) -> dict[str, Any]:
