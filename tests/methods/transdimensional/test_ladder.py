@@ -178,7 +178,8 @@ def test_sizes_and_evidence_are_those_of_particles_at_every_size() -> None:
     long = Transdimensional(num_chains=16, num_draws=400, num_warmup=300, num_rungs=6)
     ensemble = long.run(0, posterior())
     shares = np.array([(ensemble.scalars["width"] == k).mean(axis=1) for k in range(1, 5)])
-    error = np.hypot(shares.std(axis=1, ddof=1) / 4, exact * (1 - exact) * errors * 1.5)
+    of_evidences = (np.diag(exact) - np.outer(exact, exact)) ** 2 @ errors**2
+    error = np.sqrt(shares.var(axis=1, ddof=1) / 16 + of_evidences)
     z = (shares.mean(axis=1) - exact) / np.maximum(error, 1e-4)
     nats = np.asarray(ensemble.scalars["log_evidence"])[:, 0]
     mean = np.logaddexp.reduce(log_z) - np.log(4)
