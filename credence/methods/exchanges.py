@@ -28,8 +28,8 @@ class ExchangeEntries(TypedDict):
 def told_of_ladder(
     info: Mapping[str, np.ndarray], powers: Float[np.ndarray, " rung"], log_anchor: float
 ) -> tuple[dict[str, Float[np.ndarray, "chain draw"]], dict[str, Any]]:
-    """What the steps of a ladder have told: scalars of the coldest rung or means over all, and what
-    the run has found.
+    """Sum up what the steps of a ladder have told: scalars of the coldest rung or means over all,
+    and what the run has found.
 
     Args:
         info: with acceptance_rate and log_likelihood of every rung, exchange_rate of every pair of

@@ -26,7 +26,7 @@ from credence.methods.transdimensional.target import VariableWidth
 
 
 class LadderInfo(NamedTuple):
-    """What a step did, in means or sums over its sweeps; jumps are those of the coldest rung."""
+    """A step tells what it did, in means or sums over its sweeps; jumps are the coldest rung's."""
 
     acceptance_rate: Float[Array, " rung"]
     """Acceptance of the steps at fixed widths; 1 at the prior, which is drawn from."""
@@ -120,7 +120,7 @@ def on_a_ladder(
 
 
 def together(infos: TransdimensionalInfo) -> TransdimensionalInfo:
-    """What sweeps did, one after the other: means of rates, sums of counts."""
+    """Sum up what sweeps did, one after the other: means of rates, sums of counts."""
 
     def of_all(name: str, each: Array) -> Array:
         if name == "is_finite":

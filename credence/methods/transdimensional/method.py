@@ -367,7 +367,7 @@ class Transdimensional(Chains):
         posterior: Posterior,
         data: Data,
     ) -> Adapter:
-        """What tunes the step at fixed widths, from whole networks on."""
+        """Tune the step at fixed widths, from whole networks on."""
         return tunable_kernel(str(self.within)).tuning(
             key,
             whole,
@@ -379,7 +379,7 @@ class Transdimensional(Chains):
         )
 
     def _tuning_of_ladder(self, key: PRNGKeyArray, posterior: Posterior, data: Data) -> Adapter:
-        """What places the powers, and tunes the step at fixed widths of every rung."""
+        """Place the powers, and tune the step at fixed widths of every rung."""
         tunable = tunable_kernel(str(self.within))
         return ladder_adaptation(
             prior_variances(key, data, draw=ladder_of(posterior.model).from_prior),

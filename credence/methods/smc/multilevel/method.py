@@ -39,7 +39,7 @@ from credence.models.networks.mlp import Network
 from credence.models.priors import TraceClass
 
 CHOICE = 2**31 - 2
-"""What the run's key is folded with for the choice of its levels: all else has the same draws
+"""The run's key is folded with this for the choice of its levels: all else has the same draws
 whether they are told or found."""
 
 PILOT_SHARE = 0.25

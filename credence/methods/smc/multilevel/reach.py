@@ -1,4 +1,4 @@
-"""How far a level reaches: the particles that are left when they are weighed to a finer network.
+"""A level reaches as far as particles are left when they are weighed to a finer network.
 
 The step between two levels is narrow where it counts, at the coarse network's posterior, or it is
 not; a small run at the coarse level tells. `allocation.nats_between` tells before anything is run,

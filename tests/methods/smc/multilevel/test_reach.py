@@ -1,4 +1,4 @@
-"""How many particles are left on the way to a wider network: networks that are linear in their
+"""Particles are left on the way to a wider network, or are not: networks that are linear in their
 weights tell the mean of the weights G."""
 
 import jax
