@@ -162,9 +162,7 @@ def replica_exchange(
         return state.position, sums
 
     def init(positions: Float[Array, "rung weight"], data: Data) -> ReplicaState:
-        return ReplicaState(
-            positions, jnp.zeros(num_rungs, bool).at[0].set(True), jnp.zeros((), jnp.uint32)
-        )
+        return first_state(positions)
 
     def step(
         key: PRNGKeyArray, state: ReplicaState, data: Data
@@ -185,15 +183,15 @@ def replica_exchange(
         hot = ladder.from_prior(key_prior, data)
         positions = jnp.concatenate([hot[None], warm])
         log_likelihoods = jax.vmap(ladder.log_likelihood, (0, None))(positions, data)
-        order, rates = exchanged(key_exchange, log_likelihoods, powers, state.num_steps % 2)
-        is_new = state.is_new.at[0].set(True)[order]
-        new = ReplicaState(positions[order], is_new.at[-1].set(False), state.num_steps + 1)
+        new, order, rates, is_restart = after_exchanges(
+            key_exchange, state, positions, log_likelihoods, powers
+        )
         one = jnp.ones((1,), sums.acceptance.dtype)
         info = ReplicaInfo(
             acceptance_rate=jnp.concatenate([one, sums.acceptance / num_moves]),
             exchange_rate=rates,
             log_likelihood=log_likelihoods[order],
-            is_restart=is_new[-1],
+            is_restart=is_restart,
             is_finite=jnp.all(sums.is_finite),
             num_gradients=jnp.sum(sums.gradients),
             num_evaluations=jnp.sum(sums.evaluations) + num_rungs,
@@ -201,6 +199,33 @@ def replica_exchange(
         return new, info
 
     return Kernel(init, step)
+
+
+def first_state(positions: Float[Array, "rung weight"]) -> ReplicaState:
+    """The state of a ladder that starts at these places."""
+    is_new = jnp.zeros(len(positions), bool).at[0].set(True)
+    return ReplicaState(positions, is_new, jnp.zeros((), jnp.uint32))
+
+
+def after_exchanges(
+    key: PRNGKeyArray,
+    state: ReplicaState,
+    positions: Float[Array, "rung weight"],
+    log_likelihoods: Float[Array, " rung"],
+    powers: Float[Array, " rung"],
+) -> tuple[ReplicaState, Int[Array, " rung"], Float[Array, " pair"], Bool[Array, ""]]:
+    """Exchange neighbours, even and odd pairs by turns.
+
+    Args:
+        state: before the rungs moved to these positions, the first one a new draw of the prior.
+    Returns:
+        The state after it, what `exchanged` returns, and whether the coldest rung got a state that
+        has come all the way from the prior.
+    """
+    order, rates = exchanged(key, log_likelihoods, powers, state.num_steps % 2)
+    is_new = state.is_new.at[0].set(True)[order]
+    new = ReplicaState(positions[order], is_new.at[-1].set(False), state.num_steps + 1)
+    return new, order, rates, is_new[-1]
 
 
 def exchanged(

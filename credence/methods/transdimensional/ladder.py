@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from credence.density.data import Data
 from credence.density.posterior import LogDensity, Position
 from credence.kernels.base import Kernel
-from credence.kernels.mcmc.replica_exchange import ReplicaState, exchanged
+from credence.kernels.mcmc.replica_exchange import ReplicaState, after_exchanges, first_state
 from credence.methods.transdimensional.kernel import TransdimensionalInfo, transdimensional
 from credence.methods.transdimensional.target import VariableWidth
 
@@ -84,9 +84,7 @@ def on_a_ladder(
         return target.log_likelihood(target.model.unravel(position, data), data)
 
     def init(positions: Float[Array, "rung weight"], data: Data) -> ReplicaState:
-        return ReplicaState(
-            positions, jnp.zeros(num_rungs, bool).at[0].set(True), jnp.zeros((), jnp.uint32)
-        )
+        return first_state(positions)
 
     def step(key: PRNGKeyArray, state: ReplicaState, data: Data) -> tuple[ReplicaState, LadderInfo]:
         key_prior, key_sweeps, key_exchange = jax.random.split(key, 3)
@@ -96,9 +94,9 @@ def on_a_ladder(
         hot, _ = ravel_pytree(target.sample_prior(key_prior, data))
         positions = jnp.concatenate([hot[None], warm])
         nats = jax.lax.map(lambda position: log_likelihood(position, data), positions)
-        order, rates = exchanged(key_exchange, nats, powers, state.num_steps % 2)
-        is_new = state.is_new.at[0].set(True)[order]
-        new = ReplicaState(positions[order], is_new.at[-1].set(False), state.num_steps + 1)
+        new, order, rates, is_restart = after_exchanges(
+            key_exchange, state, positions, nats, powers
+        )
         coldest = jax.tree.map(lambda each: each[-1], infos)
         one = jnp.ones((1,), infos.acceptance_rate.dtype)
         return new, LadderInfo(
@@ -111,7 +109,7 @@ def on_a_ladder(
             jump_cost=coldest.jump_cost,
             exchange_rate=rates,
             log_likelihood=nats[order],
-            is_restart=is_new[-1],
+            is_restart=is_restart,
             num_evaluations=jnp.sum(infos.num_evaluations, dtype=jnp.int32) + num_rungs,
             num_gradients=jnp.sum(infos.num_gradients, dtype=jnp.int32),
         )

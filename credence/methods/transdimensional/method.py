@@ -313,7 +313,13 @@ class Transdimensional(Chains):
     def run_by(
         self, build: Callable[..., Kernel], key: PRNGKeyArray, posterior: Posterior, driver: Driver
     ) -> Drawn:
-        """Run with another kernel of the same settings in place of `transdimensional`."""
+        """Run with another kernel of the same settings in place of `transdimensional`.
+
+        Raises:
+            InputError: for rungs of a kernel that has no ladder.
+        """
+        if self.num_rungs > 1 and build is not on_a_ladder:
+            raise InputError(f"{build.__name__} has no ladder of temperatures: set num_rungs=1.")
         key_start, key_whole, key_step, key_warmup, key_sample = jax.random.split(key, 5)
         target = self._target(posterior)
         start = likeliest_draws(
@@ -326,10 +332,6 @@ class Transdimensional(Chains):
         recipe = self._recipe(posterior, target, build)
         groups = self._moves(posterior), self._layer_moves(posterior)
         is_ladder, first = build is on_a_ladder, start
-        if self.num_rungs > 1 and not is_ladder:
-            raise InputError(
-                f"num_rungs is of jumps that are right: {build.__name__} has no ladder."
-            )
         if is_ladder:
             adapter = self._tuning_of_ladder(key_step, posterior, data)
             first = jnp.repeat(start[:, None], self.num_rungs, axis=1)

@@ -24,6 +24,7 @@ from tools.widths import (
 
 from credence import Posterior, methods
 from credence.density.posterior import flat_log_density
+from credence.kernels.mcmc import replica_exchange
 from credence.kernels.mcmc.hmc import hmc
 from credence.methods import SMC, Transdimensional
 from credence.methods.evidence import LogEvidence
@@ -107,8 +108,9 @@ def test_planted_powers_of_other_rungs_are_caught() -> None:
 
 @pytest.mark.usefixtures("float64")
 def test_planted_exchanges_the_wrong_way_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = ladder.exchanged
-    monkeypatch.setattr(ladder, "exchanged", lambda key, nats, *more: right(key, -nats, *more))
+    right = replica_exchange.exchanged
+    wrong = lambda key, nats, *more: right(key, -nats, *more)  # noqa: E731
+    monkeypatch.setattr(replica_exchange, "exchanged", wrong)
     assert worst_p(run()[0]) < 1e-8
 
 
@@ -130,9 +132,9 @@ def test_the_hottest_rung_is_drawn_from_the_prior() -> None:
     widths = np.asarray(count_active(params.network))
     depths = (widths > 0).sum(axis=1)
     assert DEEP.depth_prior is not None
-    for found, law in ((depths, DEEP.depth_prior), (widths[:, 0], DEEP.width_prior)):
-        exact = np.exp(law.log_probs((law is DEEP.depth_prior and 2) or 3))[1:-1]
-        assert chi_squared(count_widths(found, len(exact)), exact)[1] > 1e-3
+    for found, law, room in ((depths, DEEP.depth_prior, 2), (widths[:, 0], DEEP.width_prior, 3)):
+        exact = np.exp(law.log_probs(room))[1:-1]
+        assert chi_squared(count_widths(found, room), exact)[1] > 1e-3
     z = prior_scores(DEEP, Point(params, jnp.asarray(widths, jnp.int32), jnp.zeros(4000)))
     print(z)
     assert max(map(abs, z.values())) < 4.5
