@@ -22,7 +22,8 @@ from rows import beside_reference, done, evidence_text, how_run, markdown, measu
 
 NUM_CHAINS, NUM_SHOWN = 4, 50
 METHODS = (
-    "smc", "parallel_tempering", "nuts", "long_nuts", "mclmc", "long_mclmc", "deep_ensemble",
+    "smc", "wide_smc", "parallel_tempering", "nuts", "long_nuts", "mclmc", "long_mclmc",
+    "deep_ensemble",
 )  # fmt: skip
 REFERENCE = "smc"
 DATA = {"boston": "Boston housing", "simulated": "simulated regression"}
@@ -32,9 +33,12 @@ LADDERS = {
 }
 LONG_NUTS = {"boston": 20_000, "simulated": 8000}
 """Draws of a chain that take as long as parallel tempering, or a third of SMC."""
+WIDE = 100_000
+"""Particles of a run that wants an accelerator."""
 NAMES = {
     "parallel_tempering": "parallel tempering",
     "smc": "SMC",
+    "wide_smc": "SMC, wide",
     "nuts": "NUTS",
     "long_nuts": "NUTS, long",
     "mclmc": "MCLMC",
@@ -52,18 +56,26 @@ def method(name: str, data: str) -> Any:
         "parallel_tempering": lambda: methods.ParallelTempering(
             **LADDERS[data], thinning=4, num_draws=20_000, **chains
         ),
-        "smc": lambda: methods.SMC(
-            num_particles=25_000,
-            num_runs=NUM_CHAINS,
-            chain_length=100,
-            mutation=methods.Mutation(kernel="mclmc", trajectory_length=0.16, num_steps=4),
-        ),
+        "smc": lambda: smc(25_000),
+        "wide_smc": lambda: smc(WIDE),
         "nuts": lambda: methods.NUTS(num_draws=2000, **chains),
         "long_nuts": lambda: methods.NUTS(num_draws=LONG_NUTS[data], **chains),
         "mclmc": lambda: methods.MCLMC(num_draws=20_000, **chains),
         "long_mclmc": lambda: methods.MCLMC(num_draws=20_000, thinning=9, **chains),
         "deep_ensemble": lambda: methods.DeepEnsemble(num_members=20),
     }[name]()
+
+
+def smc(num_particles: int) -> Any:
+    """The waste-free kind, with many short steps; of every run so many particles."""
+    from credence import methods
+
+    return methods.SMC(
+        num_particles=num_particles,
+        num_runs=NUM_CHAINS,
+        chain_length=100,
+        mutation=methods.Mutation(kernel="mclmc", trajectory_length=0.16, num_steps=4),
+    )
 
 
 def problem(name: str) -> tuple[Any, np.ndarray, np.ndarray]:

@@ -177,13 +177,36 @@ def _read_images(source: ImageSource) -> _Raw:
     dataset = load_dataset(source.name)
     if dataset.arrays is None:
         raise InputError(f"The data set '{source.name}' has no images: name another.")
-    x, y = dataset.arrays["x"], dataset.arrays["y"]
-    train, test = dataset.train, dataset.test
+    x, notes = _shrunk(dataset.arrays["x"], source)
+    y, train, test = dataset.arrays["y"], dataset.train, dataset.test
     if source.resplit:
         train, test = _new_split(len(y), source.test_fraction, source.split_seed)
     if train is None or test is None:
         raise InputError(f"The data set '{source.name}' has no split of its own: set resplit=True.")
-    return _Raw("classification", x[train], y[train], x[test], y[test])
+    return _Raw("classification", x[train], y[train], x[test], y[test], notes)
+
+
+def _shrunk(x: np.ndarray, source: ImageSource) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Images (point, row, column) or (point, row, column, channel) of fewer pixels, and a note.
+
+    A pixel is the mean over a square, in float32; images come back as they are where shrink is 1.
+
+    Raises:
+        InputError: for a shrink below 1, or a side that it does not divide.
+    """
+    shrink, (rows, columns) = source.shrink, x.shape[1:3]
+    if shrink < 1:
+        raise InputError(f"shrink must be at least 1, got {shrink}; 1 leaves images as they are.")
+    if rows % shrink or columns % shrink:
+        raise InputError(
+            f"The images of '{source.name}' have {rows} x {columns} pixels, which shrink={shrink} "
+            "does not divide: choose a divisor of both sides."
+        )
+    if shrink == 1:
+        return x, ()
+    squares = x.reshape(-1, rows // shrink, shrink, columns // shrink, shrink, *x.shape[3:])
+    note = f"Images of {rows} x {columns} pixels, shrunk to {rows // shrink} x {columns // shrink}."
+    return squares.mean(axis=(2, 4), dtype=np.float32), (note,)
 
 
 def _new_split(num_rows: int, test_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -42,6 +42,7 @@ class ImageSource:
         as_vectors: of grey levels, for fully connected networks; else (row, column, channel).
         resplit: whether every seed draws a split of its own; False keeps that of the data set.
         test_fraction: of all images, where they are split anew.
+        shrink: each side is divided by this: means over squares of pixels.
     """
 
     kind: ClassVar[str] = "images"
@@ -51,6 +52,7 @@ class ImageSource:
     resplit: bool = False
     test_fraction: float = 0.2
     split_seed: int = 0
+    shrink: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,9 @@
 """Tables in, and named data sets: `read_table`, `check_table`, `load`, `list_datasets`.
 
 Arrays for published experiments besides: decisions (`halfcheetah`, `mountain_car`), `spiral`,
-`xor`, `principal_digits`, `imdb_embeddings`; and inputs that stay on disk, `make_regression`,
-`make_classification`, `open_data`. `read_nacc` reads the Alzheimer data from the user's own file.
+`xor`, `principal_digits`, `imdb_embeddings`; images made worse, `corrupted`; and inputs that stay
+on disk, `make_regression`, `make_classification`, `open_data`. `read_nacc` reads the Alzheimer data
+from the user's own file.
 """
 
 from credence.datasets.catalogue.registry import (
@@ -16,6 +17,7 @@ from credence.datasets.catalogue.registry import (
 )
 from credence.datasets.catalogue.specs import Dataset, DatasetSpec
 from credence.datasets.checks import CheckedTable, check_table, infer_task
+from credence.datasets.prepared.corruptions import corrupted
 from credence.datasets.prepared.digits import Digits, principal_digits
 from credence.datasets.prepared.embeddings import Embeddings, imdb_embeddings
 from credence.datasets.prepared.inverse_rl import Decisions, halfcheetah, mountain_car
@@ -36,6 +38,7 @@ __all__ = [
     "OnDisk",
     "Split",
     "check_table",
+    "corrupted",
     "find",
     "halfcheetah",
     "imdb_embeddings",

@@ -6,7 +6,7 @@ R-hat of the plain kind. Quantiles, and predictions elsewhere, need the members.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 from jax.scipy.special import logsumexp, xlogy
 from jaxtyping import Array, Float
 
-from credence.density.data import Data, Targets
+from credence.density.data import Data
 from credence.density.posterior import BayesianModel, Posterior
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.provenance import Provenance
@@ -52,7 +52,8 @@ class AverageStream:
 
     Args:
         model: network, prior and likelihood.
-        data: the rows at which predictions are averaged; y holds zeros where there are no truths.
+        data: the rows at which predictions are averaged. Those of weight 1 count in the paths,
+            the others, which come last, have weight 0. y holds zeros where there are no truths.
         has_truths: whether y are truths, as the network sees them.
     """
 
@@ -97,6 +98,7 @@ class AveragedPredictions:
         model: of the networks.
         has_truths: whether `log_prob` and `paths` mean something.
         cost, provenance, scalars: as of `Ensemble`.
+        others: the same at the other rows; None where none were given.
     """
 
     averages: Averages
@@ -105,6 +107,7 @@ class AveragedPredictions:
     cost: Cost
     provenance: Provenance
     scalars: Mapping[str, Float[np.ndarray, "chain draw"]]
+    others: "AveragedPredictions | None" = None
 
     @property
     def is_chain(self) -> bool:
@@ -120,6 +123,21 @@ class AveragedPredictions:
     def num_draws(self) -> int:
         """Draws per chain."""
         return int(self.averages.num_draws)
+
+    def rows(self, start: int, stop: int | None = None) -> "AveragedPredictions":
+        """The same of some of the rows, whose paths are not known.
+
+        Args:
+            start, stop: the first row, and the one after the last; None goes to the end.
+        """
+        nothing = {name: np.full_like(path, np.nan) for name, path in self.averages.paths.items()}
+        kept = parted(self.averages, start, stop)._replace(paths=nothing)
+        return replace(self, averages=kept, others=None)
+
+    def apart(self, number: int) -> "AveragedPredictions":
+        """The same of the first rows, the remaining ones as its `others`."""
+        others = replace(self.rows(number), has_truths=False)
+        return replace(self, averages=parted(self.averages, 0, number), others=others)
 
     def mean(self) -> Float[np.ndarray, "point target"]:
         """Predictive mean; of labels the class probabilities."""
@@ -180,15 +198,35 @@ class AveragedPredictions:
         return False, f"{said}, not below {MOST_RHAT:g}: draw more."
 
 
-def average_stream(posterior: Posterior, x: Float[Any, "point *feature"], y: Any) -> AverageStream:
-    """The stream of predictions at the rows of x, beside the truths y if there are any.
+def parted(averages: Averages, start: int, stop: int | None = None) -> Averages:
+    """The averages at some of the rows."""
+    chosen = slice(start, stop)
+    return averages._replace(
+        mean=averages.mean[:, chosen],
+        squares=averages.squares[:, chosen],
+        noise=averages.noise[:, chosen],
+        log_prob=averages.log_prob[chosen],
+    )
+
+
+def average_stream(
+    posterior: Posterior,
+    x: Float[Any, "point *feature"],
+    y: Any,
+    others: Float[Any, "other *input"] | None = None,
+) -> AverageStream:
+    """The stream of predictions at the rows of x, beside the truths y if there are any, and at the
+    others after them.
 
     Raises:
-        InputError: where x or y have another shape than the data of the fit.
+        InputError: where x, y or others have another shape than the data of the fit.
     """
     data, likelihood = posterior.data, posterior.model.likelihood
-    if x.shape[1:] != data.x.shape[1:] or len(x) == 0:
-        raise InputError(f"x has shape {x.shape}, but the fit saw rows of {data.x.shape[1:]}.")
+    for name, inputs in (("x", x), ("others", others)):
+        if inputs is not None and (inputs.shape[1:] != data.x.shape[1:] or len(inputs) == 0):
+            raise InputError(
+                f"{name} has shape {inputs.shape}, but the fit saw rows of {data.x.shape[1:]}."
+            )
     target = np.shape(data.y)[1:]
     if y is None:
         truths = np.zeros((len(x), *target), data.y.dtype)
@@ -196,8 +234,12 @@ def average_stream(posterior: Posterior, x: Float[Any, "point *feature"], y: Any
         truths = np.asarray(likelihood.checked_targets(y))
         if truths.shape != (len(x), *target):
             raise InputError(f"y has shape {np.shape(y)}, but x has {len(x)} rows.")
-    ones = jnp.ones(len(x), data.weight.dtype)
-    rows = Data(jnp.asarray(x, data.x.dtype), jnp.asarray(truths, data.y.dtype), ones)
+    inputs, weight = jnp.asarray(x, data.x.dtype), jnp.ones(len(x), data.weight.dtype)
+    if others is not None:
+        inputs = jnp.concatenate([inputs, jnp.asarray(others, data.x.dtype)])
+        weight = jnp.pad(weight, (0, len(others)))
+        truths = np.concatenate([truths, np.zeros((len(others), *target), truths.dtype)])
+    rows = Data(inputs, jnp.asarray(truths, data.y.dtype), weight)
     return AverageStream(posterior.model, rows, y is not None)
 
 
@@ -229,10 +271,10 @@ def _added(
     cloud = logsumexp(log_prob, axis=0) - jnp.log(len(positions))
     log_average = jnp.logaddexp(kept.log_prob + jnp.log(kept.num_draws), cloud) - jnp.log(count)
     found = {
-        "error": _error(average.mean(axis=0), data.y),
-        "nll": -jnp.mean(log_average),
-        "cloud_error": _error(mean.mean(axis=0), data.y),
-        "cloud_nll": -jnp.mean(cloud),
+        "error": _error(average.mean(axis=0), data),
+        "nll": -jnp.average(log_average, weights=data.weight),
+        "cloud_error": _error(mean.mean(axis=0), data),
+        "cloud_nll": -jnp.average(cloud, weights=data.weight),
     }
     return Averages(
         count,
@@ -244,8 +286,9 @@ def _added(
     )
 
 
-def _error(mean: Float[Array, "point target"], y: Targets) -> Float[Array, ""]:
+def _error(mean: Float[Array, "point target"], data: Data) -> Float[Array, ""]:
     """Root mean square of the residuals; of labels the share of wrong ones."""
-    if y.ndim == 1:
-        return jnp.mean(jnp.argmax(mean, axis=-1) != y)
-    return jnp.sqrt(jnp.mean((mean - y) ** 2))
+    if data.y.ndim == 1:
+        return jnp.average(jnp.argmax(mean, axis=-1) != data.y, weights=data.weight)
+    squares = jnp.mean((mean - data.y) ** 2, axis=-1)
+    return jnp.sqrt(jnp.average(squares, weights=data.weight))

@@ -183,6 +183,7 @@ class Method(Algorithm):
         x: Float[Any, "point *feature"],
         y: Any = None,
         *,
+        others: Float[Any, "other *input"] | None = None,
         folder: str | Path | None = None,
         progress: Progress | None = None,
         max_seconds: float | None = None,
@@ -193,19 +194,21 @@ class Method(Algorithm):
 
         Args:
             x, y: rows to predict, as the network sees them, and their truths where there are any.
+            others: further rows without truths, such as images of no known class; predictions there
+                are in `others` of the result, and count in no score.
         Other arguments as of `run`.
         Raises:
             InputError: for a method that needs its draws, or rows that do not fit the data.
         """
         self._check_stream()
         posterior, key, seed = self._opened(key, posterior, max_seconds)
-        stream = average_stream(posterior, x, y)
+        stream = average_stream(posterior, x, y, others)
         driver = self._driver(key, posterior, folder, progress, max_seconds, stream)
         start = time.perf_counter()
         with CompileClock() as clock, driver:
             drawn = self._run(key, posterior, driver)
         seconds = time.perf_counter() - start
-        return AveragedPredictions(
+        found = AveragedPredictions(
             driver.kept,
             posterior.model,
             stream.has_truths,
@@ -213,6 +216,7 @@ class Method(Algorithm):
             self._provenance(posterior, drawn, driver, seed),
             drawn.scalars,
         )
+        return found if others is None else found.apart(len(x))
 
     def _check_stream(self) -> None:
         """Refuse to average the draws where the method needs them."""

@@ -27,6 +27,7 @@ class FeatureEffort:
             draws.
         num_draws: of every particle.
         reference: settings of MCLMC; None leaves it out.
+        contenders: only these, by label; () takes all.
     """
 
     num_train: int
@@ -38,6 +39,7 @@ class FeatureEffort:
     passes: Mapping[str, int]
     num_draws: int
     reference: Mapping[str, Any] | None = None
+    contenders: tuple[str, ...] = ()
 
     @property
     def steps_per_pass(self) -> int:
@@ -169,5 +171,9 @@ CONTENDERS = (
 
 def wanted(effort: FeatureEffort) -> list[Contender]:
     """Those that an effort runs."""
-    has_reference = effort.reference is not None
-    return [each for each in CONTENDERS if each.kind != "reference" or has_reference]
+    return [
+        each
+        for each in CONTENDERS
+        if (each.kind != "reference" or effort.reference is not None)
+        and (not effort.contenders or each.label in effort.contenders)
+    ]

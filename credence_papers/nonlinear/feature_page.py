@@ -9,6 +9,7 @@ from credence.html.markup import Html, element
 from credence.html.parts import figure, key, masthead, section, table
 from credence.html.svg import CHAINS, MUTED, label, new_figure, to_svg
 from credence.html.wording import number
+from credence_papers.nonlinear.feature_rows import CORRUPTIONS
 
 DRAWN = ("SGLD (linear)", "Nonlinear (BG)", "Nonlinear (AR)", "SGHMC")
 """Curves of the chart; the table has all contenders."""
@@ -49,6 +50,37 @@ def cells(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     return HEADS, [_row(row) for row in summary["contenders"]]
 
 
+WORSE_HEADS = [
+    "problem",
+    "contender",
+    *(f"{kind}: {score}" for kind in CORRUPTIONS for score in ("accuracy", "NLL", "ECE")),
+    "strangers, AUROC",
+]
+WORSE_READING = (
+    "The same networks where the test images were made worse: noise, a blur, less contrast, each "
+    "at the worst of five severities (Hendrycks & Dietterich, 2019). ECE is of the top label, in "
+    "per cent. AUROC is the chance that the entropy of an image of no known class is above that of "
+    "a test image; one half is guessing."
+)
+
+
+def worse_cells(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of the table of images that were made worse, and of strangers."""
+    return WORSE_HEADS, [
+        [
+            row["problem"],
+            row["label"],
+            *(
+                _with_error(row, f"{kind}_{score}", digits, scale)
+                for kind in CORRUPTIONS
+                for score, digits, scale in (("accuracy", 4, 1), ("nll", 4, 1), ("ece", 2, 100))
+            ),
+            _with_error(row, "strangers_auroc", 4),
+        ]
+        for row in summary["contenders"]
+    ]
+
+
 def published_cells(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Heads and rows of table 1 as published, tempered columns beside the others."""
     labels = dict.fromkeys(each["label"] for each in summary["published"])
@@ -83,7 +115,13 @@ def render(summary: dict[str, Any]) -> str:
         element("p", summary["source"], class_="small"),
         is_converged=True,
     )
-    return document(f"Features: {summary['experiment']}", element("main", head, body, rows))
+    worse = section(
+        "Strange images",
+        element("p", WORSE_READING),
+        table(*worse_cells(summary)),
+        is_converged=True,
+    )
+    return document(f"Features: {summary['experiment']}", element("main", head, body, rows, worse))
 
 
 def _curves(summary: dict[str, Any], problem: str) -> Html:
@@ -123,6 +161,8 @@ def _row(row: dict[str, Any]) -> list[str]:
 
 def _with_error(row: dict[str, Any], name: str, digits: int, scale: float = 1) -> str:
     """A number, and its standard error where there are several seeds."""
+    if row.get(name) is None:
+        return "-"
     error = row.get(f"{name}_error")
     found = f"{scale * row[name]:.{digits}f}"
     return found if error is None else f"{found} ± {scale * error:.{digits}f}"

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,24 @@ from credence.ensembles.averages import AveragedPredictions
 from credence.ensembles.diagnostics.convergence import assess
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.ensemble import Ensemble
-from credence.ensembles.scores import averaged_scores, classification_scores
+from credence.ensembles.scores import (
+    Rows,
+    averaged_scores,
+    classification_scores,
+    separation,
+)
 from credence.methods import METHODS
 from credence.methods.base import Method
 from credence.models import MLP, Categorical, Gaussian
 from credence.storage import jsonable
 from credence_papers.cache import Cache
 from credence_papers.nonlinear.feature_contenders import Contender, FeatureEffort
-from credence_papers.nonlinear.feature_rows import FeatureRows, feature_rows
+from credence_papers.nonlinear.feature_rows import CORRUPTIONS, SEVERITY, FeatureRows, feature_rows
 
 NUM_LABELS = 10
 SCORES = ("accuracy", "nll", "ece", "ece_all_classes", "mce", "mce_all_classes", "brier")
+WORSE = ("accuracy", "nll", "ece")
+"""Scores of images that were made worse."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +39,14 @@ class FeatureProblem:
     Args:
         hidden: widths of its hidden layers; () is a softmax.
         prior_std: of biases, and of weights times the root of a layer's inputs.
+        strangers: classes that no label stands for.
     """
 
     name: str
-    description: str
+    description: str = field(compare=False)
     hidden: tuple[int, ...]
     prior_std: float = 1.0
+    strangers: tuple[int, ...] = ()
 
 
 class LazyRows:
@@ -45,7 +54,9 @@ class LazyRows:
 
     def __init__(self, effort: FeatureEffort, cache: Cache) -> None:
         self.effort, self.cache = effort, cache
-        self.made_of = [effort.features, effort.num_train, effort.num_test]
+        self.made_of = [
+            effort.features, effort.num_train, effort.num_test, CORRUPTIONS, SEVERITY
+        ]  # fmt: skip
         self.found: FeatureRows | None = None
 
     def __call__(self) -> FeatureRows:
@@ -70,22 +81,25 @@ def measured(
     cache: Cache,
     name: str,
 ) -> dict[str, Any]:
-    """Scores of one contender, its curve, its convergence and its cost.
+    """Scores of one contender, there and where images are strange, its curve, its convergence and
+    its cost.
 
     A run that is stopped goes on from its checkpoints.
     """
-    found, folder = rows(), cache.folder.parent / "checkpoints" / name[:16]
-    network = MLP(NUM_LABELS, problem.hidden)
+    found, folder = (
+        rows().without(problem.strangers),
+        cache.folder.parent / "checkpoints" / name[:16],
+    )
+    network = MLP(NUM_LABELS - len(problem.strangers), problem.hidden)
     prior = Gaussian("fan_in", problem.prior_std, problem.prior_std)
     posterior = Posterior(network, prior, Categorical(), (found.x_train, found.y_train))
     method = METHODS.find(contender.method).from_settings(contender.at(effort))
     assert isinstance(method, Method)
     if contender.is_streamed:
-        told = _of_averages(
-            method.run_averaged(seed, posterior, found.x_test, found.y_test, folder=folder),
-            found.y_test,
-            effort,
+        averaged = method.run_averaged(
+            seed, posterior, found.x_test, found.y_test, others=found.x_others, folder=folder
         )
+        told = _of_averages(averaged, found, effort)
     else:
         told = _of_members(method.run(seed, posterior, folder=folder), found)
     shutil.rmtree(folder, ignore_errors=True)
@@ -93,10 +107,10 @@ def measured(
 
 
 def _of_averages(
-    averaged: AveragedPredictions, y: np.ndarray, effort: FeatureEffort
+    averaged: AveragedPredictions, found: FeatureRows, effort: FeatureEffort
 ) -> dict[str, Any]:
     """What a streamed run tells; its curve begins after training and warm-up, whose work counts."""
-    numbers = averaged_scores(averaged, y).numbers
+    numbers, rows = averaged_scores(averaged, found.y_test)
     gradients = averaged.scalars["num_gradients"].sum(axis=0) * effort.batch_size
     values = averaged.scalars.get("num_evaluations", np.zeros((1, averaged.num_draws)))
     sampled = np.cumsum(gradients + values.sum(axis=0) * effort.batch_size / 3)
@@ -104,6 +118,7 @@ def _of_averages(
     paths = averaged.averages.paths
     return {
         **{score: numbers[score] for score in SCORES},
+        **_of_others(averaged, found, rows),
         "max_rhat": averaged.max_rhat(),
         "potential_ess": _mean_of(averaged.scalars, "potential_ess"),
         "accepted_jumps": _mean_of(averaged.scalars, "is_accepted_jump"),
@@ -115,14 +130,44 @@ def _of_averages(
     }
 
 
+def _of_others(averaged: AveragedPredictions, found: FeatureRows, rows: Rows) -> dict[str, float]:
+    """Scores of the images made worse, and how well the entropy tells strangers from the rest."""
+    told, start, others = {}, 0, averaged.others
+    assert others is not None
+    for kind in found.x_worse:
+        part = others.rows(start, start := start + len(found.y_test))
+        told |= _named(kind, averaged_scores(part, found.y_test).numbers)
+    if len(found.x_strangers):
+        unlabelled = np.zeros(len(found.x_strangers), int)
+        strange = averaged_scores(others.rows(start), unlabelled).rows
+        told["strangers_auroc"] = separation(rows["entropy_total"], strange["entropy_total"])
+    return told
+
+
+def _named(kind: str, numbers: Mapping[str, Any]) -> dict[str, float]:
+    """The scores of one kind of images."""
+    return {f"{kind}_{score}": numbers[score] for score in WORSE}
+
+
 def _of_members(ensemble: Ensemble, found: FeatureRows) -> dict[str, Any]:
     """What an ensemble tells; chains are judged by 20 test rows."""
-    numbers = classification_scores(ensemble, found.x_test, found.y_test).numbers
+    strangers = found.x_strangers if len(found.x_strangers) else None
+    numbers = classification_scores(ensemble, found.x_test, found.y_test, strangers).numbers
+    told = {
+        name: value
+        for kind, x in found.x_worse.items()
+        for name, value in _named(
+            kind, classification_scores(ensemble, x, found.y_test).numbers
+        ).items()
+    }
+    if strangers is not None:
+        told["strangers_auroc"] = numbers["ood_auroc"]
     rhat = None
     if ensemble.is_chain:
         rhat = assess(ensemble.functions(found.x_test[:20])).max_rhat_function
     return {
         **{score: numbers[score] for score in SCORES},
+        **told,
         "max_rhat": rhat,
         **_cost(ensemble.cost),
     }

@@ -17,13 +17,23 @@ from rich.table import Table
 from credence_papers.cache import Cache, digest
 from credence_papers.nonlinear.feature_contenders import FeatureEffort, wanted
 from credence_papers.nonlinear.feature_page import cells, render
-from credence_papers.nonlinear.feature_rows import check_images
-from credence_papers.nonlinear.feature_runs import SCORES, FeatureProblem, LazyRows, measured
+from credence_papers.nonlinear.feature_rows import CORRUPTIONS, SEVERITY, check_images
+from credence_papers.nonlinear.feature_runs import (
+    SCORES,
+    WORSE,
+    FeatureProblem,
+    LazyRows,
+    measured,
+)
 from credence_papers.nonlinear.images import PUBLISHED
 from credence_papers.nonlinear.patch_features import PatchFeatures
 from credence_papers.study import Row, Study, standard_error
 
-MEANS = (*SCORES, "max_rhat", "potential_ess", "accepted_jumps", "work", "seconds")
+MEANS = (
+    *SCORES,
+    *(f"{kind}_{score}" for kind in CORRUPTIONS for score in WORSE),
+    *("strangers_auroc", "max_rhat", "potential_ess", "accepted_jumps", "work", "seconds"),
+)
 """Numbers of a contender that are averaged over seeds."""
 
 TOLD = ("problem", "contender", "accuracy", "NLL", "ECE, all classes", "R-hat", "seconds")
@@ -78,6 +88,7 @@ class FeatureStudy(Study[FeatureProblem, FeatureEffort]):
             "num_features": 4 * effort.features.num_centres,
             "particles": effort.particles,
             "num_draws": effort.num_draws,
+            "severity": SEVERITY,
             "published": list(PUBLISHED),
             "contenders": rows,
         }
@@ -128,6 +139,14 @@ CIFAR10_FEATURES = FeatureStudy(
             description="The same features, a layer of 64 tanh neurons.",
             hidden=(64,),
         ),
+        FeatureProblem(
+            name="held_out",
+            description="The softmax without the classes 8 and 9, ships and trucks, whose test "
+            "images are strangers.",
+            hidden=(),
+            prior_std=EVIDENT_STD,
+            strangers=(8, 9),
+        ),
     ),
     efforts={
         "smoke": FeatureEffort(
@@ -155,12 +174,12 @@ CIFAR10_FEATURES = FeatureStudy(
             num_train=50_000,
             num_test=10_000,
             features=PatchFeatures(num_patches=400_000, num_rounds=50),
-            particles=10,
+            particles=5,
             batch_size=256,
             step_size=0.002,
-            passes={"train": 5, "warmup": 20, "draw": 5},
-            num_draws=100,
-            reference={"num_chains": 4, "num_draws": 1000, "num_warmup": 1000},
+            passes={"train": 5, "warmup": 10, "draw": 5},
+            num_draws=20,
+            reference={"num_chains": 4, "num_draws": 1000, "num_warmup": 300},
         ),
     },
     num_seeds={"paper": 5},

@@ -266,6 +266,39 @@ def test_another_seed_splits_anew_what_has_a_split_of_its_own(
     assert len(rows(1, True)) == 10
 
 
+def shrunk(monkeypatch, x: np.ndarray, shrink: int) -> problem._Raw:
+    """What is read where a data set has the images x; the first is for training."""
+    rows = {"train": np.arange(1), "test": np.arange(1, len(x))}
+    dataset = replace(load_dataset("diabetes"), arrays={"x": x, "y": np.arange(len(x))}, **rows)
+    monkeypatch.setattr(problem, "load_dataset", lambda name: dataset)
+    return problem._read(ImageSource(name="digits", shrink=shrink))
+
+
+def test_shrunk_images_are_means_over_squares(monkeypatch) -> None:
+    grey = np.array([[0, 1, 250, 255], [2, 4, 255, 255], [9, 9, 0, 0], [9, 9, 0, 1]], np.uint8)
+    expected = np.array([[1.75, 253.75], [9, 0.25]])
+    raw = shrunk(monkeypatch, np.stack([grey, grey.T]), 2)
+    assert raw.x_train.dtype == np.float32
+    np.testing.assert_array_equal(raw.x_train, [expected])
+    np.testing.assert_array_equal(raw.x_test, [expected.T])
+    assert raw.notes == ("Images of 4 x 4 pixels, shrunk to 2 x 2.",)
+    colours = np.stack([grey, 2 * (grey // 2), grey.T], axis=-1)[:2]  # 2 rows, 4 columns
+    raw = shrunk(monkeypatch, np.stack([colours, colours]), 2)
+    means = [[1.75, 1.5, 1.75], [253.75, 253, 9]]
+    np.testing.assert_array_equal(raw.x_test, [[means]])
+    whole = shrunk(monkeypatch, np.stack([grey, grey]), 1)
+    assert (whole.x_train.dtype, whole.notes) == (np.uint8, ())
+
+
+@pytest.mark.parametrize(
+    ("shrink", "sentence"),
+    [(0, "shrink must be at least 1, got 0"), (3, "4 x 6 pixels, which shrink=3 does not divide")],
+)
+def test_bad_shrinks(monkeypatch, shrink: int, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        shrunk(monkeypatch, np.zeros((2, 4, 6)), shrink)
+
+
 def test_every_seed_of_the_fbnn_tables_has_other_test_rows() -> None:
     from credence.compare import find
 

@@ -10,11 +10,14 @@ import pytest
 from tools import experiment_samples as samples
 
 from credence.compare import EXPERIMENTS, find
-from credence.compare.sources import moved
+from credence.compare.sources import ImageSource, moved
 from credence.compare.specs import (
     SIZES,
+    CellSpec,
     Experiment,
     MethodSpec,
+    ModelSpec,
+    RowLimits,
     cell_from_json,
     to_json,
 )
@@ -124,6 +127,25 @@ def test_cell_names_tell_cells_apart() -> None:
     assert replace(first, settings={"x": 1}).name != first.name
     assert replace(first, version="0").name != first.name
     assert "/" not in replace(first, problem="../../x").name
+
+
+def test_cells_of_whole_images_keep_the_names_they_had() -> None:
+    """Names in the files of cells that were finished before sources could shrink images."""
+    cell = CellSpec(
+        problem="p",
+        source=ImageSource(name="mnist"),
+        model=ModelSpec(),
+        rows=RowLimits(),
+        label="l",
+        method="map",
+        settings={},
+        version="0.1.0",
+    )
+    assert cell.name == "p--l--dec3790982"
+    assert replace(cell, source=ImageSource(name="mnist", shrink=2)).name != cell.name
+    old = to_json(cell)
+    del old["source"]["shrink"]
+    assert cell_from_json(old) == cell
 
 
 def test_seeds_follow_one_another() -> None:

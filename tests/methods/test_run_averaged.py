@@ -188,3 +188,25 @@ class TestRefusals:
             averaged.log_prob()
         with pytest.raises(InputError, match="averages of class probabilities"):
             averaged.std()
+
+
+@pytest.mark.usefixtures("in_one_way")
+def test_other_rows_are_averaged_too_and_count_in_no_score() -> None:
+    others = 5 * X[:11]
+    plain = METHODS["nonlinear"].run_averaged(3, LABELLED, X, Y)
+    found = METHODS["nonlinear"].run_averaged(3, LABELLED, X, Y, others=others)
+    alone = METHODS["nonlinear"].run_averaged(3, LABELLED, others)
+    assert found.others is not None
+    assert not found.others.has_truths
+    np.testing.assert_allclose(found.mean(), plain.mean(), atol=1e-6)
+    np.testing.assert_allclose(found.others.mean(), alone.mean(), atol=1e-6)
+    np.testing.assert_allclose(found.others.rows(3, 5).mean(), alone.mean()[3:5], atol=1e-6)
+    np.testing.assert_allclose(
+        found.others.entropy_aleatoric(), alone.entropy_aleatoric(), atol=1e-5
+    )
+    assert found.max_rhat() == pytest.approx(plain.max_rhat(), rel=1e-4)
+    for name, path in plain.averages.paths.items():
+        np.testing.assert_allclose(found.averages.paths[name], path, rtol=1e-5)
+    assert np.isnan(found.others.averages.paths["nll"]).all()
+    with pytest.raises(InputError, match="others has shape"):
+        METHODS["sgld"].run_averaged(0, LABELLED, X, Y, others=X[:, :2])

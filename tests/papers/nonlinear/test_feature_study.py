@@ -12,7 +12,7 @@ from credence.errors import InputError
 from credence.methods import METHODS
 from credence_papers.nonlinear import feature_rows as module
 from credence_papers.nonlinear.feature_contenders import CONTENDERS, Contender, wanted
-from credence_papers.nonlinear.feature_page import cells, published_cells, render
+from credence_papers.nonlinear.feature_page import cells, published_cells, render, worse_cells
 from credence_papers.nonlinear.feature_rows import (
     check_images,
     feature_rows,
@@ -110,6 +110,14 @@ class TestPage:
         assert rows["Nonlinear (BG)"] == ["0.8428", "0.8474", "0.14", "0.16"]
         assert rows["Nonlinear (AR)"] == ["diverged", "0.8467", "diverged", "0.15"]
 
+    def test_strange_images_have_a_table_of_their_own(self) -> None:
+        told = {**SUMMARY, "contenders": [{**SUMMARY["contenders"][0], "blur_ece": 0.125}]}
+        heads, (row,) = worse_cells(told)
+        cells = dict(zip(heads, row, strict=True))
+        assert (cells["blur: ECE"], cells["noise: ECE"]) == ("12.50", "-")
+        assert cells["strangers, AUROC"] == "-"
+        assert "blur: ECE" in render(told)
+
     def test_the_page_shows_the_curve(self) -> None:
         page = render(SUMMARY)
         assert page.count("<svg") == 1
@@ -142,11 +150,27 @@ class TestRows:
         np.testing.assert_array_equal(first.x_train, again.x_train)
         assert first.sha256 == again.sha256
         assert first.x_train.shape == (20, 16)
+        assert list(first.x_worse) == ["noise", "blur", "contrast"]
+        assert all(x.shape == first.x_test.shape for x in first.x_worse.values())
+        assert np.abs(first.x_worse["blur"] - first.x_test).max() > 0.1
         np.testing.assert_allclose(first.x_train.mean(axis=0), 0, atol=1e-5)
         np.testing.assert_allclose(first.x_train.var(axis=0).sum(), 16, rtol=1e-4)
         other = PatchFeatures(size=3, num_centres=4, num_patches=100, num_rounds=2, seed=1)
         feature_rows(other, 20, 10, tmp_path, NoWatch())
         assert len(images) == 2
+
+    def test_classes_without_a_label_are_strangers(self, images: list[str], tmp_path: Path) -> None:
+        whole = feature_rows(self.SETTINGS, 20, 10, tmp_path, NoWatch())
+        assert whole.without(()) is whole
+        assert len(whole.x_others) == 3 * 10
+        part = whole.without((3, 8))
+        assert set(part.y_train) == set(part.y_test) == set(range(8))
+        np.testing.assert_array_equal(part.x_strangers, whole.x_test[np.isin(whole.y_test, (3, 8))])
+        kept = ~np.isin(whole.y_test, (3, 8))
+        names = np.array([0, 1, 2, 4, 5, 6, 7, 9])
+        np.testing.assert_array_equal(names[part.y_test], whole.y_test[kept])
+        np.testing.assert_array_equal(part.x_worse["noise"], whole.x_worse["noise"][kept])
+        assert len(part.x_others) == 3 * 8 + 2
 
     def test_scales_are_those_of_the_training_rows(self) -> None:
         train = np.array([[1.0, 5.0], [3.0, 5.0]])

@@ -4,8 +4,10 @@ import numpy as np
 
 from credence.compare.cell import build_network
 from credence.compare.problem import _channels
-from credence.compare.specs import ModelSpec
+from credence.compare.sources import ImageSource
+from credence.compare.specs import ModelSpec, RowLimits
 from credence.models import MLP, ResNet
+from credence_papers.nonlinear.images import CIFAR10, CIFAR10_SMALL
 
 
 def test_channels_are_centred_whatever_the_number_of_pixels() -> None:
@@ -21,3 +23,27 @@ def test_channels_are_centred_whatever_the_number_of_pixels() -> None:
 def test_networks_by_name() -> None:
     assert build_network(ModelSpec(network="resnet20"), 10) == ResNet.of_depth(20, 10)
     assert build_network(ModelSpec(hidden=(3,)), 1) == MLP(1, (3,))
+
+
+def test_the_small_experiment_has_two_chains_for_a_particle_and_its_partner() -> None:
+    cells = CIFAR10_SMALL.cells("laptop")
+    assert [each.label for each in cells] == [each.label for each in CIFAR10.methods]
+    for each in cells:
+        assert each.source == ImageSource(name="cifar10", as_vectors=False, shrink=2)
+        assert each.model == ModelSpec(network="resnet8")
+        assert each.rows == RowLimits(train=10_000, test=10_000)
+    chains = {"sghmc": 8, "sgld": 8, "nonlinear_sgld": 4}
+    samplers = [each for each in cells if each.method in chains]
+    assert len(samplers) == 6
+    for each in samplers:
+        steps_per_pass = -(-10_000 // each.settings["batch_size"])
+        assert each.settings["num_chains"] == chains[each.method]
+        assert each.settings["thinning"] == steps_per_pass == 79
+        assert each.settings["num_warmup"] == 40 * steps_per_pass
+        assert each.settings["training"] == {"max_epochs": 20}
+    of_own_rows = [each.settings for each in cells if "potential_rows" in each.settings]
+    assert [(each["potential_rows"], each["synchronous"]) for each in of_own_rows] == [
+        (2048, True)
+    ] * 2
+    assert cells[0].settings == {"num_members": 8, "training": {"max_epochs": 100}}
+    assert [each.name for each in CIFAR10_SMALL.cells("paper")] == [each.name for each in cells]
