@@ -189,16 +189,27 @@ _WIDE = (
         for width in (64, 128)
         for count, replicates in ((40, 16), (160, 8))
     ),
-    *(
-        Contender(
-            method="smc", widths=(128,), num_particles=(count,), mutation=HMC, manner="short moves"
-        )
-        for count in (40, 160)
-    ),
 )
-"""One level at the widths where a run takes minutes: moved until the particles have forgotten, as
-the others are, and at the finest width also by two short trajectories, which is dearer in the end
-but was the least work at few particles."""
+"""One level at the widths where a run takes minutes."""
+SHORT = "short moves"
+
+
+def _short(width: int, **replicates: int | None) -> tuple[Contender, ...]:
+    """One level by two short trajectories at every temperature, which leave particles about where
+    they are: the least work for an error in some problems, and dear in others."""
+    return tuple(
+        Contender(
+            method="smc",
+            widths=(width,),
+            num_particles=(count,),
+            mutation=HMC,
+            manner=SHORT,
+            replicates=replicates.get(f"of_{count}"),
+        )
+        for count in (40, 160, 640)
+    )
+
+
 _PRINTED: dict[str, Any] = {"depth": 2, "decay_inputs": True}
 """Two hidden layers, and the prior (4.2) as the paper prints it."""
 PUBLISHED = ErrorCostStudy(
@@ -231,11 +242,19 @@ PUBLISHED = ErrorCostStudy(
                     for count in (40, 160)
                 ),
                 *_WIDE,
+                *_short(4),
+                *_short(8),
+                *_short(128, of_640=8),
             ),
             ladders=None,
             base_share=0.5,
             base_particles=(100, 400),
-            manners={"": {}, "16 tries": {"num_tries": 16}},
+            manners={
+                "": {},
+                "16 tries": {"num_tries": 16},
+                SHORT: {"mutation": HMC},
+                f"{SHORT}, 16 tries": {"mutation": HMC, "num_tries": 16},
+            },
             replicates=32,
             biases=False,
             mutation={},

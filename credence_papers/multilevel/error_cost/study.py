@@ -191,14 +191,20 @@ def pilots(
             method="mlsmc",
             widths=widths,
             num_particles=usual(effort.pilot_particles, sizes),
-            mutation=effort.mutation,
         )
         pilot = Job(kind="pilot", problem=problem, replicates=effort.pilot_runs, seed=seed)
         jobs += [
-            replace(pilot, contender=replace(contender, manner=manner, settings=settings))
-            for manner, settings in effort.manners.items()
+            replace(pilot, contender=in_manner(contender, manner, effort))
+            for manner in effort.manners
         ]
     return jobs
+
+
+def in_manner(contender: Contender, manner: str, effort: Effort) -> Contender:
+    """The multilevel method in one of the manners in which it is tried."""
+    own = dict(effort.manners[manner])
+    mutation = own.pop("mutation", effort.mutation)
+    return replace(contender, manner=manner, mutation=mutation, settings=own)
 
 
 def chosen_ladder(problem: WidthProblem, finest: int) -> tuple[int, ...]:
