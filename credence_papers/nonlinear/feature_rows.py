@@ -19,7 +19,7 @@ from credence_papers.cache import digest
 from credence_papers.nonlinear.patch_features import PatchFeatures, features, learn
 
 DATA = "cifar10"
-CORRUPTIONS = ("noise", "blur", "contrast")
+CORRUPTIONS: tuple[str, ...] = ("noise", "blur", "contrast")
 SEVERITY = 5
 
 

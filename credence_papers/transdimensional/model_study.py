@@ -1,7 +1,9 @@
 """The study that sets models of one table side by side, split by split."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from credence.compare.seeds import mean_and_error
 from credence.html.document import document
 from credence.html.markup import element
 from credence.html.parts import masthead, section, table
-from credence_papers.cache import Cache
+from credence_papers.cache import Cache, digest
 from credence_papers.study import Row, Study
 from credence_papers.transdimensional.models import SCORES, ModelEffort, ModelProblem, run_model
 
@@ -30,9 +32,13 @@ class ModelStudy(Study[ModelProblem, ModelEffort]):
     def run_one(
         self, problem: ModelProblem, effort: ModelEffort, seed: int, cache: Cache
     ) -> dict[str, Any]:
-        """One model of one split."""
-        compute = lambda: run_model(problem, effort, seed)  # noqa: E731
-        return cache.kept(f"{problem.name}, seed {seed}", [problem, effort, seed], compute)
+        """One model of one split; what was stopped goes on from its checkpoints."""
+        about = [problem, effort, seed]
+        folder = cache.folder.parent / "checkpoints" / digest(about)[:16]
+        compute = partial(run_model, problem, effort, seed, folder)
+        found = cache.kept(f"{problem.name}, seed {seed}", about, compute)
+        shutil.rmtree(folder, ignore_errors=True)
+        return found
 
     def rows(
         self, problem: ModelProblem, effort: ModelEffort, results: Mapping[int, Any]

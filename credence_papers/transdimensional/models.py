@@ -4,9 +4,9 @@ A model is a family of networks (so deep, so wide), a likelihood and a prior of 
 its posterior by reversible jumps stand trained networks of the same model, and the published chain.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -127,12 +127,17 @@ class ModelProblem:
         return PublishedChain(chain=chain) if is_published else chain
 
 
-def run_model(problem: ModelProblem, effort: ModelEffort, seed: int) -> dict[str, Any]:
-    """One split: scores of the average, what the posterior says of the size, convergence, cost."""
+def run_model(
+    problem: ModelProblem, effort: ModelEffort, seed: int, folder: Path | None = None
+) -> dict[str, Any]:
+    """One split: scores of the average, what the posterior says of the size, convergence, cost.
+
+    Args:
+        folder: of checkpoints, from which a run that was stopped goes on; None keeps none.
+    """
     arrays = problem.data(seed)
     posterior, method = problem.posterior(arrays), problem.method(effort)
-    start, processor = time.perf_counter(), time.process_time()
-    ensemble = method.run(seed, posterior)
+    ensemble = method.run(seed, posterior, folder=folder)
     assert isinstance(ensemble, Ensemble)
     found = architecture_posterior(ensemble.scalars)
     findings = () if problem.how == "trained" else found_in(ensemble, method.findings).values()
@@ -149,8 +154,7 @@ def run_model(problem: ModelProblem, effort: ModelEffort, seed: int) -> dict[str
             "reason": convergence.reason,
             "rhat_predictions": convergence.max_rhat_function if found else None,
             "within": found and float(np.mean(ensemble.scalars["acceptance_rate"])),
-            "seconds": time.perf_counter() - start,
-            "processor_seconds": time.process_time() - processor,
+            "seconds": ensemble.cost.total_seconds,
         }
     )
 

@@ -1,11 +1,11 @@
-"""The table and the figure of photographs as features, from `results/cifar10_features`."""
+"""The tables and the figure of photographs as features, from `results/cifar10_features`."""
 
 from pathlib import Path
 
 from kept import kept, path_of
 from parts import markdown, write_figure
 
-from credence_papers.nonlinear.feature_page import cells, chart, published_cells
+from credence_papers.nonlinear.feature_page import cells, chart, published_cells, worse_cells
 
 NAME = "cifar10_features"
 
@@ -29,6 +29,14 @@ def tables() -> str:
     about = (
         f"Size {summary['size']}: {summary['num_train']:,} images, {seeds}, "
         f"{summary['particles']} particles, {summary['num_draws']} draws of each; commit "
-        f"{summary['commit']}. ECE and MCE are in per cent, work in 10⁹ gradients of one row."
+        f"{summary['commit']}; {summary['machine']}. ECE and MCE are in per cent, work in 10⁹ "
+        "gradients of one row."
     )
     return "\n\n".join([about, markdown(*cells(summary)), markdown(*published_cells(summary))])
+
+
+def strange() -> str:
+    """A row per contender: scores of images that were made worse."""
+    heads, rows = worse_cells(kept(NAME))
+    filled = [i for i in range(len(heads)) if any(row[i] != "-" for row in rows)]
+    return markdown([heads[i] for i in filled], [[row[i] for i in filled] for row in rows])

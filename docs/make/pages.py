@@ -56,6 +56,7 @@ WHOLE: dict[str, Callable[[], str]] = {
 PARTS: dict[str, Callable[[], str]] = {
     "assurance": partial(benchmark_tables.table, "assurance"),
     "cifar10-features": features.tables,
+    "cifar10-strange": features.strange,
     "default-classes-headline": peers.headline_of_labels,
     "default-model-headline": peers.headline,
     "densities": densities.table,

@@ -19,8 +19,8 @@ SEVERITIES = {
     "blur": (0.4, 0.6, 0.7, 0.8, 1.0),
     "contrast": (0.75, 0.5, 0.4, 0.3, 0.15),
 }
-"""Of severity 1 to 5: the noise's standard deviation, in parts of white; the standard deviation of
-the normal blur, in pixels; the share of the contrast that is left."""
+"""Amounts of severity 1 to 5: the noise's standard deviation, in parts of white; the standard
+deviation of the normal blur, in pixels; the share of the contrast that is left."""
 
 
 def corrupted(images: Images, kind: str, severity: int = 3, seed: int = 0) -> Corrupted:

@@ -212,15 +212,13 @@ def _convolve(
     *,
     dtype: Any,
 ) -> Convolved:
-    """Cross-correlation, zeros around the image ("SAME")."""
+    """Cross-correlation, zeros around the image ("SAME").
+
+    One matrix product: samplers move networks abreast, and XLA's own operation is then grouped by
+    network, which took 14 ms where the product takes 6 on an H200 (`benchmarks/images.py`).
+    """
     dtype = dtype or kernel.dtype
-    z, weights = z.astype(dtype), kernel.astype(dtype)
-    if jax.default_backend() == "cpu":
-        outputs = _as_product(weights, z, stride)
-    else:
-        outputs = jax.lax.conv_general_dilated(
-            z, weights, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-        )
+    outputs = _as_product(kernel.astype(dtype), z.astype(dtype), stride)
     return outputs.astype(kernel.dtype)
 
 

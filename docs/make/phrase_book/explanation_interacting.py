@@ -6,7 +6,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from kept import kept
+from kept import kept, kept_rows
 from phrases import Phrase, given, made
 from tools import two_state
 
@@ -19,6 +19,7 @@ def phrases() -> Iterator[Phrase]:
     yield from of_two_states()
     yield from of_settings()
     yield from given("follows section 4.2 of the paper", "11.2 million weights of four bytes")
+    yield from of_residual_networks()
     yield from of_photographs()
     yield from of_the_plane()
     yield from of_networks()
@@ -67,16 +68,34 @@ def cloud_variances(num: int) -> tuple[float, ...]:
     )
 
 
+def of_residual_networks() -> Iterator[Phrase]:
+    """Tell how long gradients of residual networks take on an accelerator."""
+    rows = {(row["depth"], row["way"][:3]): row for row in kept_rows("residual_gradients")}
+    small = [rows[8, way]["milliseconds"] for way in ("one", "XLA")]
+    yield made("takes {} ms as a product and {} ms as XLA's", *small)
+    gradient = rows[20, "one"]["milliseconds"]
+    yield made("take {} ms for a gradient of 256 images each", gradient)
+    steps = -(-50_000 // 256) * 200
+    minutes = 2 * steps * gradient / 60_000
+    yield made("need {:.0f} minutes for 200 passes", minutes)
+    hours = (6 * minutes + minutes / 2) / 60
+    assert round(hours) == 4, "four hours"
+    assert 18 < 5 * hours < 26, "a day"
+    yield from given(
+        "at 128 images each takes", "50,000 images, the six samplers", "10,000 images of 16 x 16"
+    )
+
+
 def of_photographs() -> Iterator[Phrase]:
     """Tell what samplers of a softmax on features of photographs give."""
-    summary = kept("cifar10_features")
-    rows = {row["label"]: row for row in summary["contenders"]}
+    rows = {row["label"]: row for row in kept("cifar10_features")["contenders"]}
     langevin = [row for name, row in rows.items() if name.startswith(("SGLD", "Nonlinear"))]
     accuracy = np.array([row["accuracy"] for row in langevin])
-    error = np.sqrt(np.mean(accuracy * (1 - accuracy)) / summary["num_test"])
-    yield made("accuracies are {:.3f} to {:.3f}", accuracy.min(), accuracy.max())
-    yield made("of 10,000 images has a standard error of {:.4f}", error)
-    yield made("log likelihoods are {:.3f} to {:.3f}", *ends(langevin, "nll"))
+    yield made("accuracies are {:.4f} to {:.4f}", accuracy.min(), accuracy.max())
+    yield made("errors of at most {:.4f}", max(ends(langevin, "accuracy_error")))
+    yield made("log likelihoods are {:.4f} to {:.4f}", *ends(langevin, "nll"))
+    yield made("their errors of {:.4f} or less", max(ends(langevin, "nll_error")))
+    assert rows["SGLD (linear)"]["nll"] == min(ends(langevin, "nll")), "the lowest"
     with_partners = {name: row for name, row in rows.items() if row["potential_ess"] is not None}
     warm = [row for name, row in with_partners.items() if "published" not in name]
     cold = [row for name, row in with_partners.items() if "published" in name]
@@ -85,9 +104,41 @@ def of_photographs() -> Iterator[Phrase]:
         *ends(warm, "potential_ess"),
         max(ends(cold, "potential_ess")),
     )
-    yield made("R-hat is {:.2f} to {:.2f}", *ends(langevin, "max_rhat"))
+    yield made("R-hat is {:.2f} to {:.2f}, so that", *ends(langevin, "max_rhat"))
     yield made("hardly moved (R-hat {:.1f})", rows["SGHMC"]["max_rhat"])
+    yield from of_calibration(rows)
+    yield from of_one_seed()
     yield from given("Steps have the size h = 0.002", "as their partners, 1e-4")
+
+
+def of_calibration(rows: dict[str, dict[str, Any]]) -> Iterator[Phrase]:
+    """Tell how sure samplers are, of images as they are and of worse ones."""
+    copies = rows["Nonlinear (BG), RMSprop partners at 1e-4 (published)"]
+    linear = [rows[name] for name in ("SGLD, RMSprop (linear)", "SGLD (linear)")]
+    found = (100 * row["ece_all_classes"] for row in (copies, *linear))
+    yield made(
+        "over all classes of {:.2f} %, and the linear chains have {:.2f} and {:.2f} %", *found
+    )
+    errors = [100 * row["ece_all_classes_error"] for row in (copies, *linear)]
+    yield made("with errors of {:.2f} or less", max(errors))
+    yield from given("it is 0.14 against 0.24")
+    yield made("calibration error is {:.2f} %", 100 * rows["Deep ensemble"]["ece_all_classes"])
+    under_noise = [100 * row["noise_ece"] for row in (copies, linear[1])]
+    yield made("are {:.1f} points too high, where those of SGLD are {:.1f}", *under_noise)
+    assert rows["Deep ensemble"]["noise_ece"] > copies["noise_ece"], "as the ensemble is"
+    shares = [row["noise_accuracy"] for row in rows.values()]
+    assert 1 / 6.5 < min(shares) < max(shares) < 1 / 5.5, "every sixth"
+    said = [row["noise_accuracy"] + row["noise_ece"] for row in rows.values()]
+    assert 0.5 < min(said) < max(said) < 0.7, "every second, or more"
+
+
+def of_one_seed() -> Iterator[Phrase]:
+    """Tell what contenders give that were run with one seed only."""
+    rows = {row["label"]: row for row in kept("cifar10_features", "laptop")["contenders"]}
+    assert rows["Nonlinear (AR), RMSprop partners at 1e-4 (published)"]["accepted_jumps"] == 0
+    laplace, linear = rows["Laplace"], rows["SGLD (linear)"]
+    yield made("accuracy of {:.4f} and an NLL of {:.4f}", laplace["accuracy"], laplace["nll"])
+    yield made("SGLD had {:.4f} and {:.4f}", linear["accuracy"], linear["nll"])
 
 
 def ends(rows: list[dict[str, Any]], name: str) -> tuple[float, float]:

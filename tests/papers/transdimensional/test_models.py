@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from credence.compare.problem import Arrays
+from credence.engine.phases import Phase
 from credence.methods import DeepEnsemble
 from credence.preprocessing import TargetScaler
-from credence_papers.transdimensional import model_study
+from credence_papers.transdimensional import model_study, models
 from credence_papers.transdimensional.boston_models import MODELS
 from credence_papers.transdimensional.model_study import cells, over_splits
 from credence_papers.transdimensional.models import ModelEffort, run_model
@@ -79,10 +80,24 @@ def test_means_over_splits_have_errors_and_the_worst_rhat() -> None:
     assert cells(trained)[4:7] == ["fixed", "–", "–"]
 
 
+def test_scores_that_fail_lose_no_draws(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = replace(
+        MODELS, problems=(replace(BY_NAME["wide-b"], data=line),), efforts={"smoke": TINY}
+    )
+    with monkeypatch.context() as broken:
+        broken.setattr(models.scoring, "scores", lambda *args: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            study.run(tmp_path, size="smoke")
+    assert list((tmp_path / "checkpoints").iterdir())
+    monkeypatch.setattr(Phase, "advance", lambda *args: 1 / 0)  # no draw is made anew
+    assert study.run(tmp_path, size="smoke")["models"][0]["num_splits"] == 1
+    assert not list((tmp_path / "checkpoints").iterdir())
+
+
 def test_the_study_goes_on_where_it_stopped(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = []
 
-    def run(problem: Any, effort: Any, seed: int) -> dict[str, Any]:
+    def run(problem: Any, effort: Any, seed: int, folder: Any) -> dict[str, Any]:
         ran.append(seed)
         return result(seed)
 
