@@ -33,16 +33,16 @@ from credence.methods.transdimensional.active_metric import add_active_draws
 from credence.methods.transdimensional.active_neurons import count_active, largest_widths
 from credence.methods.transdimensional.architecture.posterior import Architecture
 from credence.methods.transdimensional.architecture.size_effect import SizeEffect, size_effect
+from credence.methods.transdimensional.checks import (
+    check_jump_sizes,
+    check_size_prior,
+    tuple_of_names,
+)
 from credence.methods.transdimensional.kernel import transdimensional
 from credence.methods.transdimensional.ladder import on_a_ladder
 from credence.methods.transdimensional.largest_network import widened
 from credence.methods.transdimensional.move_mixture import with_mixture
-from credence.methods.transdimensional.moves.by_name import (
-    LAYER_MOVES,
-    MOVES,
-    base_and_size,
-    check_moves,
-)
+from credence.methods.transdimensional.moves.by_name import LAYER_MOVES, MOVES
 from credence.methods.transdimensional.scalars import (
     architecture_scalars,
     by_kind,
@@ -167,9 +167,10 @@ class Transdimensional(Chains):
             self, "within", checked_kernel("step within", self.within, self._why_not)
         )
         for name, known in (("moves", MOVES), ("layer_moves", LAYER_MOVES)):
-            self._set_names(name, known)
-        for prior, largest in (("width_prior", "max_width"), ("depth_prior", "max_depth")):
-            self._check_support(prior, largest)
+            if (moves := getattr(self, name)) is not None:
+                object.__setattr__(self, name, tuple_of_names(name, moves, known))
+        check_size_prior("width", self.width_prior, WidthPrior, self.max_width)
+        check_size_prior("depth", self.depth_prior, DepthPrior, self.max_depth)
 
     def _why_not(self, tunable: Tunable) -> str | None:
         """Why a kernel cannot be the step at fixed widths."""
@@ -191,29 +192,6 @@ class Transdimensional(Chains):
         files."""
         used = {name: value for name, value in settings.items() if name != "training"}
         return super().from_settings(used)
-
-    def _set_names(self, name: str, known: tuple[str, ...]) -> None:
-        """A tuple of names in place of any other sequence of them."""
-        moves = getattr(self, name)
-        if moves is None:
-            return
-        if isinstance(moves, str):
-            raise InputError(f"{name} are several names, got {moves!r}: ({moves!r},).")
-        object.__setattr__(self, name, tuple(moves))
-        check_moves(tuple(moves), known)
-
-    def _check_support(self, prior: str, largest: str) -> None:
-        """Refuse what is no prior, a limit that is no count, and an empty support."""
-        law, limit = getattr(self, prior), getattr(self, largest)
-        kind = type(type(self).__dataclass_fields__[prior].default)
-        if not isinstance(law, kind):
-            raise InputError(
-                f"{prior} must be a {kind.__name__}, got {law!r}: {kind.__name__}('poisson', 5.0), "
-                f"say, or leave it out for a uniform one."
-            )
-        if limit is not None:
-            require_positive(**{largest: limit})
-            law.log_probs(limit)  # may refuse an empty support
 
     def prepared(self, posterior: Posterior) -> Posterior:
         """The posterior of the widest network; see `Method.prepared`.
@@ -271,19 +249,9 @@ class Transdimensional(Chains):
             )
         target = self._target(posterior)
         self._initial_widths(posterior)
-        self._check_sizes(posterior)
+        room = largest_widths(model.template(posterior.data).network)
+        check_jump_sizes(self._moves(posterior), self.width_prior, room)
         self._recipe(posterior, target)({"step_size": 1.0, "inverse_mass": jnp.ones(1)})
-
-    def _check_sizes(self, posterior: Posterior) -> None:
-        """Refuse jumps of more neurons than any layer can gain."""
-        room = largest_widths(posterior.model.template(posterior.data).network)
-        most = max(int(np.isfinite(self.width_prior.log_probs(each)).sum()) for each in room) - 1
-        for name in self._moves(posterior):
-            if 1 < base_and_size(name)[1] > most:
-                raise InputError(
-                    f"{name!r} never stays in the support of the width prior, which has room for "
-                    f"{most} more neurons at most: take a smaller size."
-                )
 
     def _initial_widths(self, posterior: Posterior) -> Int[Array, "chain layer"]:
         """One per chain, the same in all hidden layers that there are; 0 in the others.
@@ -321,46 +289,52 @@ class Transdimensional(Chains):
         if self.num_rungs > 1 and build is not on_a_ladder:
             raise InputError(f"{build.__name__} has no ladder of temperatures: set num_rungs=1.")
         key_start, key_whole, key_step, key_warmup, key_sample = jax.random.split(key, 5)
-        target = self._target(posterior)
-        start = likeliest_draws(
-            jax.random.split(key_start, (self.num_chains, self.num_starts)),
-            self._initial_widths(posterior),
-            posterior.data,
-            target=target,
-        )
+        start = self._start(key_start, self._initial_widths(posterior), posterior)
         data = posterior.anchored(start[0])
-        recipe = self._recipe(posterior, target, build)
         groups = self._moves(posterior), self._layer_moves(posterior)
         is_ladder, first = build is on_a_ladder, start
         if is_ladder:
             adapter = self._tuning_of_ladder(key_step, posterior, data)
             first = jnp.repeat(start[:, None], self.num_rungs, axis=1)
         else:
-            whole = self._whole(key_whole, start, posterior, target)
-            adapter = self._tuning(key_step, whole, posterior, data)
+            adapter = self._tuning(
+                key_step, self._whole(key_whole, start, posterior), posterior, data
+            )
         if self.tune_moves:
             adapter = with_mixture(adapter, groups)
-        plan = self._warmup_plan(recipe, adapter)
+        plan = self._warmup_plan(self._recipe(posterior, self._target(posterior), build), adapter)
         warmup = driver.phase("warmup", key_warmup, plan, first, data)
         thinning = 1 if is_ladder else self.thinning or 1  # a ladder's steps are so many sweeps
         plan = self._sample_plan(plan, warmup.memory, thinning=thinning)
         states = warmup.states if is_ladder else warmup.positions
         sample = driver.phase("sample", key_sample, plan, states, data)
-        layers = posterior.unravel(jnp.asarray(sample.draws)).network
-        widths = np.asarray(count_active(layers), float)
-        sizes = architecture_scalars(widths, sample.draws)
-        if self.max_depth is not None:
-            sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
-        found = move_probabilities(plan.settings, groups)
-        told = sample.info
+        told, found = sample.info, move_probabilities(plan.settings, groups)
         if is_ladder:
             powers = np.asarray(plan.settings["powers"], float)
             told, of_ladder = told_of_ladder(told, powers, data.log_anchor)
             found |= of_ladder
-        scalars = told | sizes | by_kind(sample.info, groups)
+        sizes = self._sizes(posterior, sample.draws)
         size, noun = ("width", "neurons") if self.max_depth is None else ("depth", "layers")
         found |= size_effect(posterior, sample.draws, sizes[size], noun)
-        return Drawn(sample.draws, scalars, found=found)
+        return Drawn(sample.draws, told | sizes | by_kind(sample.info, groups), found=found)
+
+    def _start(
+        self, key: PRNGKeyArray, widths: Int[Array, "chain layer"], posterior: Posterior
+    ) -> Float[Array, "chain weight"]:
+        """The likeliest of some draws of the prior, for every chain at its widths."""
+        keys = jax.random.split(key, (self.num_chains, self.num_starts))
+        return likeliest_draws(keys, widths, posterior.data, target=self._target(posterior))
+
+    def _sizes(
+        self, posterior: Posterior, draws: Float[np.ndarray, "chain draw weight"]
+    ) -> dict[str, Float[np.ndarray, "chain draw"]]:
+        """Widths of the drawn networks, and their depth where it changes."""
+        layers = posterior.unravel(jnp.asarray(draws)).network
+        widths = np.asarray(count_active(layers), float)
+        sizes = architecture_scalars(widths, draws)
+        if self.max_depth is not None:
+            sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
+        return sizes
 
     def _tuning(
         self,
@@ -394,22 +368,17 @@ class Transdimensional(Chains):
         )
 
     def _whole(
-        self,
-        key: PRNGKeyArray,
-        start: Float[Array, "chain weight"],
-        posterior: Posterior,
-        target: VariableWidth,
+        self, key: PRNGKeyArray, start: Float[Array, "chain weight"], posterior: Posterior
     ) -> Float[Array, "chain weight"]:
         """Positions of whole networks, at which a first step size is looked for.
 
         An absent layer would turn up with any step.
         """
-        if target.depth_prior is None:
+        if self.max_depth is None:
             return start
         room = largest_widths(posterior.unravel(start[0]).network)
         widths = jnp.broadcast_to(jnp.asarray(room, jnp.int32), (len(start), len(room)))
-        keys = jax.random.split(key, (len(start), self.num_starts))
-        return likeliest_draws(keys, widths, posterior.data, target=target)
+        return self._start(key, widths, posterior)
 
     def _recipe(
         self,
