@@ -252,8 +252,12 @@ PUBLISHED = ErrorCostStudy(
             manners={
                 "": {},
                 "16 tries": {"num_tries": 16},
-                SHORT: {"mutation": HMC},
-                f"{SHORT}, 16 tries": {"mutation": HMC, "num_tries": 16},
+                SHORT: {"mutation": HMC, "base_particles": (100, 400, 1600)},
+                f"{SHORT}, 16 tries": {
+                    "mutation": HMC,
+                    "num_tries": 16,
+                    "base_particles": (100, 400, 1600),
+                },
             },
             replicates=32,
             biases=False,

@@ -77,7 +77,7 @@ class Effort:
         reference: settings of NUTS, or of SMC: with "num_particles".
         further: settings of single-level SMC beside all widths with all particles.
         manners: of the multilevel method, by name: settings beside widths and particles; "mutation"
-            in place of the effort's.
+            and "base_particles" in place of the effort's.
         pilot_particles, pilot_runs: at the coarsest level, and how many runs.
         reference_nats: 0 keeps the reference on the finest network; otherwise it is the narrowest
             one, which samples faster and mixes better, that changes the log likelihood by less than

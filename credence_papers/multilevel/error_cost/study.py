@@ -202,7 +202,7 @@ def pilots(
 
 def in_manner(contender: Contender, manner: str, effort: Effort) -> Contender:
     """The multilevel method in one of the manners in which it is tried."""
-    own = dict(effort.manners[manner])
+    own = {k: v for k, v in effort.manners[manner].items() if k != "base_particles"}
     mutation = own.pop("mutation", effort.mutation)
     return replace(contender, manner=manner, mutation=mutation, settings=own)
 
@@ -232,12 +232,13 @@ def allotted(pilot: Job, result: dict[str, Any], effort: Effort) -> list[Contend
     variances, costs = (np.array(result[name], float) for name in ("variances", "costs"))
     shares = np.sqrt(np.maximum(variances, 1e-30) / costs)
     shares = shares / shares[0]
+    manner = effort.manners[pilot.contender.manner]
     return [
         replace(
             pilot.contender,
             num_particles=tuple(max(FEWEST, int(np.ceil(count * share))) for share in shares),
         )
-        for count in effort.base_particles
+        for count in manner.get("base_particles", effort.base_particles)
     ]
 
 

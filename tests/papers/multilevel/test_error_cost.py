@@ -41,7 +41,13 @@ from credence_papers.multilevel.error_cost.results import (
 from credence_papers.multilevel.error_cost.settings_tried import Contender, Job
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem, arrays
 from credence_papers.multilevel.steps import StepEffort, couples_from
-from credence_papers.multilevel.studies import PRIOR_RATES, REGRESSION, SENSITIVITY, STEPS
+from credence_papers.multilevel.studies import (
+    PRIOR_RATES,
+    PUBLISHED,
+    REGRESSION,
+    SENSITIVITY,
+    STEPS,
+)
 
 REPLICATES = 2000
 
@@ -399,6 +405,25 @@ def test_one_level_at_the_width_of_the_bound(alpha: float, width: int, ratio: fl
     found = as_bound_says(rows, "flops", 0.0, alpha)
     assert found["width"] == width  # at an error of 1e-3: 2000^(1 / 5) = 4.6, 2000^(1 / 3) = 12.6
     assert found["value"] == pytest.approx(ratio)
+
+
+def test_a_manner_may_have_moves_and_sizes_of_its_own() -> None:
+    effort = replace(
+        PUBLISHED.efforts["laptop"],
+        mutation={"num_steps": 3},
+        base_particles=(10, 20),
+        manners={
+            "": {},
+            "quick": {"mutation": {"num_steps": 1}, "num_tries": 2, "base_particles": (80,)},
+        },
+    )
+    first = error_cost.pilots(PUBLISHED.problems[0], effort, 0, [(4, 8)])
+    plain, quick = (job.contender for job in first)
+    assert (plain.mutation, plain.settings) == ({"num_steps": 3}, {})
+    assert (quick.mutation, quick.settings) == ({"num_steps": 1}, {"num_tries": 2})
+    told = {"variances": [4.0, 1.0], "costs": [1.0, 4.0]}
+    sizes = [[c.num_particles for c in error_cost.allotted(job, told, effort)] for job in first]
+    assert sizes == [[(20, 20), (20, 20)], [(80, 20)]]
 
 
 def test_one_level_at_its_widest_is_the_cheapest_of_its_manners() -> None:
