@@ -194,7 +194,9 @@ _WIDE = (
 SHORT = "short moves"
 
 
-def _short(width: int, **replicates: int | None) -> tuple[Contender, ...]:
+def _short(
+    *widths: int, counts: tuple[int, ...] = (40, 160, 640), replicates: int | None = None
+) -> tuple[Contender, ...]:
     """One level by two short trajectories at every temperature, which leave particles about where
     they are: the least work for an error in some problems, and dear in others."""
     return tuple(
@@ -204,9 +206,10 @@ def _short(width: int, **replicates: int | None) -> tuple[Contender, ...]:
             num_particles=(count,),
             mutation=HMC,
             manner=SHORT,
-            replicates=replicates.get(f"of_{count}"),
+            replicates=replicates,
         )
-        for count in (40, 160, 640)
+        for width in widths
+        for count in counts
     )
 
 
@@ -242,9 +245,9 @@ PUBLISHED = ErrorCostStudy(
                     for count in (40, 160)
                 ),
                 *_WIDE,
-                *_short(4),
-                *_short(8),
-                *_short(128, of_640=8),
+                *_short(4, 8, 16, 32),
+                *_short(128, counts=(40, 160)),
+                *_short(128, counts=(640,), replicates=8),
             ),
             ladders=None,
             base_share=0.5,
@@ -290,6 +293,9 @@ PUBLISHED_256 = replace(
             further=(
                 Contender(method="smc", widths=(256,), num_particles=(40,), replicates=16),
                 Contender(method="smc", widths=(256,), num_particles=(160,), replicates=4),
+                *_short(8, 16, 32),
+                *_short(256, counts=(40, 160), replicates=16),
+                *_short(256, counts=(640,), replicates=8),
             ),
         ),
     },
