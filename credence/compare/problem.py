@@ -194,16 +194,20 @@ def _shrunk(x: np.ndarray, source: ImageSource) -> tuple[np.ndarray, tuple[str, 
     Raises:
         InputError: for a shrink below 1, or a side that it does not divide.
     """
-    shrink, (rows, columns) = source.shrink, x.shape[1:3]
-    if shrink < 1:
-        raise InputError(f"shrink must be at least 1, got {shrink}; 1 leaves images as they are.")
+    shrink = source.shrink
+    if isinstance(shrink, bool) or not isinstance(shrink, int) or shrink < 1:
+        raise InputError(
+            f"shrink must be a whole number of at least 1, got {shrink!r}; 1 leaves images as they "
+            "are."
+        )
+    if shrink == 1:
+        return x, ()
+    rows, columns = x.shape[1:3]
     if rows % shrink or columns % shrink:
         raise InputError(
             f"The images of '{source.name}' have {rows} x {columns} pixels, which shrink={shrink} "
             "does not divide: choose a divisor of both sides."
         )
-    if shrink == 1:
-        return x, ()
     squares = x.reshape(-1, rows // shrink, shrink, columns // shrink, shrink, *x.shape[3:])
     note = f"Images of {rows} x {columns} pixels, shrunk to {rows // shrink} x {columns // shrink}."
     return squares.mean(axis=(2, 4), dtype=np.float32), (note,)

@@ -96,7 +96,8 @@ class AveragedPredictions:
     Args:
         averages: at the rows that were given.
         model: of the networks.
-        has_truths: whether `log_prob` and `paths` mean something.
+        has_truths: whether `log_prob` means something, and `paths`, which are of all rows together
+            and NaN for some of them.
         cost, provenance, scalars: as of `Ensemble`.
         others: the same at the other rows; None where none were given.
     """
@@ -129,7 +130,12 @@ class AveragedPredictions:
 
         Args:
             start, stop: the first row, and the one after the last; None goes to the end.
+        Raises:
+            InputError: where there are no such rows.
         """
+        number = len(self.averages.log_prob)
+        if not 0 <= start < (number if stop is None else stop) <= number:
+            raise InputError(f"There are {number} rows, and none from {start} to {stop}.")
         nothing = {name: np.full_like(path, np.nan) for name, path in self.averages.paths.items()}
         kept = parted(self.averages, start, stop)._replace(paths=nothing)
         return replace(self, averages=kept, others=None)
@@ -223,10 +229,8 @@ def average_stream(
     """
     data, likelihood = posterior.data, posterior.model.likelihood
     for name, inputs in (("x", x), ("others", others)):
-        if inputs is not None and (inputs.shape[1:] != data.x.shape[1:] or len(inputs) == 0):
-            raise InputError(
-                f"{name} has shape {inputs.shape}, but the fit saw rows of {data.x.shape[1:]}."
-            )
+        if inputs is not None:
+            _check_inputs(name, inputs, data.x.shape[1:])
     target = np.shape(data.y)[1:]
     if y is None:
         truths = np.zeros((len(x), *target), data.y.dtype)
@@ -241,6 +245,14 @@ def average_stream(
         truths = np.concatenate([truths, np.zeros((len(others), *target), truths.dtype)])
     rows = Data(inputs, jnp.asarray(truths, data.y.dtype), weight)
     return AverageStream(posterior.model, rows, y is not None)
+
+
+def _check_inputs(name: str, inputs: Float[Any, "point *feature"], shape: tuple[int, ...]) -> None:
+    """Refuse rows of another shape than those of the fit, none, and numbers that are not finite."""
+    if np.shape(inputs)[1:] != shape or len(inputs) == 0:
+        raise InputError(f"{name} has shape {np.shape(inputs)}, but the fit saw rows of {shape}.")
+    if not np.isfinite(inputs).all():
+        raise InputError(f"{name} holds values that are not finite: drop these rows, or fill them.")
 
 
 def _predicted(
@@ -272,9 +284,9 @@ def _added(
     log_average = jnp.logaddexp(kept.log_prob + jnp.log(kept.num_draws), cloud) - jnp.log(count)
     found = {
         "error": _error(average.mean(axis=0), data),
-        "nll": -jnp.average(log_average, weights=data.weight),
+        "nll": -_over_truths(log_average, data),
         "cloud_error": _error(mean.mean(axis=0), data),
-        "cloud_nll": -jnp.average(cloud, weights=data.weight),
+        "cloud_nll": -_over_truths(cloud, data),
     }
     return Averages(
         count,
@@ -289,6 +301,11 @@ def _added(
 def _error(mean: Float[Array, "point target"], data: Data) -> Float[Array, ""]:
     """Root mean square of the residuals; of labels the share of wrong ones."""
     if data.y.ndim == 1:
-        return jnp.average(jnp.argmax(mean, axis=-1) != data.y, weights=data.weight)
-    squares = jnp.mean((mean - data.y) ** 2, axis=-1)
-    return jnp.sqrt(jnp.average(squares, weights=data.weight))
+        return _over_truths(jnp.argmax(mean, axis=-1) != data.y, data)
+    return jnp.sqrt(_over_truths(jnp.mean((mean - data.y) ** 2, axis=-1), data))
+
+
+def _over_truths(values: Array, data: Data) -> Float[Array, ""]:
+    """The mean over the rows that count; what the others have is not looked at."""
+    counts = data.weight > 0
+    return jnp.sum(jnp.where(counts, values, 0)) / jnp.sum(counts)

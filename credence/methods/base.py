@@ -252,7 +252,11 @@ class Method(Algorithm):
         stream: AverageStream | None = None,
     ) -> Driver:
         """What runs the phases."""
-        kept = {} if stream is None else {"averaged_at": rows_fingerprint(stream.data)}
+        kept: dict[str, Any] = {}
+        if stream is not None:
+            kept = {
+                "averaged_at": rows_fingerprint(stream.data), "has_truths": stream.has_truths
+            }  # fmt: skip
         return Driver(
             None if folder is None else Path(folder),
             progress=progress or NoProgress(),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from credence.errors import check_name
 from credence_papers.nonlinear.patch_features import PatchFeatures
 
 NETWORKS_FOR_ONE = 2
@@ -170,10 +171,17 @@ CONTENDERS = (
 
 
 def wanted(effort: FeatureEffort) -> list[Contender]:
-    """Those that an effort runs."""
+    """Those that an effort runs.
+
+    Raises:
+        InputError: for a contender that is not known.
+    """
+    labels = [each.label for each in CONTENDERS]
+    for label in effort.contenders:
+        check_name("contender", label, labels)
     return [
         each
         for each in CONTENDERS
         if (each.kind != "reference" or effort.reference is not None)
-        and (not effort.contenders or each.label in effort.contenders)
+        and each.label in (effort.contenders or labels)
     ]

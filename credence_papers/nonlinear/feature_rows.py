@@ -27,6 +27,8 @@ SEVERITY = 5
 class FeatureRows:
     """Standardised features in their principal axes, labels from 0, and the file they came from.
 
+    What features are made of is learnt from training images of all classes, without their labels.
+
     Attributes:
         x_worse: of the test images made worse, by the kind of corruption.
         x_strangers: of test images of classes that no label stands for.
@@ -49,6 +51,7 @@ class FeatureRows:
         """The same where no label stands for some classes, whose test images become strangers."""
         if not classes:
             return self
+        assert not len(self.x_strangers), "strangers are there already"
         number = max(self.y_train.max(), self.y_test.max()) + 1
         labels = np.full(number, -1)
         kept = np.setdiff1d(np.arange(number), classes)

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,7 @@ def measured(
         rows().without(problem.strangers),
         cache.folder.parent / "checkpoints" / name[:16],
     )
+    effort = replace(effort, num_train=len(found.x_train))
     network = MLP(NUM_LABELS - len(problem.strangers), problem.hidden)
     prior = Gaussian("fan_in", problem.prior_std, problem.prior_std)
     posterior = Posterior(network, prior, Categorical(), (found.x_train, found.y_train))

@@ -142,7 +142,7 @@ CIFAR10_FEATURES = FeatureStudy(
         FeatureProblem(
             name="held_out",
             description="The softmax without the classes 8 and 9, ships and trucks, whose test "
-            "images are strangers.",
+            "images are strangers; features are learnt from unlabelled images of all classes.",
             hidden=(),
             prior_std=EVIDENT_STD,
             strangers=(8, 9),

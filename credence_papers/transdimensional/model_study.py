@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+import credence
 from credence.compare.seeds import mean_and_error
 from credence.html.document import document
 from credence.html.markup import element
@@ -34,7 +35,7 @@ class ModelStudy(Study[ModelProblem, ModelEffort]):
     ) -> dict[str, Any]:
         """One model of one split; what was stopped goes on from its checkpoints."""
         about = [problem, effort, seed]
-        folder = cache.folder.parent / "checkpoints" / digest(about)[:16]
+        folder = cache.folder.parent / "checkpoints" / digest([*about, credence.__version__])[:16]
         compute = partial(run_model, problem, effort, seed, folder)
         found = cache.kept(f"{problem.name}, seed {seed}", about, compute)
         shutil.rmtree(folder, ignore_errors=True)

@@ -292,7 +292,12 @@ def test_shrunk_images_are_means_over_squares(monkeypatch) -> None:
 
 @pytest.mark.parametrize(
     ("shrink", "sentence"),
-    [(0, "shrink must be at least 1, got 0"), (3, "4 x 6 pixels, which shrink=3 does not divide")],
+    [
+        (0, "whole number of at least 1, got 0"),
+        (2.0, "got 2.0"),
+        (True, "got True"),
+        (3, "4 x 6 pixels, which shrink=3 does not divide"),
+    ],
 )
 def test_bad_shrinks(monkeypatch, shrink: int, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):

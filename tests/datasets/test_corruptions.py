@@ -58,3 +58,12 @@ def test_nonsense_is_refused() -> None:
         corrupted(GREY, "blur", 6)
     with pytest.raises(InputError, match="Levels must be"):
         corrupted(GREY.astype(float) - 200, "blur")
+    with pytest.raises(InputError, match="severity must be"):
+        corrupted(GREY, "blur", 0)
+    for images in (GREY[0], GREY[..., 0], GREY.transpose(0, 3, 1, 2)):
+        with pytest.raises(InputError, match="one or three channels"):
+            corrupted(images, "noise")
+    with pytest.raises(InputError, match="multiply by 255"):
+        corrupted(GREY / 255, "noise")
+    with pytest.raises(InputError, match="Levels must be"):
+        corrupted(np.where(GREY > 0, np.nan, 1.0), "noise")

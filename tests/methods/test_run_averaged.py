@@ -210,3 +210,17 @@ def test_other_rows_are_averaged_too_and_count_in_no_score() -> None:
     assert np.isnan(found.others.averages.paths["nll"]).all()
     with pytest.raises(InputError, match="others has shape"):
         METHODS["sgld"].run_averaged(0, LABELLED, X, Y, others=X[:, :2])
+    with pytest.raises(InputError, match="not finite"):
+        METHODS["sgld"].run_averaged(0, LABELLED, X, Y, others=np.where(X > 1, np.nan, X))
+    with pytest.raises(InputError, match="There are 11 rows"):
+        found.others.rows(11)
+
+
+def test_other_rows_far_off_leave_the_paths_of_a_regression_alone() -> None:
+    posterior = linear_regression().posterior
+    x, y = np.asarray(posterior.data.x), np.asarray(posterior.data.y)
+    plain = METHODS["sgld"].run_averaged(3, posterior, x, y)
+    found = METHODS["sgld"].run_averaged(3, posterior, x, y, others=1e30 * np.ones_like(x[:2]))
+    for name, path in plain.averages.paths.items():
+        assert np.isfinite(path).all()
+        np.testing.assert_allclose(found.averages.paths[name], path, rtol=1e-5)

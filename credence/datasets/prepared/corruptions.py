@@ -10,8 +10,8 @@ from jaxtyping import Float, Num
 
 from credence.errors import InputError, check_name
 
-Images = Num[np.ndarray, "image row column channel"]
-Corrupted = Float[np.ndarray, "image row column channel"]
+Images = Num[np.ndarray, "*image_row_column_channel"]
+Corrupted = Float[np.ndarray, "*image_row_column_channel"]
 WHITE = 255.0
 
 SEVERITIES = {
@@ -29,19 +29,20 @@ def corrupted(images: Images, kind: str, severity: int = 3, seed: int = 0) -> Co
     Args:
         images: levels from 0 to 255.
         kind: "noise", normal and independent for every pixel and channel; "blur", by a normal
-            kernel; "contrast", nearer to the mean of the image's channel.
+            kernel, images reflected at their edges; "contrast", nearer to the mean of the image's
+            channel.
         severity: from 1 to 5, the worst.
         seed: of the noise.
     Returns:
         Levels from 0 to 255, not rounded.
     Raises:
-        InputError: for an unknown kind or severity, or levels beyond 0 to 255.
+        InputError: for an unknown kind or severity, other arrays than images, or levels that do not
+            go from 0 to 255.
     """
     check_name("corruption", kind, SEVERITIES)
-    if severity not in range(1, 6):
-        raise InputError(f"severity must be a whole number from 1 to 5, got {severity}.")
-    if images.size and not 0 <= images.min() <= images.max() <= WHITE:
-        raise InputError(f"Levels must be from 0 to 255, got {images.min():g} to {images.max():g}.")
+    if not isinstance(severity, int) or severity not in range(1, 6):
+        raise InputError(f"severity must be a whole number from 1 to 5, got {severity!r}.")
+    _check_levels(images)
     amount = SEVERITIES[kind][severity - 1]
     levels = images.astype(np.float32)
     if kind == "noise":
@@ -55,3 +56,17 @@ def corrupted(images: Images, kind: str, severity: int = 3, seed: int = 0) -> Co
         mean = levels.mean(axis=(1, 2), keepdims=True)
         levels = mean + amount * (levels - mean)
     return np.clip(levels, 0, WHITE)
+
+
+def _check_levels(images: np.ndarray) -> None:
+    """Refuse what is no stack of images with levels from 0 to 255."""
+    if images.ndim != 4 or images.shape[-1] not in (1, 3):
+        raise InputError(
+            "Images must be (image, row, column, channel) with one or three channels, got "
+            f"{images.shape}: images[..., None] adds a channel."
+        )
+    lowest, highest = images.min(initial=0), images.max(initial=0)
+    if not 0 <= lowest <= highest <= WHITE:
+        raise InputError(f"Levels must be from 0 to 255, got {lowest:g} to {highest:g}.")
+    if images.dtype.kind == "f" and 0 < highest <= 1:
+        raise InputError(f"Levels must be from 0 to 255, got at most {highest:g}: multiply by 255.")

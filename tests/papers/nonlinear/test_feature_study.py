@@ -1,6 +1,7 @@
 """The study on features of photographs: who runs with what, how results are told."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,10 @@ class TestContenders:
             "synchronous": True,
             "jump_probability": 0.1,
         }
+
+    def test_a_contender_that_is_not_known_is_refused(self) -> None:
+        with pytest.raises(InputError, match="Typo"):
+            wanted(replace(STUDY.efforts["smoke"], contenders=("Typo",)))
 
     def test_the_reference_runs_where_an_effort_has_one(self) -> None:
         labels = {size: [c.label for c in wanted(e)] for size, e in STUDY.efforts.items()}
@@ -211,8 +216,6 @@ def test_the_study_writes_its_page_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two contenders of the smoke size, on images made here."""
-    from dataclasses import replace
-
     rng = np.random.default_rng(0)
 
     class Small:
@@ -233,6 +236,10 @@ def test_the_study_writes_its_page_and_goes_on(
     study: FeatureStudy = replace(STUDY, efforts={"smoke": smoke})
     summary = study.run(tmp_path, size="smoke", problems=("softmax",))
     assert [row["label"] for row in summary["contenders"]] == list(smoke.contenders)
+    strange = study.run(tmp_path / "strange", size="smoke", problems=("held_out",))
+    for row in strange["contenders"]:
+        assert 0 <= row["strangers_auroc"] <= 1
+        assert np.isfinite([row[f"{kind}_nll"] for kind in ("noise", "blur", "contrast")]).all()
     assert len(summary["contenders"][0]["path_accuracy"]) == smoke.num_draws
     work = summary["contenders"][0]["path_work"]
     assert work[-1] == pytest.approx(summary["contenders"][0]["work"])
