@@ -230,6 +230,7 @@ def test_the_study_writes_its_page_and_goes_on(
     smoke = replace(
         STUDY.efforts["smoke"],
         num_train=60,
+        batch_size=20,
         num_test=20,
         contenders=("Nonlinear (BG)", "Deep ensemble"),
     )
