@@ -7,6 +7,7 @@ import numpy as np
 
 from credence_papers.multilevel.error_cost.cost_envelope import (
     NOTHING,
+    Fitted,
     Point,
     bound_width,
     cost_ratio,
@@ -168,8 +169,22 @@ def fits(rows: list[dict[str, Any]], measure: str, noise: float, alpha: float) -
         "ratio_widest": (
             cost_ratio(at_widest, mlsmc, noise) if at_widest and mlsmc else NOTHING
         )._asdict(),
+        "ratio_narrower": ratio_of_narrower(rows, measure, noise)._asdict(),
         "ratio_bound": as_bound_says(rows, measure, noise, alpha),
     }
+
+
+def ratio_of_narrower(rows: list[dict[str, Any]], measure: str, noise: float) -> Fitted:
+    """The ratio against one level at its best width below the widest.
+
+    The lowest error of all widths is that of one setting by a hair, and its cost may be many times
+    that of a narrower network whose error is nearly as low.
+    """
+    mlsmc = points_of(rows, "mlsmc", measure)
+    singles = [row for row in rows if row["method"] == "smc"]
+    widest = max((row["widths"][-1] for row in singles), default=0)
+    narrower = points_of([r for r in singles if r["widths"][-1] < widest], "smc", measure)
+    return cost_ratio(narrower, mlsmc, noise) if narrower and mlsmc else NOTHING
 
 
 def as_bound_says(
