@@ -10,6 +10,7 @@ A likelihood to the power t is that of rows which each stand for t observations.
 same kernel with other row weights, and every kind of jump knows it.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -90,10 +91,10 @@ def on_a_ladder(
         key_prior, key_sweeps, key_exchange = jax.random.split(key, 3)
         keys = jax.random.split(key_sweeps, num_rungs - 1)
         above = (state.positions[1:], powers[1:], step_size[1:], inverse_mass[1:])
-        warm, infos = jax.lax.map(lambda rung: swept(rung, data), (keys, *above))
+        warm, infos = over_rungs(lambda rung: swept(rung, data), (keys, *above))
         hot, _ = ravel_pytree(target.sample_prior(key_prior, data))
         positions = jnp.concatenate([hot[None], warm])
-        nats = jax.lax.map(lambda position: log_likelihood(position, data), positions)
+        nats = over_rungs(lambda position: log_likelihood(position, data), positions)
         new, order, rates, is_restart = after_exchanges(
             key_exchange, state, positions, nats, powers
         )
@@ -115,6 +116,17 @@ def on_a_ladder(
         )
 
     return Kernel(init, step)
+
+
+def over_rungs(function: Callable[[Any], Any], rungs: Any) -> Any:
+    """Apply a function to every rung: one after the other on a CPU, where each ends when it is
+    done, and abreast on an accelerator, where all take as long as the longest."""
+    return (jax.lax.map if jax.default_backend() == "cpu" else abreast)(function, rungs)
+
+
+def abreast(function: Callable[[Any], Any], rungs: Any) -> Any:
+    """Apply a function to all rungs at once."""
+    return jax.vmap(function)(rungs)
 
 
 def together(infos: TransdimensionalInfo) -> TransdimensionalInfo:

@@ -102,6 +102,16 @@ def test_every_rung_keeps_its_law() -> None:
 
 
 @pytest.mark.usefixtures("float64")
+def test_rungs_abreast_are_those_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.NUM_REPLICATES", 20)
+    widths, info = run()
+    monkeypatch.setattr(ladder, "over_rungs", ladder.abreast)
+    widths_abreast, info_abreast = run()
+    np.testing.assert_array_equal(widths, widths_abreast)
+    np.testing.assert_allclose(info.log_likelihood, info_abreast.log_likelihood, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("float64")
 def test_planted_powers_of_other_rungs_are_caught() -> None:
     assert worst_p(run((0.0, 0.05, 0.8, 1.0))[0]) < 1e-8
 

@@ -429,8 +429,9 @@ def test_a_manner_may_have_moves_and_sizes_of_its_own() -> None:
 def test_one_level_at_its_widest_is_the_cheapest_of_its_manners() -> None:
     dear = [{**row, "family": "smc 64, short moves"} for row in _points("smc", 64, 20.0)]
     rows = [*_points("smc", 8, 1.0), *dear, *_points("smc", 64, 6.0), *_points("mlsmc", 64, 2.0)]
-    found = fits(rows, "flops", 0.0, 3.0)["ratio_widest"]
-    assert found["value"] == pytest.approx(3.0)
+    found = fits(rows, "flops", 0.0, 3.0)
+    assert found["ratio_widest"]["value"] == pytest.approx(3.0)
+    assert found["ratio_narrower"]["value"] == pytest.approx(0.5)  # of width 8, at its own errors
 
 
 @pytest.mark.slow
