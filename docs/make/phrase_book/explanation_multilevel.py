@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from kept import kept, kept_rows
+from multilevel import narrower
 from phrases import Phrase, given, made
 
 from credence.html.wording import number
@@ -34,47 +35,69 @@ def phrases() -> Iterator[Phrase]:
 
 def of_published_design() -> Iterator[Phrase]:
     """Tell what the runs with the published design say."""
-    problem = published("regression alpha 3")
-    fits, pilot = problem["fits"], problem["pilots"][0]
-    work, seconds = (fits[measure]["ratio_widest"] for measure in ("flops", "seconds"))
-    at_best = limits(fits["flops"]["ratio"])
-    cost = f"{number(fits['flops']['ratio']['value'], 2)}"
-    yield made("costs {:.0f} times as much as two levels by counted work", work["value"])
-    yield made("and {:.0f} times by the clock, in the regression", seconds["value"])
-    yield made("we reached: {} times the cost ({} to {})", cost, *at_best)
-    yield from of_digits()
-    yield made("changes the log likelihood by {:.3f} nats", *pilot["nats"])
-    yield made("above the paper's ten ({} to {})", *limits(work))
-    yield made("and that by the clock holds it ({} to {})", *limits(seconds))
-    yield made("and the interval ({} to {}) leaves", *at_best)
-    yield made("their error {:.0f} times that of particles which move", short_moves(problem))
-
-
-def of_digits() -> Iterator[Phrase]:
-    """Tell the savings in the digits, and what several tries bring."""
-    problem = published("digits alpha 2")
-    fits, (share,) = problem["fits"], problem["shares"].values()
-    work, seconds = (fits[measure]["ratio_widest"] for measure in ("flops", "seconds"))
-    yield made("alpha 2 it is {:.0f} times, and {:.1f} times by the clock", *values(work, seconds))
-    best = fits["flops"]["ratio"]
-    cost = number(best["value"], 2)
-    yield made("in the regression, and {} times ({} to {}) in the digits", cost, *limits(best))
-    yield made("Here {:.0f} % of the particles of width 4 are left", 100 * share)
-    yield made("the same ({} to {}, and {} to {})", *limits(work), *limits(seconds))
-    products = [
-        scientific(row["mse"] * row["flops"])
-        for row in sorted(problem["points"], key=lambda row: "tries" not in row["family"])
-        if row["method"] == "mlsmc" and row["particles"][0] == 100
-    ]
-    yield made("MSE x work is {} with 16 tries and {} without them", *products)
+    regression, easy, rough = map(
+        published, ("regression alpha 3", "digits alpha 3", "digits alpha 2")
+    )
+    yield made("costs {:.0f} times as much as two levels by counted work", at_widest(easy)[0])
+    yield made("and {:.0f} times\n  by the clock, in the digits at alpha 3", at_widest(easy)[1])
+    yield made("alpha 2 it is {:.0f} times, and {:.0f} times by the clock", *at_widest(rough))
+    yield made("alpha 3 it is {:.0f} times, and {:.0f} times by the clock", *at_widest(regression))
+    yield made("{} times the cost ({} to {}) of several levels in the digits", *best_of(easy))
+    yield made("{} times ({} to {}) at alpha 2", *best_of(rough))
+    yield made("{} times\n  ({} to {}) in the regression", *best_of(regression))
+    yield made("changes the log likelihood by {:.3f} nats", *regression["pilots"][0]["nats"])
+    (share,) = rough["shares"].values()
+    yield made("Here {:.0f} % of\nthe particles of width 4 are left", 100 * share)
+    (share,) = easy["shares"].values()
+    assert share > 0.99, "next to all"
+    yield made("alpha 3 ({} to {}) and in the", *limits(easy["fits"]["flops"]["ratio_widest"]))
+    yield made("the regression ({} to {})", *limits(regression["fits"]["flops"]["ratio_widest"]))
+    slope = easy["fits"]["flops"]["slopes"]["mlsmc"]
+    found = (number(slope[each], 2).replace("−", "-") for each in ("value", "low", "high"))
+    yield made("slope of several levels is {} ({} to {})", *found)
+    several, alone = cheapest(easy, "mlsmc"), cheapest(easy, "smc")
+    yield made(
+        "are {} with two levels of {} and {}\n  particles, and {} with {} particles of width "
+        "{} alone",
+        scientific(several["mse"] * several["flops"]),
+        *several["particles"],
+        scientific(alone["mse"] * alone["flops"]),
+        *alone["particles"],
+        *alone["widths"],
+    )
+    yield made("error {:.0f} times that of particles which move", short_moves(regression))
+    odd = point(easy, "smc 4, short moves", 640)
+    yield made("mean squared error is {:.2f}e-6", 1e6 * odd["mse"])
+    assert odd["mse"] > point(easy, "smc 8, short moves", 160)["mse"]
     yield from given(
-        "400 images of 0 and 1 by their first 100", "at 100 particles of the narrow width"
+        "400 images of 0 and 1 by their first 100", "Of one level at width 128 and 640"
     )
 
 
-def values(*fitted: dict[str, Any]) -> list[float]:
-    """The ratios themselves."""
-    return [each["value"] for each in fitted]
+def at_widest(problem: dict[str, Any]) -> list[float]:
+    """How many times as much one level costs at the finest width: by work, and by the clock."""
+    return [problem["fits"][each]["ratio_widest"]["value"] for each in ("flops", "seconds")]
+
+
+def best_of(problem: dict[str, Any]) -> tuple[str, str, str]:
+    """The cost of one level at its best narrower width over that of several, with its interval."""
+    found = narrower(problem, "flops")
+    return number(found["value"], 2), *limits(found)
+
+
+def cheapest(problem: dict[str, Any], method: str) -> dict[str, Any]:
+    """The setting with most particles by which an error costs the least work."""
+    rows = [row for row in problem["points"] if row["method"] == method]
+    most = max(row["particles"][0] for row in rows)
+    many = [row for row in rows if row["particles"][0] == most]
+    return min(many, key=lambda row: row["mse"] * row["flops"])
+
+
+def point(problem: dict[str, Any], family: str, particles: int) -> dict[str, Any]:
+    """The row of a setting."""
+    rows = problem["points"]
+    (found,) = (r for r in rows if r["family"] == family and r["particles"] == [particles])
+    return found
 
 
 def published(name: str) -> dict[str, Any]:

@@ -40,7 +40,14 @@ def phrases() -> Iterator[Phrase]:
 def of_simulated_rows(rows: dict[str, dict[str, Any]]) -> Iterator[Phrase]:
     """Tell where long chains are enough."""
     chain, nuts, smc = rows["mclmc"], rows["nuts"], rows["smc"]
-    yield made("NUTS comes to {:.2f} in {:,.0f} s", nuts["rhat"], nuts["seconds"])
+    long = rows["long_nuts"]
+    yield made("NUTS comes to R-hat {:.2f} in {:,.0f} s", nuts["rhat"], nuts["seconds"])
+    assert long["num_draws"] == 4 * nuts["num_draws"], "four times as many"
+    yield made("to {:.3f}, with {:.0f} effective", long["rhat"], long["ess"])
+    apart, error = off(long, chain), np.hypot(long["ess"] ** -0.5, chain["ess"] ** -0.5)
+    yield made("are at most {:.2f} standard deviations apart", apart)
+    yield made("which is {:.1f} times the", apart / error)
+    yield made("at the worst of {} rows", len(long["mean"]))
     yield made("It has R-hat {:.3f}, with {:.0f} effective draws", chain["rhat"], chain["ess"])
     yield made("(off by at most {:.2f} standard deviations)", off(chain, smc))
     yield made("differ from each other (R-hat {:.3f})", smc["rhat"])
