@@ -33,22 +33,21 @@ MARKS = {"jumps": ("o", ACCENT), "particles": ("s", SECOND), "ladder": ("D", CHA
 
 def models() -> str:
     """Models side by side, a row each: errors, sizes, convergence, cost."""
-    heads = ["model", "RMSE, thousand dollars", "NLL, nats per row", "coverage of 95 % intervals"]
+    heads = [
+        "model",
+        "splits",
+        "RMSE, thousand dollars",
+        "NLL, nats per row",
+        "coverage of 95 % intervals",
+    ]
     heads += ["RMSE of single networks: training rows", "test rows", "likeliest sizes"]
     heads += ["R-hat of size", "of predictions", "seconds"]
     rows = []
     for row in kept(MODELS)["models"]:
         name, rmse, nll, coverage, *rest = model_cells(row)
         single = [with_error(row, f"single_{part}_rmse") for part in ("train", "test")]
-        rows.append([name, rmse, nll, coverage, *single, *rest])
+        rows.append([name, str(row["num_splits"]), rmse, nll, coverage, *single, *rest])
     return markdown(heads, rows)
-
-
-def splits() -> str:
-    """How much of the models was run."""
-    counts = {row["num_splits"] for row in kept(MODELS)["models"]}
-    told = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(*counts)
-    return f"Splits: {told}. R-hat: the median over the splits and, in brackets, the worst."
 
 
 def depths() -> str:
@@ -223,7 +222,7 @@ def parts() -> dict[str, Callable[[], str]]:
     """Makers of the parts whose studies have results."""
     found: dict[str, Callable[[], str]] = {}
     if is_kept(MODELS):
-        found |= {"boston-models": models, "boston-models-splits": splits}
+        found |= {"boston-models": models}
     if is_kept(DEPTHS):
         found["depth-ways"] = depths
     if is_kept(WIDTHS):
