@@ -1,6 +1,7 @@
 """Numbers in the sentences of docs/explanation/multilevel.md."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,10 +39,13 @@ def of_published_design() -> Iterator[Phrase]:
     regression, easy, rough = map(
         published, ("regression alpha 3", "digits alpha 3", "digits alpha 2")
     )
-    yield made("costs {:.0f} times as much as two levels by counted work", at_widest(easy)[0])
-    yield made("and {:.0f} times\n  by the clock, in the digits at alpha 3", at_widest(easy)[1])
-    yield made("alpha 2 it is {:.0f} times, and {:.0f} times by the clock", *at_widest(rough))
-    yield made("alpha 3 it is {:.0f} times, and {:.0f} times by the clock", *at_widest(regression))
+    yield made("costs {:.0f} times as much as\n  two levels by counted work", at_widest(easy)[0])
+    yield made("and {:.0f} times by the clock, in the digits at alpha 3", at_widest(easy)[1])
+    yield made(
+        "regression at alpha 3 it is {:.0f} times, and\n  {:.0f} times by the clock",
+        *at_widest(regression),
+    )
+    yield made("alpha 2 it is {:.1f} times, and {:.1f} times by the clock", *at_widest(rough))
     yield made("{} times the cost ({} to {}) of several levels in the digits", *best_of(easy))
     yield made("{} times ({} to {}) at alpha 2", *best_of(rough))
     yield made("{} times\n  ({} to {}) in the regression", *best_of(regression))
@@ -50,11 +54,19 @@ def of_published_design() -> Iterator[Phrase]:
     yield made("Here {:.0f} % of\nthe particles of width 4 are left", 100 * share)
     (share,) = easy["shares"].values()
     assert share > 0.99, "next to all"
-    yield made("alpha 3 ({} to {}) and in the", *limits(easy["fits"]["flops"]["ratio_widest"]))
-    yield made("the regression ({} to {})", *limits(regression["fits"]["flops"]["ratio_widest"]))
-    slope = easy["fits"]["flops"]["slopes"]["mlsmc"]
-    found = (number(slope[each], 2).replace("−", "-") for each in ("value", "low", "high"))
-    yield made("slope of several levels is {} ({} to {})", *found)
+    yield made(
+        "in the digits ({} to {}) and in the", *limits(easy["fits"]["flops"]["ratio_widest"])
+    )
+    yield made("the interval is {} to {}.", *limits(rough["fits"]["flops"]["ratio_widest"]))
+    steps = [point(rough, "mlsmc 4-128, short moves", count)["mse"] for count in (100, 400, 1600)]
+    yield made("have an error {:.1f} to {:.1f} times smaller", *sorted(falls(steps)))
+    for problem, words in (
+        (easy, "slope of several levels is {} ({} to {})"),
+        (rough, "alpha 2 it is {} ({} to {})"),
+    ):
+        slope = problem["fits"]["flops"]["slopes"]["mlsmc"]
+        found = (number(slope[each], 2).replace("−", "-") for each in ("value", "low", "high"))
+        yield made(words, *found)
     several, alone = cheapest(easy, "mlsmc"), cheapest(easy, "smc")
     yield made(
         "are {} with two levels of {} and {}\n  particles, and {} with {} particles of width "
@@ -96,8 +108,13 @@ def cheapest(problem: dict[str, Any], method: str) -> dict[str, Any]:
 def point(problem: dict[str, Any], family: str, particles: int) -> dict[str, Any]:
     """The row of a setting."""
     rows = problem["points"]
-    (found,) = (r for r in rows if r["family"] == family and r["particles"] == [particles])
+    (found,) = (r for r in rows if r["family"] == family and r["particles"][0] == particles)
     return found
+
+
+def falls(values: list[float]) -> list[float]:
+    """The factors by which every value falls to the next."""
+    return [first / second for first, second in pairwise(values)]
 
 
 def published(name: str) -> dict[str, Any]:
