@@ -254,9 +254,8 @@ class Method(Algorithm):
         """What runs the phases."""
         kept: dict[str, Any] = {}
         if stream is not None:
-            kept = {
-                "averaged_at": rows_fingerprint(stream.data), "has_truths": stream.has_truths
-            }  # fmt: skip
+            kept["averaged_at"] = rows_fingerprint(stream.data)
+            kept["has_truths"] = stream.has_truths
         return Driver(
             None if folder is None else Path(folder),
             progress=progress or NoProgress(),

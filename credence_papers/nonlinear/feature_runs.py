@@ -86,10 +86,8 @@ def measured(
 
     A run that is stopped goes on from its checkpoints.
     """
-    found, folder = (
-        rows().without(problem.strangers),
-        cache.folder.parent / "checkpoints" / name[:16],
-    )
+    found = rows().without(problem.strangers)
+    folder = cache.folder.parent / "checkpoints" / name[:16]
     effort = replace(effort, num_train=len(found.x_train))
     network = MLP(NUM_LABELS - len(problem.strangers), problem.hidden)
     prior = Gaussian("fan_in", problem.prior_std, problem.prior_std)
