@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from credence.errors import check_name
+from credence_papers.nonlinear.image_contenders import NETWORKS_FOR_ONE
 from credence_papers.nonlinear.patch_features import PatchFeatures
-
-NETWORKS_FOR_ONE = 2
-"""A particle has a partner: a linear sampler moves as many networks with twice the chains."""
 
 LEARNING_RATE = 1e-3
 """Adam's: a step of the usual .01 on 1600 features at once changes outputs by more than 10."""

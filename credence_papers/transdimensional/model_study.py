@@ -104,9 +104,11 @@ def over_splits(results: list[dict[str, Any]]) -> Row:
         "modes": [each["mode"] for each in sizes],
         "mean": float(np.mean([each["mean"] for each in sizes])),
         "across": float(np.mean([each["across"] for each in sizes])),
+        "rhat": [each["rhat"] for each in sizes],
         **worst_and_median("rhat", [each["rhat"] for each in sizes]),
     }
-    row |= worst_and_median("rhat_predictions", [r["rhat_predictions"] for r in results])
+    row["rhat_predictions"] = [r["rhat_predictions"] for r in results]
+    row |= worst_and_median("rhat_predictions", row["rhat_predictions"])
     row["num_converged"] = sum(bool(r["converged"]) for r in results)
     return row
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from faults import without_fault
-from kept import kept, kept_rows
+from kept import kept
 from phrases import Phrase, given, made
 
 from credence_papers.transdimensional.boston_models import MODELS
@@ -74,12 +74,12 @@ def of_ladders(rows: dict[str, Any]) -> Iterator[Phrase]:
     """Tell what a ladder of temperatures makes of chains that do not agree, on ten splits."""
     plain, ladder = rows["wide-b"], rows["wide-b-ladder"]
     before = plain["rhat_predictions_worst"], plain["size"]["rhat_worst"]
-    first, *others = sorted(kept_rows("transdimensional_ladder"), key=lambda row: row["seed"])
-    yield made("predictions falls from {:.2f} to {:.2f}", before[0], first["rhat_predictions"])
-    yield made("that of the size from {:.2f} to {:.2f}", before[1], first["rhat_size"])
+    rhats = ladder["rhat_predictions"]
+    yield made("predictions falls from {:.2f} to {:.2f}", before[0], rhats[0])
+    yield made("that of the size from {:.2f} to {:.2f}", before[1], ladder["size"]["rhat"][0])
     errors = plain["means"]["rmse"], ladder["rmse"][0]
     yield made("the error from {:.2f} to {:.2f}", *errors)
-    low = sum(row["rhat_predictions"] < 1.05 for row in (first, *others))
+    low = sum(rhat < 1.05 for rhat in rhats)
     found = (ladder[f"rhat_predictions_{which}"] for which in ("median", "worst"))
     yield made("R-hat below 1.05 on {}, {:.2f} in the median and {:.2f} at worst", low, *found)
     yield made("{:.2f} in the median. More temperatures", ladder["size"]["rhat_median"])
