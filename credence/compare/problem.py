@@ -230,7 +230,7 @@ def _read_digits(source: DigitsSource) -> _Raw:
 
 
 def _read_reviews(source: ReviewsSource) -> _Raw:
-    x_train, y_train, x_test, y_test, about = imdb_embeddings(source.embedder)
+    x_train, y_train, x_test, y_test, about = imdb_embeddings(source.embedder, source.coarse)
     return _Raw("classification", x_train, y_train, x_test, y_test, (about,))
 
 

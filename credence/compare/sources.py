@@ -94,12 +94,14 @@ class ReviewsSource:
     """IMDb reviews as vectors; see `credence.datasets.imdb_embeddings`.
 
     Args:
-        embedder: "tfidf", "file" or the name of a sentence model.
+        embedder: "tfidf" or the name of a sentence model.
+        coarse: a second, smaller sentence model, whose vectors are further columns.
     """
 
     kind: ClassVar[str] = "reviews"
 
     embedder: str
+    coarse: str | None = None
     split_seed: int = 0
 
 

@@ -1,9 +1,9 @@
-"""Two levels that differ in the number of inputs they see, and ways from the coarse to the fine.
+"""Two levels that differ in the inputs they see, and ways from the coarse to the fine.
 
 Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural Networks",
-section 5.6.1. The coarse model sees the leading share of the inputs; its weights are the leading
-block of the fine model's. These methods serve comparisons only: `mlsmc` is the one to use, whose
-steps between levels are tempered wherever the levels are too far apart.
+section 5.6.1. The coarse model sees the leading share of the inputs, or inputs of its own; its
+weights are the leading block of the fine model's. These methods serve comparisons only: `mlsmc` is
+the one to use, whose steps between levels are tempered wherever the levels are too far apart.
 
 One run per seed: what several seeds disagree by is the Monte Carlo error.
 """
@@ -15,14 +15,16 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import Posterior
+from credence.density.posterior import Position, Posterior
 from credence.engine.driver import Driver
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, require_positive
 from credence.kernels.resampling import effective_sample_size
+from credence.methods.approximate.deep_ensemble import MAP, DeepEnsemble
 from credence.methods.base import Drawn, Method
 from credence.methods.smc.clouds import log_ratios
 from credence.methods.smc.method import (
@@ -36,20 +38,81 @@ from credence.methods.smc.multilevel import levels
 from credence.methods.smc.multilevel.method import MLSMC
 from credence.methods.smc.mutation import Mutation
 from credence.methods.smc.tempering import Tempering
-from credence.models.networks.wrappers import LeadingInputs
+from credence.models.networks.wrappers import LeadingInputs, OfInputs
 
 
-def both_levels(posterior: Posterior, share: float) -> list[Posterior]:
-    """The posterior of the leading share of the inputs, and the posterior itself.
+@dataclass(frozen=True)
+class InputsBetween(OfInputs):
+    """A network of some columns: f(x) = network(x[first:last]).
 
+    Args:
+        network: what is applied.
+        first, last: numbers of the first column, and of the one after the last.
+    """
+
+    first: int
+    last: int
+
+    def inputs(self, x: Float[Array, "point feature"]) -> Float[Array, "point seen"]:
+        """The columns of x from the first to the last."""
+        return x[:, self.first : self.last]
+
+
+def both_levels(posterior: Posterior, share: float, own_inputs: int = 0) -> list[Posterior]:
+    """The posteriors of the coarse and of the fine level.
+
+    Args:
+        share: of the inputs that the coarse level sees, where it has none of its own.
+        own_inputs: number of last inputs that the coarse level alone sees; the fine level sees the
+            others.
     Raises:
-        InputError: for a share that is not in (0, 1], or leaves no input.
+        InputError: for a share that is not in (0, 1], or leaves no input; or where the coarse level
+            has as many inputs of its own as the fine one, or more.
     """
     if not 0 < share <= 1:
         raise InputError(f"share must be in (0, 1], got {share}; 0.5 sees the first half.")
     network, num_inputs = posterior.model.network, posterior.data.x.shape[-1]
-    coarse = LeadingInputs(network, round(share * num_inputs))
-    return levels.with_networks(posterior, (coarse, network))
+    if not own_inputs:
+        coarse, fine = LeadingInputs(network, round(share * num_inputs)), network
+    elif 0 < 2 * own_inputs < num_inputs:
+        fine = InputsBetween(network, 0, num_inputs - own_inputs)
+        coarse = InputsBetween(network, num_inputs - own_inputs, num_inputs)
+    else:
+        raise InputError(
+            f"own_inputs is {own_inputs} of {num_inputs} inputs: the coarse level must have fewer "
+            "than the fine one."
+        )
+    return levels.with_networks(posterior, (coarse, fine))
+
+
+def side_by_side(
+    positions: Float[Any, "run particle fine"], posterior: Posterior, own_inputs: int
+) -> Float[np.ndarray, "run particle whole"]:
+    """Fine networks as networks of all inputs: the weights of the inputs that one lacks are zero.
+
+    A coarse network came as the leading block of a fine one with zeros behind it. It is told by
+    these zeros, and its weights go to the inputs of its own.
+
+    Args:
+        positions: weights of networks of the fine level's inputs, without hidden layers.
+        posterior: that of the network of all inputs.
+    Raises:
+        InputError: where the network has hidden layers.
+    """
+    _, fine = both_levels(posterior, 1.0, own_inputs)
+
+    def one(position: Position) -> Float[Array, " whole"]:
+        params = fine.model.unravel(position, fine.data)
+        if len(params.network) != 1:
+            raise InputError("own_inputs needs a network without hidden layers: hidden=().")
+        (layer,) = params.network
+        is_coarse = ~jnp.any(layer.kernel[own_inputs:])
+        own = jnp.where(is_coarse, layer.kernel[:own_inputs], 0)
+        others = jnp.where(is_coarse, 0, layer.kernel)
+        layer = layer._replace(kernel=jnp.concatenate([others, own]))
+        return ravel_pytree(params._replace(network=(layer,)))[0]
+
+    return np.asarray(jax.jit(jax.vmap(jax.vmap(one)))(jnp.asarray(positions)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +122,7 @@ class TwoLevels(Method):
     Args:
         num_runs: independent runs.
         share: of the inputs that the coarse level sees.
+        own_inputs: number of last inputs that the coarse level alone sees, in place of a share.
         mutation: how particles move, resample, and how fast they are tempered.
     """
 
@@ -67,11 +131,23 @@ class TwoLevels(Method):
 
     num_runs: int = 1
     share: float = 0.5
+    own_inputs: int = 0
     mutation: Mutation = field(default=Mutation())
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive(num_runs=self.num_runs)
+
+    def levels(self, posterior: Posterior) -> list[Posterior]:
+        """The coarse and the fine one."""
+        return both_levels(posterior, self.share, self.own_inputs)
+
+    def of_all_inputs(self, drawn: Drawn, posterior: Posterior) -> Drawn:
+        """Networks of the fine level's inputs as networks of all inputs."""
+        if not self.own_inputs:
+            return drawn
+        whole = side_by_side(drawn.positions, posterior, self.own_inputs)
+        return drawn._replace(positions=whole)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +161,9 @@ class LeadingSMC(TwoLevels):
     share: float = 1.0
 
     def prepared(self, posterior: Posterior) -> Posterior:
-        """The coarse level alone."""
-        return both_levels(posterior, self.share)[0]
+        """One level alone: the coarse one, or the fine one where it sees all of its inputs."""
+        coarse, fine = self.levels(posterior)
+        return coarse if self.share < 1 else fine
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         method = SMC(
@@ -147,7 +224,7 @@ class Reweighted(TwoLevels):
     increment: bool = False
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
-        coarse, fine = both_levels(posterior, self.share)
+        coarse, fine = self.levels(posterior)
         keys = jax.random.split(key, 6)
         tempering, count = Tempering(self.mutation, self.num_runs), self.num_particles
         memory, data, _ = from_prior(keys[0], coarse, driver, tempering, count)
@@ -169,16 +246,18 @@ class Reweighted(TwoLevels):
         weights = np.asarray(jax.nn.softmax(ratios, axis=-1))
         share = np.broadcast_to(_ess_share(ratios)[:, None], weights.shape)
         if not self.increment:
-            return Drawn(extended, {"ess_share": share}, weights=weights / self.num_runs)
+            drawn = Drawn(extended, {"ess_share": share}, weights=weights / self.num_runs)
+            return self.of_all_inputs(drawn, posterior)
         before, after = (
             np.asarray(levels.embedded(jnp.asarray(positions), data, **models))
             for positions in (first, cloud.position)
         )
-        return Drawn(
+        drawn = Drawn(
             np.concatenate([before, extended, after], axis=1),
             {"ess_share": np.concatenate([share] * 3, axis=1)},
             weights=np.concatenate([equal, weights, -equal], axis=1) / self.num_runs,
         )
+        return self.of_all_inputs(drawn, posterior)
 
 
 def _ess_share(ratios: Float[Array, "run particle"]) -> Float[np.ndarray, " run"]:
@@ -201,11 +280,47 @@ class LeadingMLSMC(TwoLevels):
     num_particles: int | tuple[int, ...] = 500
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
-        coarse, _ = both_levels(posterior, self.share)
+        coarse, fine = self.levels(posterior)
         method = MLSMC(
             coarse=(coarse.model.network,),
             num_particles=self.num_particles,
             num_runs=self.num_runs,
             mutation=self.mutation,
         )
-        return method.draw(key, posterior, driver)
+        return self.of_all_inputs(method.draw(key, fine, driver), posterior)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineMAP(MAP):
+    """One trained network of the fine level's inputs.
+
+    Args:
+        own_inputs: number of last inputs that the coarse level alone sees.
+    """
+
+    name: ClassVar[str] = "map_fine"
+    summary: ClassVar[str] = "one trained network of the fine level's inputs"
+
+    own_inputs: int
+
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The fine level alone."""
+        return both_levels(posterior, 1.0, self.own_inputs)[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineEnsemble(DeepEnsemble):
+    """Trained networks of the fine level's inputs.
+
+    Args:
+        own_inputs: number of last inputs that the coarse level alone sees.
+    """
+
+    name: ClassVar[str] = "deep_ensemble_fine"
+    summary: ClassVar[str] = "trained networks of the fine level's inputs"
+
+    own_inputs: int
+
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The fine level alone."""
+        return both_levels(posterior, 1.0, self.own_inputs)[1]

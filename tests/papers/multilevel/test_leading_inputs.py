@@ -10,15 +10,19 @@ from tools.exact import LinearRegression, assert_mean
 from credence.compare import cell, find, problem
 from credence.datasets.prepared.digits import Digits
 from credence.datasets.prepared.embeddings import Embeddings
+from credence.density.posterior import Posterior
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.methods.smc.mutation import Mutation
 from credence.models import Gaussian, LeadingInputs
 from credence_papers.multilevel.leading_inputs import (
+    FineEnsemble,
+    FineMAP,
     LeadingMLSMC,
     LeadingSMC,
     Reweighted,
     both_levels,
+    side_by_side,
 )
 
 RUNS, PARTICLES = 40, 200
@@ -68,6 +72,72 @@ def test_fine_posterior_is_exact(method) -> None:
     assert_mean(means, expected, resolution=0.05)
     with pytest.raises(AssertionError):
         assert_mean(means, coarse(exact).predict(x[:, :1])[0], resolution=0.05)
+
+
+def two_embeddings() -> tuple[LinearRegression, LinearRegression, Posterior]:
+    """Fine and coarse model in closed form, and the posterior of rows that have both's inputs."""
+    rng = np.random.default_rng(1)
+    fine = rng.normal(size=(10, 2)) * [1.0, 0.3]
+    coarse = fine[:, :1] + 0.1 * rng.normal(size=(10, 1))
+    y = fine @ [1.0, 0.7] + rng.normal(size=10)
+    models = [LinearRegression(x, y, Gaussian("unit"), 1.0) for x in (fine, coarse)]
+    whole = LinearRegression(np.hstack([fine, coarse]), y, Gaussian("unit"), 1.0)
+    return models[0], models[1], whole.posterior
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        Reweighted(num_runs=RUNS, num_particles=PARTICLES, mutation=MUTATION, own_inputs=1),
+        Reweighted(
+            num_runs=RUNS, num_particles=PARTICLES, mutation=MUTATION, own_inputs=1, increment=True
+        ),
+        pytest.param(
+            LeadingMLSMC(num_runs=RUNS, num_particles=(200, 200), mutation=MUTATION, own_inputs=1),
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["importance", "increment", "mlsmc"],
+)
+def test_fine_posterior_is_exact_where_the_coarse_level_has_inputs_of_its_own(method) -> None:
+    """Rows on which the two embeddings differ show a coarse network that reads wrong columns."""
+    fine, coarse, whole = two_embeddings()
+    ensemble = method.run(0, whole)
+    x = np.array([[1.0, 0.5, -3.0], [0.5, -0.5, 2.0], [-1.0, 0.5, 4.0]])
+    means = run_means(ensemble, x)
+    assert_mean(means, fine.predict(x[:, :2])[0], resolution=0.05)
+    with pytest.raises(AssertionError):
+        assert_mean(means, coarse.predict(x[:, 2:])[0], resolution=0.05)
+
+
+def test_a_coarse_level_with_inputs_of_its_own() -> None:
+    _, coarse, whole = two_embeddings()
+    settings = {"num_runs": RUNS, "num_particles": 50, "mutation": MUTATION}
+    ensemble = LeadingSMC(share=0.5, own_inputs=1, **settings).run(0, whole)
+    x = np.array([[9.0, 9.0, 1.0], [-9.0, 0.0, -2.0]])
+    assert_mean(run_means(ensemble, x), coarse.predict(x[:, 2:])[0], resolution=0.05)
+
+
+def test_coarse_networks_go_to_the_columns_of_their_own() -> None:
+    _, _, whole = two_embeddings()
+    positions = np.array([[[2.0, 0.0, 5.0], [2.0, 3.0, 5.0]]], "f4")
+    kernels = side_by_side(positions, whole, 1)
+    np.testing.assert_array_equal(kernels, [[[0, 0, 2, 5], [2, 3, 0, 5]]])
+
+
+@pytest.mark.parametrize("method", [FineMAP(own_inputs=1), FineEnsemble(own_inputs=1)])
+def test_trained_networks_do_not_see_the_coarse_inputs(method) -> None:
+    _, _, whole = two_embeddings()
+    ensemble = method.run(0, whole)
+    x = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 7.0]])
+    first, second = np.moveaxis(ensemble.functions(x), 2, 0)
+    np.testing.assert_array_equal(first, second)
+
+
+def test_inputs_of_its_own_must_be_the_fewer() -> None:
+    _, _, whole = two_embeddings()
+    with pytest.raises(InputError, match="own_inputs is 2 of 3 inputs"):
+        both_levels(whole, 0.5, own_inputs=2)
 
 
 def test_the_coarse_level_is_the_smaller_model() -> None:
@@ -147,7 +217,7 @@ def small_data(monkeypatch: pytest.MonkeyPatch) -> None:
     def digits(num_components: int, **_: object) -> Digits:
         return Digits(*clouds(20), *clouds(10), 8 * rng.normal(size=(60, 10)))
 
-    def reviews(embedder: str) -> Embeddings:
+    def reviews(embedder: str, coarse: str | None = None) -> Embeddings:
         (x, y), (x_test, y_test) = clouds(20), clouds(10)
         return Embeddings(x, y % 2, x_test, y_test % 2, "Made up.")
 
