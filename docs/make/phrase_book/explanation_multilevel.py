@@ -50,6 +50,8 @@ def of_published_design() -> Iterator[Phrase]:
     yield made("{} times ({} to {}) at alpha 2", *best_of(rough))
     yield made("{} times\n  ({} to {}) in the regression", *best_of(regression))
     yield made("changes the log likelihood by {:.3f} nats", *regression["pilots"][0]["nats"])
+    narrow, wide = (100 * regression["shares"][width] for width in ("4", "8"))
+    yield made("{:.0f} % of the particles are left by then, and {:.0f} % from width 4", wide, narrow)
     (share,) = rough["shares"].values()
     yield made("Here {:.0f} % of\nthe particles of width 4 are left", 100 * share)
     (share,) = easy["shares"].values()
@@ -57,14 +59,19 @@ def of_published_design() -> Iterator[Phrase]:
     yield made(
         "in the digits ({} to {}) and in the", *limits(easy["fits"]["flops"]["ratio_widest"])
     )
+    yield made(
+        "in the regression ({} to {}). At alpha 2", *limits(regression["fits"]["flops"]["ratio_widest"])
+    )
     yield made("the interval is {} to {}.", *limits(rough["fits"]["flops"]["ratio_widest"]))
     steps = [point(rough, "mlsmc 4-128, short moves", count)["mse"] for count in (100, 400, 1600)]
     yield made("have an error {:.1f} to {:.1f} times smaller", *sorted(falls(steps)))
-    for problem, words in (
-        (easy, "slope of several levels is {} ({} to {})"),
-        (rough, "alpha 2 it is {} ({} to {})"),
+    for problem, cost, words in (
+        (easy, "flops", "slope of several levels is {} ({} to {})"),
+        (regression, "flops", "and in the regression {} ({} to {}),"),
+        (regression, "seconds", "or {} ({} to {}) by the clock"),
+        (rough, "flops", "alpha 2 it is {} ({} to {})"),
     ):
-        slope = problem["fits"]["flops"]["slopes"]["mlsmc"]
+        slope = problem["fits"][cost]["slopes"]["mlsmc"]
         found = (number(slope[each], 2).replace("−", "-") for each in ("value", "low", "high"))
         yield made(words, *found)
     several, alone = cheapest(easy, "mlsmc"), cheapest(easy, "smc")
@@ -77,7 +84,9 @@ def of_published_design() -> Iterator[Phrase]:
         *alone["particles"],
         *alone["widths"],
     )
-    yield made("error {:.0f} times that of particles which move", short_moves(regression))
+    yield made("width 128 have {:.1f} times the error of particles", short_moves(regression))
+    nominal = regression["fits"]["nominal"]["ratio_widest"]["value"]
+    yield made("says less: {:.1f} times in the regression", nominal)
     odd = point(easy, "smc 4, short moves", 640)
     yield made("mean squared error is {:.2f}e-6", 1e6 * odd["mse"])
     assert odd["mse"] > point(easy, "smc 8, short moves", 160)["mse"]
