@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from kept import kept
 from parts import markdown, write_figure
 
@@ -16,6 +17,8 @@ from credence_papers.multilevel.steps import cells
 MEASURES = ("flops", "seconds", "nominal")
 DRAWN = ("flops", "seconds")
 PUBLISHED = "multilevel_published"
+SMALL_ERROR_NATS = 0.3
+"""Error of a run's log evidence that the table of its costs allows."""
 
 
 def rate_figures(folder: Path) -> None:
@@ -90,6 +93,57 @@ def narrower(problem: dict[str, Any], measure: str) -> dict[str, Any]:
     """The ratio of costs against one level at its best width below the widest."""
     noise = problem["reference"]["noise"]
     return ratio_of_narrower(problem["points"], measure, noise)._asdict()
+
+
+def evidence() -> str:
+    """What the log evidence costs by one level and by several: the cheapest setting of each."""
+    heads = ("problem", "widths", "particles", "runs", "log evidence", "error of a run", "work",
+             "seconds")  # fmt: skip
+    rows = []
+    for problem in kept(PUBLISHED)["problems"]:
+        name = problem["name"].removeprefix("published ")
+        for row in cheapest_evidence(problem):
+            values = np.array(row["log_evidence"])
+            _, *manner = row["family"].split(", ")
+            cells = [
+                name,
+                ", ".join([*map(str, row["widths"]), *manner]),
+                ", ".join(map(str, row["particles"])),
+                f"{len(values)}",
+                f"{values.mean():.2f} ± {values.std(ddof=1) / len(values) ** 0.5:.2f}",
+                f"{evidence_error(row, best_known(problem)):.2f}",
+                scientific(row["flops"]),
+                number(row["seconds"], 2),
+            ]
+            rows.append(cells)
+            name = ""
+    return markdown(heads, rows)
+
+
+def cheapest_evidence(problem: dict[str, Any]) -> list[dict[str, Any]]:
+    """The least work for a small error: one level below the finest width, at it, and several."""
+    exact = best_known(problem)
+    good = [row for row in problem["points"] if evidence_error(row, exact) <= SMALL_ERROR_NATS]
+    singles = [row for row in good if row["method"] == "smc"]
+    widest = max(row["widths"] for row in singles)
+    groups = (
+        [row for row in singles if row["widths"] != widest],
+        [row for row in singles if row["widths"] == widest],
+        [row for row in good if row["method"] == "mlsmc"],
+    )
+    return [min(rows, key=lambda row: row["flops"]) for rows in groups]
+
+
+def best_known(problem: dict[str, Any]) -> float:
+    """The mean log evidence of the setting whose runs say it best."""
+    all_runs = (np.array(row["log_evidence"]) for row in problem["points"])
+    best = min(all_runs, key=lambda values: values.std(ddof=1) / len(values) ** 0.5)
+    return float(best.mean())
+
+
+def evidence_error(row: dict[str, Any], exact: float) -> float:
+    """The root mean square error of one run's log evidence, in nats."""
+    return float(np.mean((np.array(row["log_evidence"]) - exact) ** 2) ** 0.5)
 
 
 def _lowest_at(widest: int, problem: dict[str, Any]) -> float:

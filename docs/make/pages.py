@@ -79,6 +79,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "minibatches": samplers.by_rows_a_step,
     "mnist-ood": partial(experiment_tables.sections, "mnist_ood"),
     "mnist-ood-reasons": partial(experiment_tables.reasons, "mnist_ood"),
+    "multilevel-evidence": multilevel.evidence,
     "multilevel-runs": multilevel.runs,
     "multilevel-savings": multilevel.savings,
     "multilevel-steps": multilevel.steps,

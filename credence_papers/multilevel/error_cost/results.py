@@ -143,6 +143,7 @@ def measured(job: Job, result: dict[str, Any], exact: np.ndarray, noise: float) 
         "mse_error": float(squares.std(ddof=1)) / len(squares) ** 0.5,
         "variance": float(np.mean(means.var(axis=0, ddof=1))),
         "squares": squares.tolist(),
+        "log_evidence": list(result["log_evidence"]),
     }
 
 

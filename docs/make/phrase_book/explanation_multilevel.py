@@ -51,7 +51,9 @@ def of_published_design() -> Iterator[Phrase]:
     yield made("{} times\n  ({} to {}) in the regression", *best_of(regression))
     yield made("changes the log likelihood by {:.3f} nats", *regression["pilots"][0]["nats"])
     narrow, wide = (100 * regression["shares"][width] for width in ("4", "8"))
-    yield made("{:.0f} % of the particles are left by then, and {:.0f} % from width 4", wide, narrow)
+    yield made(
+        "{:.0f} % of the particles are left by then, and {:.0f} % from width 4", wide, narrow
+    )
     (share,) = rough["shares"].values()
     yield made("Here {:.0f} % of\nthe particles of width 4 are left", 100 * share)
     (share,) = easy["shares"].values()
@@ -60,7 +62,8 @@ def of_published_design() -> Iterator[Phrase]:
         "in the digits ({} to {}) and in the", *limits(easy["fits"]["flops"]["ratio_widest"])
     )
     yield made(
-        "in the regression ({} to {}). At alpha 2", *limits(regression["fits"]["flops"]["ratio_widest"])
+        "in the regression ({} to {}). At alpha 2",
+        *limits(regression["fits"]["flops"]["ratio_widest"]),
     )
     yield made("the interval is {} to {}.", *limits(rough["fits"]["flops"]["ratio_widest"]))
     steps = [point(rough, "mlsmc 4-128, short moves", count)["mse"] for count in (100, 400, 1600)]
