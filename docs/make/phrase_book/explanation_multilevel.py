@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from kept import kept, kept_rows
-from multilevel import narrower
+from multilevel import cheapest_evidence, narrower
 from phrases import Phrase, given, made
 
 from credence.html.wording import number
@@ -16,6 +16,7 @@ from credence_papers.multilevel.error_cost.page import scientific
 def phrases() -> Iterator[Phrase]:
     """The phrases of the page, in its order."""
     yield from of_published_design()
+    yield from of_evidence()
     yield from of_steps()
     yield from of_level_weights()
     yield from of_new_output_weights()
@@ -96,6 +97,26 @@ def of_published_design() -> Iterator[Phrase]:
     yield from given(
         "400 images of 0 and 1 by their first 100", "Of one level at width 128 and 640"
     )
+
+
+def of_evidence() -> Iterator[Phrase]:
+    """Tell what the evidence costs by one level and by several."""
+    names = "regression alpha 3", "digits alpha 3", "digits alpha 2"
+    narrow, widest = zip(*(work_of_evidence(published(name)) for name in names), strict=True)
+    yield made("takes {:.0f} times the work of two levels in the regression at", widest[0])
+    yield made("and {:.0f} and {:.0f} times\n  in the digits at alpha 3 and 2.", *widest[1:])
+    yield made("It takes {} times the work of two", number(narrow[0], 2))
+    yield made(
+        "{} times in the digits at alpha 3 and {} times at alpha 2. What",
+        *(number(each, 2) for each in narrow[1:]),
+    )
+    yield from given("is at most 0.3 nats", "are known to about 30 %")
+
+
+def work_of_evidence(problem: dict[str, Any]) -> tuple[float, float]:
+    """The work of one level over that of several: at its best narrower width, and at the widest."""
+    narrow, widest, several = (row["flops"] for row in cheapest_evidence(problem))
+    return narrow / several, widest / several
 
 
 def at_widest(problem: dict[str, Any]) -> list[float]:
