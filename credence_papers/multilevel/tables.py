@@ -250,6 +250,12 @@ MNIST_METHODS = (
 )
 
 
+_FEWER_LEVELS = {
+    size: {name: value for name, value in settings.items() if name != "num_levels"}
+    for size, settings in MNIST_METHODS[-1].by_size.items()
+}
+
+
 def _trace_class(width: int) -> ModelSpec:
     return ModelSpec(
         hidden=(width,), activation="relu", prior="trace_class", prior_settings={"alpha": 2.0}
@@ -294,5 +300,29 @@ MNIST_OOD = Experiment(
         "ensemble. In bits the most would be 3.",
         SIGNED,
         SEEDS,
+    ),
+)
+
+*_OTHERS, _LEVELS = MNIST_METHODS
+(_DIGITS,) = MNIST_OOD.problems
+MNIST_OOD_12000 = replace(
+    MNIST_OOD,
+    name="mnist_ood_12000",
+    description="Digits 0 to 7, and doubt about 8 and 9: 12,000 images and 128 neurons.",
+    methods=(
+        *_OTHERS,
+        replace(_LEVELS, settings={"num_runs": 1, "base": 16}, by_size=_FEWER_LEVELS),
+    ),
+    problems=(
+        replace(
+            _DIGITS,
+            models={"smoke": _trace_class(32)},
+            rows={**_DIGITS.rows, "laptop": RowLimits(train=12_000)},
+        ),
+    ),
+    reasons=(
+        "There are 12,000 of 48,200 training images. Levels have 16, 32, 64 and 128 neurons: below "
+        "16 they are too far apart.",
+        *MNIST_OOD.reasons[1:],
     ),
 )
