@@ -1,6 +1,7 @@
 """Numbers in the sentences of docs/explanation/transdimensional.md."""
 
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ from kept import kept
 from phrases import Phrase, given, made
 
 from credence_papers.transdimensional.boston_models import MODELS
-from credence_papers.transdimensional.depth_ways import from_jumps
 
 
 def phrases() -> Iterator[Phrase]:
@@ -97,26 +97,27 @@ def is_fixed(model: str) -> bool:
 
 
 def of_depths() -> Iterator[Phrase]:
-    """Tell how far jumps between depths are from the ladder."""
-    (ladder,) = kept("transdimensional_depth_ways")["ways"]
-    values, errors = log_ratios()
-    numbers = signed(values[1]), errors[1], signed(values[2]), errors[2]
-    yield made("have {} ± {:.2f} for two layers and {} ± {:.2f} for three", *numbers)
-    compared = slice(1, len(ladder["log_ratio"]))
-    both = np.hypot(errors[compared], ladder["error"][compared])
-    differences = np.abs(values[compared] - ladder["log_ratio"][compared]) / both
-    yield made("their largest difference is {:.1f} standard errors", max(differences))
+    """Tell how far the three ways to the depth are from one another."""
+    jumps, particles, ladder = kept("transdimensional_depth_ways")["ways"]
+    apart = [differences(*pair) for pair in combinations((jumps, particles, ladder), 2)]
+    yield made(
+        "the largest of six differences is {:.1f} standard errors", np.abs(apart)[:, :2].max()
+    )
+    below, lower = differences(jumps, ladder), differences(jumps, particles)
+    assert all(below[2:] > 1), "from four layers on"
+    numbers = below[2], below[4]
+    yield made("by {:.1f} standard errors at four layers and {:.1f} at six", *numbers)
+    yield made("do so too, by {:.1f}.", lower[6])
 
 
-def log_ratios() -> tuple[np.ndarray, np.ndarray]:
-    """Find log p(depth) / p(1) of Boston 2a by its jumps, with errors from its chains."""
-    found = architecture("transdimensional_boston", "boston_2a")
-    depth = found["architecture"]["depth"]
-    chains = np.array(found["traces"])
-    shares = [[np.mean(chain == size) for size in depth["widths"]] for chain in chains]
-    pieces = [{"shares": each, "rhat": None, "seconds": 0.0} for each in shares]
-    probabilities = np.array(depth["probabilities"])
-    return np.log(probabilities / probabilities[0]), np.array(from_jumps(pieces)["error"])
+def differences(one: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
+    """Differences of log p(depth) / p(1) of two ways, in standard errors of both, by depth."""
+    values, errors = (
+        [np.array(way[name][1:]) for way in (one, other)] for name in ("log_ratio", "error")
+    )
+    most = min(map(len, values))
+    both = np.hypot(errors[0][:most], errors[1][:most])
+    return (values[0][:most] - values[1][:most]) / both
 
 
 def of_widths() -> Iterator[Phrase]:
