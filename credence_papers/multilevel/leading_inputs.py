@@ -301,39 +301,27 @@ class LeadingMLSMC(TwoLevels):
         return self.placed(drawn, np.asarray(drawn.scalars["level"]) == 0, posterior)
 
 
-class OfFineLevel(Method):
-    """What trained networks of the fine level share: they do not see the coarse level's inputs."""
+@dataclass(frozen=True, kw_only=True)
+class FineTrained(Method):
+    """Networks of the fine level, trained: one (MAP), or a deep ensemble.
+
+    Args:
+        coarse_inputs: number of last inputs that the coarse level alone sees.
+        num_members: of the ensemble; None trains one network on all rows.
+    """
+
+    name: ClassVar[str] = "trained_fine"
+    summary: ClassVar[str] = "trained networks of the fine level's inputs"
+    is_chain: ClassVar[bool] = False
 
     coarse_inputs: int
+    num_members: int | None = None
 
     def prepared(self, posterior: Posterior) -> Posterior:
         """The posterior of the fine level."""
         return both_levels(posterior, 1.0, self.coarse_inputs)[1]
 
-
-@dataclass(frozen=True, kw_only=True)
-class FineMAP(OfFineLevel, MAP):
-    """One trained network of the fine level's inputs.
-
-    Args:
-        coarse_inputs: number of last inputs that the coarse level alone sees.
-    """
-
-    name: ClassVar[str] = "map_fine"
-    summary: ClassVar[str] = "one trained network of the fine level's inputs"
-
-    coarse_inputs: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class FineEnsemble(OfFineLevel, DeepEnsemble):
-    """Trained networks of the fine level's inputs.
-
-    Args:
-        coarse_inputs: number of last inputs that the coarse level alone sees.
-    """
-
-    name: ClassVar[str] = "deep_ensemble_fine"
-    summary: ClassVar[str] = "trained networks of the fine level's inputs"
-
-    coarse_inputs: int
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        number = self.num_members
+        method = MAP() if number is None else DeepEnsemble(num_members=number)
+        return method.draw(key, posterior, driver)

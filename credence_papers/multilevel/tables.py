@@ -96,9 +96,9 @@ SMALL_INPUTS = {"coarse_inputs": SIZES[MINILM]}
 """The columns of the small sentence model come behind those of the large one."""
 TWO_MODELS_METHODS = (
     *_reviews_methods(SMALL_MODEL, LARGE_MODEL, **SMALL_INPUTS),
-    MethodSpec(label="MAP", method=_LEADING + "FineMAP", settings=SMALL_INPUTS),
+    MethodSpec(label="MAP", method=_LEADING + "FineTrained", settings=SMALL_INPUTS),
     MethodSpec(
-        label="Deep ensemble", method=_LEADING + "FineEnsemble", settings=SMALL_INPUTS,
+        label="Deep ensemble", method=_LEADING + "FineTrained", settings=SMALL_INPUTS,
         by_size=THIRTY_MAPS,
     ),
 )  # fmt: skip

@@ -16,8 +16,7 @@ from credence.errors import InputError
 from credence.methods.smc.mutation import Mutation
 from credence.models import Gaussian, LeadingInputs
 from credence_papers.multilevel.leading_inputs import (
-    FineEnsemble,
-    FineMAP,
+    FineTrained,
     LeadingMLSMC,
     LeadingSMC,
     Reweighted,
@@ -129,7 +128,9 @@ def test_coarse_networks_go_to_the_columns_of_their_own() -> None:
     np.testing.assert_array_equal(kernels, [[[0, 0, 2, 5], [2, 3, 0, 5]]])
 
 
-@pytest.mark.parametrize("method", [FineMAP(coarse_inputs=1), FineEnsemble(coarse_inputs=1)])
+@pytest.mark.parametrize(
+    "method", [FineTrained(coarse_inputs=1), FineTrained(coarse_inputs=1, num_members=2)]
+)
 def test_trained_networks_do_not_see_the_coarse_inputs(method) -> None:
     _, _, whole = two_embeddings()
     ensemble = method.run(0, whole)
