@@ -89,7 +89,7 @@ def both_levels(posterior: Posterior, share: float, coarse_inputs: int = 0) -> l
 def of_all_inputs(
     positions: Float[Any, "run particle fine"],
     is_coarse: Bool[np.ndarray, "run particle"],
-    posterior: Posterior,
+    fine: Posterior,
     coarse_inputs: int,
 ) -> Float[np.ndarray, "run particle whole"]:
     """Networks of the fine level as networks of all inputs, with zeros for those that they lack.
@@ -100,9 +100,8 @@ def of_all_inputs(
     Args:
         positions: weights of networks of the fine level's inputs, without hidden layers.
         is_coarse: which of them are coarse networks.
-        posterior: that of the network of all inputs.
+        fine: the posterior of the fine level.
     """
-    _, fine = both_levels(posterior, 1.0, coarse_inputs)
 
     def one(position: Position, is_coarse: Bool[Array, ""]) -> Float[Array, " whole"]:
         params = fine.model.unravel(position, fine.data)
@@ -143,12 +142,12 @@ class TwoLevels(Method):
         """The coarse and the fine one."""
         return both_levels(posterior, self.share, self.coarse_inputs)
 
-    def placed(self, drawn: Drawn, is_coarse: Any, posterior: Posterior) -> Drawn:
-        """The draws as networks of the posterior's own inputs."""
+    def placed(self, drawn: Drawn, is_coarse: Any, fine: Posterior) -> Drawn:
+        """Draws of the fine level as networks of all inputs."""
         if not self.coarse_inputs:
             return drawn
         is_coarse = np.broadcast_to(is_coarse, drawn.positions.shape[:2])
-        whole = of_all_inputs(drawn.positions, is_coarse, posterior, self.coarse_inputs)
+        whole = of_all_inputs(drawn.positions, is_coarse, fine, self.coarse_inputs)
         return drawn._replace(positions=whole)
 
 
@@ -257,7 +256,7 @@ class Reweighted(TwoLevels):
         share = np.broadcast_to(_ess_share(ratios)[:, None], weights.shape)
         if not self.increment:
             drawn = Drawn(extended, {"ess_share": share}, weights=weights / self.num_runs)
-            return self.placed(drawn, False, posterior)
+            return self.placed(drawn, False, fine)
         before, after = (
             np.asarray(levels.embedded(jnp.asarray(positions), data, **models))
             for positions in (first, cloud.position)
@@ -267,7 +266,7 @@ class Reweighted(TwoLevels):
             {"ess_share": np.concatenate([share] * 3, axis=1)},
             weights=np.concatenate([equal, weights, -equal], axis=1) / self.num_runs,
         )
-        return self.placed(drawn, np.repeat([True, False, True], count), posterior)
+        return self.placed(drawn, np.repeat([True, False, True], count), fine)
 
 
 def _ess_share(ratios: Float[Array, "run particle"]) -> Float[np.ndarray, " run"]:
@@ -298,7 +297,7 @@ class LeadingMLSMC(TwoLevels):
             mutation=self.mutation,
         )
         drawn = method.draw(key, fine, driver)
-        return self.placed(drawn, np.asarray(drawn.scalars["level"]) == 0, posterior)
+        return self.placed(drawn, np.asarray(drawn.scalars["level"]) == 0, fine)
 
 
 @dataclass(frozen=True, kw_only=True)

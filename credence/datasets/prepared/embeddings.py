@@ -27,8 +27,8 @@ from jaxtyping import Float, Int
 from credence.datasets.catalogue.registry import load
 from credence.datasets.catalogue.sources import data_folder
 from credence.environment import cache_folder
-from credence.errors import InputError
-from credence.storage import atomic_path
+from credence.errors import InputError, StorageError
+from credence.storage import read_arrays, write_arrays
 
 MINILM = "all-MiniLM-L6-v2"
 """A small sentence model: 384 dimensions."""
@@ -44,6 +44,9 @@ PACKAGES = {MINILM: "all_minilm_l6_v2"}
 
 NUM_COMPONENTS = 384
 """Number of components kept of the word frequencies: as many as the small sentence model has."""
+
+UNREADABLE = (StorageError, KeyError, ValueError)
+"""What a file that holds no such arrays raises."""
 
 Rows = Float[np.ndarray, "_review _component"]
 
@@ -79,7 +82,7 @@ def imdb_embeddings(embedder: str = "tfidf", coarse: str | None = None) -> Embed
     assert data.train is not None
     assert data.test is not None
     texts, labels = data.frame["text"].to_numpy(), data.frame["label"].to_numpy(np.int64)
-    parts = _plain(texts[data.train]), _plain(texts[data.test])
+    parts = texts[data.train], texts[data.test]
     fine = _vectors(embedder, *parts)
     if coarse is None:
         x_train, x_test = ordered(*fine)
@@ -91,7 +94,7 @@ def imdb_embeddings(embedder: str = "tfidf", coarse: str | None = None) -> Embed
     return Embeddings(x_train, labels[data.train], x_test, labels[data.test], about)
 
 
-def _vectors(embedder: str, train: list[str], test: list[str]) -> tuple[Rows, Rows]:
+def _vectors(embedder: str, train: np.ndarray, test: np.ndarray) -> tuple[Rows, Rows]:
     """What that embedder makes of the training and the test reviews."""
     name, folder = f"imdb_{embedder.replace('/', '--')}.npz", data_folder()
     check = partial(_require_vectors, embedder, (len(train), len(test)))
@@ -99,8 +102,8 @@ def _vectors(embedder: str, train: list[str], test: list[str]) -> tuple[Rows, Ro
         found = _read_file(folder / name)
         check(found)
         return found
-    make = _word_frequencies if embedder == "tfidf" else _sentence_model(embedder, name)
-    return _cached(name, lambda: make(train, test), check)
+    make = _word_frequencies if embedder == "tfidf" else partial(_by_sentence_model, embedder, name)
+    return _cached(name, lambda: make(_plain(train), _plain(test)), check)
 
 
 def ordered(train: Rows, test: Rows) -> tuple[Rows, Rows]:
@@ -153,8 +156,11 @@ def _about(embedder: str, train: Rows, test: Rows) -> str:
             f"No sentence model: TF-IDF and its {size} leading singular vectors stand in for "
             "embeddings."
         )
-    contents = hashlib.sha256(np.concatenate([train, test]).astype("<f4").tobytes()).hexdigest()
-    return f"{size} columns of the sentence model {embedder} (SHA-256 {contents[:12]}...)."
+    contents = hashlib.sha256()
+    for rows in (train, test):
+        contents.update(rows.astype("<f4").tobytes())
+    start = contents.hexdigest()[:12]
+    return f"{size} columns of the sentence model {embedder} (SHA-256 {start}...)."
 
 
 def _plain(texts: np.ndarray) -> list[str]:
@@ -199,8 +205,10 @@ def _require_vectors(embedder: str, rows: tuple[int, int], found: tuple[Rows, Ro
         )
 
 
-def _sentence_model(name: str, file: str) -> Callable[[list[str], list[str]], tuple[Rows, Rows]]:
-    """The embedder of that name.
+def _by_sentence_model(
+    name: str, file: str, train: list[str], test: list[str]
+) -> tuple[Rows, Rows]:
+    """Embeddings by the model of that name.
 
     Raises:
         InputError: where the optional package is missing, or the model is not on this machine.
@@ -217,18 +225,14 @@ def _sentence_model(name: str, file: str) -> Callable[[list[str], list[str]], tu
         raise InputError(
             f"The sentence model '{name}' needs a package that is missing: {instead}"
         ) from error
-
-    def embed(train: list[str], test: list[str]) -> tuple[Rows, Rows]:
-        try:
-            model = SentenceTransformer(_place(name), local_files_only=True)
-        except (OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
-            raise InputError(
-                f"The sentence model '{name}' is not on this machine, or its package is too old "
-                f"({error}): {instead}"
-            ) from error
-        return np.asarray(model.encode(train)), np.asarray(model.encode(test))
-
-    return embed
+    try:
+        model = SentenceTransformer(_place(name), local_files_only=True)
+    except (OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"The sentence model '{name}' is not on this machine, or its package is too old "
+            f"({error}): {instead}"
+        ) from error
+    return np.asarray(model.encode(train)), np.asarray(model.encode(test))
 
 
 def _place(name: str) -> str:
@@ -260,18 +264,17 @@ def _cached(
     try:
         found = _read_arrays(path)
         check(found)
-    except (OSError, ValueError, TypeError, KeyError, zipfile.BadZipFile):
+    except UNREADABLE:
         train, test = make()
         check((train, test))
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, train=np.asarray(train, "f4"), test=np.asarray(test, "f4"))
+        write_arrays(path, {"train": np.asarray(train, "f4"), "test": np.asarray(test, "f4")})
         return _read_arrays(path)
     return found
 
 
 def _read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    with np.load(path, allow_pickle=False) as arrays:
-        train, test = arrays["train"], arrays["test"]
+    arrays = read_arrays(path)
+    train, test = arrays["train"], arrays["test"]
     if train.dtype.kind not in "fiu" or test.dtype.kind not in "fiu":
         raise ValueError(f"they are of types {train.dtype} and {test.dtype}")
     return train.astype(np.float64), test.astype(np.float64)
@@ -285,7 +288,7 @@ def _read_file(path: Path) -> tuple[Rows, Rows]:
     """
     try:
         return _read_arrays(path)
-    except (OSError, ValueError, TypeError, KeyError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise InputError(
             f"{path} does not hold number arrays `train` and `test` ({error}): save them with "
             "numpy.savez."

@@ -148,8 +148,3 @@ def ends(values: Iterable[float]) -> tuple[float, float]:
     """Find the least and the largest value."""
     values = tuple(values)
     return min(values), max(values)
-
-
-def signed(value: float) -> str:
-    """Write a number of two decimals with a true minus, as tables have it."""
-    return f"{value:.2f}".replace("-", "−")

@@ -124,7 +124,8 @@ def test_a_coarse_level_with_inputs_of_its_own() -> None:
 def test_coarse_networks_go_to_the_columns_of_their_own() -> None:
     _, _, whole = two_embeddings()
     positions = np.array([[[2.0, 0.0, 5.0], [2.0, 3.0, 5.0]]], "f4")
-    kernels = of_all_inputs(positions, np.array([[True, False]]), whole, 1)
+    _, fine = both_levels(whole, 1.0, coarse_inputs=1)
+    kernels = of_all_inputs(positions, np.array([[True, False]]), fine, 1)
     np.testing.assert_array_equal(kernels, [[[0, 0, 2, 5], [2, 3, 0, 5]]])
 
 
