@@ -17,9 +17,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import gamma, norm
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.errors import InputError, require_positive
 from credence.models.networks.mlp import Layer, Network
@@ -170,7 +171,10 @@ class HierarchicalGamma:
 
     Args:
         shape, rate: of the Gamma density (mean shape / rate).
-        per: "array" (every kernel and every bias), "layer" (kernel and bias together) or "all".
+        per: "array" (every kernel and every bias), "layer" (kernel and bias together), "all", or
+            "input": for the weights that leave each input, and for every other array. So an input
+            that hardly matters can be left out; see `Relevance`, which integrates these
+            precisions out.
         scaling: "fan_in" or "unit", as in `Gaussian`.
     """
 
@@ -181,26 +185,40 @@ class HierarchicalGamma:
 
     def __post_init__(self) -> None:
         require_positive(shape=self.shape, rate=self.rate)
-        if self.per not in ("array", "layer", "all"):
-            raise InputError(f"Unknown grouping per={self.per!r}: use 'array', 'layer' or 'all'.")
+        if self.per not in (known := ("array", "layer", "input", "all")):
+            names = ", ".join(map(repr, known))
+            raise InputError(f"Unknown grouping per={self.per!r}: choose one of {names}.")
         if self.scaling not in ("fan_in", "unit"):
             raise InputError(f"Unknown prior scaling {self.scaling!r}: use 'fan_in' or 'unit'.")
 
-    def groups(self, params: Any) -> list[int]:
-        """Group of every array of params, in the order of jax.tree.leaves."""
+    def groups(self, params: Any) -> list[Int[np.ndarray, "..."]]:
+        """Group of the weights of every array of params, in the order of jax.tree.leaves.
+
+        A scalar where an array is of one group, else of a shape that broadcasts to the array's.
+        """
         paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(params)]
-        depth = {"array": None, "layer": -1, "all": 0}[self.per]
+        depth = {"layer": -1, "all": 0}.get(self.per)
         names = [jax.tree_util.keystr(path[:depth]) for path in paths]
         order = {name: index for index, name in enumerate(dict.fromkeys(names))}
-        return [order[name] for name in names]
+        found = [np.array(order[name]) for name in names]
+        if self.per != "input":
+            return found
+        last = len(jax.tree.leaves(params)[0]) - 1
+        return [np.arange(last + 1)[:, None], *(np.asarray(last + group) for group in found[1:])]
+
+    def num_groups(self, params: Any) -> int:
+        """The number of precisions."""
+        return 1 + max(int(group.max()) for group in self.groups(params))
 
     def init(self, network: Network, params: Any) -> Float[Array, " group"]:
         """Log precisions at the mean of their prior."""
+        if self.per == "input":
+            require_layers(self, network, params, "per='array'")
         dtype = jax.tree.leaves(params)[0].dtype
-        return jnp.full(max(self.groups(params)) + 1, jnp.log(self.shape / self.rate), dtype)
+        return jnp.full(self.num_groups(params), jnp.log(self.shape / self.rate), dtype)
 
     def stds(self, network: Network, params: Any, hyper: Float[Array, " group"]) -> Any:
-        """Standard deviation of every array, given the log precisions."""
+        """Standard deviations, given the log precisions, that broadcast to every array."""
         fan_ins, tree = jax.tree.flatten(network.fan_in(params))
         scaled = self.scaling == "fan_in"
         return tree.unflatten(
@@ -212,19 +230,21 @@ class HierarchicalGamma:
         self, network: Network, params: Any
     ) -> tuple[Float[Array, " group"], Float[Array, " group"]]:
         """Shape and rate of every precision's Gamma law given the weights: it is conjugate."""
-        stds = self.stds(network, params, jnp.zeros(max(self.groups(params)) + 1))
-        return self.conditional_of(params, stds, jax.tree.map(jnp.size, params))
+        stds = self.stds(network, params, jnp.zeros(self.num_groups(params)))
+        return self.conditional_of(params, stds, jax.tree.map(jnp.ones_like, params))
 
     def conditional_of(
-        self, params: Any, stds: Any, counts: Any
+        self, params: Any, stds: Any, mask: Any
     ) -> tuple[Float[Array, " group"], Float[Array, " group"]]:
-        """The same, from standard deviations at precision 1 and numbers of weights that count."""
-        groups = self.groups(params)
-        leaves = (jax.tree.leaves(tree) for tree in (params, stds, counts))
-        shape, rate = jnp.full((2, max(groups) + 1), float(self.shape)).at[1].set(self.rate)
-        for group, weights, std, count in zip(groups, *leaves, strict=True):
-            shape = shape.at[group].add(0.5 * count)
-            rate = rate.at[group].add(0.5 * jnp.sum((weights / std) ** 2))
+        """The same, from standard deviations at precision 1, of the weights in a mask alone."""
+        shape = jnp.full(self.num_groups(params), float(self.shape))
+        rate = jnp.full_like(shape, self.rate)
+        leaves = (jax.tree.leaves(tree) for tree in (params, stds, mask))
+        for group, weights, std, counts in zip(self.groups(params), *leaves, strict=True):
+            axes = None if group.ndim == 0 else -1
+            squares = jnp.where(counts, (weights / std) ** 2, 0)
+            shape = shape.at[group.ravel()].add(0.5 * jnp.sum(counts, axes))
+            rate = rate.at[group.ravel()].add(0.5 * jnp.sum(squares, axes))
         return shape, rate
 
     def log_density(

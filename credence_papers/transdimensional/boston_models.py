@@ -12,6 +12,7 @@ from credence_papers.transdimensional.tables import THESIS
 _DEEP = Family(4, 4, "relu")
 _WIDE = Family(16, None, "tanh")
 _BY_LAYER, _BY_BLOCK = HierarchicalGamma(), HierarchicalGamma(per="array")
+_BY_INPUT = HierarchicalGamma(0.5, 0.5, per="input")
 
 
 def _model(name: str, description: str, family: Family, likelihood: Any, **more: Any) -> Any:
@@ -26,13 +27,14 @@ def _model(name: str, description: str, family: Family, likelihood: Any, **more:
 
 
 def _models(name: str, family: Family, networks: str) -> tuple[ModelProblem, ...]:
-    """Models (a) to (d) of a family."""
+    """Models (a) to (e) of a family."""
     told = (
         ("a", "noise variance 1, weights N(0, 1)", Normal(noise_std=1.0), UNIT),
         ("b", "learnt noise, weights N(0, 1)", Normal(), UNIT),
         ("c-layer", "learnt noise, a learnt precision per layer", Normal(), _BY_LAYER),
         ("c-block", "learnt noise, one per kernel and bias", Normal(), _BY_BLOCK),
         ("d", "noise by inputs, a learnt precision per layer", HeteroscedasticNormal(), _BY_LAYER),
+        ("e", "learnt noise, a learnt precision per input", Normal(), _BY_INPUT),
     )
     return tuple(
         _model(f"{name}-{key}", f"{networks}: {text}", family, likelihood, prior=prior)
@@ -66,7 +68,7 @@ MODELS = ModelStudy(
     problems=(
         *_WIDE_ONES,
         *_DEEP_ONES,
-        *_on_a_ladder(*(each for each in (*_WIDE_ONES, *_DEEP_ONES) if each.name[-1] in "bd")),
+        *_on_a_ladder(*(each for each in (*_WIDE_ONES, *_DEEP_ONES) if each.name[-1] in "bde")),
         _model(
             "deep-a-published-chain", "model (a) by the published chain, which is biased",
             _DEEP, _AS_PUBLISHED, how="published",

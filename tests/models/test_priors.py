@@ -1,5 +1,7 @@
 """Priors against scipy: densities with their constants, samples, groups."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -148,6 +150,36 @@ def test_precision_integrates_out_to_a_student_t(scaling: str) -> None:
     assert marginal == pytest.approx(expected, rel=1e-6)
 
 
+def test_a_precision_per_input_integrates_out_to_a_student_t_of_its_weights() -> None:
+    """Gamma(a, b) precisions leave rows of the first kernel, and other arrays, independent
+    multivariate t with 2a degrees of freedom, shape b / (a fan_in)."""
+    prior = HierarchicalGamma(shape=1.5, rate=0.7, per="input")
+    params = weights()
+    template = np.asarray(prior.init(NETWORK, params))
+
+    def marginal(index: int) -> float:
+        """The density with one precision integrated out, the others at their prior's mean."""
+        at = lambda hyper: jnp.asarray(template).at[index].set(hyper)  # noqa: E731
+        density = jax.jit(lambda hyper: jnp.exp(prior.log_density(NETWORK, params, at(hyper))))
+        return quad(lambda hyper: float(density(hyper)), -12, 8, epsabs=0, epsrel=1e-9)[0]
+
+    first = params[0]
+    blocks = [*first.kernel, first.bias, *(np.ravel(leaf) for leaf in params[1])]
+    fan_ins = [3, 3, 3, 1, 4, 1]
+
+    def law(index: int) -> float:
+        """Of a block alone, its precision at the mean of the prior."""
+        block, precision = np.asarray(blocks[index]), 1.5 / 0.7
+        density = stats.norm.logpdf(block, scale=(precision * fan_ins[index]) ** -0.5).sum()
+        return density + stats.gamma.logpdf(precision, 1.5, scale=1 / 0.7) + np.log(precision)
+
+    whole = sum(map(law, range(len(blocks))))
+    for index, block in enumerate(blocks):
+        shape = 0.7 / 1.5 / fan_ins[index] * np.eye(len(block))
+        expected = stats.multivariate_t.logpdf(np.asarray(block), shape=shape, df=3.0)
+        assert np.log(marginal(index)) == pytest.approx(whole - law(index) + expected, rel=1e-6)
+
+
 def test_hierarchical_density_given_the_precisions() -> None:
     prior, params = HierarchicalGamma(shape=3.0, rate=2.0, per="array"), weights()
     hyper = np.array([0.3, -0.2, 0.9, -1.1])
@@ -162,12 +194,18 @@ def test_hierarchical_density_given_the_precisions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("per", "groups"), [("array", [0, 1, 2, 3]), ("layer", [0, 0, 1, 1]), ("all", [0, 0, 0, 0])]
+    ("per", "groups"),
+    [
+        ("array", [0, 1, 2, 3]),
+        ("layer", [0, 0, 1, 1]),
+        ("all", [0, 0, 0, 0]),
+        ("input", [[[0], [1], [2]], 3, 4, 5]),
+    ],
 )
-def test_groups(per: str, groups: list[int]) -> None:
+def test_groups(per: str, groups: list[Any]) -> None:
     prior, params = HierarchicalGamma(per=per), weights()
-    assert prior.groups(params) == groups
-    assert prior.init(NETWORK, params).shape == (max(groups) + 1,)
+    assert [group.tolist() for group in prior.groups(params)] == groups
+    assert prior.init(NETWORK, params).shape == (groups[-1] + 1,)
 
 
 def test_hierarchical_samples() -> None:

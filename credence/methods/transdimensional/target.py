@@ -201,9 +201,7 @@ class VariableWidth:
         prior, mask = self.model.prior, activity(params.network, widths)
         assert isinstance(prior, HierarchicalGamma)
         unit = self.stds(params._replace(prior=jnp.zeros_like(params.prior)), widths)
-        counts = jax.tree.map(jnp.sum, mask)
-        active = only_active(params.network, widths)
-        shape, rate = prior.conditional_of(active, unit, counts)
+        shape, rate = prior.conditional_of(params.network, unit, mask)
         return params._replace(prior=jax.random.loggamma(key, shape) - jnp.log(rate))
 
     def with_units(self, key: PRNGKeyArray, params: Params, lower: Widths, upper: Widths) -> Params:

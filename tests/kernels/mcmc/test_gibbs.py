@@ -44,7 +44,9 @@ def scores(of: BayesianModel, positions: Any) -> dict[str, float]:
     precision = np.exp(params.prior)
     uniform = stats.gamma.cdf(precision, SHAPE, scale=1 / RATE)
     stds = jax.vmap(lambda p: of.prior.stds(of.network, p.network, p.prior))(params)
-    z = jax.tree.map(lambda w, s: w / s.reshape(-1, *[1] * (w.ndim - 1)), params.network, stds)
+    z = jax.tree.map(
+        lambda w, s: w / s.reshape(s.shape + (1,) * (w.ndim - s.ndim)), params.network, stds
+    )
     squares = np.concatenate([np.ravel(leaf) ** 2 for leaf in jax.tree.leaves(z)])
     count = squares.size
     return {
@@ -53,7 +55,7 @@ def scores(of: BayesianModel, positions: Any) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize("per", ["array", "layer", "all"])
+@pytest.mark.parametrize("per", ["array", "layer", "input", "all"])
 def test_prior_is_invariant(per: str):
     of = model(per)
     kernel = gibbs_precisions(flat_log_density(of), model=of)

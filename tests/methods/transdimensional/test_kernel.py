@@ -171,6 +171,15 @@ CASES = [
             {"gibbs": True},
             id="gibbs-arrays",
         ),
+        pytest.param(
+            network_target(
+                largest=(LARGEST,),
+                prior=HierarchicalGamma(4.0, 4.0, per="input"),
+                likelihood=Normal(0.5),
+            ),
+            {"gibbs": True},
+            id="gibbs-inputs",
+        ),
         pytest.param(CLASSES, {"kind_probs": jnp.array([0.7, 0.3])}, id="unequal-kinds"),
     ],
 )
@@ -192,8 +201,9 @@ def test_planted_precisions_that_count_absent_weights_are_caught(
 ) -> None:
     conditional_of = HierarchicalGamma.conditional_of
 
-    def of_all(prior: Any, params: Any, stds: Any, counts: Any) -> Any:
-        return conditional_of(prior, params, stds, jax.tree.map(jnp.size, params))
+    def of_all(prior: Any, params: Any, stds: Any, mask: Any) -> Any:
+        active = jax.tree.map(jnp.multiply, params, mask)
+        return conditional_of(prior, active, stds, jax.tree.map(jnp.ones_like, params))
 
     monkeypatch.setattr(HierarchicalGamma, "conditional_of", of_all)
     _, (ends, _) = geweke(HYPER, sweeps(HYPER, ("plain",), gibbs=True))
