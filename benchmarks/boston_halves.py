@@ -69,12 +69,11 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
         ends = f"{min(rmse):.2f}, {max(rmse):.2f}"
         means = (mean_error(rmse), ends, mean_error(nll), mean_error(coverage))
         lines.append([model, str(len(rmse)), *means])
-    return [*markdown(heads, lines), "", f"Commit {commits(rows)}; {cores(rows)}."]
-
-
-def cores(rows: list[dict[str, Any]]) -> str:
-    """How many cores."""
-    return f"{values(rows, 'num_cores')} cores"
+    return [
+        *markdown(heads, lines),
+        "",
+        f"Cores: {values(rows, 'num_cores')}; commit {commits(rows)}.",
+    ]
 
 
 def main() -> None:

@@ -55,6 +55,7 @@ WHOLE: dict[str, Callable[[], str]] = {
 }
 PARTS: dict[str, Callable[[], str]] = {
     "assurance": partial(benchmark_tables.table, "assurance"),
+    "boston-halves": partial(benchmark_tables.table, "boston_halves"),
     "cifar10-features": features.tables,
     "cifar10-strange": features.strange,
     "default-classes-headline": peers.headline_of_labels,

@@ -1,12 +1,11 @@
 """Numbers in the sentences of docs/explanation/transdimensional.md."""
 
 from collections.abc import Iterable, Iterator
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from faults import without_fault
-from kept import kept
+from kept import kept, kept_rows
 from phrases import Phrase, given, made
 
 from credence_papers.transdimensional.boston_models import MODELS
@@ -87,8 +86,26 @@ def of_ladders(rows: dict[str, Any]) -> Iterator[Phrase]:
     spread = mean, error, min(ladder["rmse"]), max(ladder["rmse"])
     yield made("an error of {:.2f} ± {:.2f}, from {:.2f} to {:.2f} by the split", *spread)
     held = (100 * ladder[which]["coverage_95"] for which in ("means", "errors"))
-    yield made("intervals hold {:.1f} ± {:.1f} % of the rows", *held)
-    yield made("is {:.1f} standard errors below", (mean - 3.42) / error)
+    yield made("and its intervals hold {:.1f} ± {:.1f} % of the rows", *held)
+    yield from of_inputs(ladder, rows["wide-e-ladder"])
+
+
+def of_inputs(plain: dict[str, Any], by_input: dict[str, Any]) -> Iterator[Phrase]:
+    """Tell what a precision for each input is worth, on the same splits."""
+    gain = np.subtract(plain["rmse"], by_input["rmse"])
+    error = gain.std(ddof=1) / len(gain) ** 0.5
+    yield made("seems to be worth {:.2f} ± {:.2f} thousand dollars", gain.mean(), error)
+    means, errors = by_input["means"], by_input["errors"]
+    yield made("the error is {:.2f} ± {:.2f}, a test row", means["rmse"], errors["rmse"])
+    yield made("costs {:.2f} nats in place of {:.2f}", means["nll"], plain["means"]["nll"])
+    held = (100 * each["coverage_95"] for each in (means, errors))
+    yield made("and intervals hold {:.1f} ± {:.1f} % of the rows. An input", *held)
+    yield made("predictions {:.2f} in the median)", by_input["rhat_predictions_median"])
+    yield made("is {:.1f} standard errors below", (means["rmse"] - 3.42) / errors["rmse"])
+    others = kept_rows("boston_halves")
+    names = {row["model"] for row in others}
+    assert min(np.mean([r["rmse"] for r in others if r["model"] == name]) for name in names) > 3.42
+    yield from given("has less than 3.42 in the mean")
 
 
 def is_fixed(model: str) -> bool:
@@ -99,15 +116,14 @@ def is_fixed(model: str) -> bool:
 def of_depths() -> Iterator[Phrase]:
     """Tell how far the three ways to the depth are from one another."""
     jumps, particles, ladder = kept("transdimensional_depth_ways")["ways"]
-    apart = [differences(*pair) for pair in combinations((jumps, particles, ladder), 2)]
-    yield made(
-        "the largest of six differences is {:.1f} standard errors", np.abs(apart)[:, :2].max()
-    )
-    below, lower = differences(jumps, ladder), differences(jumps, particles)
-    assert all(below[2:] > 1), "from four layers on"
-    numbers = below[2], below[4]
-    yield made("by {:.1f} standard errors at four layers and {:.1f} at six", *numbers)
-    yield made("do so too, by {:.1f}.", lower[6])
+    apart = np.sort(np.abs(differences(jumps, ladder)))
+    assert np.abs(differences(jumps, ladder)).argmax() == 6, "at eight layers"
+    yield made("of seven differences is {:.1f} standard errors", apart[-1])
+    assert apart[-2] < 1.8
+    yield from given("six are below 1.8", "by up to 4.3 standard")
+    lower = differences(ladder, particles)
+    assert np.abs(lower[:3]).max() < 2, "up to four layers"
+    yield made("by {:.1f} standard errors, and at eight by {:.1f}.", lower[3], lower[6])
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
