@@ -168,7 +168,7 @@ def test_a_precision_per_input_integrates_out_to_a_student_t_of_its_weights() ->
     fan_ins = [3, 3, 3, 1, 4, 1]
 
     def law(index: int) -> float:
-        """Of a block alone, its precision at the mean of the prior."""
+        """Log density of a block alone, its precision at the mean of the prior."""
         block, precision = np.asarray(blocks[index]), 1.5 / 0.7
         density = stats.norm.logpdf(block, scale=(precision * fan_ins[index]) ** -0.5).sum()
         return density + stats.gamma.logpdf(precision, 1.5, scale=1 / 0.7) + np.log(precision)
