@@ -28,10 +28,7 @@ def halves(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
     arrays = boston(number)
     assert arrays.scaler is not None
-    (mean,), (scale,) = arrays.scaler.mean, arrays.scaler.scale
-    y, y_test = (
-        mean + scale * np.ravel(each).astype(float) for each in (arrays.y_train, arrays.y_test)
-    )
+    y, y_test = (arrays.scaler.inverse(np.ravel(y)) for y in (arrays.y_train, arrays.y_test))
     return arrays.x_train.astype(float), y, arrays.x_test.astype(float), y_test
 
 

@@ -146,7 +146,7 @@ class TraceClass(GaussianPrior):
         Raises:
             InputError: for any other network, whose neurons have no order to decay along.
         """
-        require_layers(self, network, params, "Gaussian")
+        require_layers(type(self).__name__, network, params, "Gaussian")
         last = len(params) - 1
 
         def decay(size: int, active: bool) -> Float[Array, " unit"]:
@@ -185,9 +185,10 @@ class HierarchicalGamma:
 
     def __post_init__(self) -> None:
         require_positive(shape=self.shape, rate=self.rate)
-        if self.per not in (known := ("array", "layer", "input", "all")):
-            names = ", ".join(map(repr, known))
-            raise InputError(f"Unknown grouping per={self.per!r}: choose one of {names}.")
+        if self.per not in ("array", "layer", "input", "all"):
+            raise InputError(
+                f"Unknown grouping per={self.per!r}: use 'array', 'layer', 'input' or 'all'."
+            )
         if self.scaling not in ("fan_in", "unit"):
             raise InputError(f"Unknown prior scaling {self.scaling!r}: use 'fan_in' or 'unit'.")
 
@@ -203,8 +204,9 @@ class HierarchicalGamma:
         found = [np.array(order[name]) for name in names]
         if self.per != "input":
             return found
-        last = len(jax.tree.leaves(params)[0]) - 1
-        return [np.arange(last + 1)[:, None], *(np.asarray(last + group) for group in found[1:])]
+        num_inputs = len(jax.tree.leaves(params)[0])
+        others = (np.asarray(num_inputs - 1 + group) for group in found[1:])
+        return [np.arange(num_inputs)[:, None], *others]
 
     def num_groups(self, params: Any) -> int:
         """The number of precisions."""
@@ -213,7 +215,8 @@ class HierarchicalGamma:
     def init(self, network: Network, params: Any) -> Float[Array, " group"]:
         """Log precisions at the mean of their prior."""
         if self.per == "input":
-            require_layers(self, network, params, "per='array'")
+            name = f"{type(self).__name__}(per='input')"
+            require_layers(name, network, params, "per='array'")
         dtype = jax.tree.leaves(params)[0].dtype
         return jnp.full(self.num_groups(params), jnp.log(self.shape / self.rate), dtype)
 
@@ -270,15 +273,14 @@ class HierarchicalGamma:
         return normal_sample(key_weights, params, self.stds(network, params, hyper)), hyper
 
 
-def require_layers(prior: Prior, network: Network, params: Any, instead: str) -> None:
+def require_layers(prior: str, network: Network, params: Any, instead: str) -> None:
     """Refuse a network that is not made of dense layers, for a prior that needs them.
 
     Raises:
         InputError: for such a network, with the name of the prior to use instead.
     """
     if not (isinstance(params, tuple) and all(isinstance(part, Layer) for part in params)):
-        name = type(prior).__name__
-        raise InputError(f"{name} is a prior of an MLP, got {network}: use {instead}.")
+        raise InputError(f"{prior} is a prior of an MLP, got {network}: use {instead}.")
 
 
 def normal_log_density(params: Any, stds: Any) -> Float[Array, ""]:

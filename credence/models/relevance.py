@@ -52,7 +52,7 @@ class Relevance:
 
     def init(self, network: Network, params: Any) -> Float[Array, " group"]:
         """Log precisions of the layers, at the mean of their prior."""
-        require_layers(self, network, params, "HierarchicalGamma")
+        require_layers(type(self).__name__, network, params, "HierarchicalGamma")
         return self.layers.init(network, params)
 
     def log_density(
@@ -73,7 +73,7 @@ class Relevance:
         self, key: PRNGKeyArray, network: Network, params: Any
     ) -> tuple[Any, Float[Array, " group"]]:
         """Precisions first, then weights."""
-        require_layers(self, network, params, "HierarchicalGamma")
+        require_layers(type(self).__name__, network, params, "HierarchicalGamma")
         key_layers, key_inputs = jax.random.split(key)
         (first, *rest), hyper = self.layers.sample(key_layers, network, params)
         shape = (len(first.kernel), 1)

@@ -233,7 +233,7 @@ DEPTH_WAYS = DepthStudy(
     efforts={
         "smoke": DepthEffort(2, 2, SMOKE, 20, 4, 20, 10),
         "laptop": DepthEffort(8, 8, Effort(4, 8000, 1000), 2000, 20, 50_000, 4000),
-        "paper": DepthEffort(16, 8, PUBLISHED, 30_000, 24, 20_000, 2000),
+        "paper": DepthEffort(16, 8, PUBLISHED, 30_000, 24, 100_000, 8000),
     },
     source="the problem of " + THESIS + "section 6.3.1",
 )

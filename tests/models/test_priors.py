@@ -249,6 +249,10 @@ def test_prior_starts_at_its_mean() -> None:
         (lambda: HierarchicalGamma(per="unit"), "Unknown grouping per='unit'"),
         (lambda: HierarchicalGamma(scaling="he"), "Unknown prior scaling 'he'"),
         (lambda: TraceClass().stds(NETWORK, {"kernel": jnp.ones(2)}), "a prior of an MLP"),
+        (
+            lambda: HierarchicalGamma(per="input").init(NETWORK, {"kernel": jnp.ones(2)}),
+            r"HierarchicalGamma\(per='input'\) is a prior of an MLP",
+        ),
     ],
 )
 def test_bad_settings_are_refused(make: object, sentence: str) -> None:
