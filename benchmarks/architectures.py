@@ -153,8 +153,13 @@ def line_of(mine: dict[str, list[dict[str, Any]]]) -> list[str]:
         average[0]["data"], str(average[0]["num_train"]), str(len(average)),
         f"{np.mean(widths):.1f}", mean_error(nll.tolist()),
         *(mean_error(each.tolist()) for each in above),
-        " ; ".join(f"{max(row['rhat'] for row in each):.2f}" for each in mine.values()),
+        " ; ".join(f"{max(map(rhat_of, each)):.2f}" for each in mine.values()),
     ]  # fmt: skip
+
+
+def rhat_of(row: dict[str, Any]) -> float:
+    """R-hat of the predictions; it is infinite where chains stand still."""
+    return np.inf if row["rhat"] is None else row["rhat"]
 
 
 def main() -> None:

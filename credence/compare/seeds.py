@@ -45,13 +45,17 @@ def merged(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def mean_and_error(values: Sequence[Any]) -> tuple[Any, float | None]:
-    """Mean and its standard error; None where a value is missing, "inf" where one is infinite."""
+    """Mean and its standard error; None where a value is missing, "inf" where one is infinite.
+
+    One value has no error.
+    """
     known = [float(value) for value in values if value is not None]
     if len(known) < len(values):
         return None, None
     if not np.isfinite(known).all():
         return jsonable(float(np.mean(known)), spell_infinite=True), None
-    return float(np.mean(known)), float(np.std(known, ddof=1) / len(known) ** 0.5)
+    error = float(np.std(known, ddof=1) / len(known) ** 0.5) if len(known) > 1 else None
+    return float(np.mean(known)), error
 
 
 def mean_cost(costs: Sequence[Cost]) -> Cost:
@@ -68,4 +72,6 @@ def mean_cost(costs: Sequence[Cost]) -> Cost:
 def _badness(result: dict[str, Any]) -> tuple[bool, float]:
     """Larger for a run that is less to be believed."""
     judged = result["convergence"]
-    return judged["converged"] is False, judged["max_rhat_function"] or 0.0
+    rhat, is_bad = judged["max_rhat_function"], judged["converged"] is False
+    unknown = np.inf if is_bad else 0.0
+    return is_bad, unknown if rhat is None else rhat

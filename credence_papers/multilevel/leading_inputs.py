@@ -234,7 +234,7 @@ class Reweighted(TwoLevels):
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         coarse, fine = self.levels(posterior)
-        keys = jax.random.split(key, 6)
+        *keys, key_resample = jax.random.split(key, 7)
         tempering, count = Tempering(self.mutation, self.num_runs), self.num_particles
         memory, data, _ = from_prior(keys[0], coarse, driver, tempering, count)
         bridge = to_posterior(coarse.model, coarse.num_weights)
@@ -243,7 +243,11 @@ class Reweighted(TwoLevels):
         equal = np.full((self.num_runs, count), 1 / count, cloud.position.dtype)
         first = cloud.position
         if self.increment:
-            memory = memory._replace(cloud=jax.tree.map(jnp.asarray, cloud), weights=equal)
+            memory = memory._replace(
+                key=jax.random.key_data(key_resample),  # not that of the last resampling
+                cloud=jax.tree.map(jnp.asarray, cloud),
+                weights=equal,
+            )
             cloud, *_ = tempering.move("mutate", keys[3], driver, bridge, memory, data, count)
         new = prior_draws(jax.random.split(keys[4], (self.num_runs, count)), data, model=fine.model)
         models = {"coarse": coarse.model, "fine": fine.model}

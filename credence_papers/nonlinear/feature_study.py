@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from credence.compare.seeds import mean_and_error
 from credence_papers.cache import Cache, digest
 from credence_papers.nonlinear.feature_contenders import FeatureEffort, wanted
 from credence_papers.nonlinear.feature_page import cells, render
@@ -27,7 +28,7 @@ from credence_papers.nonlinear.feature_runs import (
 )
 from credence_papers.nonlinear.images import PUBLISHED
 from credence_papers.nonlinear.patch_features import PatchFeatures
-from credence_papers.study import Row, Study, standard_error
+from credence_papers.study import Row, Study
 
 MEANS = (
     *SCORES,
@@ -107,12 +108,13 @@ class FeatureStudy(Study[FeatureProblem, FeatureEffort]):
 
 
 def over_seeds(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Means over the seeds, standard errors (None of one seed), and the mean curve."""
+    """Means over the seeds, standard errors (None of one seed), and the mean curve.
+
+    A mean is None where a seed has no number: a mean of the others would flatter the method.
+    """
     found: dict[str, Any] = {}
     for name in MEANS:
-        values = [run[name] for run in runs if run.get(name) is not None]
-        found[name] = float(np.mean(values)) if values else None
-        found[f"{name}_error"] = standard_error(values)
+        found[name], found[f"{name}_error"] = mean_and_error([run.get(name) for run in runs])
     for name in ("path_work", "path_accuracy", "path_cloud_accuracy", "path_nll"):
         if all(name in run for run in runs):
             found[name] = np.mean([run[name] for run in runs], axis=0).tolist()

@@ -24,8 +24,9 @@ from credence.methods import SMC, ParallelTempering
 from credence.methods.evidence import LogEvidence
 from credence.methods.exchanges import Exchanges
 from credence.methods.transdimensional.architecture.posterior import architecture_posterior
+from credence.storage import jsonable
 from credence_papers.cache import Cache, number
-from credence_papers.study import Row, Study
+from credence_papers.study import Row, Study, with_seed
 from credence_papers.transdimensional.runs import ArchitectureProblem, Effort
 from credence_papers.transdimensional.three_ways import of_size
 
@@ -94,11 +95,13 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
         ]
 
     def rows(self, problem: DepthWay, effort: DepthEffort, results: Mapping[int, Any]) -> list[Row]:
-        """A row a way, of the first split."""
-        found = next(iter(results.values()))
+        """A row a way and split."""
         tell = {"jumps": from_jumps, "particles": from_particles, "ladder": from_evidences}
-        told = tell[problem.way](found)
-        return [{"name": problem.name, "way": problem.way, **told}]
+        row = {"name": problem.name, "way": problem.way}
+        return [
+            with_seed({**row, **tell[problem.way](found)}, seed, results)
+            for seed, found in results.items()
+        ]
 
     def sentence(self, row: Row) -> str:
         """log p(d) / p(1) of all depths."""
@@ -208,17 +211,16 @@ def from_particles(found: list[dict[str, Any]]) -> Row:
 
 
 def from_jumps(found: list[dict[str, Any]]) -> Row:
-    """Logarithms of mean shares, with errors by first order; depths never seen are left out."""
+    """Logarithms of mean shares, with errors by first order.
+
+    None where a depth, or the first one that all are compared with, was never seen.
+    """
     shares = np.array([each["shares"] for each in found])
-    seen = int(np.argmax(np.append((shares == 0).all(axis=0), True)))
-    mean = shares.mean(axis=0)[:seen]
-    relative = (shares[:, :seen] / mean) - (shares[:, :1] / mean[0])
+    mean = np.where((shares > 0).any(axis=0), shares.mean(axis=0), np.nan)
+    relative = shares / mean - shares[:, :1] / mean[0]
     error = relative.std(axis=0, ddof=1) / len(shares) ** 0.5
-    return {
-        "log_ratio": np.log(mean / mean[0]).tolist(),
-        "error": error.tolist(),
-        **cost(found),
-    }
+    told = {"log_ratio": np.log(mean / mean[0]).tolist(), "error": error.tolist()}
+    return jsonable(told) | cost(found)
 
 
 def cost(found: list[dict[str, Any]]) -> dict[str, Any]:
@@ -229,6 +231,6 @@ def cost(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def cells(row: Row) -> list[str]:
-    """Every depth's logarithm with its error."""
+    """Every depth's logarithm with its error; a dash where it is not known."""
     pairs = zip(row["log_ratio"], row["error"], strict=True)
-    return [f"{value:.2f} ± {error:.2f}" for value, error in pairs]
+    return ["–" if value is None else f"{value:.2f} ± {error:.2f}" for value, error in pairs]

@@ -14,6 +14,7 @@ from credence.compare.seeds import mean_and_error
 from credence.html.document import document
 from credence.html.markup import element
 from credence.html.parts import masthead, section, table
+from credence.storage import jsonable
 from credence_papers.cache import Cache, digest
 from credence_papers.study import Row, Study
 from credence_papers.transdimensional.models import SCORES, ModelEffort, ModelProblem, run_model
@@ -82,12 +83,15 @@ def over_splits(results: list[dict[str, Any]]) -> Row:
 
     Shares of sizes are means over splits; sizes that no split visited are left out.
     """
-    several = len(results) > 1
-    known = {name: [r[name] for r in results] for name in AVERAGED if results[0][name] is not None}
+    known = {
+        name: mean_and_error([r[name] for r in results])
+        for name in AVERAGED
+        if results[0][name] is not None
+    }
     row: Row = {
         "num_splits": len(results),
-        "means": {name: float(np.mean(values)) for name, values in known.items()},
-        "errors": {n: mean_and_error(v)[1] for n, v in known.items()} if several else {},
+        "means": {name: mean for name, (mean, _) in known.items()},
+        "errors": {n: error for n, (_, error) in known.items() if error is not None},
         "rmse": [r["rmse"] for r in results],
         "size": None,
         "num_converged": None,
@@ -113,12 +117,13 @@ def over_splits(results: list[dict[str, Any]]) -> Row:
     return row
 
 
-def worst_and_median(name: str, values: list[float | None]) -> dict[str, float | None]:
-    """Largest and median of what is known, None where nothing is."""
-    known = [value for value in values if value is not None]
+def worst_and_median(name: str, values: list[float | str | None]) -> dict[str, Any]:
+    """Largest and median of what is known, None where nothing is; "inf" is known, and infinite."""
+    known = [float(value) for value in values if value is not None]
+    found = {"worst": max(known), "median": float(np.median(known))} if known else {}
     return {
-        f"{name}_worst": max(known, default=None),
-        f"{name}_median": float(np.median(known)) if known else None,
+        f"{name}_{which}": jsonable(found.get(which), spell_infinite=True)
+        for which in ("worst", "median")
     }
 
 
@@ -143,7 +148,7 @@ def with_error(row: Row, name: str, decimals: int = 2) -> str:
         return "–"
     error = row["errors"].get(name)
     more = "" if error is None else f" ± {error:.{decimals}f}"
-    return f"{row['means'][name]:.{decimals}f}{more}"
+    return f"{float(row['means'][name]):.{decimals}f}{more}"
 
 
 def likeliest_sizes(shares: Mapping[Any, float], most: int = 3) -> str:
@@ -156,4 +161,5 @@ def rhats(found: Mapping[str, Any] | None, name: str) -> str:
     """Median and, in brackets, the worst over the splits."""
     if not found or found[f"{name}_median"] is None:
         return "–"
-    return f"{found[f'{name}_median']:.2f} ({found[f'{name}_worst']:.2f})"
+    median, worst = (float(found[f"{name}_{which}"]) for which in ("median", "worst"))
+    return f"{median:.2f} ({worst:.2f})"

@@ -155,7 +155,8 @@ def run_model(
             "rhat_predictions": convergence.max_rhat_function if found else None,
             "within": found and float(np.mean(ensemble.scalars["acceptance_rate"])),
             "seconds": ensemble.cost.total_seconds,
-        }
+        },
+        spell_infinite=True,
     )
 
 

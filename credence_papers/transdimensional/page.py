@@ -208,5 +208,5 @@ def _value(name: str, value: float | None) -> str:
     return number(value)
 
 
-def _fixed(value: float | None, decimals: int = 3) -> str:
-    return "–" if value is None else f"{value:.{decimals}f}"
+def _fixed(value: float | str | None, decimals: int = 3) -> str:
+    return "–" if value is None else f"{float(value):.{decimals}f}"

@@ -80,7 +80,7 @@ class ArchitectureStudy(Study[ArchitectureProblem, Effort]):
             table.add_row(
                 row["name"],
                 *(_beside(row, name) for name in names),
-                "–" if rhat is None else f"{rhat:.3f}",
+                "–" if rhat is None else f"{float(rhat):.3f}",
                 f"{row['total_seconds']:.0f}",
             )
         lines = [

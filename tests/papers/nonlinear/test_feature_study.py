@@ -102,6 +102,7 @@ class TestPage:
         assert found["accuracy_error"] == pytest.approx(0.05)
         assert over_seeds([run()])["accuracy_error"] is None
         assert over_seeds([run(max_rhat=None)])["max_rhat"] is None
+        assert over_seeds([run(nll=1.0), run(nll=None)])["nll"] is None  # one failed
 
     def test_the_table_has_what_there_is(self) -> None:
         heads, (jumping, laplace) = cells(SUMMARY)

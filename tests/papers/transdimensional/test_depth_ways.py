@@ -12,7 +12,12 @@ from credence.ensembles.diagnostics import rhat
 from credence.methods import ParallelTempering
 from credence.models import MLP, Gaussian, Normal
 from credence_papers.transdimensional import depth_ways
-from credence_papers.transdimensional.depth_ways import from_evidences, from_jumps, from_particles
+from credence_papers.transdimensional.depth_ways import (
+    cells,
+    from_evidences,
+    from_jumps,
+    from_particles,
+)
 from credence_papers.transdimensional.tables import DEPTH_WAYS
 
 
@@ -39,7 +44,7 @@ def test_ladders_find_the_evidence_of_deep_linear_networks() -> None:
 
 
 def test_errors_are_those_of_independent_runs() -> None:
-    """Errors are those of simulation; a depth that no run has seen is left out."""
+    """Errors are those of simulation; of a depth that no run has seen nothing is said."""
     rng = np.random.default_rng(1)
     nats = rng.normal([[0.0], [-1.0]], 0.2, size=(2, 400))
     found = from_evidences([{"nats": list(n), "rhat": 1.01, "seconds": 2.0} for n in nats])
@@ -50,9 +55,14 @@ def test_errors_are_those_of_independent_runs() -> None:
     counts = rng.multinomial(500, [0.6, 0.3, 0.1], size=2000) / 500
     pieces = [{"shares": [*row, 0.0], "rhat": 1.0, "seconds": 1.0} for row in counts.tolist()]
     found = from_jumps(pieces)
-    np.testing.assert_allclose(found["log_ratio"], np.log([1, 0.5, 1 / 6]), atol=0.02)
+    np.testing.assert_allclose(found["log_ratio"][:3], np.log([1, 0.5, 1 / 6]), atol=0.02)
+    assert (found["log_ratio"][3], found["error"][3]) == (None, None)
     spread = np.log(counts[:, 1] / counts[:, 0]).std() / 2000**0.5
     assert found["error"][1] == pytest.approx(spread, rel=0.1)
+    gap = from_jumps([{"shares": [0.5, 0.0, 0.5], "rhat": 1.0, "seconds": 1.0}] * 2)
+    assert cells(gap) == ["0.00 ± 0.00", "–", "0.00 ± 0.00"]
+    unseen = from_jumps([{"shares": [0.0, 1.0], "rhat": 1.0, "seconds": 1.0}] * 2)
+    assert cells(unseen) == ["–", "–"]
 
 
 def test_the_study_goes_piece_by_piece(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,3 +81,5 @@ def test_the_study_goes_piece_by_piece(tmp_path: Any, monkeypatch: pytest.Monkey
     assert summary["ways"][0]["log_ratio"] == pytest.approx([0, -1.05])
     assert "log p(depth)" in (tmp_path / "report.html").read_text()
     assert study.table(summary).row_count == 1
+    again = study.run(tmp_path / "seeds", size="smoke", num_seeds=2)["ways"]
+    assert [each["name"] for each in again] == ["ladder, seed 0", "ladder, seed 1"]

@@ -12,7 +12,7 @@ from credence.methods import DeepEnsemble
 from credence.preprocessing import TargetScaler
 from credence_papers.transdimensional import model_study, models
 from credence_papers.transdimensional.boston_models import MODELS
-from credence_papers.transdimensional.model_study import cells, over_splits
+from credence_papers.transdimensional.model_study import cells, over_splits, rhats
 from credence_papers.transdimensional.models import ModelEffort, run_model
 from credence_papers.transdimensional.published_chain import PublishedChain
 
@@ -78,6 +78,15 @@ def test_means_over_splits_have_errors_and_the_worst_rhat() -> None:
     ]  # fmt: skip
     trained = {"name": "trained", **over_splits([result(0, is_trained=True)])}
     assert cells(trained)[4:7] == ["fixed", "–", "–"]
+
+
+def test_an_infinite_rhat_is_the_worst() -> None:
+    stuck = result(0)
+    stuck["size"] = {**stuck["size"], "rhat": "inf"}
+    size = over_splits([result(0), result(1), stuck])["size"]
+    assert (size["rhat_worst"], size["rhat_median"]) == ("inf", 1.1)
+    assert rhats(size, "rhat") == "1.10 (inf)"
+    assert rhats(over_splits([stuck])["size"], "rhat") == "inf (inf)"
 
 
 def test_scores_that_fail_lose_no_draws(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ def _sums(
         num_runs=num_runs,
     )
     found = some.run(key, levels[-1])
-    _require_untempered(found, some.counts(levels))
+    _require_untempered(found, len(levels))
     evidence = found.scalars["level_log_evidence"]
     log_scale = float(np.max(evidence))
     reached_with = survival ** np.maximum(found.scalars["increment"] - 1, 0)
@@ -132,11 +132,15 @@ def _sums(
     )
 
 
-def _require_untempered(found: Ensemble, counts: Sequence[int]) -> None:
-    """Refuse an ensemble some of whose increments have more than one weighing."""
+def _require_untempered(found: Ensemble, num_levels: int) -> None:
+    """Refuse an ensemble some of whose increments have more than one weighing.
+
+    Every weighing after the first has its particles' equal weights subtracted.
+    """
     level, increment = (np.asarray(found.scalars[name])[0] for name in ("level", "increment"))
-    for number, count in enumerate(counts):
-        if np.sum((level == number) & (increment == number)) > count:
+    for number in range(num_levels):
+        is_fine = (level == number) & (increment == number)
+        if np.any(np.asarray(found.weights)[:, is_fine] < 0):
             raise InputError(
                 f"Level {number} is too far from the one below it: particles had to be tempered "
                 "between them. Start from a wider network, or let widths grow more slowly."

@@ -41,7 +41,7 @@ class WidthPosterior:
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> "WidthPosterior":
-        """Undo `asdict`; None is NaN."""
+        """Undo what `Architecture.to_dict` did; None is NaN."""
         return cls(
             tuple(found["widths"]),
             tuple(found["probabilities"]),
@@ -143,13 +143,13 @@ class Architecture(Finding):
         return _over([each.ess for each in self.judged.values()], np.min)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON data; NaN becomes None."""
+        """Return it as JSON data; NaN becomes None, an infinite R-hat "inf"."""
         found = asdict(self) | {"max_rhat": self.max_rhat, "min_ess": self.min_ess}
         found["converged"] = found.pop("settled")
         found["jumps"] = {
             name: asdict(each) | {"rate": each.rate} for name, each in self.jumps.items()
         }
-        return jsonable(found)
+        return jsonable(found, spell_infinite=True)
 
     @classmethod
     def of(cls, ensemble: Ensemble) -> "Architecture | None":
@@ -331,8 +331,8 @@ def _faults(found: Architecture, rhat_threshold: float, min_ess: float) -> list[
     return faults
 
 
-def _or_nan(value: float | None) -> float:
-    return float("nan") if value is None else value
+def _or_nan(value: float | str | None) -> float:
+    return float("nan") if value is None else float(value)
 
 
 def _over(values: list[float], extreme: Callable[[np.ndarray], Any]) -> float:

@@ -1,8 +1,11 @@
 """The entry of metrics.json on a posterior over architectures, and what must fit in it."""
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from credence.schema import build
+
+Rhat = float | Literal["inf"] | None
+"""Infinite where every chain stays at a size of its own; None where there is none."""
 
 
 class Count(TypedDict):
@@ -13,7 +16,7 @@ class Count(TypedDict):
     standard_errors: list[float | None]
     mode: int
     mean: float
-    rhat: float | None
+    rhat: Rhat
     ess: float | None
 
 
@@ -55,7 +58,7 @@ class Document(TypedDict):
     joint: NotRequired[list[Joint]]
     converged: bool
     reason: str
-    max_rhat: float | None
+    max_rhat: Rhat
     min_ess: float | None
 
 

@@ -178,5 +178,5 @@ def _plus_minus(error: float | None) -> str:
     return "" if error is None or not np.isfinite(error) else f" ± {percent(float(error), 1)}"
 
 
-def _fixed(value: float | None, decimals: int = 3) -> str:
-    return "–" if value is None else f"{value:,.{decimals}f}".replace(",", "\u202f")
+def _fixed(value: float | str | None, decimals: int = 3) -> str:
+    return "–" if value is None else f"{float(value):,.{decimals}f}".replace(",", "\u202f")

@@ -48,5 +48,5 @@ def _with_error(value: float, error: float | None) -> str:
     return f"{value:.3f}" if error is None else f"{value:.3f} ± {error:.3f}"
 
 
-def _number(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.4g}"
+def _number(value: float | str | None) -> str:
+    return "n/a" if value is None else f"{float(value):.4g}"

@@ -4,7 +4,8 @@ Draws that have a certain size are draws from the posterior of the networks of t
 one run tells what those of the likeliest size, the smallest and the largest would have predicted.
 Each group is judged by how well it predicts training rows left out one at a time, by importance
 weights 1 / p(y_i | w) of its draws (Gelfand, Dey & Chang, "Model determination using predictive
-distributions", 1992), Pareto smoothed (Vehtari, Gelman & Gabry, 2017).
+distributions", 1992), Pareto smoothed (Vehtari, Gelman & Gabry, 2017). A row that stands for
+several observations is left out with all of them, and its loss counts as often.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,8 +52,8 @@ class Group(TypedDict):
     """Nats per left-out row by which it predicts worse than all draws together."""
     loss_error: float
     away: float
-    """Root mean squared distance of its mean prediction from that of all draws, in standard
-    deviations of the targets; of probabilities as they are."""
+    """Root mean squared distance of its mean prediction from that of all draws: of probabilities,
+    or in the unit of the targets that the network learnt from, mostly standard deviations."""
     is_judged: bool
 
 
@@ -152,7 +153,8 @@ class SizeEffect(Finding):
             self.verdict,
             table(heads, rows),
             note="Training rows left out one at a time, with standard errors; predictions differ "
-            "in standard deviations of the target, or in probabilities.",
+            "in standard deviations of the target (or in its own unit, where it was not "
+            "standardised), or in probabilities.",
         )
         return section("Does the size matter?", found, is_converged=is_converged)
 
@@ -176,12 +178,12 @@ def size_effect(
     if len(np.unique(counts)) < 2 or len(flat) < 2 * FEWEST:
         return {}
     data = posterior.data
-    step = -(-len(data.y) // MOST_ROWS)
-    rows = np.arange(0, len(data.y), step)
-    x, y = jnp.asarray(data.rows.take(rows)), data.y[rows]
+    counting = np.flatnonzero(np.asarray(data.weight) > 0)
+    rows = counting[:: -(-len(counting) // MOST_ROWS)]
+    x, y, weight = jnp.asarray(data.rows.take(rows)), data.y[rows], np.asarray(data.weight)[rows]
     one = partial(_of_draw, posterior=posterior, x=x, y=y)
     log_probs, means = jax.tree.map(np.asarray, jax.jit(partial(jax.lax.map, one))(flat))
-    groups = compared(log_probs, means, counts)
+    groups = compared(log_probs, means, counts, weight)
     return {SizeEffect.name: {"noun": noun, "groups": groups}} if groups else {}
 
 
@@ -189,18 +191,23 @@ def compared(
     log_probs: Float[np.ndarray, "draw row"],
     means: Float[np.ndarray, "draw row target"],
     counts: Int[np.ndarray, " draw"],
+    weight: Float[np.ndarray, " row"],
 ) -> list[Group]:
     """Every group of draws against as many of all draws, evenly spaced.
 
     Importance weights of few draws flatter them, a group's as those of all: hence as many.
+
+    Args:
+        counts: sizes of the draws' networks.
+        weight: observations that a row stands for, above 0.
     """
     groups = []
     for name, is_there in groups_of(counts):
         evenly = np.linspace(0, len(counts) - 1, is_there.sum()).round().astype(int)
-        losses, bad = left_out_losses(log_probs[is_there])
-        of_all, bad_of_all = left_out_losses(log_probs[evenly])
+        losses, bad = left_out_losses(log_probs[is_there], weight)
+        of_all, bad_of_all = left_out_losses(log_probs[evenly], weight)
         worse = losses - of_all
-        loss, loss_error = mean_with_error(worse)
+        loss, loss_error = weighted_mean_with_error(worse, weight)
         away = means[is_there].mean(axis=0) - means.mean(axis=0)
         is_judged = max(bad, bad_of_all) <= MOST_BAD_ROWS and np.isfinite(worse).all()
         groups.append(
@@ -231,16 +238,28 @@ def groups_of(counts: np.ndarray) -> Sequence[tuple[str, Bool[np.ndarray, " draw
 
 
 def left_out_losses(
-    log_probs: Float[np.ndarray, "draw row"],
+    log_probs: Float[np.ndarray, "draw row"], weight: Float[np.ndarray, " row"]
 ) -> tuple[Float[np.ndarray, " row"], float]:
     """-log p(y_i | all other rows) of every row, and the share of rows where weights fail."""
     losses, bad = np.empty(log_probs.shape[1]), 0
     for row, log_prob in enumerate(log_probs.T.astype(float)):
-        smoothed = pareto_smoothed(-log_prob)
+        smoothed = pareto_smoothed(-weight[row] * log_prob)
         bad += smoothed.pareto_k > MOST_PARETO_K
         top = log_prob.max()
         losses[row] = -(top + np.log(smoothed.weights @ np.exp(log_prob - top)))
     return losses, bad / log_probs.shape[1]
+
+
+def weighted_mean_with_error(
+    values: Float[np.ndarray, " row"], weight: Float[np.ndarray, " row"]
+) -> tuple[float, float]:
+    """The mean over observations, and its standard error over rows; NaN for a single row.
+
+    The error is that of a ratio of sums over rows, to first order.
+    """
+    mean = float(np.average(values, weights=weight))
+    error = mean_with_error(weight * (values - mean))[1] / weight.mean()
+    return mean, float(error)
 
 
 def _of_draw(

@@ -89,12 +89,20 @@ def test_planted_wrong_sums_are_caught(
     assert z > 8
 
 
-def test_levels_that_need_tempering_are_refused() -> None:
-    method = replace(
-        METHOD, num_runs=4, num_particles=40, mutation=Mutation(ess_target=0.99), direct_ess=0.99
-    )
+@pytest.mark.parametrize("num_tries", [1, 2])
+def test_levels_that_need_tempering_are_refused(num_tries: int) -> None:
+    mutation = Mutation(ess_target=0.99)
+    few = {"num_runs": 4, "num_particles": 40, "num_tries": num_tries}
+    method = replace(METHOD, **few, mutation=mutation, direct_ess=0.99)
     with pytest.raises(InputError, match="too far from the one below"):
         unbiased(1, method, LEVELS[:2], X_NEW, survival=0.9)
+
+
+@pytest.mark.usefixtures("float64")
+def test_several_tries_for_a_particle_are_no_tempering() -> None:
+    several = unbiased(1, replace(METHOD, num_tries=3), LEVELS, X_NEW, survival=SURVIVAL)
+    print(f"z {worst_z(several):.1f}")
+    assert worst_z(several) < 4.5
 
 
 @pytest.mark.parametrize(

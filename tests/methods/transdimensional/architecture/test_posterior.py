@@ -55,6 +55,18 @@ def test_probabilities_and_map() -> None:
     ]
 
 
+def test_chains_that_stay_apart_are_read_back_as_such() -> None:
+    """R-hat is infinite where no chain leaves a size of its own."""
+    apart = np.repeat(np.arange(1, CHAINS + 1)[:, None], DRAWS, axis=1)
+    about = found(apart, law(2, 3))
+    assert about.max_rhat == np.inf
+    saved = json.loads(json.dumps(about.entries(), allow_nan=False))
+    again = type(about).read(saved, {})
+    assert again.max_rhat == np.inf
+    assert "R-hat at most inf" in again.sentences()[0] == about.sentences()[0]
+    assert "inf" in str(again.section({}, is_converged=False))
+
+
 def test_absent_layers_have_no_units() -> None:
     second = law(0, 4)
     about = found(law(3, 3), second, depth=1.0 + (second > 0))

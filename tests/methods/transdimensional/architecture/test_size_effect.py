@@ -8,6 +8,7 @@ from scipy import stats
 from tools.ensembles import make_ensemble
 
 from credence.density.posterior import Posterior
+from credence.ensembles.diagnostics.stacking import mean_with_error
 from credence.methods import Transdimensional, findings
 from credence.methods.transdimensional.architecture import size_effect as effect
 from credence.methods.transdimensional.architecture.size_effect import (
@@ -16,10 +17,12 @@ from credence.methods.transdimensional.architecture.size_effect import (
     compared,
     groups_of,
     left_out_losses,
+    weighted_mean_with_error,
 )
 from credence.models import MLP, PRIORS, Normal
 
 STD = 0.7
+WEIGHT = np.array([3.0, 2.0, 1.0, 1.0, 0.5, 1.0, 0.25, 1.0])
 
 
 def line() -> tuple[np.ndarray, np.ndarray]:
@@ -29,30 +32,42 @@ def line() -> tuple[np.ndarray, np.ndarray]:
     return x, 1.3 * x + STD * rng.normal(size=8)
 
 
-def exact_loss(x: np.ndarray, y: np.ndarray, row: int) -> float:
-    """-log p(y_row | other rows) under slope ~ N(0, 1)."""
-    others = np.arange(len(x)) != row
-    precision = 1 + np.sum(x[others] ** 2) / STD**2
-    mean = np.sum(x[others] * y[others]) / STD**2 / precision
+def law_of_slope(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+    """Mean and precision of the slope given weighted rows, under slope ~ N(0, 1)."""
+    precision = 1 + np.sum(weight * x**2) / STD**2
+    return np.sum(weight * x * y) / STD**2 / precision, precision
+
+
+def exact_loss(x: np.ndarray, y: np.ndarray, weight: np.ndarray, row: int) -> float:
+    """-log p(y_row | other rows)."""
+    mean, precision = law_of_slope(x, y, np.where(np.arange(len(x)) == row, 0, weight))
     return -stats.norm.logpdf(y[row], x[row] * mean, (x[row] ** 2 / precision + STD**2) ** 0.5)
 
 
-def test_losses_are_those_of_left_out_rows() -> None:
+@pytest.mark.parametrize("weight", [np.ones(8), WEIGHT])
+def test_losses_are_those_of_left_out_rows(weight: np.ndarray) -> None:
     x, y = line()
-    precision = 1 + np.sum(x**2) / STD**2
-    mean = np.sum(x * y) / STD**2 / precision
-    exact = np.array([exact_loss(x, y, row) for row in range(len(x))])
+    mean, precision = law_of_slope(x, y, weight)
+    exact = np.array([exact_loss(x, y, weight, row) for row in range(len(x))])
     runs = []
     for seed in range(20):
         slopes = mean + np.random.default_rng(seed).normal(size=4000) / precision**0.5
         log_probs = stats.norm.logpdf(y, slopes[:, None] * x, STD)
-        runs.append(left_out_losses(log_probs)[0])
+        runs.append(left_out_losses(log_probs, weight)[0])
     found = np.mean(runs, axis=0)
     error = np.std(runs, axis=0, ddof=1) / len(runs) ** 0.5
     assert error.max() < 0.01
     assert np.abs((found - exact) / error).max() < 5
     planted = -np.log(np.exp(log_probs).mean(axis=0))  # rows that were learnt from
     assert np.abs((planted - exact) / error).max() > 9
+    unweighted = left_out_losses(log_probs, np.ones(8))[0]
+    assert np.all(weight == 1) or np.abs((unweighted - exact) / error).max() > 9
+
+
+def test_a_row_counts_as_often_as_it_stands_for_observations() -> None:
+    values, weight = np.array([1.0, 2.0, 5.0]), np.array([2.0, 1.0, 1.0])
+    assert weighted_mean_with_error(values, weight)[0] == np.mean([1, 1, 2, 5])
+    assert weighted_mean_with_error(values, np.full(3, 4.0)) == mean_with_error(values)
 
 
 def test_groups_are_of_sizes_and_have_enough_draws() -> None:
@@ -78,10 +93,11 @@ def test_sizes_that_mean_nothing_make_no_difference() -> None:
         means = slopes @ x.T
         log_probs = stats.norm.logpdf(y, means, STD)
         counts = rng.permutation(np.repeat([1, 2, 3], [66, 468, 66]))
-        groups = compared(log_probs, means[..., None], counts)
+        groups = compared(log_probs, means[..., None], counts, np.ones(40))
         found.append([each["loss"] for each in groups if each["largest"] in (1, 3)])
-        whole = left_out_losses(log_probs)[0].mean()
-        planted.append(left_out_losses(log_probs[counts == 1])[0].mean() - whole)
+        whole = left_out_losses(log_probs, np.ones(40))[0].mean()
+        some = left_out_losses(log_probs[counts == 1], np.ones(40))[0]
+        planted.append(some.mean() - whole)
     found = np.array(found).mean(axis=1)
     error = found.std(ddof=1) / len(found) ** 0.5
     assert error < NATS_THAT_MATTER / 3
@@ -117,7 +133,9 @@ def test_a_run_tells_whether_the_size_matters(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(effect, "FEWEST", 25)
     x, y = line()
     method = Transdimensional(num_chains=2, num_draws=60, num_warmup=20, max_doublings=3)
-    posterior = Posterior(MLP(1, (3,)), PRIORS[method.prior], Normal(), (x[:, None], y))
+    posterior = Posterior(
+        MLP(1, (3,)), PRIORS[method.prior], Normal(), (x[:, None], y, [0.0] * 2 + [1.0] * 6)
+    )
     ensemble = method.run(0, posterior)
     found = findings(ensemble)["size_effect"]
     assert found.noun == "neurons"
