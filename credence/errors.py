@@ -2,6 +2,7 @@
 and what to do. And what it warns of."""
 
 import dataclasses
+import math
 import sys
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
@@ -94,10 +95,12 @@ def check_share(advice: str = "", **shares: float | None) -> None:
 
 
 def require_positive(**values: float | None) -> None:
-    """Refuse values that are not > 0 (NaN included), naming the first; None was left out."""
+    """Refuse values that are not > 0 or not finite, naming the first; None was left out."""
     for name, value in values.items():
         if value is not None and not value > 0:
             raise InputError(f"{name} must be > 0, got {value}.")
+        if value is not None and not value < math.inf:
+            raise InputError(f"{name} must be finite, got {value}.")
 
 
 def check_particles(num_particles: Any) -> None:

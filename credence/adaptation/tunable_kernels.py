@@ -97,7 +97,7 @@ class Tunable:
         require_positive(
             order=self.order,
             first_step=self.first_step,
-            largest_step=self.largest_step,
+            largest_step=None if self.largest_step == np.inf else self.largest_step,
             evaluations=self.evaluations,
         )
         if self.reference not in REFERENCES:

@@ -46,7 +46,7 @@ class LogEvidence(Finding):
         if "log_evidence" not in ensemble.scalars:
             return None
         runs = np.asarray(ensemble.scalars["log_evidence"], float)[:, 0]
-        if not np.isfinite(runs).any():
+        if np.isnan(runs).any() or not np.isfinite(runs).any():
             return None
         ratios = np.exp(runs - runs.max())
         mean, count = ratios.mean(), len(runs)

@@ -130,6 +130,7 @@ class TraceClass(GaussianPrior):
             raise InputError(
                 f"alpha must be > 1/2 for outputs of finite variance, got {self.alpha}; 2 is usual."
             )
+        require_positive(alpha=self.alpha)
         if self.alpha <= 1:
             warnings.warn(
                 f"With alpha = {self.alpha} <= 1 the prior is not trace-class: outputs keep a "

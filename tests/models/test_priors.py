@@ -244,6 +244,8 @@ def test_prior_starts_at_its_mean() -> None:
         ),
         (lambda: TraceClass(alpha=float("nan")), "alpha must be > 1/2"),
         (lambda: TraceClass(scale=-1.0), "scale must be > 0"),
+        (lambda: TraceClass(alpha=np.inf), "alpha must be finite"),
+        (lambda: Gaussian(weight_std=np.inf), "weight_std must be finite"),
         (lambda: HierarchicalGamma(shape=0.0), "shape must be > 0"),
         (lambda: HierarchicalGamma(rate=-1.0), "rate must be > 0"),
         (lambda: HierarchicalGamma(per="unit"), "Unknown grouping per='unit'"),

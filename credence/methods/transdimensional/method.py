@@ -171,6 +171,18 @@ class Transdimensional(Chains):
                 object.__setattr__(self, name, tuple_of_names(name, moves, known))
         check_size_prior("width", self.width_prior, WidthPrior, self.max_width)
         check_size_prior("depth", self.depth_prior, DepthPrior, self.max_depth)
+        self._check_depth_may_change()
+
+    def _check_depth_may_change(self) -> None:
+        """Refuse what is said of the depth where it cannot change."""
+        told = {"initial_depths": self.initial_depths, "layer_moves": self.layer_moves}
+        told["depth_prior"] = None if self.depth_prior == DepthPrior() else self.depth_prior
+        for name, value in told.items():
+            if self.max_depth is None and value is not None:
+                raise InputError(
+                    f"{name} is of networks whose depth is unknown: set max_depth, the largest "
+                    "number of hidden layers."
+                )
 
     def _why_not(self, tunable: Tunable) -> str | None:
         """Why a kernel cannot be the step at fixed widths."""

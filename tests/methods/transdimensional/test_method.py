@@ -413,6 +413,21 @@ def test_moves_may_be_a_list_and_not_a_string() -> None:
         Transdimensional(moves="plain")
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"initial_depths": (1, 2)}, "initial_depths is of networks whose depth is unknown"),
+        ({"layer_moves": ("layer",)}, "layer_moves is of networks"),
+        ({"depth_prior": DepthPrior("poisson", 2.0)}, "depth_prior is of networks"),
+        ({"moves": ("plain", "plain_by_1")}, "named twice"),
+        ({"identity_std": np.inf}, "identity_std must be finite"),
+    ],
+)
+def test_settings_that_would_not_be_used_are_refused(settings: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Transdimensional(**settings)
+
+
 def test_a_summary_leaves_no_width_out() -> None:
     with pytest.raises(ValueError, match="leaves out widths up to 9"):
         width_posterior(np.full((2, 8), 9.0), 8)

@@ -88,7 +88,8 @@ class MLSMC(Method):
             max(L_{l-1}, L_l) and weighed from there to both levels.
         proposal: of the weights that are new at a level, with coupling="sequential". "prior", or
             "conditional": the weights from new neurons to the outputs from their law given the
-            data and all else, exact for normal noise, one Newton step for other likelihoods.
+            data and all else, exact for normal noise; for other likelihoods one Newton step, and a
+            tenth of the draws from the prior.
         num_tries: draws of the new weights for each particle that knows the level below. All are
             weighed, and count, where that leads to the level at once; where particles are tempered,
             only the first does. Weighing is cheap beside moving, but all are kept: memory grows in
@@ -140,7 +141,17 @@ class MLSMC(Method):
                 f'proposal="{self.proposal}" is of particles that know the level below: use '
                 'coupling="sequential".'
             )
-        require_positive(num_runs=self.num_runs, num_tries=self.num_tries)
+        if self.num_tries > 1 and self.coupling != "sequential":
+            raise InputError(
+                f"num_tries={self.num_tries} are draws for particles that know the level below: "
+                'use coupling="sequential".'
+            )
+        if self.widths is not None and (self.coarse or self.num_levels or self.base):
+            raise InputError(
+                "widths say which levels there are, and so do coarse, num_levels and base: give "
+                "one of them."
+            )
+        require_positive(num_runs=self.num_runs, num_tries=self.num_tries, ratio=self.ratio)
         check_share(direct_ess=self.direct_ess)
         counts = self.num_particles
         for count in counts if isinstance(counts, tuple) else (counts,):

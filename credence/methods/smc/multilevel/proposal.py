@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float, Key, PRNGKeyArray
@@ -30,10 +31,14 @@ from credence.errors import InputError
 from credence.methods.smc.bridge import Bridge
 from credence.methods.smc.method import prior_draws
 from credence.methods.smc.multilevel.levels import coarse_log_likelihood, extended, to_level
+from credence.models.likelihoods.numbers import Normal
 from credence.models.networks.mlp import MLP, last_hidden
 from credence.models.networks.wrappers import LeadingInputs
 from credence.models.priors import GaussianPrior
 
+PRIOR_SHARE = 0.1
+"""Share of the draws that come from the prior where the Gaussian law is not exact. Without any, the
+weights G of far draws have no bound, and their variance none, as that law has lighter tails."""
 PARTICLES_AT_A_TIME = 256
 """Particles that draw their new weights at once, each with a matrix per output."""
 
@@ -110,28 +115,38 @@ def to_level_from_conditional(
 
 
 class NewOutputs(NamedTuple):
-    """Independent Gaussian laws, output by output, of the weights from new neurons to outputs.
+    """The law of the weights from new neurons to outputs.
 
-    Weights are in units of their prior standard deviations.
+    Independent Gaussian laws, output by output, of weights in units of their prior standard
+    deviations; or a mixture of these and the prior (Hesterberg, "Weighted average importance
+    sampling and defensive mixture distributions", 1995).
     """
 
     mean: Float[Array, "output new"]
     root: Float[Array, "output new new"]
     """Cholesky factor of the precision."""
     stds: Float[Array, "output new"]
+    prior_share: float
+    """Probability of a draw from the prior."""
 
     def sample(self, key: PRNGKeyArray) -> Float[Array, "new output"]:
         """A draw of the weights."""
-        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
+        key_noise, key_prior = jax.random.split(key)
+        noise = jax.random.normal(key_noise, self.mean.shape, self.mean.dtype)
         turn = lambda root, z: solve_triangular(root, z, lower=True, trans=1)  # noqa: E731
-        return (self.stds * (self.mean + jax.vmap(turn)(self.root, noise))).T
+        units = self.mean + jax.vmap(turn)(self.root, noise)
+        is_prior = jax.random.bernoulli(key_prior, self.prior_share)
+        return (self.stds * jnp.where(is_prior, noise, units)).T
 
     def log_over_prior(self, kernel: Float[Array, "new output"]) -> Float[Array, ""]:
         """Log density of weights under this law less that under the prior, in nats."""
         units = kernel.T / self.stds
         turned = jnp.einsum("oij,oi->oj", self.root, units - self.mean, precision="highest")
         log_roots = jnp.log(jnp.diagonal(self.root, axis1=-2, axis2=-1))
-        return jnp.sum(log_roots) + 0.5 * (jnp.sum(units**2) - jnp.sum(turned**2))
+        found = jnp.sum(log_roots) + 0.5 * (jnp.sum(units**2) - jnp.sum(turned**2))
+        if not self.prior_share:
+            return found
+        return jnp.logaddexp(found + np.log1p(-self.prior_share), np.log(self.prior_share))
 
 
 def new_outputs(
@@ -141,7 +156,8 @@ def new_outputs(
 
     One Newton step from zero in the log posterior of these weights, with the diagonal of the
     likelihood's curvature over the outputs (Gamerman, "Sampling from the posterior distribution in
-    generalized linear mixed models", 1997). For normal noise it is their exact law.
+    generalized linear mixed models", 1997). For normal noise it is their exact law; for other
+    likelihoods some draws come from the prior.
 
     Args:
         params: of the fine model; the weights themselves are not read.
@@ -162,7 +178,8 @@ def new_outputs(
         root = jnp.linalg.cholesky(precision)
         return cho_solve((root, True), exactly(design.T, slope)), root
 
-    return NewOutputs(*jax.vmap(of_output)(stds, slope.T, curvature.T), stds)
+    prior_share = 0.0 if isinstance(fine.likelihood, Normal) else PRIOR_SHARE
+    return NewOutputs(*jax.vmap(of_output)(stds, slope.T, curvature.T), stds, prior_share)
 
 
 def _derivatives(

@@ -74,10 +74,10 @@ def check_moves(moves: tuple[str, ...], known: tuple[str, ...]) -> None:
     """
     if not moves:
         raise InputError(f"There must be at least one kind of jump: moves of {', '.join(known)}.")
-    if len(set(moves)) < len(moves):
+    kinds = [base_and_size(name) if known is MOVES else (name, 1) for name in moves]
+    if len(set(kinds)) < len(kinds):
         raise InputError(f"A kind of jump is named twice: {', '.join(moves)}.")
-    for name in moves:
-        kind = base_and_size(name)[0] if known is MOVES else name
+    for name, (kind, _) in zip(moves, kinds, strict=True):
         if kind not in known:
             raise InputError(
                 f"Unknown kind of jump {name!r}: choose from {', '.join(known)}."

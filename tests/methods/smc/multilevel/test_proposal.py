@@ -17,13 +17,14 @@ from credence.methods.smc.multilevel import proposal as proposal_module
 from credence.methods.smc.multilevel.levels import with_networks
 from credence.methods.smc.multilevel.method import MLSMC
 from credence.methods.smc.multilevel.proposal import (
+    PRIOR_SHARE,
     NewOutputs,
     from_conditional,
     new_outputs,
     to_level_from_conditional,
 )
 from credence.methods.smc.mutation import Mutation
-from credence.models import MLP, Categorical, Normal, TraceClass
+from credence.models import MLP, Categorical, HeteroscedasticNormal, Normal, TraceClass
 from credence.models.networks.dense import Layer
 from credence.models.networks.wrappers import LeadingInputs, PerAction
 from credence.models.priors import GaussianPrior
@@ -153,6 +154,33 @@ def test_labels_have_a_newton_step() -> None:
         precision = -jax.hessian(log_density)(zero, output)
         np.testing.assert_allclose(law.root[output] @ law.root[output].T, precision, atol=1e-9)
         np.testing.assert_allclose(law.mean[output], jnp.linalg.solve(precision, slope), atol=1e-9)
+
+
+def mean_of_inverse_ratios(law: NewOutputs) -> tuple[float, float]:
+    """Mean of prior over law at draws of the law, which is 1, and its standard error."""
+    keys = jax.random.split(jax.random.key(2), 40_000)
+    ratios = jax.vmap(lambda key: jnp.exp(-law.log_over_prior(law.sample(key))))(keys)
+    return float(ratios.mean()), float(ratios.std() / len(ratios) ** 0.5)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("likelihood", [Categorical(2), HeteroscedasticNormal()])
+def test_where_the_law_is_not_exact_some_draws_come_from_the_prior(likelihood: Any) -> None:
+    """So prior over law is bounded; planted: draws without that share, weighed as if with it."""
+    y = RNG.integers(0, 2, size=12) if isinstance(likelihood, Categorical) else Y[:, :1]
+    pair = levels(likelihood, y)
+    law = new_outputs(drawn(pair[1]), pair[1].data, coarse=pair[0].model, fine=pair[1].model)
+    far = 50 * jnp.ones_like(law.stds).T
+    assert float(law.log_over_prior(far)) == pytest.approx(np.log(PRIOR_SHARE))
+    mean, error = mean_of_inverse_ratios(law)
+    assert abs(mean - 1) < 4.5 * error
+
+    class Planted(NewOutputs):
+        def sample(self, key: Any) -> Any:
+            return NewOutputs(*self[:3], 0.0).sample(key)
+
+    mean, error = mean_of_inverse_ratios(Planted(*law))
+    assert abs(mean - 1) > 8 * error
 
 
 @dataclass(frozen=True)
