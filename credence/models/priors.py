@@ -172,10 +172,11 @@ class HierarchicalGamma:
 
     Args:
         shape, rate: of the Gamma density (mean shape / rate).
-        per: "array" (every kernel and every bias), "layer" (kernel and bias together), "all", or
-            "input": for the weights that leave each input, and for every other array. So an input
-            that hardly matters can be left out; see `Relevance`, which integrates these
-            precisions out.
+        per: "array" (every kernel and every bias), "layer" (kernel and bias together; all weights
+            of a network whose parameters are not in layers), "all", or "input": for the weights
+            that leave each input of the first layer, and for every other array. So an input that
+            hardly matters can be left out; see `Relevance`, which integrates these precisions out.
+            Where inputs are encoded, the first layer's inputs are the numbers of their codes.
         scaling: "fan_in" or "unit", as in `Gaussian`.
     """
 

@@ -25,6 +25,7 @@ class Relevance:
     with the precision of that layer and fan_in as in `HierarchicalGamma`. Where a_i is large, input
     i hardly matters. The a_i are integrated out: all weights of one input together have a
     multivariate Student-t law. So they are no hyperparameters, and no chain has to move them.
+    Where inputs are encoded, the first layer's inputs are the numbers of their codes.
 
     Args:
         degrees: of freedom of that law. With few, some inputs have weights many times as large as

@@ -109,10 +109,15 @@ class VariableWidth:
         return getattr(self.model.prior, "scaling", "unit") == "fan_in"
 
     def stds(self, params: Params, widths: Widths) -> Layers:
-        """Prior standard deviation of every weight, for a network of these widths."""
+        """Prior standard deviations for a network of these widths, one number per weight."""
         prior, network = self.model.prior, self.model.network
         hyper = () if isinstance(prior, GaussianPrior) else (params.prior,)
-        stds = prior.stds(network, params.network, *hyper)  # type: ignore[attr-defined]
+        by_array = prior.stds(network, params.network, *hyper)  # type: ignore[attr-defined]
+        stds = jax.tree.map(
+            lambda w, std: jnp.broadcast_to(jnp.asarray(std, w.dtype), w.shape),
+            params.network,
+            by_array,
+        )
         if not self.depends_on_width:
             return stds
         largest = largest_widths(params.network)
@@ -224,11 +229,7 @@ class VariableWidth:
         """
         prior, layers = self.model.prior, params.network
         middle = params._replace(prior=prior.init(self.model.network, layers))
-        variances = jax.tree.map(
-            lambda w, std: jnp.broadcast_to(jnp.asarray(std, w.dtype) ** 2, w.shape),
-            layers,
-            self.stds(middle, widths),
-        )
+        variances = jax.tree.map(jnp.square, self.stds(middle, widths))
         given = ravel_pytree(params)[1](inverse_mass)
         mask = activity(layers, widths)
         return ravel_pytree(given._replace(network=where(mask, given.network, variances)))[0]

@@ -131,12 +131,10 @@ class Regression(NamedTuple):
 def regression(target: VariableWidth, params: Params, widths: Widths, data: Data) -> Regression:
     """The linear regression of the data on the features of a network of these widths."""
     features, scale = _features(target, params, data)
-    last = params.network[-1]
     is_active = activity(params.network, widths)[-1]
     stds = target.stds(params, widths)[-1]
     kernel_stds = jnp.where(is_active.kernel, stds.kernel, 0.0)
-    bias_stds = jnp.broadcast_to(stds.bias, last.bias.shape)
-    all_stds = jnp.concatenate([kernel_stds, bias_stds[None]]).T.astype(last.bias.dtype)
+    all_stds = jnp.concatenate([kernel_stds, stds.bias[None]]).T
 
     def of_target(y: Array, noise: Array, stds: Array) -> tuple[Array, Array, Array]:
         root_weight = jnp.sqrt(data.weight) / noise

@@ -130,10 +130,5 @@ def _outgoing_std(
 
     They are one for weights to a layer that does not read the neuron, where any number will do.
     """
-    layers = jax.tree.map(
-        lambda w, std: jnp.broadcast_to(jnp.asarray(std, w.dtype), w.shape),
-        params.network,
-        target.stds(params, widths),
-    )
-    found = outgoing(layers, slot, read_by)
+    found = outgoing(target.stds(params, widths), slot, read_by)
     return jnp.where(found > 0, found, 1.0)

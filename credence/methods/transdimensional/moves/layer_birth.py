@@ -94,11 +94,11 @@ def layer_birth(
             was, is_active = was & is_hidden, is_active & is_hidden
         means, stds = layer_law(params, pair.upper, after)
         w = _flat(pair.above)
-        then = norm.logpdf(w, scale=_flat(prior_stds(params, pair.upper)))
+        then = norm.logpdf(w, scale=_flat(target.stds(params, pair.upper)))
         u = norm.logpdf(w, _flat(means), _flat(stds))
         before = norm.logpdf(
             _flat(shifted(pair.below, after)),
-            scale=jnp.where(was, _flat(shifted(prior_stds(params, pair.lower), after)), 1.0),
+            scale=jnp.where(was, _flat(shifted(target.stds(params, pair.lower), after)), 1.0),
         )
         weights = jnp.where(was & is_active, then - before, 0.0)
         weights += jnp.where(own & is_active, then - u, 0.0)
@@ -106,17 +106,9 @@ def layer_birth(
         log_prior = target.log_width_probs(pair.above, len(pair.above) - 2)
         return jnp.sum(weights) + log_prior[k] - log_width_law(pair.above, j)[k]
 
-    def prior_stds(params: Params, widths: Widths) -> Layers:
-        """One number per weight."""
-        return jax.tree.map(
-            lambda w, std: jnp.broadcast_to(jnp.asarray(std, w.dtype), w.shape),
-            params.network,
-            target.stds(params, widths),
-        )
-
     def layer_law(params: Params, widths: Widths, after: Int[Array, ""]) -> tuple[Layers, Layers]:
         """Mean and standard deviation of a new layer's weights; the prior's elsewhere."""
-        own, stds = _is_new_layer(params.network, after), prior_stds(params, widths)
+        own, stds = _is_new_layer(params.network, after), target.stds(params, widths)
         stds = jax.tree.map(lambda std, o: jnp.where(o, share * std, std), stds, own)
         means = tuple(
             Layer(

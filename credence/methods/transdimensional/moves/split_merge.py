@@ -48,12 +48,7 @@ def split_merge(target: VariableWidth, layer: int, *, split_std: float = 0.5) ->
     require_positive(split_std=split_std)
 
     def differences_law(params: Params, slot: Int[Array, ""], widths: Widths) -> "Unit":
-        stds = jax.tree.map(
-            lambda w, s: jnp.broadcast_to(jnp.asarray(s, w.dtype), w.shape),
-            params.network,
-            target.stds(params, widths),
-        )
-        unit = unit_of(stds, layer, slot, target.readers(widths, layer))
+        unit = unit_of(target.stds(params, widths), layer, slot, target.readers(widths, layer))
         return jax.tree.map(lambda std: split_std * std, unit)
 
     def log_cost(
