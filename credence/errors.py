@@ -27,7 +27,7 @@ class StorageError(CredenceError):
         """The sentence for an operating system's error."""
         return cls(
             f"Could not write {path}: {error.strerror or error}. Choose a folder that you may "
-            "write to, or free space. What a run had saved before is safe; it can be resumed."
+            "write to, or free space. What was saved before is safe."
         )
 
 

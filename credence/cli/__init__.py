@@ -9,6 +9,7 @@ experiments  compare; experiment list, show, run
 listings     methods, datasets, doctor
 options      what several commands take
 messages     what is said to people, and the statuses
+interrupts   Ctrl-C
 aliases      options of 0.1.0 that still work
 """
 
@@ -20,6 +21,7 @@ import typer
 import credence
 from credence.cli import experiments, listings, runs
 from credence.cli import messages as talk
+from credence.cli.interrupts import delivered_again, is_interrupt
 from credence.errors import CredenceError, Interrupted
 
 app = typer.Typer(
@@ -46,13 +48,15 @@ def _root(
 def main() -> None:
     """Run the command line; errors a user can mend become a sentence and a status."""
     try:
-        app()
+        with delivered_again():
+            app()
     except Interrupted as stopped:
         talk.say("{}", stopped)
         sys.exit(talk.INTERRUPTED)
     except CredenceError as error:
         talk.complain(error)
         sys.exit(talk.BAD_INPUT)
-    except KeyboardInterrupt:
-        talk.complain("Stopped.")
-        sys.exit(talk.INTERRUPTED)
+    except SystemExit as stop:
+        if is_interrupt(stop):
+            talk.say("Stopped. A run that had saved something goes on: credence resume RUN.")
+        raise

@@ -8,9 +8,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
-from credence.datasets.columns import checked_column, is_numeric, is_row_number, refuse_infinity
+from credence.datasets.columns import (
+    checked_column,
+    is_numeric,
+    is_row_number,
+    refuse_infinity,
+    where,
+)
 from credence.datasets.names import with_text_names
 from credence.datasets.scales import scale_of_target
 from credence.errors import InputError, did_you_mean, plural, quoted
@@ -18,6 +25,11 @@ from credence.errors import InputError, did_you_mean, plural, quoted
 MAX_WHOLE_NUMBER_CLASSES = 10  # ten digits are classes; more whole numbers are a quantity
 MIN_ROWS_PER_CLASS = 5  # on average, for whole numbers to be taken for classes
 TASKS = ("regression", "classification")
+FAR = 100
+"""How often a number lies farther from the median than the middle nine tenths of a column are wide,
+to be told of."""
+MOST_COMMON_VALUES = 20
+"""Different values in a column up to which rows may well be equal by chance."""
 IDENTIFIER = re.compile(r"(^|[_\W])(?i:id|key|uuid)$|[a-z]I[dD]$")
 """Names that columns have which only tell rows apart: id, customer_id, customerId."""
 
@@ -68,7 +80,9 @@ def check_table(
     task = _checked_task(y, task, notes)
     _check_classes(y) if task == "classification" else _check_quantity(y)
     inputs = _checked_inputs(frame.drop(columns=target), notes)
-    return CheckedTable(pd.concat([inputs, y], axis=1), target, task, notes)
+    table = pd.concat([inputs, y], axis=1)
+    notes.extend(filter(None, [_copies(table)]))
+    return CheckedTable(table, target, task, notes)
 
 
 def require_column(frame: pd.DataFrame, name: str) -> None:
@@ -90,7 +104,8 @@ def infer_task(y: pd.Series) -> tuple[str, str]:
     if not is_numeric(y):
         return "classification", f"'{y.name}' holds names ({distinct} different ones)"
     if not (y == y.round()).all():
-        return "regression", f"'{y.name}' holds numbers with decimals"
+        two = ", two different ones (--task classification, if they are labels)"
+        return "regression", f"'{y.name}' holds numbers with decimals{two if distinct == 2 else ''}"
     few = distinct <= MAX_WHOLE_NUMBER_CLASSES and len(y) >= MIN_ROWS_PER_CLASS * distinct
     reason = f"'{y.name}' holds {distinct} different whole numbers in {plural(len(y), 'row')}"
     return ("classification" if distinct == 2 or few else "regression"), reason
@@ -179,6 +194,9 @@ def _checked_inputs(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
         for name in numeric
         if (reason := _identifies(inputs[name]))
     )
+    notes.extend(note for name in numeric if (note := _far_value(inputs[name])))
+    if constant := [name for name in inputs if inputs[name].nunique(dropna=False) == 1]:
+        notes.append(f"The same value is in every row of {quoted(constant)}: that tells nothing.")
     missing = inputs.isna().sum()
     if missing.any():
         notes.append(
@@ -186,6 +204,34 @@ def _checked_inputs(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
             ": numbers are filled with the median and flagged, names count as 'missing'."
         )
     return inputs
+
+
+def _far_value(column: pd.Series) -> str | None:
+    """Warn of a number so far from the others that it hides how these differ; or None."""
+    values = column.dropna()
+    low, middle, high = values.quantile([0.05, 0.5, 0.95])
+    away = (column - middle).abs()
+    if len(values) < 20 or not away.max() > FAR * (high - low) > 0:
+        return None
+    position = int(np.nanargmax(away.to_numpy(float)))
+    return (
+        f"'{column.name}' holds {column.iloc[position]:g} in {where(column, position)}, while nine "
+        f"in ten of its values lie between {low:g} and {high:g}. If that is a mistake, correct it: "
+        "beside it the others look alike, and little can be learnt from them."
+    )
+
+
+def _copies(frame: pd.DataFrame) -> str | None:
+    """Warn of rows that are equal in all columns, where that is no matter of course; or None."""
+    is_varied = any(frame[name].nunique() > MOST_COMMON_VALUES for name in frame)
+    count = int(frame.duplicated().sum()) if is_varied else 0
+    if not count:
+        return None
+    return (
+        f"{count:,} of the {plural(len(frame), 'row')} are copies of others, in all columns. Test "
+        "rows that are copies of training rows flatter the scores: drop copies if they are the "
+        "same observation."
+    )
 
 
 def _identifies(column: pd.Series) -> str | None:

@@ -143,10 +143,10 @@ class Predictor(ABC):
             InputError: for no rows at all, or a batch_size below 1.
         """
         x = np.asarray(x)
-        if len(x) == 0 or (batch_size is not None and batch_size < 1):
-            raise InputError(
-                f"Needs at least one row at a time, got {len(x)} rows and batch_size={batch_size}."
-            )
+        if len(x) == 0:
+            raise InputError("There is nothing to predict: the inputs have no rows.")
+        if batch_size is not None and batch_size < 1:
+            raise InputError(f"batch_size must be one row or more, got {batch_size}.")
         size = batch_size or batch_rows(len(x), self.num_members)
         if batch_size is None and x.ndim > 2:
             size = min(size, MOST_IMAGES)

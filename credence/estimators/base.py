@@ -335,14 +335,14 @@ class BNN(BaseEstimator, ABC):
 
         return importances(log_prob, self.preprocessor_.feature_names_in_, X, y, seed)
 
-    def effect(self, X: Any, name: str, *, seed: int = 0) -> Effect:
+    def effect(self, X: Any, name: str | int, *, seed: int = 0) -> Effect:
         """Find how the prediction changes with one column, the others as they are in rows of X.
 
         See `credence.ensembles.inputs.Effect`; in units of y, or the probability of every label.
 
         Args:
             X: rows to average over; 50 of them are, if there are more.
-            name: of the column; those of an array are x0, x1, ...
+            name: of the column; those of an array are x0, x1, ... or 0, 1, ...
             seed: of the choice of rows.
         Raises:
             InputError: for a column that `fit` did not see, or without values in X.

@@ -89,8 +89,9 @@ class BNNClassifier(ClassifierMixin, BNN):
         encoder = LabelEncoder().fit(y)
         self.classes_ = encoder.classes_
         if len(self.classes_) < 2:
+            (only,) = self.classes_.tolist()
             raise InputError(
-                f"Classification needs at least 2 classes, got only the class {self.classes_[0]!r}."
+                f"Classification needs at least 2 classes, got only the class {only!r}."
             )
         weight = checked_weights(sample_weight, x, y)
         if self.class_weight is not None:

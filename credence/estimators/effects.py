@@ -71,7 +71,7 @@ def effect(
     functions: Callable[[Any], Float[np.ndarray, "chain draw point *output"]],
     preprocessor: TablePreprocessor,
     X: Any,
-    name: str,
+    name: str | int,
     seed: int,
 ) -> Effect:
     """Set a column to values and predict again: see `BNN.effect`.
@@ -81,6 +81,7 @@ def effect(
         preprocessor: tells numbers from names.
     """
     columns = preprocessor.feature_names_in_
+    name = _as_named(name, columns)
     if name not in columns:
         raise InputError(
             f"The fit saw no column {name!r}.{did_you_mean(name, set(columns))} It saw "
@@ -96,6 +97,13 @@ def effect(
     lower, upper = np.quantile(curves, QUANTILES, axis=0)
     told = tuple(values) if is_number else tuple(map(str, values))
     return Effect(name, told, curves.mean(0), lower, upper)
+
+
+def _as_named(name: str | int, columns: Sequence[str]) -> str:
+    """The name of a column as the fit has it: 3 is '3', or 'x3' of an array."""
+    text = str(name)
+    is_position = not isinstance(name, str) and text not in columns and f"x{text}" in columns
+    return f"x{text}" if is_position else text
 
 
 def _mean_over_rows(functions: np.ndarray) -> Float[np.ndarray, "network output"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -186,7 +187,15 @@ class BNNRegressor(RegressorMixin, BNN):
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
     ) -> Float[np.ndarray, "point *target sample"]:
-        """Draws from the predictive distribution, noise included, in units of y."""
+        """Draws from the predictive distribution, noise included, in units of y.
+
+        Raises:
+            InputError: unless n_samples is a whole number above 0.
+        """
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise InputError(
+                f"n_samples must be a whole number of draws, 1 or more, got {n_samples}."
+            )
         keys = batch_keys(random_state)
         found = self._over_rows(
             X, lambda p: {"y": np.moveaxis(np.asarray(p.sample(next(keys), n_samples)), 0, -1)}

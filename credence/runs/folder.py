@@ -162,6 +162,8 @@ def require_file(path: Path) -> None:
     Raises:
         InputError: it is not a finished RUN.
     """
+    if not path.parent.exists():
+        raise InputError(f"There is no folder {path.parent}: give one that `credence fit` wrote.")
     if not path.exists():
         raise InputError(
             f"{path.parent} is not a finished RUN folder: it has no {path.name}. "

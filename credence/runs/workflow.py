@@ -149,6 +149,8 @@ def read(settings: FitSettings) -> tuple[pd.DataFrame, CheckedTable]:
     spec, task = known_spec(settings), settings.task
     for column in settings.drop:
         require_column(frame, column)
+        if column == settings.target:
+            raise InputError(f"'{column}' is the target, and cannot be left out: --drop another.")
     frame = frame.drop(columns=list(settings.drop))
     if task == "auto" and spec is not None and settings.target == spec.target:
         task = spec.task

@@ -142,6 +142,26 @@ def test_useless_columns_are_left_out_and_said():
         assert part in notes
 
 
+@pytest.mark.parametrize(
+    ("first", "is_told"), [(1e9, True), (300.0, False), (np.nan, False)], ids=str
+)
+def test_a_number_far_from_all_others_is_told_of(first: float, is_told: bool) -> None:
+    notes = check_table(table(size=with_first(first, np.arange(40.0))), "price").notes
+    told = [note for note in notes if "holds 1e+09 in row 3 (line 4" in note]
+    assert bool(told) == is_told
+    assert not is_told or "nine in ten of its values lie between" in told[0]
+
+
+def test_constant_columns_and_copies_of_rows_are_told_of() -> None:
+    frame = pd.concat([table(year=2020), table(year=2020).head(3)])
+    frame["price"] = np.arange(43) % 40 / 7
+    notes = " ".join(check_table(frame.reset_index(drop=True), "price").notes)
+    assert "The same value is in every row of 'year'" in notes
+    assert "3 of the 43 rows are copies of others" in notes
+    few = pd.DataFrame({"a": series(0, 1), "b": series(1, 2, 3), "price": series(1, 2, 4, 8)})
+    assert "copies" not in " ".join(check_table(few, "price").notes), "equal by chance"
+
+
 def test_numbers_written_as_text_become_numbers_unless_declared_categorical():
     frame = table(size=series("1", "2", "3"))
     checked = check_table(frame, "price")

@@ -88,6 +88,7 @@ def test_labels_and_arrays() -> None:
     assert found.nats[0] > 0.5 > abs(found.nats[1])
     effect = model.effect(X[200:], "x0")
     assert effect.mean.shape == (15, 2)
+    np.testing.assert_array_equal(model.effect(X[200:], 0).mean, effect.mean)
     assert np.allclose(effect.mean.sum(1), 1, atol=1e-5)
     assert effect.mean[-1, 1] - effect.mean[0, 1] > 0.8
 
@@ -96,6 +97,8 @@ def test_bad_input(fitted: BNNRegressor) -> None:
     X = table(30)
     with pytest.raises(InputError, match=r"no column 'slop'.*slope"):
         fitted.effect(X, "slop")
+    with pytest.raises(InputError, match="no column '7'"):
+        fitted.effect(X, 7)
     with pytest.raises(InputError, match="no values"):
         fitted.effect(X.assign(slope=np.nan), "slope")
     with pytest.raises(InputError, match="1001 columns"):

@@ -68,6 +68,8 @@ def test_split():
     assert "more rows would not remove" in readings.read_split(target)
     doubtful = replace(target, epistemic_std=5 * target.aleatoric_std)
     assert "not yet learnt: more rows would sharpen" in readings.read_split(doubtful)
+    alone = replace(target, epistemic_std=np.zeros_like(target.epistemic_std))
+    assert "cannot tell" in readings.read_split(alone)
     by_hand = replace(
         regression_target(2), aleatoric_std=np.array([3.0, 0.0]), epistemic_std=np.array([4.0, 0.0])
     )

@@ -11,14 +11,14 @@ LONGER = (
     "it. Where chains or runs still disagree, --method auto does without their agreement. Then "
     "look at the other checks again."
 )
-UNCHECKED = "--method auto checks itself by rows that its networks had not seen."
+UNCHECKED = "For a check use --method auto: it judges by rows that its networks had not seen."
 MORE_ROWS = (
-    "Collect more rows. With some hundred of them you can hold back more (--test-fraction 0.4), "
-    "and --method auto also judges by the training rows that its networks left out."
+    "Collect more rows, or hold back more of them (--test-fraction 0.4). --method auto also judges "
+    "by the training rows that its networks left out."
 )
 NETWORKS = (
-    "Leave --method and --likelihood at auto, which try several kinds of network and of noise, and "
-    "give them time (--max-seconds)."
+    "Several kinds of network and of noise are tried where --method and --likelihood are auto: use "
+    "that, if you did not, and give it time (--max-seconds)."
 )
 OF_INTERVALS = (
     f"{NETWORKS} Until intervals hold, use the conformal ones, where credence predict gives them."

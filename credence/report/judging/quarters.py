@@ -107,7 +107,10 @@ def check_quarters(found: Sequence[Quarter], n_test: int, alpha: float) -> Check
     chance = f"chance allows {percent(lower, 1)} to {percent(upper, 1)}"
     if level == Level.TRUST:
         return Check(
-            level, Subject.QUARTERS, f"They hold in every quarter. {what}, the least ({chance})."
+            level,
+            Subject.QUARTERS,
+            f"They hold in every quarter, as far as chance lets one tell. {what}; in "
+            f"the worst of {len(judged)} looks at so few rows {chance}.",
         )
     if level == Level.CANNOT_TELL:
         gross = f"one quarter may hold no more than {percent(CLAIMS[coverage].gross)}"
