@@ -84,6 +84,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "multilevel-runs": multilevel.runs,
     "multilevel-savings": multilevel.savings,
     "multilevel-steps": multilevel.steps,
+    "network-sizes": partial(benchmark_tables.table, "network_sizes"),
     "new-output-weights": proposals.table,
     "nonlinear-networks": networks.table,
     "planted-jumps": faults.table,

@@ -1,14 +1,18 @@
 """Numbers in the sentences of docs/explanation/transdimensional.md."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from faults import without_fault
-from kept import kept, kept_rows
+from kept import ROOT, kept, kept_rows
 from phrases import Phrase, given, made
 
 from credence_papers.transdimensional.boston_models import MODELS
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import network_sizes
 
 
 def phrases() -> Iterator[Phrase]:
@@ -17,6 +21,7 @@ def phrases() -> Iterator[Phrase]:
     yield from of_kinds_of_jump()
     yield from of_planted_errors()
     yield from of_models()
+    yield from of_sizes()
     yield from of_depths()
     yield from of_widths()
     yield from of_published_experiments()
@@ -133,6 +138,34 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
     most = min(map(len, values))
     both = np.hypot(errors[0][:most], errors[1][:most])
     return (values[0][:most] - values[1][:most]) / both
+
+
+def of_sizes() -> Iterator[Phrase]:
+    """Tell what averaging over the size is worth on ten tables."""
+    rows = kept_rows("network_sizes")
+    above = {
+        name: {
+            width: np.mean([r["nll"] for r in mine[str(width)]])
+            - np.mean([r["nll"] for r in mine[network_sizes.AVERAGE]])
+            for width in network_sizes.FIXED
+        }
+        for name in network_sizes.DATASETS
+        if (mine := network_sizes.of_data(rows, name))
+    }
+    calm = [
+        abs(each) for name in ("forest_fires", "credit_approval") for each in above[name].values()
+    ]
+    yield made("differs from the average by more than {:.3f} nats", max(calm))
+    yield from given("where R-hat is below 1.05 throughout", "1.05, for the average and mostly")
+    assert all(network_sizes.rhat_of(r) < 1.05 for r in rows if r["data"] == "forest_fires")
+    better = (-above[name][32] for name in ("yacht", "energy", "airfoil"))
+    yield made("than the average by {:.3f}, {:.3f} and {:.3f} nats", *better)
+    assert min(each[2] for each in above.values()) > 0, "two neurons are nowhere better"
+    yield made(
+        "8 nowhere better than 32 by more than {:.3f} nats",
+        max(e[32] - e[8] for e in above.values()),
+    )
+    yield made("gained at most {:.3f} nats over it here", max(each[32] for each in above.values()))
 
 
 def of_widths() -> Iterator[Phrase]:

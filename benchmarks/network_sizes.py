@@ -1,8 +1,8 @@
 """Does averaging over the size of a network predict better than one size? Ten small UCI tables.
 
-    CREDENCE_DATA=... python benchmarks/architectures.py --out FOLDER
-    CREDENCE_DATA=... python benchmarks/architectures.py --out FOLDER --datasets yacht --splits 0-4
-    python benchmarks/architectures.py --out FOLDER --table
+    CREDENCE_DATA=... python benchmarks/network_sizes.py --out FOLDER
+    CREDENCE_DATA=... python benchmarks/network_sizes.py --out FOLDER --datasets yacht --splits 0-4
+    python benchmarks/network_sizes.py --out FOLDER --table
 
 Networks of one hidden layer of tanh neurons; the size of the noise and, for every layer, of the
 weights is learnt. `average` lets chains jump between 1 and 32 neurons. `2`, `8` and `32` are the
