@@ -79,6 +79,7 @@ def transdimensional(
     step_size: float | Float[Array, ""],
     inverse_mass: Float[Array, " weight"],
     kind_probs: Float[Array, " kind"] | None = None,
+    may_jump: Bool[Array, ""] | None = None,
     sandwich: bool = False,
     gibbs: bool = False,
 ) -> Kernel:
@@ -110,6 +111,7 @@ def transdimensional(
         step_size, inverse_mass: of the step, and of annealed jumps.
         kind_probs: of `moves`, then of `layer_moves`, either of sum 1; None makes all of them
             equally likely. They must not depend on where the chain is.
+        may_jump: whether jumps are tried, of a program for both; None always does, as a sandwich.
         sandwich: step, jump, step as one proposal, in place of `num_jumps` jumps and a step.
         gibbs: whether a step ends by a draw of a hierarchical prior's precisions given the weights.
     Raises:
@@ -156,7 +158,10 @@ def transdimensional(
             point = either(jumps.is_accepted[0], point, start)
             taken, is_finite = taken.plus(first_taken), first.is_finite & info.is_finite
         else:
-            point, (jumps, kind) = system.jumped(key_jumps, start, data, num_jumps)
+            jumped = partial(system.jumped, key_jumps, start, data, num_jumps)
+            point, (jumps, kind) = (
+                jumped() if may_jump is None else only_if(may_jump, jumped, start)
+            )
             point, info, taken = system.moved(key_within, point, data)
             is_finite = info.is_finite
         values, gradients = taken
@@ -255,6 +260,14 @@ class _System(NamedTuple):
         if self.gibbs:
             params = self.target.with_precisions(key_precisions, params, point.widths)
         return point._replace(params=params), info, first_work(first).plus(step_work(info))
+
+
+def only_if(may_jump: Bool[Array, ""], jumped: Callable[[], Any], start: Point) -> Any:
+    """The result of jumps; or the point as it is, with jumps that were none."""
+    _, told = jax.eval_shape(jumped)
+    info, kind = jax.tree.map(lambda each: jnp.zeros(each.shape, each.dtype), told)
+    none = info._replace(is_finite=jnp.ones_like(info.is_finite)), kind
+    return jax.lax.cond(may_jump, jumped, lambda: (start, none))
 
 
 def mixed_jump(

@@ -48,6 +48,7 @@ from credence.methods.transdimensional.scalars import (
     by_kind,
     move_probabilities,
 )
+from credence.methods.transdimensional.settling import SETTLING, settling_first
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.methods.transdimensional.starts import checked_sizes, likeliest_draws, spread_sizes
 from credence.methods.transdimensional.target import VariableWidth
@@ -60,8 +61,9 @@ class Transdimensional(Chains):
     """Chains over the widths, depth and weights of a network, started from draws of the prior.
 
     An iteration is `num_jumps` births or deaths of a neuron or a hidden layer, then one step of all
-    weights. Members of the ensemble are networks of the largest architecture whose inactive neurons
-    are zero: their predictions average over architectures. `methods.findings` sums those up.
+    weights; the first half of the warm-up has no jumps, but in a sandwich or on a ladder. Members
+    of the ensemble are networks of the largest architecture whose inactive neurons are zero: their
+    predictions average over architectures. `methods.findings` sums those up.
 
     Args beyond those of `Chains`:
         max_width: neurons there is room for in every hidden layer; by default the network's own.
@@ -314,6 +316,8 @@ class Transdimensional(Chains):
             )
         if self.tune_moves:
             adapter = with_mixture(adapter, groups)
+        if build is transdimensional and not self.sandwich:
+            adapter = settling_first(adapter, int(SETTLING * self._num_rounds()))
         plan = self._warmup_plan(self._recipe(posterior, self._target(posterior), build), adapter)
         warmup = driver.phase("warmup", key_warmup, plan, first, data)
         thinning = 1 if is_ladder else self.thinning or 1  # a ladder's steps are so many sweeps
