@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 SECONDS_LATER = 0.05
-"""When to deliver it again: not at once, since the hook that hears of it drops exceptions, too."""
+"""Seconds until it is delivered again: at once the hook that hears of it would drop it, too."""
 
 
 @contextmanager

@@ -166,7 +166,7 @@ def mean_of_inverse_ratios(law: NewOutputs) -> tuple[float, float]:
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("likelihood", [Categorical(2), HeteroscedasticNormal()])
 def test_where_the_law_is_not_exact_some_draws_come_from_the_prior(likelihood: Any) -> None:
-    """So prior over law is bounded; planted: draws without that share, weighed as if with it."""
+    """They bound prior over law; planted: draws without that share, weighed as if with it."""
     y = RNG.integers(0, 2, size=12) if isinstance(likelihood, Categorical) else Y[:, :1]
     pair = levels(likelihood, y)
     law = new_outputs(drawn(pair[1]), pair[1].data, coarse=pair[0].model, fine=pair[1].model)
