@@ -8,6 +8,7 @@ Networks of one hidden layer of tanh neurons; the size of the noise and, for eve
 weights is learnt. `average` lets chains jump between 1 and 32 neurons. `2`, `8` and `32` are the
 same kernel, but without jumps, at that many neurons. Draws of `average` that have the likeliest
 width are its `likeliest` entry: what one would have got had one asked the posterior for one width.
+`no_settling` is `average` with jumps from the first iteration of the warm-up on.
 All take 4 chains of 1000 draws after 1000 of warm-up, steps of NUTS of at most 64 leapfrogs.
 
 Five tables come with their published splits, of which these are the first; the others are split at
@@ -19,6 +20,7 @@ done again.
 import os
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from default_model import FILES, split_of
@@ -34,7 +36,8 @@ TABLES = {
 """How `TableSource` reads the tables that have no published splits."""
 DATASETS = ("yacht", "boston", "forest_fires", "credit_approval", "bike_sharing_day", "energy",
             "vehicle", "concrete", "airfoil", "wine")  # fmt: skip
-AVERAGE, WIDEST, FIXED = "average", 32, (2, 8, 32)
+AVERAGE, NO_SETTLING, WIDEST, FIXED = "average", "no_settling", 32, (2, 8, 32)
+MODELS = (AVERAGE, NO_SETTLING, *map(str, FIXED))
 NUM_SPLITS = 5
 
 
@@ -82,22 +85,26 @@ def row_of(name: str, number: int, model: str) -> dict[str, Any]:
     from credence.density.posterior import Posterior
     from credence.environment import num_cores
     from credence.methods import Transdimensional
+    from credence.methods.transdimensional import method as method_module
     from credence.methods.transdimensional.architecture.posterior import architecture_posterior
     from credence.methods.transdimensional.architecture.selection import given
     from credence.methods.transdimensional.size_priors import WidthPrior
     from credence.models import MLP, Categorical, HierarchicalGamma, Normal
 
     arrays = arrays_of(name, number)
-    width = WIDEST if model == AVERAGE else int(model)
+    is_average = not model.isdigit()
+    width = WIDEST if is_average else int(model)
     likelihood = Categorical() if arrays.scaler is None else Normal()
     network = MLP(likelihood.num_outputs(len(arrays.labels) or 1), (width,), "tanh")
     rows = arrays.x_train, arrays.y_train
     posterior = Posterior(network, HierarchicalGamma(), likelihood, rows)
     method = Transdimensional(
-        width_prior=WidthPrior(smallest=1 if model == AVERAGE else width),
+        width_prior=WidthPrior(smallest=1 if is_average else width),
         num_chains=4, num_draws=1000, num_warmup=1000, max_doublings=6,
     )  # fmt: skip
-    ensemble = method.run(number, posterior)
+    share = 0.0 if model == NO_SETTLING else method_module.SETTLING
+    with mock.patch.object(method_module, "SETTLING", share):
+        ensemble = method.run(number, posterior)
     judged = scoring.judge(ensemble, arrays.x_test, ())
     found: dict[str, Any] = {
         "data": name, "split": number, "model": model, "seed": number, "commit": commit(),
@@ -106,7 +113,7 @@ def row_of(name: str, number: int, model: str) -> dict[str, Any]:
         "rhat": judged["convergence"]["max_rhat_function"], "ess": judged["ess_function"],
         "seconds": ensemble.cost.total_seconds, "num_cores": num_cores(),
     }  # fmt: skip
-    if model == AVERAGE:
+    if is_average:
         size = architecture_posterior(ensemble.scalars).size
         alone = given(ensemble, widths=(size.mode,))
         found |= {
@@ -127,7 +134,8 @@ def kept_scores(numbers: dict[str, Any]) -> dict[str, float]:
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     """NLL of the average, and by how much that of fixed widths is above it, table by table."""
     heads = ("data", "rows", "splits", "mean width", "NLL of the average", "likeliest width alone",
-             *(f"{width} neurons" for width in FIXED), "worst R-hat")  # fmt: skip
+             *(f"{width} neurons" for width in FIXED), "jumps from the start on",
+             "worst R-hat")  # fmt: skip
     lines = [line_of(mine) for name in DATASETS if (mine := of_data(rows, name))]
     about = f"Cores: {values(rows, 'num_cores')}; commit {commits(rows)}."
     return [*markdown(heads, lines), "", about]
@@ -135,9 +143,8 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 def of_data(rows: list[dict[str, Any]], name: str) -> dict[str, list[dict[str, Any]]]:
     """Rows of a table, by model, on the splits that all models have."""
-    models = (AVERAGE, *map(str, FIXED))
     by_model = {model: {r["split"]: r for r in rows if (r["data"], r["model"]) == (name, model)}
-                for model in models}  # fmt: skip
+                for model in MODELS}  # fmt: skip
     shared = sorted(set.intersection(*(set(mine) for mine in by_model.values())))
     return {model: [mine[s] for s in shared] for model, mine in by_model.items()} if shared else {}
 
@@ -147,7 +154,9 @@ def line_of(mine: dict[str, list[dict[str, Any]]]) -> list[str]:
     average = mine[AVERAGE]
     nll = np.array([row["nll"] for row in average])
     above = [np.array([row["likeliest"]["nll"] for row in average]) - nll]
-    above += [np.array([row["nll"] for row in mine[str(width)]]) - nll for width in FIXED]
+    without = mine.pop(NO_SETTLING)
+    others = *(mine[str(width)] for width in FIXED), without
+    above += [np.array([row["nll"] for row in each]) - nll for each in others]
     widths = [row["mean_width"] for row in average]
     return [
         average[0]["data"], str(average[0]["num_train"]), str(len(average)),
@@ -163,8 +172,7 @@ def rhat_of(row: dict[str, Any]) -> float:
 
 
 def main() -> None:
-    models = (AVERAGE, *map(str, FIXED))
-    run(__doc__, DATASETS, models, lambda name: NUM_SPLITS, row_of, table_lines)
+    run(__doc__, DATASETS, MODELS, lambda name: NUM_SPLITS, row_of, table_lines)
 
 
 if __name__ == "__main__":
