@@ -146,7 +146,7 @@ class Predictor(ABC):
         if len(x) == 0:
             raise InputError("There is nothing to predict: the inputs have no rows.")
         if batch_size is not None and batch_size < 1:
-            raise InputError(f"batch_size must be one row or more, got {batch_size}.")
+            raise InputError(f"Needs at least one row at a time, got batch_size={batch_size}.")
         size = batch_size or batch_rows(len(x), self.num_members)
         if batch_size is None and x.ndim > 2:
             size = min(size, MOST_IMAGES)

@@ -73,7 +73,7 @@ def test_inputs_that_do_not_fit_are_refused() -> None:
     ensemble = make_ensemble()
     with pytest.raises(InputError, match=r"shape \(7, 2\), but the fit saw rows of shape \(3,\)"):
         ensemble.predictive(X[:, :2])
-    with pytest.raises(InputError, match="at least one row at a time, got 0 rows"):
+    with pytest.raises(InputError, match="the inputs have no rows"):
         ensemble.over_batches(X[:0], lambda *_: {})
     with pytest.raises(InputError, match="batch_size=0"):
         ensemble.over_batches(X, lambda *_: {}, batch_size=0)
