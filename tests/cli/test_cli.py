@@ -344,7 +344,7 @@ def test_target_is_suggested_and_needed(run, tmp_path: Path) -> None:
 def test_folders_that_are_no_runs(run, fitted: Path, tmp_path: Path) -> None:
     table = fitted / "houses.csv"
     status, _, err = run("predict", tmp_path / "nothing", table)
-    assert (status, "manifest.json" in err) == (2, True)
+    assert (status, "There is no folder" in err) == (2, True)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "manifest.json").write_text('{"format": 99, "credence": "9.9"}')
     status, _, err = run("predict", tmp_path / "other", table)

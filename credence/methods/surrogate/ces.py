@@ -143,7 +143,7 @@ class CES(TrainedChains):
         if isinstance(self.emulator, str):
             object.__setattr__(self, "emulator", emulator_named(self.emulator))
         require_positive(
-            max_error=self.max_error,
+            max_error=None if self.max_error == np.inf else self.max_error,
             surrogate_steps=self.surrogate_steps,
             step_size=self.step_size,
             calibration_rows=self.calibration_rows,

@@ -175,10 +175,10 @@ def size_effect(
     flat, counts = positions.reshape(-1, positions.shape[-1]), sizes.ravel().astype(int)
     every = -(-len(flat) // MOST_DRAWS)
     flat, counts = flat[::every], counts[::every]
-    if len(np.unique(counts)) < 2 or len(flat) < 2 * FEWEST:
-        return {}
     data = posterior.data
     counting = np.flatnonzero(np.asarray(data.weight) > 0)
+    if len(np.unique(counts)) < 2 or len(flat) < 2 * FEWEST or not len(counting):
+        return {}
     rows = counting[:: -(-len(counting) // MOST_ROWS)]
     x, y, weight = jnp.asarray(data.rows.take(rows)), data.y[rows], np.asarray(data.weight)[rows]
     one = partial(_of_draw, posterior=posterior, x=x, y=y)
