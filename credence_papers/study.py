@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -160,11 +159,6 @@ class Study(ABC, Generic[Problem, Effort]):
         told = {"size": size, "seed": seeds[0], "num_seeds": len(seeds), **self.about()}
         write_text(folder / ABOUT, json.dumps(told, indent=2))
         return folder
-
-
-def standard_error(values: Sequence[float] | np.ndarray) -> float | None:
-    """The standard error of a mean over seeds; None where there is one."""
-    return float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
 
 
 def with_seed(row: Row, seed: int, results: Mapping[int, Any]) -> Row:

@@ -56,7 +56,8 @@ def main() -> None:
     except CredenceError as error:
         talk.complain(error)
         sys.exit(talk.BAD_INPUT)
-    except SystemExit as stop:
-        if is_interrupt(stop):
-            talk.say("Stopped. A run that had saved something goes on: credence resume RUN.")
-        raise
+    except (KeyboardInterrupt, SystemExit) as stop:
+        if not is_interrupt(stop):
+            raise
+        talk.say("Stopped. A run that had saved something goes on: credence resume RUN.")
+        sys.exit(talk.INTERRUPTED)

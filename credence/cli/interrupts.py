@@ -32,6 +32,7 @@ def delivered_again() -> Iterator[None]:
         sys.unraisablehook = previous
 
 
-def is_interrupt(stop: SystemExit) -> bool:
+def is_interrupt(stop: BaseException) -> bool:
     """Whether a command ends by Ctrl-C, which typer turns into an exit without a word."""
-    return isinstance(getattr(stop.__context__, "__cause__", None), KeyboardInterrupt)
+    cause = getattr(stop.__context__, "__cause__", None)
+    return isinstance(stop, KeyboardInterrupt) or isinstance(cause, KeyboardInterrupt)

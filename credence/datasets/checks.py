@@ -81,7 +81,8 @@ def check_table(
     _check_classes(y) if task == "classification" else _check_quantity(y)
     inputs = _checked_inputs(frame.drop(columns=target), notes)
     table = pd.concat([inputs, y], axis=1)
-    notes.extend(filter(None, [_copies(table)]))
+    if copies := _copies(table):
+        notes.append(copies)
     return CheckedTable(table, target, task, notes)
 
 

@@ -108,16 +108,17 @@ def read_pit(target: RegressionTarget) -> str:
 
 ONE_NETWORK = (
     "How much the model has not yet learnt these predictions cannot tell: networks tell it by "
-    "disagreeing, and here is one alone, or all are alike. Methods with several networks can."
+    "disagreeing, and here is one alone, or all are alike. Methods with several networks can"
 )
 """Said where the predictions of all networks are the same."""
 
 
 def read_split(target: RegressionTarget) -> str:
     """Say what more data could remove of the variance, and what it could not."""
-    share = float(np.median(epistemic_share(target)))
-    if not np.any(epistemic_share(target)):
-        return ONE_NETWORK
+    shares = epistemic_share(target)
+    if not np.any(shares):
+        return f"{ONE_NETWORK}."
+    share = float(np.median(shares))
     if share >= 0.5:
         return (
             f"On a typical row {percent(share)} of the variance comes from what the model has not "
@@ -201,7 +202,7 @@ def read_entropies(target: ClassificationTarget) -> str:
         f"{percent(share)} is what the model has not yet learnt"
     )
     if not np.any(target.entropy_epistemic):
-        start = ONE_NETWORK.removesuffix(".")
+        start = ONE_NETWORK
     wrong = target.entropy_total[~target.is_correct]
     right = target.entropy_total[target.is_correct]
     if not len(wrong) or not len(right) or right.mean() <= 0:

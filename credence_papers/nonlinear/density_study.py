@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from credence.compare.seeds import mean_and_error
 from credence_papers.cache import Cache
 from credence_papers.nonlinear.densities import (
     SAMPLERS,
@@ -25,7 +26,7 @@ from credence_papers.nonlinear.densities import (
     noise,
 )
 from credence_papers.nonlinear.densities_page import render
-from credence_papers.study import Row, Study, standard_error
+from credence_papers.study import Row, Study
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,16 +107,16 @@ def over_seeds(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """
     paths = np.array([each["mmd2"] for each in runs])
     ends = paths[:, -max(1, paths.shape[1] // 10) :].mean(axis=1)
-    far = np.array([each["imq"] for each in runs])
-
+    mmd2, mmd2_error = mean_and_error(ends.tolist())
+    imq, imq_error = mean_and_error([each["imq"] for each in runs])
     return {
         "mean": paths.mean(axis=0).tolist(),
         "std": paths.std(axis=0, ddof=min(1, len(paths) - 1)).tolist(),
-        "mmd2": float(ends.mean()),
-        "mmd2_error": standard_error(ends),
+        "mmd2": mmd2,
+        "mmd2_error": mmd2_error,
         "half": float(paths[:, paths.shape[1] // 2 - 1].mean()),
-        "imq": float(far.mean()),
-        "imq_error": standard_error(far),
+        "imq": imq,
+        "imq_error": imq_error,
         "seconds": float(np.mean([each["seconds"] for each in runs])),
     }
 
