@@ -100,7 +100,7 @@ def row_of(name: str, number: int, model: str) -> dict[str, Any]:
     posterior = Posterior(network, HierarchicalGamma(), likelihood, rows)
     method = Transdimensional(
         width_prior=WidthPrior(smallest=1 if is_average else width),
-        num_chains=4, num_draws=1000, num_warmup=1000, max_doublings=6,
+        num_chains=4, num_draws=1000, num_warmup=1000, max_doublings=6, num_jumps=10,
     )  # fmt: skip
     share = 0.0 if model == NO_SETTLING else method_module.SETTLING
     with mock.patch.object(method_module, "SETTLING", share):

@@ -23,10 +23,10 @@ from credence.methods.transdimensional.active_neurons import (
     Layers,
     Widths,
     count_active,
-    count_layers,
     only_active,
 )
-from credence.methods.transdimensional.moves.base import JumpInfo, LayerMove, Move, jump, layer_jump
+from credence.methods.transdimensional.mixed_jumps import Jumps, equally_likely, mixed_jumps
+from credence.methods.transdimensional.moves.base import LayerMove, Move
 from credence.methods.transdimensional.moves.by_name import (
     LAYER_MOVES,
     MOVES,
@@ -37,8 +37,8 @@ from credence.methods.transdimensional.moves.by_name import (
 from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models.priors import HierarchicalGamma
 
-Branch = Callable[[PRNGKeyArray, Point], tuple[Point, JumpInfo]]
-"""A jump of one kind, in one layer."""
+FIRST_JUMPS = 10
+"""Jumps per step, as long as nobody knows better."""
 
 
 class TransdimensionalState(NamedTuple):
@@ -61,7 +61,10 @@ class TransdimensionalInfo(NamedTuple):
     """Those jumps, by kind: in the order of `moves`, then `layer_moves`."""
     num_jumps_accepted: Int[Array, " kind"]
     jump_cost: Int[Array, " kind"]
-    """Evaluations of the likelihood that the jumps took, a gradient as three of them."""
+    """How many evaluations of the likelihood the jumps took as long as; a gradient counts as
+    three."""
+    step_cost: Int[Array, ""]
+    """The same of the step."""
     num_evaluations: Int[Array, ""]
     num_gradients: Int[Array, ""]
 
@@ -74,12 +77,11 @@ def transdimensional(
     within_settings: tuple[tuple[str, Any], ...] = (),
     moves: tuple[str, ...] = ("informed",),
     layer_moves: tuple[str, ...] = ("layer", "identity_layer"),
-    num_jumps: int = 10,
+    num_jumps: int | Int[Array, ""] = FIRST_JUMPS,
     move_settings: tuple[tuple[str, Any], ...] = (),
     step_size: float | Float[Array, ""],
     inverse_mass: Float[Array, " weight"],
     kind_probs: Float[Array, " kind"] | None = None,
-    may_jump: Bool[Array, ""] | None = None,
     sandwich: bool = False,
     gibbs: bool = False,
 ) -> Kernel:
@@ -111,7 +113,6 @@ def transdimensional(
         step_size, inverse_mass: of the step, and of annealed jumps.
         kind_probs: of `moves`, then of `layer_moves`, either of sum 1; None makes all of them
             equally likely. They must not depend on where the chain is.
-        may_jump: whether jumps are tried, of a program for both; None always does, as a sandwich.
         sandwich: step, jump, step as one proposal, in place of `num_jumps` jumps and a step.
         gibbs: whether a step ends by a draw of a hierarchical prior's precisions given the weights.
     Raises:
@@ -153,31 +154,27 @@ def transdimensional(
             point, first, first_taken = system.moved(key_first, start, data)
             likelihood = target.log_likelihood(point.params, data)
             point = point._replace(log_likelihood=likelihood)
-            point, (jumps, kind) = system.jumped(key_jumps, point, data, 1)
+            point, jumps = system.jumped(key_jumps, point, data, 1)
             point, info, taken = system.moved(key_within, point, data)
-            point = either(jumps.is_accepted[0], point, start)
+            point = either(jnp.any(jumps.accepted > 0), point, start)
             taken, is_finite = taken.plus(first_taken), first.is_finite & info.is_finite
         else:
-            jumped = partial(system.jumped, key_jumps, start, data, num_jumps)
-            point, (jumps, kind) = (
-                jumped() if may_jump is None else only_if(may_jump, jumped, start)
-            )
+            point, jumps = system.jumped(key_jumps, start, data, num_jumps)
             point, info, taken = system.moved(key_within, point, data)
             is_finite = info.is_finite
-        values, gradients = taken
-        by_kind = partial(count_by_kind, kind, sum(groups))
-        num_tried = jnp.sum(jumps.is_in_range, dtype=jnp.int32)
+        values, gradients = (jnp.sum(each, dtype=jnp.int32) for each in jumps.work)
         position = ravel_pytree(point.params)[0]
         return TransdimensionalState(position, point.widths), TransdimensionalInfo(
             acceptance_rate=info.acceptance_rate,
             is_divergent=getattr(info, "is_divergent", jnp.zeros((), bool)),
-            is_finite=is_finite & jnp.all(jumps.is_finite),
-            jump_acceptance_rate=jnp.sum(jumps.acceptance_rate) / jnp.maximum(num_tried, 1),
-            num_jumps=by_kind(jumps.is_in_range),
-            num_jumps_accepted=by_kind(jumps.is_accepted),
-            jump_cost=by_kind(Work(jumps.num_evaluations, jumps.num_gradients).in_values()),
-            num_evaluations=jnp.sum(jumps.num_evaluations, dtype=jnp.int32) + values + 1 + sandwich,
-            num_gradients=jnp.sum(jumps.num_gradients, dtype=jnp.int32) + gradients,
+            is_finite=is_finite & jumps.is_finite,
+            jump_acceptance_rate=jumps.acceptance_rate(),
+            num_jumps=jumps.tried,
+            num_jumps_accepted=jumps.accepted,
+            jump_cost=jumps.cost(),
+            step_cost=jnp.asarray(taken.in_values(), jnp.int32),
+            num_evaluations=values + taken.values + 1 + sandwich,
+            num_gradients=gradients + taken.gradients,
         )
 
     return Kernel(init, step)
@@ -231,15 +228,14 @@ class _System(NamedTuple):
         return between_widths if can_change_width else (), tuple(self.between_depths())
 
     def jumped(
-        self, key: PRNGKeyArray, point: Point, data: Data, count: int
-    ) -> tuple[Point, tuple[JumpInfo, Int[Array, " jump"]]]:
-        """Try `count` jumps; return the new point, what each jump did, and its kind."""
+        self, key: PRNGKeyArray, point: Point, data: Data, count: int | Int[Array, ""]
+    ) -> tuple[Point, Jumps]:
+        """Try `count` jumps; return the new point, and what they did."""
         width_moves, depth_moves = self.proposals(point.params.network)
-        one = partial(
-            mixed_jump, data=data, target=self.target, width_moves=width_moves,
+        return mixed_jumps(
+            key, point, data, count, target=self.target, width_moves=width_moves,
             depth_moves=depth_moves, num_kinds=len(self.moves), kind_probs=self.kind_probs,
         )  # fmt: skip
-        return jax.lax.scan(lambda at, key: one(key, at), point, jax.random.split(key, count))
 
     def moved(self, key: PRNGKeyArray, point: Point, data: Data) -> tuple[Point, Any, Work]:
         """A step of all weights at a point's widths, what it did and what it took; the point's log
@@ -260,61 +256,3 @@ class _System(NamedTuple):
         if self.gibbs:
             params = self.target.with_precisions(key_precisions, params, point.widths)
         return point._replace(params=params), info, first_work(first).plus(step_work(info))
-
-
-def only_if(may_jump: Bool[Array, ""], jumped: Callable[[], Any], start: Point) -> Any:
-    """The result of jumps; or the point as it is, with jumps that were none."""
-    _, told = jax.eval_shape(jumped)
-    info, kind = jax.tree.map(lambda each: jnp.zeros(each.shape, each.dtype), told)
-    none = info._replace(is_finite=jnp.ones_like(info.is_finite)), kind
-    return jax.lax.cond(may_jump, jumped, lambda: (start, none))
-
-
-def mixed_jump(
-    key: PRNGKeyArray,
-    point: Point,
-    data: Data,
-    *,
-    target: VariableWidth,
-    width_moves: tuple[Move, ...],
-    depth_moves: tuple[LayerMove, ...],
-    num_kinds: int,
-    kind_probs: Float[Array, " kind"],
-) -> tuple[Point, tuple[JumpInfo, Int[Array, ""]]]:
-    """A jump between widths or depths, and its kind.
-
-    Neither changes what the other is chosen by: no factor is due.
-
-    Args:
-        width_moves: those of the first hidden layer, then of the second, ...
-        num_kinds: of jumps between widths, in every layer.
-        kind_probs: of these kinds, then of those between depths.
-    """
-    key_direction, key_layer, key_kind, key_other, key_jump = jax.random.split(key, 5)
-    branches: list[Branch] = [
-        *(partial(jump, data=data, target=target, move=move) for move in width_moves),
-        *(partial(layer_jump, data=data, target=target, move=move) for move in depth_moves),
-    ]
-    log_probs = jnp.log(kind_probs)
-    layer = jax.random.randint(key_layer, (), 0, count_layers(point.widths))
-    kind = jax.random.categorical(key_kind, log_probs[:num_kinds])
-    chosen = layer * num_kinds + kind
-    if depth_moves:
-        is_depth = jax.random.bernoulli(key_direction) if width_moves else jnp.asarray(True)
-        other = jax.random.categorical(key_other, log_probs[num_kinds:])
-        chosen = jnp.where(is_depth, len(width_moves) + other, chosen)
-        kind = jnp.where(is_depth, num_kinds + other, kind)
-    point, info = jax.lax.switch(chosen, branches, key_jump, point)
-    return point, (info, kind)
-
-
-def equally_likely(groups: tuple[int, ...]) -> Float[Array, " kind"]:
-    """The probabilities 1 / size of the kinds of every group."""
-    return jnp.concatenate([jnp.full(size, 1.0 / max(size, 1)) for size in groups])
-
-
-def count_by_kind(
-    kind: Int[Array, " jump"], num_kinds: int, counted: Bool[Array, " jump"] | Int[Array, " jump"]
-) -> Int[Array, " kind"]:
-    """Sums of something over jumps of a kind."""
-    return jnp.zeros(num_kinds, jnp.int32).at[kind].add(counted.astype(jnp.int32))

@@ -38,6 +38,7 @@ class LadderInfo(NamedTuple):
     num_jumps: Int[Array, " kind"]
     num_jumps_accepted: Int[Array, " kind"]
     jump_cost: Int[Array, " kind"]
+    step_cost: Int[Array, ""]
     exchange_rate: Float[Array, " pair"]
     """Acceptance of the exchanges; NaN for every other pair, which had no turn."""
     log_likelihood: Float[Array, " rung"]
@@ -108,6 +109,7 @@ def on_a_ladder(
             num_jumps=coldest.num_jumps,
             num_jumps_accepted=coldest.num_jumps_accepted,
             jump_cost=coldest.jump_cost,
+            step_cost=coldest.step_cost,
             exchange_rate=rates,
             log_likelihood=nats[order],
             is_restart=is_restart,

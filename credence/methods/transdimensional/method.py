@@ -46,7 +46,7 @@ from credence.methods.transdimensional.moves.by_name import LAYER_MOVES, MOVES
 from credence.methods.transdimensional.scalars import (
     architecture_scalars,
     by_kind,
-    move_probabilities,
+    found_of_jumps,
 )
 from credence.methods.transdimensional.settling import SETTLING, settling_first
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
@@ -60,7 +60,7 @@ from credence.models.likelihoods.numbers import Normal
 class Transdimensional(Chains):
     """Chains over the widths, depth and weights of a network, started from draws of the prior.
 
-    An iteration is `num_jumps` births or deaths of a neuron or a hidden layer, then one step of all
+    An iteration is some births or deaths of a neuron or a hidden layer, then one step of all
     weights; the first half of the warm-up has no jumps, but in a sandwich or on a ladder. Members
     of the ensemble are networks of the largest architecture whose inactive neurons are zero: their
     predictions average over architectures. `methods.findings` sums those up.
@@ -76,7 +76,7 @@ class Transdimensional(Chains):
             refused more often and costs less.
         layer_moves: kinds of jump between depths, of `LAYER_MOVES` there. By default both kinds of
             layer, drawn from the prior and near the identity, collapsed for normal noise.
-        tune_moves: whether the warm-up learns how often each kind is tried, by what it changes for
+        tune_moves: whether the warm-up learns how much work each kind gets, by what it changes for
             its cost (see `credence.methods.transdimensional.move_mixture`); otherwise all are
             equally likely.
         sandwich: step, one jump, step as one proposal, as published, with the ratio that is right;
@@ -84,7 +84,8 @@ class Transdimensional(Chains):
         gibbs: whether an iteration ends by a draw of a hierarchical prior's precisions given the
             weights; the steps move them anyway. By default wherever there are any, but in a
             sandwich.
-        num_jumps: per iteration; where both can change, half of them between depths.
+        num_jumps: per iteration; where both can change, half of them between depths. By default
+            the warm-up learns how many take as much work as the step, 100 at most.
         within: the step at fixed widths: "nuts", "hmc", "mala", "mclmc" (from a fresh direction,
             half a trajectory_length), or a `Tunable` of your own that takes a metric.
         max_doublings: of NUTS; max_integration_steps, trajectory_length: of HMC.
@@ -137,7 +138,7 @@ class Transdimensional(Chains):
     tune_moves: bool = True
     sandwich: bool = False
     gibbs: bool | None = None
-    num_jumps: int = 10
+    num_jumps: int | None = None
     within: str | Tunable = "nuts"
     max_doublings: int = 8
     trajectory_length: float = 1.0
@@ -174,6 +175,8 @@ class Transdimensional(Chains):
         check_size_prior("width", self.width_prior, WidthPrior, self.max_width)
         check_size_prior("depth", self.depth_prior, DepthPrior, self.max_depth)
         self._check_depth_may_change()
+        if self.sandwich and self.num_jumps is not None:
+            raise InputError("A sandwich has one jump: leave num_jumps out.")
 
     def _check_depth_may_change(self) -> None:
         """Refuse what is said of the depth where it cannot change."""
@@ -314,8 +317,8 @@ class Transdimensional(Chains):
             adapter = self._tuning(
                 key_step, self._whole(key_whole, start, posterior), posterior, data
             )
-        if self.tune_moves:
-            adapter = with_mixture(adapter, groups)
+        number = 1 if self.sandwich else self.num_jumps
+        adapter = with_mixture(adapter, groups, num_jumps=number, is_tuned=self.tune_moves)
         if build is transdimensional and not self.sandwich:
             adapter = settling_first(adapter, int(SETTLING * self._num_rounds()))
         plan = self._warmup_plan(self._recipe(posterior, self._target(posterior), build), adapter)
@@ -324,7 +327,7 @@ class Transdimensional(Chains):
         plan = self._sample_plan(plan, warmup.memory, thinning=thinning)
         states = warmup.states if is_ladder else warmup.positions
         sample = driver.phase("sample", key_sample, plan, states, data)
-        told, found = sample.info, move_probabilities(plan.settings, groups)
+        told, found = sample.info, found_of_jumps(plan.settings, groups)
         if is_ladder:
             powers = np.asarray(plan.settings["powers"], float)
             told, of_ladder = told_of_ladder(told, powers, data.log_anchor)
@@ -414,7 +417,6 @@ class Transdimensional(Chains):
             ("layer_moves", self._layer_moves(posterior)),
             ("move_settings", self._move_settings()),
             ("moves", self._moves(posterior)),
-            ("num_jumps", self.num_jumps),
             *sweeps,
             ("sandwich", self.sandwich),
             ("target", target),

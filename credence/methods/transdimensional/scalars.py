@@ -32,10 +32,11 @@ def by_kind(
     return found
 
 
-def move_probabilities(settings: Settings, groups: Groups) -> dict[str, Any]:
-    """Tell how often each kind of jump is tried, where the warm-up has found that."""
+def found_of_jumps(settings: Settings, groups: Groups) -> dict[str, Any]:
+    """Tell how many jumps go with a step, and how often each kind is tried where that was found."""
+    found: dict[str, Any] = {"jumps_per_step": int(settings["num_jumps"])}
     if "kind_probs" not in settings:
-        return {}
+        return found
     names = [name for group in groups for name in group]
     shares = zip(names, settings["kind_probs"], strict=True)
-    return {"move_probabilities": {name: float(share) for name, share in shares}}
+    return found | {"move_probabilities": {name: float(share) for name, share in shares}}

@@ -27,14 +27,16 @@ class SettlingMemory(NamedTuple):
 
 
 def settling_first(adapter: Adapter, num_rounds: int) -> Adapter:
-    """Return the adapter with `may_jump` beside its own settings: False for so many rounds."""
+    """Return an adapter of the same settings, but without jumps for so many rounds."""
 
     def settings(memory: SettlingMemory) -> Settings:
-        may_jump = np.asarray(memory.round >= num_rounds)
-        return {**adapter.settings(memory.others), "may_jump": may_jump}
+        found = adapter.settings(memory.others)
+        if memory.round >= num_rounds:
+            return found
+        return {**found, "num_jumps": np.zeros_like(found["num_jumps"])}
 
     def tuned(memory: SettlingMemory) -> Settings:
-        return {**adapter.tuned(memory.others), "may_jump": np.asarray(True)}
+        return adapter.tuned(memory.others)
 
     def update(memory: SettlingMemory, block: Block) -> SettlingMemory:
         return SettlingMemory(adapter.update(memory.others, block), memory.round + 1)

@@ -37,7 +37,7 @@ def of_kinds_of_jump() -> Iterator[Phrase]:
     rate = {name: told["rate"] for name, told in xor["architecture"]["jumps"].items()}
     times = rate["informed"] / rate["plain"]
     yield made("an informed jump is accepted {:.1f} times as often as a plain one", times)
-    yield made("So {:.0f} % of the tries are plain", 100 * xor["move_probabilities"]["plain"])
+    yield made("So {:.0f} % of the jumps are plain", 100 * xor["move_probabilities"]["plain"])
 
 
 def of_planted_errors() -> Iterator[Phrase]:

@@ -24,7 +24,6 @@ from credence.methods.transdimensional.architecture.posterior import (
     width_posterior,
 )
 from credence.methods.transdimensional.architecture.selection import given
-from credence.methods.transdimensional.move_mixture import MixtureMemory, kind_probs
 from credence.methods.transdimensional.moves.by_name import MOVES
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.models import MLP, Categorical, Gaussian, Normal
@@ -233,22 +232,6 @@ def test_resumed_run_gives_the_same_draws(tmp_path: Path) -> None:
     np.testing.assert_array_equal(whole.scalars["width"], again.scalars["width"])
 
 
-@pytest.mark.rotates(3)
-def test_the_warm_up_learns_which_jumps_pay() -> None:
-    """Sampled with what is said; every kind is kept; equal where it is not asked for."""
-    moves = ("collapsed", "plain", "plain_by_3")
-    found = small(moves=moves, num_warmup=100)
-    shares = found.provenance.found["move_probabilities"]
-    assert set(shares) == set(moves)
-    assert abs(sum(shares.values()) - 1) < 1e-6
-    assert min(shares.values()) > 0.06
-    tried = np.array([found.scalars[f"num_jumps_{name}"].sum() for name in moves])
-    assert np.all(np.abs(tried / tried.sum() - list(shares.values())) < 0.15)  # borders refuse some
-    equal = small(moves=moves, num_warmup=100, tune_moves=False)
-    assert "move_probabilities" not in equal.provenance.found
-    assert not np.array_equal(equal.scalars["width"], found.scalars["width"])
-
-
 def test_a_depth_that_cannot_change_has_no_jumps() -> None:
     method = Transdimensional(max_depth=2, depth_prior=DepthPrior(smallest=2))
     assert method._layer_moves(posterior()) == ()
@@ -278,13 +261,6 @@ def test_absent_layers_keep_the_metric_they_have() -> None:
     np.testing.assert_allclose(found[0].kernel, 1.0, rtol=0.3)
 
 
-def test_efficiency_is_squared_change_per_evaluation() -> None:
-    groups = (("plain", "plain_by_3"), ("layer",))
-    memory = MixtureMemory((), np.array([10.0, 9.0, 0.0]), np.array([10.0, 27.0, 5.0]))
-    probs = kind_probs(memory, groups)
-    np.testing.assert_allclose(probs, [0.1 + 0.8 * 0.75, 0.1 + 0.8 * 0.25, 1.0], rtol=1e-6)
-
-
 @pytest.mark.slow
 def test_settings_change_the_result() -> None:
     base = small()
@@ -300,7 +276,8 @@ def test_settings_change_the_result() -> None:
         {"within": "nuts"},
         {"initial_widths": (1, 1, 2, 2)},
         {"num_starts": 5},
-        {"sandwich": True},
+        {"sandwich": True, "num_jumps": None},
+        {"num_jumps": None},
         {"moves": ("collapsed_by_2",)},
     ):
         assert not np.array_equal(weights(small(**changed)), weights(base)), changed
@@ -336,7 +313,8 @@ def test_two_hidden_layers(moves: tuple[str, ...]) -> None:
         ({"moves": ("plain_by_6",)}, {}, "room for 5 more neurons"),
         ({"layer_moves": ("layer_by_2",)}, {}, "Unknown kind of jump 'layer_by_2'"),
         ({"moves": ("plain_by_0",)}, {}, "Unknown kind of jump 'plain_by_0'"),
-        ({"gibbs": True, "sandwich": True}, {}, "do not go together"),
+        ({"gibbs": True, "sandwich": True, "num_jumps": None}, {}, "do not go together"),
+        ({"sandwich": True}, {}, "has one jump"),
         ({"gibbs": True}, {}, "gibbs needs prior='hierarchical'"),
         ({"identity_std": 0.0}, {}, "identity_std must be > 0"),
         ({}, {"network": MLP(1, ())}, "no hidden neurons"),

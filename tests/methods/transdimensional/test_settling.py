@@ -29,34 +29,38 @@ BLOCK = Block((), jnp.zeros((1, 1, 1)), {})
 
 def test_jumps_begin_after_so_many_rounds() -> None:
     others: Any = Adapter(
-        7, lambda memory: {"step_size": memory}, lambda memory, block: memory + 1,
-        tuned=lambda memory: {"step_size": -memory},
+        7, lambda memory: {"step_size": memory, "num_jumps": np.int32(3)},
+        lambda memory, block: memory + 1,
+        tuned=lambda memory: {"step_size": -memory, "num_jumps": np.int32(4)},
     )  # fmt: skip
     adapter = settling_first(others, 2)
     memory, told = adapter.memory, []
     for _ in range(4):
         told.append(adapter.settings(memory))
         memory = adapter.update(memory, BLOCK)
-    assert [bool(each["may_jump"]) for each in told] == [False, False, True, True]
+    assert [int(each["num_jumps"]) for each in told] == [0, 0, 3, 3]
     assert [each["step_size"] for each in told] == [7, 8, 9, 10]
-    assert adapter.tuned(memory) == {"step_size": -11, "may_jump": True}
+    assert adapter.tuned(memory) == {"step_size": -11, "num_jumps": 4}
 
 
-def test_a_kernel_that_may_jump_is_the_one_that_always_does() -> None:
+def test_one_program_has_as_many_jumps_as_it_is_told() -> None:
     target = VariableWidth(POSTERIOR.model, Transdimensional().width_prior, None)
     start = POSTERIOR.init(jax.random.key(0), 1)[0]
 
-    def after(may_jump: Any) -> Any:
+    def after(num_jumps: Any) -> Any:
         kernel = transdimensional(
-            POSTERIOR.log_density, target=target, within=hmc, moves=("plain",), num_jumps=5,
-            step_size=0.05, inverse_mass=jnp.ones(len(start)), may_jump=may_jump,
+            POSTERIOR.log_density, target=target, within=hmc, moves=("plain",),
+            step_size=0.05, inverse_mass=jnp.ones(len(start)), num_jumps=num_jumps,
         )  # fmt: skip
         state = kernel.init(start, POSTERIOR.data)
         keys = jax.random.split(jax.random.key(1), 30)
         return jax.lax.scan(lambda s, key: kernel.step(key, s, POSTERIOR.data), state, keys)
 
-    always, jumping, resting = (jax.jit(after)(each) for each in (None, jnp.bool_(1), jnp.bool_(0)))
-    jax.tree.map(np.testing.assert_array_equal, always, jumping)
+    fixed = jax.jit(lambda: after(5))()
+    told = jax.jit(after)
+    jumping, resting = told(jnp.int32(5)), told(jnp.int32(0))
+    jax.tree.map(np.testing.assert_array_equal, fixed, jumping)
+    assert np.all(jumping[1].num_jumps <= 5)
     assert np.ptp(ravel_pytree(jumping[1].num_jumps_accepted)[0]) > 0
     assert int(resting[0].widths[0]) == 6
     assert not np.any(resting[1].num_jumps)

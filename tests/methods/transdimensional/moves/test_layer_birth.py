@@ -27,7 +27,7 @@ from tools.widths import (
 
 from credence.density.data import Data
 from credence.methods.transdimensional.active_neurons import activity, count_active, count_layers
-from credence.methods.transdimensional.kernel import equally_likely, mixed_jump
+from credence.methods.transdimensional.mixed_jumps import equally_likely, mixed_jump
 from credence.methods.transdimensional.moves.base import LayerMove, layer_jump, log_directions
 from credence.methods.transdimensional.moves.by_name import LAYER_MOVES, MOVES, build_layer_move
 from credence.methods.transdimensional.moves.layer_birth import (
