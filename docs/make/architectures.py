@@ -1,4 +1,4 @@
-"""Tables and figures of docs/explanation/transdimensional.md, from `results/transdimensional_*`.
+"""Tables and figures of docs/results/transdimensional.md, from `results/transdimensional_*`.
 
 Only what has been run is made: a study without results has no part and no figure.
 """

@@ -1,4 +1,4 @@
-"""The table and the figures of docs/explanation/interacting.md, from `results/densities`."""
+"""The table and the figures of docs/results/interacting.md, from `results/densities`."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Figures and tables of docs/explanation/multilevel.md, from `results/prior_rates` and the like."""
+"""Figures and tables of docs/results/multilevel.md, from `results/prior_rates` and the like."""
 
 from pathlib import Path
 from typing import Any

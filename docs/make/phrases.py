@@ -1,7 +1,7 @@
 """Numbers in sentences: words of a page whose numbers are made from the results, or are given.
 
-A page may have a module in `docs/make/phrase_book/`, such as `explanation_multilevel` for
-docs/explanation/multilevel.md, whose `phrases()` lists them.
+A page may have a module in `docs/make/phrase_book/`, such as `results_multilevel` for
+docs/results/multilevel.md, whose `phrases()` lists them.
 `python docs/make/pages.py` writes the numbers that have changed into the sentences. The words
 around them may have to change too: it names the pages that it has written.
 """
@@ -80,7 +80,7 @@ def given(*words: str) -> Iterator[Phrase]:
 
 
 def phrases_of(name: str) -> list[Phrase]:
-    """The phrases of a page, by its path such as docs/explanation/multilevel.md."""
+    """The phrases of a page, by its path such as docs/results/multilevel.md."""
     module = Path(name).with_suffix("").as_posix().removeprefix("docs/").replace("/", "_")
     if not (BOOK / f"{module}.py").exists():
         return []

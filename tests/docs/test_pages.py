@@ -54,7 +54,7 @@ def test_every_figure_is_on_a_page() -> None:
 
 def test_a_number_that_is_changed_by_hand_is_found(tmp_path: Path, monkeypatch) -> None:
     """The planted error."""
-    page = tmp_path / "docs" / "explanation" / "interacting.md"
+    page = tmp_path / "docs" / "results" / "interacting.md"
     page.parent.mkdir(parents=True)
     text = (ROOT / page.relative_to(tmp_path)).read_text(encoding="utf-8")
     row = re.search(r"\| rings \| MALA \| 1 \| (\d+\.\d+)", text)

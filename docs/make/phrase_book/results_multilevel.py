@@ -1,4 +1,4 @@
-"""Numbers in the sentences of docs/explanation/multilevel.md."""
+"""Numbers in the sentences of docs/results/multilevel.md."""
 
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,0 +1,180 @@
+"""Numbers in the sentences of docs/results/transdimensional.md."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from kept import ROOT, kept, kept_rows
+from phrases import Phrase, given, made
+
+from credence_papers.transdimensional.boston_models import MODELS
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import network_sizes
+
+
+def phrases() -> Iterator[Phrase]:
+    """The phrases of the page, in its order."""
+    yield from given("started at different sizes; below 1.05 they agree")
+    yield from of_sizes()
+    yield from of_models()
+    yield from of_depths()
+    yield from of_widths()
+    yield from of_published_experiments()
+    boston = architecture("transdimensional_boston", "boston_2a")
+    single = np.mean(boston["single"])
+    numbers = single, boston["scores"]["rmse"]
+    yield made("2a have an RMSE of {:.2f} in the mean, and the average of all has {:.2f}", *numbers)
+
+
+def of_models() -> Iterator[Phrase]:
+    """Tell what models of Boston housing say side by side."""
+    rows = {row["name"]: row for row in kept("transdimensional_models")["models"]}
+    yield made("these {} of its {} models", len(rows), len(MODELS.problems))
+    yield from of_ladders(rows)
+    sampled = {name: row for name, row in rows.items() if row["size"] and "ladder" not in name}
+    fixed = [row["means"]["rmse"] for name, row in sampled.items() if is_fixed(name)]
+    learnt = {name: row for name, row in sampled.items() if not is_fixed(name)}
+    yield made("is {:.2f} thousand dollars or more", min(fixed))
+    best = max(row["means"]["rmse"] for row in learnt.values())
+    yield made("it is {:.2f} or less in both families", best)
+    gains = [
+        rows[f"{name.partition('-')[0]}-a"]["means"]["nll"] - row["means"]["nll"]
+        for name, row in learnt.items()
+    ]
+    yield made("costs {:.1f} to {:.1f} nats less", *ends(gains))
+    rhats = ends(row["size"]["rhat_worst"] for row in learnt.values())
+    yield made("R-hat of the size is {:.1f} to {:.1f}, so that", *rhats)
+    share = 100 * rows["deep-a-published-chain"]["size"]["across"]
+    yield made("accepts {:.1f} % of its jumps", share)
+    yield from given(
+        "The best published error, 3.42, is",
+        "best published error, 3.42 on",
+        "The published errors (3.55 for this family",
+        "where the thesis reports 1.1 %",
+    )
+
+
+def of_ladders(rows: dict[str, Any]) -> Iterator[Phrase]:
+    """Tell what a ladder of temperatures makes of chains that do not agree, on ten splits."""
+    plain, ladder = rows["wide-b"], rows["wide-b-ladder"]
+    before = plain["rhat_predictions_worst"], plain["size"]["rhat_worst"]
+    rhats = ladder["rhat_predictions"]
+    yield made("predictions falls from {:.2f} to {:.2f}", before[0], rhats[0])
+    yield made("that of the size from {:.2f} to {:.2f}", before[1], ladder["size"]["rhat"][0])
+    errors = plain["means"]["rmse"], ladder["rmse"][0]
+    yield made("the error from {:.2f} to {:.2f}", *errors)
+    low = sum(rhat < 1.05 for rhat in rhats)
+    found = (ladder[f"rhat_predictions_{which}"] for which in ("median", "worst"))
+    yield made("R-hat below 1.05 on {}, {:.2f} in the median and {:.2f} at worst", low, *found)
+    yield made("{:.2f} in the median. More temperatures", ladder["size"]["rhat_median"])
+    mean, error = ladder["means"]["rmse"], ladder["errors"]["rmse"]
+    spread = mean, error, min(ladder["rmse"]), max(ladder["rmse"])
+    yield made("an error of {:.2f} ± {:.2f}, from {:.2f} to {:.2f} by the split", *spread)
+    held = (100 * ladder[which]["coverage_95"] for which in ("means", "errors"))
+    yield made("and its intervals hold {:.1f} ± {:.1f} % of the rows", *held)
+    yield from of_inputs(ladder, rows["wide-e-ladder"])
+
+
+def of_inputs(plain: dict[str, Any], by_input: dict[str, Any]) -> Iterator[Phrase]:
+    """Tell what a precision for each input is worth, on the same splits."""
+    gain = np.subtract(plain["rmse"], by_input["rmse"])
+    error = gain.std(ddof=1) / len(gain) ** 0.5
+    yield made("seems to be worth {:.2f} ± {:.2f} thousand dollars", gain.mean(), error)
+    means, errors = by_input["means"], by_input["errors"]
+    yield made("the error is {:.2f} ± {:.2f}, a test row", means["rmse"], errors["rmse"])
+    yield made("costs {:.2f} nats in place of {:.2f}", means["nll"], plain["means"]["nll"])
+    held = (100 * each["coverage_95"] for each in (means, errors))
+    yield made("and intervals hold {:.1f} ± {:.1f} % of the rows. An input", *held)
+    yield made("predictions {:.2f} in the median)", by_input["rhat_predictions_median"])
+    yield made("is {:.1f} standard errors below", (means["rmse"] - 3.42) / errors["rmse"])
+    others = kept_rows("boston_halves")
+    names = {row["model"] for row in others}
+    assert min(np.mean([r["rmse"] for r in others if r["model"] == name]) for name in names) > 3.42
+    yield from given("has less than 3.42 in the mean")
+
+
+def is_fixed(model: str) -> bool:
+    """Whether a model of Boston housing has the noise fixed as published."""
+    return model.split("-")[1] == "a"
+
+
+def of_depths() -> Iterator[Phrase]:
+    """Tell how far the three ways to the depth are from one another."""
+    jumps, particles, ladder = kept("transdimensional_depth_ways")["ways"]
+    *apart, largest = np.abs(differences(jumps, ladder))
+    assert max(apart) < 1.8 < largest, "the largest is at eight layers"
+    yield made("of seven differences is {:.1f} standard errors", largest)
+    yield from given("six are below 1.8", "by up to 4.3 standard")
+    lower = differences(ladder, particles)
+    assert np.abs(lower[:3]).max() < 2, "up to four layers"
+    yield made("by {:.1f} standard errors, and at eight by {:.1f}.", lower[3], lower[6])
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
+    """Differences of log p(depth) / p(1) of two ways, in standard errors of both, by depth."""
+    values, errors = (
+        [np.array(way[name][1:]) for way in (one, other)] for name in ("log_ratio", "error")
+    )
+    most = min(map(len, values))
+    both = np.hypot(errors[0][:most], errors[1][:most])
+    return (values[0][:most] - values[1][:most]) / both
+
+
+def of_sizes() -> Iterator[Phrase]:
+    """Tell what averaging over the size is worth on ten tables."""
+    rows = kept_rows("network_sizes")
+    by_table = {name: network_sizes.of_data(rows, name) for name in network_sizes.DATASETS}
+    average = {name: mean_nll(mine[network_sizes.AVERAGE]) for name, mine in by_table.items()}
+
+    def above(model: str) -> dict[str, float]:
+        return {name: mean_nll(mine[model]) - average[name] for name, mine in by_table.items()}
+
+    wide, without = above("32"), above(network_sizes.NO_SETTLING)
+    yacht = -wide.pop("yacht")
+    yield made("are within {:.3f} nats of each", max(map(abs, wide.values())))
+    yield made("Two neurons cost up to {:.2f} nats more", max(above("2").values()))
+    yield made("more than the average, and 8 up to {:.2f}.", max(above("8").values()))
+    settled = {name: network_sizes.rhat_of(mine["average"][0]) for name, mine in by_table.items()}
+    assert [name for name, rhat in settled.items() if rhat < 1.05] == ["forest_fires"]
+    yield from given("average is below 1.05 on forest fires alone")
+    yield made("32 neurons are better by {:.2f} nats: the chains", yacht)
+    worse = (without.pop(name) for name in ("yacht", "energy", "airfoil"))
+    yield made("NLL is higher by {:.2f}, {:.2f} and {:.2f} nats on yacht", *worse)
+    yield made("it differs by at most {:.3f}, either way.", max(map(abs, without.values())))
+
+
+def mean_nll(rows: list[dict[str, Any]]) -> float:
+    """The mean over splits, nats."""
+    return float(np.mean([row["nll"] for row in rows]))
+
+
+def of_widths() -> Iterator[Phrase]:
+    """Tell what the thesis says of the width of XOR."""
+    yield from given("The published mode, 7, is not")
+
+
+def of_published_experiments() -> Iterator[Phrase]:
+    """Tell what the thesis's three experiments say."""
+    yield from given(
+        "outputs scaled by .1 (a) or .5 (b)",
+        "noise variance 1 (a) or .8 (b)",
+        "the prior's (4.5 in 2a and 2b, 2.5 in 4a and 4b)",
+        "95 of 1000 with five classes and 191 of 2000 with ten",
+    )
+    digits = architecture("transdimensional_digits", "digits_10b")
+    rhat = digits["architecture"]["max_rhat"]
+    yield made("The width of 10b has not settled (R-hat {:.3f})", rhat)
+
+
+def architecture(study: str, problem: str) -> dict[str, Any]:
+    """Tell what was found on one problem of a study."""
+    (row,) = (each for each in kept(study)["architectures"] if each["name"] == problem)
+    return row
+
+
+def ends(values: Iterable[float]) -> tuple[float, float]:
+    """Find the least and the largest value."""
+    values = tuple(values)
+    return min(values), max(values)
