@@ -37,6 +37,7 @@ class ArchitectureProblem:
         max_depth: hidden layers; None is one, always.
         spacing: chain i starts with i times so many units; 0 spreads them over the support.
         settings: of `Transdimensional`, beside those of the effort.
+        patience: how many times as many draws as the effort has.
         published: the thesis's numbers, under the names of our columns.
         reasons: why ours may differ.
         ways: size of the experiment -> how evidences and cross-validation answer the same question.
@@ -52,6 +53,7 @@ class ArchitectureProblem:
     activation: str = "tanh"
     spacing: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
+    patience: float = 1.0
     published: Mapping[str, float] = field(default_factory=dict, compare=False)
     reasons: tuple[str, ...] = field(default=(), compare=False)
     ways: Mapping[str, Ways] = field(default_factory=dict, compare=False)
@@ -65,7 +67,7 @@ class ArchitectureProblem:
 
     def method(self, effort: "Effort") -> Transdimensional:
         """The method to run, its chains spread over the whole support at the start."""
-        chains = effort.num_chains
+        chains, draws = effort.num_chains, round(self.patience * effort.num_draws)
         widths = tuple(self.spacing * (i + 1) for i in range(chains)) if self.spacing else None
         if widths and widths[-1] != self.max_width:
             widths = None  # fewer chains than published: spread
@@ -75,7 +77,7 @@ class ArchitectureProblem:
             max_depth=self.max_depth,
             depth_prior=DepthPrior(),
             initial_widths=widths,
-            **{**effort.settings, **self.settings},
+            **{**effort.settings, **self.settings, "num_draws": draws},
         )
 
 
