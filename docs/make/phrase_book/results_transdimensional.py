@@ -136,8 +136,9 @@ def of_sizes() -> Iterator[Phrase]:
     yield made("are within {:.3f} nats of each", max(map(abs, wide.values())))
     yield made("Two neurons cost up to {:.2f} nats more", max(above("2").values()))
     yield made("more than the average, and 8 up to {:.2f}.", max(above("8").values()))
-    settled = {name: network_sizes.rhat_of(mine["average"][0]) for name, mine in by_table.items()}
-    assert [name for name, rhat in settled.items() if rhat < 1.05] == ["forest_fires"]
+    settled = {name: [network_sizes.rhat_of(row) for row in mine["average"]]
+               for name, mine in by_table.items()}  # fmt: skip
+    assert [name for name, rhats in settled.items() if max(rhats) < 1.05] == ["forest_fires"]
     yield from given("average is below 1.05 on forest fires alone")
     yield made("32 neurons are better by {:.2f} nats: the chains", yacht)
     worse = (without.pop(name) for name in ("yacht", "energy", "airfoil"))
@@ -163,9 +164,6 @@ def of_published_experiments() -> Iterator[Phrase]:
         "the prior's (4.5 in 2a and 2b, 2.5 in 4a and 4b)",
         "95 of 1000 with five classes and 191 of 2000 with ten",
     )
-    digits = architecture("transdimensional_digits", "digits_10b")
-    rhat = digits["architecture"]["max_rhat"]
-    yield made("The width of 10b has not settled (R-hat {:.3f})", rhat)
 
 
 def architecture(study: str, problem: str) -> dict[str, Any]:

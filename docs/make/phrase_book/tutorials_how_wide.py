@@ -11,7 +11,7 @@ def phrases() -> Iterator[Phrase]:
         "add noise with a standard deviation of 0.2",
         "is near 1.00 if they do",
         "is a factor of 2.7",
-        "above the 1.01 of a final result",
+        "is below the 1.01 of a final",
         "the noise has a standard deviation of 0.2",
-        "above the 1.01 that we would like",
+        "near the 1.01 of a final result",
     )
