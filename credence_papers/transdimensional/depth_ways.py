@@ -20,7 +20,7 @@ from credence.ensembles.diagnostics import rhat
 from credence.html.document import document
 from credence.html.markup import element
 from credence.html.parts import masthead, section, table
-from credence.methods import SMC, ParallelTempering
+from credence.methods import SMC, Mutation, ParallelTempering
 from credence.methods.evidence import LogEvidence
 from credence.methods.exchanges import Exchanges
 from credence.methods.transdimensional.architecture.posterior import architecture_posterior
@@ -39,12 +39,15 @@ class DepthEffort:
         num_runs: independent repetitions.
         depths: that are compared, from 1 on; the jumps go as deep as the problem does.
         jumps: of one run.
+        chain_length: draws of every particle that moves, all of which are particles at the next
+            temperature (waste-free SMC).
     """
 
     num_runs: int
     depths: int
     jumps: Effort
     num_particles: int
+    chain_length: int
     num_rungs: int
     num_draws: int
     num_warmup: int
@@ -54,7 +57,7 @@ class DepthEffort:
         if way == "jumps":
             return (self.jumps, self.depths)
         if way == "particles":
-            return self.num_runs, self.num_particles
+            return self.num_runs, self.num_particles, self.chain_length
         return (
             ParallelTempering.name,
             self.num_runs,
@@ -151,7 +154,12 @@ def by_particles(
 ) -> dict[str, Any]:
     """Log evidence of one depth, run by run."""
     posterior = sized(problem, seed, depth)
-    method = SMC(num_particles=effort.num_particles, num_runs=effort.num_runs)
+    method = SMC(
+        num_particles=effort.num_particles,
+        num_runs=effort.num_runs,
+        chain_length=effort.chain_length,
+        mutation=Mutation(num_steps=1),
+    )
     ensemble = method.run(number([problem.name, "particles", seed, depth]), posterior)
     assert LogEvidence.of(ensemble) is not None
     nats = np.asarray(ensemble.scalars["log_evidence"], float)
