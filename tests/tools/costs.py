@@ -21,7 +21,9 @@ TABLE = Path(__file__).parents[1] / "costs.json"
 LEAST = 2.0
 """Processor seconds beyond which a test takes turns."""
 DAYS = 5
-EXEMPT = ("tests/cli/", "tests/estimators/", "tests/runs/", "tests/test_")
+EXEMPT = (
+    "tests/cli/", "tests/docs/", "tests/estimators/", "tests/report/", "tests/runs/", "tests/test_",
+)  # fmt: skip
 """Tests of the faces, and files that stand for the whole house."""
 OUT = Path(os.environ.get("CREDENCE_COSTS", ".test-costs"))
 """Each process appends what it measures here."""
