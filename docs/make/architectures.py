@@ -213,6 +213,12 @@ def published_rows(*names: str) -> list[dict[str, Any]]:
     return [row for name in chosen for row in kept(name)["architectures"]]
 
 
+def architecture(study: str, problem: str) -> dict[str, Any]:
+    """The row of one problem of a study."""
+    (row,) = (row for row in kept(study)["architectures"] if row["name"] == problem)
+    return row
+
+
 def is_kept(name: str) -> bool:
     """Whether a study has results."""
     return path_of(name).exists()

@@ -100,15 +100,15 @@ def kind_probs(memory: MixtureMemory, groups: Groups) -> Float[np.ndarray, " kin
     A kind that was never tried is taken for cheap, so that it will be.
     """
     found, start = [], 0
-    for group in groups:
+    for group in filter(None, groups):
         part = slice(start, start + len(group))
         start = part.stop
         gained, spent, tried = memory.gained[part], memory.spent[part], memory.tried[part]
         cost = np.where(tried > 0, spent / np.maximum(tried, 1.0), 1.0)
         efficiency = gained / np.maximum(spent, 1.0)
         total = efficiency.sum()
-        equal = np.full(len(group), 1 / max(len(group), 1))
+        equal = np.full(len(group), 1 / len(group))
         work = SHARED * equal + (1 - SHARED) * (efficiency / total if total > 0 else equal)
         tries = work / np.maximum(cost, 1.0)
-        found.append(tries / tries.sum() if len(group) else tries)
+        found.append(tries / tries.sum())
     return np.concatenate(found).astype(np.float32)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from architectures import architecture
 from faults import without_fault
-from kept import kept
 from phrases import Phrase, given, made
 
 
@@ -16,9 +16,7 @@ def phrases() -> Iterator[Phrase]:
 
 def of_kinds_of_jump() -> Iterator[Phrase]:
     """Tell what the warm-up found of two kinds of jump on XOR."""
-    (xor,) = (
-        each for each in kept("transdimensional_xor")["architectures"] if each["name"] == "xor"
-    )
+    xor = architecture("transdimensional_xor", "xor")
     rate = {name: told["rate"] for name, told in xor["architecture"]["jumps"].items()}
     times = rate["informed"] / rate["plain"]
     yield made("an informed jump is accepted {:.1f} times as often as a plain one", times)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from architectures import architecture
 from kept import ROOT, kept, kept_rows
 from phrases import Phrase, given, made
 
@@ -164,12 +165,6 @@ def of_published_experiments() -> Iterator[Phrase]:
         "the prior's (4.5 in 2a and 2b, 2.5 in 4a and 4b)",
         "95 of 1000 with five classes and 191 of 2000 with ten",
     )
-
-
-def architecture(study: str, problem: str) -> dict[str, Any]:
-    """Tell what was found on one problem of a study."""
-    (row,) = (each for each in kept(study)["architectures"] if each["name"] == problem)
-    return row
 
 
 def ends(values: Iterable[float]) -> tuple[float, float]:
