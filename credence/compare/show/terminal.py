@@ -1,7 +1,9 @@
 """Experiments and their results as tables for a terminal."""
 
+from collections.abc import Iterable
 from typing import Any
 
+from rich import box
 from rich.console import Console, Group
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
@@ -96,14 +98,21 @@ def results(summary: dict[str, Any]) -> Group:
 
 
 def _problem(problem: dict[str, Any], baseline: str) -> Group:
-    """The table, and why rows of it have no numbers."""
+    """The table, and why rows of it have no numbers. It fits 80 columns: names and heads break at
+    spaces, nothing is cut."""
     scores = _shown(problem)
     has_chains = any(row["converged"] is not None for row in problem["rows"])
-    about_chains = ("draws", "R-hat", "ESS f", "speed-up") if has_chains else ()
+    is_compared = any(row.get("speed_up") is not None for row in problem["rows"])
+    about_chains = ("draws", "R-hat", "ESS") if has_chains else ()
+    about_chains += ("speed up",) if is_compared else ()
+    heads = (*(score.replace("_", " ") for score in scores), "time, s", *about_chains)
     listing = Table(
-        "method",
-        *(Column(name, justify="right") for name in (*scores, "seconds", *about_chains)),
-        title=problem["name"] + (f", speed-up over {baseline}" if has_chains else ""),
+        Column("method", min_width=_longest_word(row["label"] for row in problem["rows"])),
+        *(Column(name, justify="right") for name in heads),
+        title=_title(problem, f"speed-up over {baseline}" if is_compared else ""),
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
     )
     for row in problem["rows"]:
         if row["status"] == "failed":
@@ -111,19 +120,32 @@ def _problem(problem: dict[str, Any], baseline: str) -> Group:
             continue
         ess = row["ess_function"]
         of_chain = (
-            f"{row['num_chains']} x {row['num_draws']}",
+            f"{row['num_chains']}×{row['num_draws']}",
             number(row["max_rhat_function"]),
             "-" if ess is None else f"{ess[0]:.0f}",
-            row["speed_up_text"],
+            "-" if row["speed_up"] is None else row["speed_up_text"],
         )
         listing.add_row(
             row["label"],
             *(with_published(row, score) for score in scores),
             f"{row['total_seconds']:.1f}",
-            *(of_chain if has_chains else ()),
+            *of_chain[: len(about_chains)],
         )
     failed = [row for row in problem["rows"] if row["status"] == "failed"]
-    return Group(listing, *(Text(f"{row['label']} failed: {row['error']}") for row in failed))
+    errors = (Text(f"{row['label']} failed: {row['error']}") for row in failed)
+    return Group(listing, *errors, Text())
+
+
+def _title(problem: dict[str, Any], of_speed: str) -> str:
+    """The problem's name, and what a reader of its table has to know."""
+    has_published = any(row.get("published") for row in problem["rows"])
+    parts = (problem["name"], "in brackets: published" if has_published else "", of_speed)
+    return ", ".join(filter(None, parts))
+
+
+def _longest_word(names: Iterable[str]) -> int:
+    """Letters of the longest part between two spaces."""
+    return max(len(word) for name in names for word in name.split())
 
 
 def _shown(problem: dict[str, Any]) -> list[str]:

@@ -155,8 +155,8 @@ def assess(
     """
     if functions is None:
         reason = (
-            "Not a Markov chain: R-hat and ESS do not apply to independently trained networks, nor "
-            "to particles that count with signs."
+            "There is no R-hat and no ESS: these networks are not draws of a chain, but were "
+            "trained one by one, or count with signs."
         )
         return _unjudged(0, 0, None, reason)
     num_chains, num_draws = functions.shape[:2]

@@ -125,6 +125,19 @@ def test_a_terminal_tells_why_a_cell_failed() -> None:
     assert len(lines) < 20
 
 
+def test_a_terminal_of_80_columns_cuts_nothing() -> None:
+    labels = ("BNN-MC-Dropout", "FBNN (SGHMC-SGHMC) with the emulator of others")
+    outcomes = [samples.done(label, converged=True) for label in labels]
+    summary = summarise(samples.experiment(*labels), outcomes, size="smoke", seed=0, n_jobs=1)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(show.results(summary))
+    text = console.export_text()
+    assert "…" not in text
+    for word in ("BNN-MC-Dropout", "(SGHMC-SGHMC)", "coverage", "time, s", "R-hat", "ESS"):
+        assert word in text
+    assert "speed-up over" in " ".join(text.split())
+
+
 def test_missing_numbers() -> None:
     """A score that is not finite is a dash, not a crash."""
     outcome = samples.done("a")

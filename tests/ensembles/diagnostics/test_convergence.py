@@ -206,7 +206,7 @@ def test_one_bad_output_of_a_subset_of_points_is_seen():
 @pytest.mark.parametrize(
     ("functions", "converged", "reason"),
     [
-        (None, None, "Not a Markov chain"),
+        (None, None, "not draws of a chain"),
         (np.ones((4, 100, 3, 1)), False, "did not move"),
         (np.random.default_rng(0).normal(size=(4, 1, 3, 1)), False, "1 draws per chain"),
         (np.full((4, 100, 3, 1), np.nan), False, "not finite"),
