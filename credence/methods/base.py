@@ -236,7 +236,8 @@ class Method(Algorithm):
         if not (self.reads_disk or posterior.data.rows.in_memory):
             raise InputError(
                 f"The inputs lie on disk, and '{self.name}' wants them in memory: use 'ces', "
-                "'nuts', 'hmc' or 'pcn', which read them in chunks, or pass an array of some rows."
+                "'rns_hmc', 'nuts', 'hmc', 'mala', 'mclmc' or 'pcn', which read them in chunks, or "
+                "pass an array of some rows."
             )
         forget_programs()
         seed = int(key) if isinstance(key, int | np.integer) else None

@@ -36,7 +36,12 @@ def made_by(summary: dict[str, Any]) -> str:
 def section(problem: dict[str, Any]) -> list[str]:
     """What a problem is, its table, and reasons for differences."""
     found = ["", f"### {problem['name']}", "", sizes(problem), "", table(problem), ""]
-    return [*found, *bullets(problem["reasons"])]
+    failures = [
+        f"{row['label']} failed: {row['error']}"
+        for row in problem["rows"]
+        if row["status"] != "done"
+    ]
+    return [*found, *bullets([*failures, *problem["reasons"]])]
 
 
 def seeds(summary: dict[str, Any]) -> str:
@@ -117,7 +122,7 @@ def table_without_chains(problem: dict[str, Any], done: list[dict[str, Any]]) ->
     for row in problem["rows"]:
         cells = [with_error(row, name) for name in names]
         if row["status"] != "done":
-            cells = [f"failed: {row['error']}", *[""] * (len(names) - 1)]
+            cells = ["failed", *[""] * (len(names) - 1)]
         rows.append([row["label"], *cells])
     return markdown(["method", *(COLUMNS[name] for name in names)], rows)
 
@@ -133,7 +138,6 @@ def with_error(row: dict[str, Any], name: str) -> str:
 def table_of_chains(problem: dict[str, Any]) -> str:
     """ESS and speed-ups beside two scores."""
     regression = problem["task"] == "regression"
-    first, second = ("mse", "coverage_95") if regression else ("accuracy", "ece")
     heads = [
         "method",
         "MSE" if regression else "accuracy",
@@ -152,28 +156,55 @@ def table_of_chains(problem: dict[str, Any]) -> str:
     heads += ["emulator's error, nats", "k-hat or accepted"] if is_emulated else []
     rows = []
     for row in problem["rows"]:
-        if row["status"] != "done":
-            rows.append([row["label"], f"failed: {row['error']}", *[""] * (len(heads) - 2)])
-            continue
-        published = row["published"] or {}
+        has_result = row["status"] == "done"
+        found = (chain_cells if has_result else failed_cells)(row, regression)
+        more = emulator(row) if has_result and is_emulated else []
         rows.append(
-            [
-                row["label"],
-                scored(row, first, not regression),
-                scored(row, second, regression),
-                scored(row, "nll"),
-                drawn(row),
-                rhat(row["max_rhat_function"]),
-                triple(row["ess_function"]),
-                triple(row["ess_weights"]),
-                f"{triple(published.get(RATIO))} / {triple(row.get(RATIO))}",
-                both(published.get("total_seconds"), row["total_seconds"]),
-                f"{number(published.get('speed_up'))} / {row['speed_up_text']}",
-                number(row["peak_memory_mib"]),
-                *(emulator(row) if is_emulated else []),
-            ]
+            [row["label"], *found, *more, *[""] * (len(heads) - 1 - len(found) - len(more))]
         )
     return markdown(heads, rows)
+
+
+def chain_cells(row: dict[str, Any], regression: bool) -> list[str]:
+    """Published / ours, of a method that has a result."""
+    published = row["published"] or {}
+    first, second = scores_of(regression)
+    return [
+        scored(row, first, not regression),
+        scored(row, second, regression),
+        scored(row, "nll"),
+        drawn(row),
+        rhat(row["max_rhat_function"]),
+        triple(row["ess_function"]),
+        triple(row["ess_weights"]),
+        f"{triple(published.get(RATIO))} / {triple(row.get(RATIO))}",
+        both(published.get("total_seconds"), row["total_seconds"]),
+        f"{number(published.get('speed_up'))} / {row['speed_up_text']}",
+        number(row["peak_memory_mib"]),
+    ]
+
+
+def failed_cells(row: dict[str, Any], regression: bool) -> list[str]:
+    """Published / failed; the reason stands below the table."""
+    published = row["published"] or {}
+    first, second = (published.get(name) for name in scores_of(regression))
+    first = first if regression or first is None else 100 * first
+    second = second if not regression or second is None else 100 * second
+    percent = [" %" if value is not None else "" for value in (first, second)]
+    percent[0 if regression else 1] = ""
+    return [
+        f"{number(first)}{percent[0]} / failed",
+        f"{number(second)}{percent[1]} / failed",
+        *["-"] * 5,
+        f"{triple(published.get(RATIO))} / -",
+        f"{number(published.get('total_seconds'))} / -",
+        f"{number(published.get('speed_up'))} / -",
+    ]
+
+
+def scores_of(regression: bool) -> tuple[str, str]:
+    """The two scores that tables of chains show."""
+    return ("mse", "coverage_95") if regression else ("accuracy", "ece")
 
 
 RATIO = "draws_per_effective_draw"

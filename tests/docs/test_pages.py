@@ -167,3 +167,19 @@ def test_tables_of_chains_show_draws_and_errors_over_splits() -> None:
         assert f"| {part} |" in line
     legend = pages.experiment_tables.legend({**summary, "problems": [problem]})
     assert "standard error over 5 splits" in legend
+
+
+def test_a_method_that_failed_still_shows_what_was_published() -> None:
+    """The reason is a line below the table."""
+    failed = {
+        "label": "B", "status": "failed", "error": "There is no mode.", "converged": None,
+        "published": {"accuracy": 0.94, "ece": 0.241, "total_seconds": 914, "speed_up": 16.8},
+    }  # fmt: skip
+    problem = {
+        "name": "digits", "description": "Digits.", "n_train": 9, "n_test": 1, "n_features": 2,
+        "task": "classification", "rows": [failed], "reasons": [],
+    }  # fmt: skip
+    line = pages.experiment_tables.table_of_chains(problem).splitlines()[-1]
+    assert line.startswith("| B | 94 % / failed | 0.241 / failed |")
+    assert "| 914 / - | 16.8 / - |" in line
+    assert "- B failed: There is no mode." in pages.experiment_tables.section(problem)

@@ -15,7 +15,8 @@ DIVERGED = 10.0
 HEAD = """# The truth table
 
 A sampler draws points at random. It should draw each one as often as a given probability density
-says, its *target*. This page tests whether the samplers of Credence do. We start many chains at
+says, its *target*. This page tests whether the kernels below do; SMC, parallel tempering, jumps
+between sizes and emulated chains have tests of their own. We start many chains at
 correct draws of a target that is known exactly, take some steps, and test whether the draws are
 still correct. The number in a cell is the largest deviation, in standard errors: below 4.5 passes.
 {verdict} One table has no pass mark, and only reports:

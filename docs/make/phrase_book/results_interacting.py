@@ -64,8 +64,10 @@ def of_calibration(rows: dict[str, dict[str, Any]]) -> Iterator[Phrase]:
     yield made("the same BG has {:.2f} %", cold)
     yield made("the linear chains {:.2f} and {:.2f} %: the features", *linear)
     under_noise = [100 * rows[name]["noise_ece"] for name in (COLD, LINEAR[0])]
-    yield made("probabilities are off by {:.1f} points, those of SGLD by {:.1f}", *under_noise)
     ensemble = rows["Deep ensemble"]
+    yield made("noise its probabilities are off by {:.1f} points", under_noise[0])
+    yield made("those of ten trained networks by {:.1f}", 100 * ensemble["noise_ece"])
+    yield made("and those of SGLD by {:.1f}.", under_noise[1])
     for kind in ("noise", "blur"):
         assert ensemble[f"{kind}_ece"] > rows[COLD][f"{kind}_ece"], "as trained networks are"
         assert rows[COLD][f"{kind}_ece"] > 1.05 * max(rows[n][f"{kind}_ece"] for n in LINEAR)
@@ -152,4 +154,4 @@ def of_networks() -> Iterator[Phrase]:
         np.array(boston[name]["scores_by_seed"]["nll"]) for name in ("NUTS (reference)", "MALA")
     )
     mean, error = mean_and_error(list(mala - nuts))
-    yield made("better than MALA does, by {:.1f} standard errors", mean / error)
+    yield made("lower by {:.3f} ± {:.3f} than that of MALA", mean, error)

@@ -53,7 +53,9 @@ def of_published_design() -> Iterator[Phrase]:
     yield made("changes the log likelihood by {:.3f} nats", *regression["pilots"][0]["nats"])
     narrow, wide = (100 * regression["shares"][width] for width in ("4", "8"))
     yield made(
-        "weights is {:.0f} % of the particles from there, and {:.0f} % from width 4", wide, narrow
+        "for each particle is {:.0f} % of the\nparticles from there, and {:.0f} % from width 4",
+        wide,
+        narrow,
     )
     (share,) = rough["shares"].values()
     yield made("Here {:.0f} % of\nthe particles of width 4 are left", 100 * share)
@@ -63,12 +65,22 @@ def of_published_design() -> Iterator[Phrase]:
         "in the digits ({} to {}) and in the", *limits(easy["fits"]["flops"]["ratio_widest"])
     )
     yield made(
-        "in the regression ({} to {}). At alpha 2",
+        "in the regression ({} to {}). In the digits",
         *limits(regression["fits"]["flops"]["ratio_widest"]),
     )
-    yield made("the interval is {} to {}.", *limits(rough["fits"]["flops"]["ratio_widest"]))
+    work, clock = (rough["fits"][each]["ratio_widest"] for each in ("flops", "seconds"))
+    assert work["high"] > 10 > clock["high"], "does not exclude ten, does"
+    yield made(
+        "at alpha 2 it is {} times by work ({} to {}, which",
+        number(work["value"], 2),
+        *limits(work),
+    )
+    yield made("and {} times by the\n  clock ({} to {}", number(clock["value"], 2), *limits(clock))
     steps = [point(rough, "mlsmc 4-128, short moves", count)["mse"] for count in (100, 400, 1600)]
     yield made("have an error {:.1f} to {:.1f} times smaller", *sorted(falls(steps)))
+    tries = "mlsmc 4-128, short moves, 16 tries"
+    steps = [point(rough, tries, count)["mse"] for count in (100, 400, 1600)]
+    yield made("in place of four ({:.1f} to {:.1f} times with 16 tries)", *sorted(falls(steps)))
     for problem, cost, words in (
         (easy, "flops", "slope of several levels is {} ({} to {})"),
         (regression, "flops", "in the regression, {} ({} to {}) by work"),
@@ -80,14 +92,22 @@ def of_published_design() -> Iterator[Phrase]:
         yield made(words, *found)
     several, alone = cheapest(easy, "mlsmc"), cheapest(easy, "smc")
     yield made(
-        "are {} with two levels of {} and {}\n  particles, and {} with {} particles of width "
-        "{} alone",
+        "have an MSE x work of {} (two levels, {} and {}\n  particles) and {} ({} particles "
+        "of width {} alone)",
         scientific(several["mse"] * several["flops"]),
         *several["particles"],
         scientific(alone["mse"] * alone["flops"]),
         *alone["particles"],
         *alone["widths"],
     )
+    least = min(row["mse"] * row["flops"] for row in easy["points"])
+    yield made("cheaper ones, down to {}", scientific(least))
+    pairs = [pair for each in (regression, easy, rough) for pair in short_and_long(each)]
+    shares = [short["flops"] / long["flops"] for short, long in pairs]
+    yield made("about a tenth ({:.2f} to {:.2f})", min(shares), max(shares))
+    pairs = [pair for pair in short_and_long(easy) if pair[0]["particles"] == [40]]
+    rises = [short["mse"] / long["mse"] for short, long in pairs]
+    yield made("their error is {:.1f} to {:.1f} times as large", min(rises), max(rises))
     yield made("width 128 have {:.1f} times the error of long moves", short_moves(regression))
     nominal = regression["fits"]["nominal"]["ratio_widest"]["value"]
     yield made("says less: {:.1f} times in the regression", nominal)
@@ -109,6 +129,13 @@ def of_evidence() -> Iterator[Phrase]:
         _, widest, several = evidence_settings(published(name))
         ratio = work_at_equal_spread(widest, several)
         yield made(words, number(ratio["value"], 2), *limits(ratio))
+    narrowest, _, several = evidence_settings(published("digits alpha 2"))
+    ratio = work_at_equal_spread(narrowest, several)
+    yield made(
+        "It takes {} times ({} to {}) the work of two levels at alpha 2, and",
+        number(ratio["value"], 2),
+        *limits(ratio),
+    )
     gap, errors = evidence_gap(published("regression alpha 3"))
     yield made(
         "at width 128 is {:.2f} nats lower than two levels, {:.1f} errors", gap, gap / errors
@@ -147,6 +174,17 @@ def point(problem: dict[str, Any], family: str, particles: int) -> dict[str, Any
     rows = problem["points"]
     (found,) = (r for r in rows if r["family"] == family and r["particles"][0] == particles)
     return found
+
+
+def short_and_long(problem: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The settings with short moves, each beside the one with long moves and as many particles."""
+    rows = {(row["family"], row["particles"][0]): row for row in problem["points"]}
+    return [
+        (row, rows[long])
+        for (family, count), row in rows.items()
+        if "short moves" in family
+        and (long := (family.replace(", short moves", ""), count)) in rows
+    ]
 
 
 def falls(values: list[float]) -> list[float]:

@@ -50,8 +50,7 @@ def of_models() -> Iterator[Phrase]:
     share = 100 * rows["deep-a-published-chain"]["size"]["across"]
     yield made("accepts {:.1f} % of its jumps", share)
     yield from given(
-        "The best published error, 3.42, is",
-        "best published error, 3.42 on",
+        "The best published error, 3.42, is not",
         "The published errors (3.55 for this family",
         "where the thesis reports 1.1 %",
     )
@@ -89,7 +88,8 @@ def of_inputs(plain: dict[str, Any], by_input: dict[str, Any]) -> Iterator[Phras
     held = (100 * each["coverage_95"] for each in (means, errors))
     yield made("and intervals hold {:.1f} ± {:.1f} % of the rows. An input", *held)
     yield made("predictions {:.2f} in the median)", by_input["rhat_predictions_median"])
-    yield made("is {:.1f} standard errors below", (means["rmse"] - 3.42) / errors["rmse"])
+    yield made("is {:.2f} below that of model e", means["rmse"] - 3.42)
+    yield from given("The best published error, 3.42, is 0")
     others = kept_rows("boston_halves")
     names = {row["model"] for row in others}
     assert min(np.mean([r["rmse"] for r in others if r["model"] == name]) for name in names) > 3.42
