@@ -77,6 +77,7 @@ def gradient_metric(
         target_acceptance_rate: of the trial leapfrogs.
         unit_metric: keep an inverse_mass of one.
     """
+    key_prior, key_first, key_step, key_rounds = jax.random.split(key, 4)
     ends, num_points, num_chains = metric_ends(num_rounds), posterior.num_points, len(positions)
     measure = partial(
         gradient_moments, log_density=posterior.log_density, batch_size=max(1, num_points // 16)
@@ -104,7 +105,7 @@ def gradient_metric(
         )
 
     def update(memory: Memory, block: Block) -> Memory:
-        key_rows, key_trial = jax.random.split(jax.random.fold_in(key, int(memory.round) + 1))
+        key_rows, key_trial = jax.random.split(jax.random.fold_in(key_rounds, int(memory.round)))
         positions = block.states.position
         square, variance = jax.device_get(measure(key_rows, positions, posterior.data))
         step_size = np.exp(memory.log_step_size).astype(square.dtype)
@@ -128,16 +129,15 @@ def gradient_metric(
 
     of_prior = 1.0
     if not unit_metric:
-        key_prior = jax.random.fold_in(key, 0)  # rounds have the numbers from 1 on
         found = prior_precision(
             key_prior, positions, posterior.data, log_density=posterior.log_density
         )
         of_prior = jax.device_get(found)
-    _, variance = jax.device_get(measure(key, positions, posterior.data))
+    _, variance = jax.device_get(measure(key_first, positions, posterior.data))
     none, zero = np.zeros(()), np.zeros_like(variance)
     inverse_mass = np.ones_like(zero) if unit_metric else 1 / (of_prior + num_points * variance)
     stable = reasonable_step_size(
-        key,
+        key_step,
         _spaced(positions, num_chains),
         inverse_mass,
         posterior.data,
@@ -208,10 +208,10 @@ def gradient_moments(
     """Means over chains: the squared full gradient, and the variance S^2 of the rows' gradients.
 
     The latter from one minibatch per chain: scaled to all N rows, the gradients of b of them have
-    the noise variance N^2 S^2 (1/b - 1/N).
+    the noise variance N^2 S^2 (1/b - 1/N). It is not known, and 0, where b is N.
     """
     num_points = data.x.shape[0]
-    per_variance = num_points**2 * (1 / batch_size - 1 / num_points)
+    per_variance = num_points**2 * (1 / batch_size - 1 / num_points) or 1.0
     gradient = jax.grad(log_density)
 
     def moments(arguments: Any) -> Any:

@@ -42,6 +42,7 @@ def main(spec_path: Path, out_path: Path, num_devices: int) -> int:
     configure(num_devices, compilation_cache=False)  # a program found ready would cost nothing
     cell = cell_from_json(json.loads(spec_path.read_text(encoding="utf-8")))
     checkpoints = out_path.with_suffix(".checkpoint")
+    may_go_on = False
     try:
         result = compute(cell, checkpoints)
     except (Interrupted, KeyboardInterrupt) as stop:
@@ -50,8 +51,10 @@ def main(spec_path: Path, out_path: Path, num_devices: int) -> int:
         result = failed(stop)
     except Exception as error:
         result = failed(error)
+        may_go_on = not isinstance(error, InputError)  # after a full disk, say
     write_text(out_path, json.dumps(result, allow_nan=False))
-    shutil.rmtree(checkpoints, ignore_errors=True)
+    if not may_go_on:
+        shutil.rmtree(checkpoints, ignore_errors=True)
     return 0
 
 

@@ -127,7 +127,7 @@ def write_results(
 
 def read(folder: Path, cell: CellSpec) -> Outcome | None:
     """A finished cell; None where there is none, or it failed."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         outcome = Outcome(cell, json.loads(cell_path(folder, cell).read_text(encoding="utf-8")))
         return outcome if outcome.is_done else None
     return None

@@ -242,7 +242,7 @@ def _identifies(column: pd.Series) -> str | None:
         return None
     if (column.diff().iloc[1:] == 1).all():
         return "numbers the rows"
-    is_whole = bool((values % 1 == 0).all())
+    is_whole = bool((values.to_numpy(float) % 1 == 0).all())
     if IDENTIFIER.search(str(column.name)) and is_whole and values.is_unique:
         return "has another whole number in every row, and the name of an identifier"
     return None

@@ -63,10 +63,13 @@ class Finding(ABC):
         """Return the arrays of evaluation.npz, for the page."""
         return {}
 
-    def rescaled(self, nats: float) -> "Finding":
+    def rescaled(self, nats: float, observations: float) -> "Finding":
         """The same where the log density of all training targets is larger by so many nats.
 
         A posterior knows standardised targets; in their own units their density is another.
+
+        Args:
+            observations: how many the rows stand for: the sum of their weights.
         """
         return self
 

@@ -85,6 +85,19 @@ def write_ensemble(folder: Path, parts: Parts) -> None:
     write_json(folder / "ensemble.json", document)
 
 
+def remove_ensemble(folder: Path) -> None:
+    """Remove what `write_ensemble` wrote, where it did.
+
+    Raises:
+        StorageError: where a file cannot be removed.
+    """
+    for name in ("ensemble.json", "ensemble.npz"):
+        try:
+            (folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError.while_writing(folder / name, error) from error
+
+
 def read_ensemble(folder: Path, network: Network | None = None) -> Parts:
     """Read what `write_ensemble` wrote; nothing in the files is executed.
 

@@ -25,7 +25,7 @@ from credence.ensembles.mixture import Mixture
 from credence.ensembles.predictive import Predictions
 from credence.ensembles.predictor import Inputs, Predictor
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.saved import EnsembleDocument
+from credence.ensembles.saved import EnsembleDocument, remove_ensemble
 from credence.ensembles.scores import check_rows
 from credence.ensembles.tempered import Tempered
 from credence.errors import InputError
@@ -236,6 +236,8 @@ class Stack(Predictor):
     def save(self, folder: str | Path) -> None:
         """Write folder/stack.json, and each part into a folder of its own beside it.
 
+        An ensemble that was saved in the folder before is replaced.
+
         Raises:
             StorageError: where the folder cannot be written or the disk is full.
         """
@@ -261,6 +263,7 @@ class Stack(Predictor):
             "num_rows": self.num_rows,
         }
         write_json(folder / self.document, document)
+        remove_ensemble(folder)
 
     @classmethod
     def load(cls, folder: str | Path, network: Network | None = None) -> "Stack":

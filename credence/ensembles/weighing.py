@@ -92,6 +92,7 @@ def weighed(
     *,
     cost: Cost,
     provenance: Provenance,
+    row_weight: Float[np.ndarray, " point"] | None = None,
     least_weight: float = 0.01,
 ) -> Stack:
     """The stack of parts whose scores of unseen rows are known.
@@ -101,10 +102,11 @@ def weighed(
         log_probs: log p_k(y_i | rows without i), nats.
         candidates: what is known of each part but for its weight.
         cost, provenance: of the stack.
+        row_weight: how many observations each row stands for; None for one.
         least_weight: what has less is left out, and the other weights are scaled up.
     """
     prior_rows = 1.0 if len(log_probs) >= FEW_ROWS else float(FEW_ROWS)
-    weights = stacking_weights(log_probs, prior_rows=prior_rows)
+    weights = stacking_weights(log_probs, weight=row_weight, prior_rows=prior_rows)
     weights = np.where(weights >= min(least_weight, weights.max()), weights, 0.0)
     weights /= weights.sum()
     kept = np.flatnonzero(weights)

@@ -123,6 +123,7 @@ class BNN(BaseEstimator, ABC):
     def _sample(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int) -> None:
         """Build the posterior, run the method, judge convergence."""
         check_total(weight)
+        x, y, weight = (each[weight > 0] for each in (x, y, weight))
         from credence import methods
         from credence.density.posterior import Posterior
         from credence.engine.progress import NoProgress, RichProgress
@@ -272,7 +273,8 @@ class BNN(BaseEstimator, ABC):
         check_is_fitted(self, "ensemble_")
         found = found_in(self.ensemble_, self.method_.findings)
         shift = self._log_density_in_units()
-        return {name: each.rescaled(shift) for name, each in found.items()}
+        total = self._total_weight
+        return {name: each.rescaled(shift, total) for name, each in found.items()}
 
     def _log_density_in_units(self) -> float:
         """Nats by which the log density of the training targets is larger in the units of y."""
@@ -318,7 +320,8 @@ class BNN(BaseEstimator, ABC):
             seed: of the shuffles, five of each column, fewer of large tables; of more than 20,000
                 rows and columns together, some rows are left out.
         Raises:
-            InputError: for more than 1000 columns, or a label that `fit` never saw.
+            InputError: for more than 1000 columns, fewer than two rows, another number of targets,
+                or a label that `fit` never saw.
         """
         from credence.ensembles.predictive import filled
         from credence.estimators.effects import importances
@@ -333,6 +336,7 @@ class BNN(BaseEstimator, ABC):
                 lambda p, rows: {"log_prob": p.log_prob(filled(coded, rows, p.num_points))},
             )["log_prob"]
 
+        X = X if isinstance(X, pd.DataFrame) else self._checked(X, reset=False)
         return importances(log_prob, self.preprocessor_.feature_names_in_, X, y, seed)
 
     def effect(self, X: Any, name: str | int, *, seed: int = 0) -> Effect:
@@ -350,6 +354,7 @@ class BNN(BaseEstimator, ABC):
         from credence.estimators.effects import effect
 
         check_is_fitted(self, "ensemble_")
+        X = X if isinstance(X, pd.DataFrame) else self._checked(X, reset=False)
         return effect(self.sample_functions, self.preprocessor_, X, name, seed)
 
     @abstractmethod

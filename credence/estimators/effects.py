@@ -49,6 +49,11 @@ def importances(
             f"importances() shuffles one column after the other, and {len(columns)} columns are "
             f"more than {MOST_COLUMNS}."
         )
+    if len(frame) < 2 or len(truth) != len(frame):
+        raise InputError(
+            f"importances() shuffles the values of a column: give it two rows or more, each with a "
+            f"target, got {len(frame)} rows and {len(truth)} targets."
+        )
     kept = rng.permutation(len(frame))[:most]
     frame, truth = frame.iloc[kept].reset_index(drop=True), truth[kept]
     num_rows = len(frame)

@@ -70,7 +70,7 @@ class LogEvidence(Finding):
         """Two numbers, of the training targets in their own units."""
         return jsonable({"log_evidence": self.nats, "log_evidence_error": self.standard_error})
 
-    def rescaled(self, nats: float) -> "LogEvidence":
+    def rescaled(self, nats: float, observations: float) -> "LogEvidence":
         """The evidence is a density of the targets."""
         return replace(self, nats=self.nats + nats)
 

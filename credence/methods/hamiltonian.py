@@ -96,6 +96,10 @@ class NUTS(Hamiltonian):
 
     max_doublings: int = 10
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(max_doublings=self.max_doublings)
+
     def _recipe(self, posterior: Posterior) -> Recipe:
         static = (("max_doublings", self.max_doublings),)
         return Recipe(nuts, posterior.log_density, static, fixed_cost=shares_passes(posterior))
@@ -116,6 +120,13 @@ class Leapfrogs(Hamiltonian):
 
     trajectory_length: float = 1.0
     max_integration_steps: int = 256
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(
+            trajectory_length=self.trajectory_length,
+            max_integration_steps=self.max_integration_steps,
+        )
 
     def _within(self, most_gradients: Callable[[], int]) -> "Hamiltonian":
         most = min(self.max_integration_steps, most_gradients())
@@ -195,7 +206,6 @@ class MCLMC(Leapfrogs):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_lengths(self.trajectory_length, self.decoherence_length)
-        require_positive(max_integration_steps=self.max_integration_steps)
 
     def _recipe(self, posterior: Posterior) -> Recipe:
         static = (

@@ -190,15 +190,16 @@ def early_stopping(
 
 
 def num_held_out(posterior: Posterior, training: Training) -> int:
-    """Number of validation rows.
+    """Number of validation rows: a share of the rows that have weight.
 
     Raises:
         InputError: where no row is left to fit.
     """
-    num_validation = round(training.validation_fraction * posterior.num_points)
-    if num_validation == posterior.num_points:
+    num_rows = int(np.count_nonzero(posterior.data.weight))
+    num_validation = round(training.validation_fraction * num_rows)
+    if num_validation == num_rows:
         raise InputError(
-            f"validation_fraction={training.validation_fraction} of {posterior.num_points} rows "
+            f"validation_fraction={training.validation_fraction} of {num_rows} rows "
             "leaves no row to fit: use a smaller fraction, or 0."
         )
     return num_validation
@@ -213,13 +214,14 @@ def held_out(key: PRNGKeyArray, posterior: Posterior, training: Training) -> Dat
 def split(key: PRNGKeyArray, data: Data, num_validation: int) -> tuple[Data, Data]:
     """Rows to fit and rows to validate on, at random; without the latter, all rows for both.
 
-    Of rows on disk a part that fits memory, with weights as if it were all of them.
+    Rows without weight are among those to fit: a network can only be judged by others. Of rows on
+    disk a part that fits memory, with weights as if it were all of them.
     """
     if not data.rows.in_memory:
         return _split_part(key, data, num_validation / len(data.x))
     if num_validation == 0:
         return data, data
-    order = np.argsort(np.asarray(_random_bits(key, data.x.shape[0])), stable=True)
+    order = _with_weight_first(np.asarray(_random_bits(key, data.x.shape[0])), data.weight)
     rows = lambda index: jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[index]), data)  # noqa: E731
     return rows(order[num_validation:]), rows(order[:num_validation])
 
@@ -227,13 +229,19 @@ def split(key: PRNGKeyArray, data: Data, num_validation: int) -> tuple[Data, Dat
 def _split_part(key: PRNGKeyArray, data: Data, share: float) -> tuple[Data, Data]:
     """`split` of some rows."""
     part = some_rows(key, data)
-    num_validation = round(share * len(part.x))
+    num_validation = round(share * int(np.count_nonzero(part.weight)))
     if num_validation == 0:
         return part, part
+    order = _with_weight_first(np.arange(len(part.x)), part.weight)
     rows = lambda index: jax.tree.map(lambda leaf: leaf[index], part)  # noqa: E731
-    fitting, validation = rows(slice(num_validation, None)), rows(slice(num_validation))
+    fitting, validation = rows(order[num_validation:]), rows(order[:num_validation])
     total, kept = jnp.sum(part.weight), jnp.sum(fitting.weight)
     return fitting._replace(weight=fitting.weight * (1 - share) * total / kept), validation
+
+
+def _with_weight_first(keys: np.ndarray, weight: Any) -> np.ndarray:
+    """Sort rows by keys, those without weight behind all others."""
+    return np.lexsort((keys, np.asarray(weight) == 0))
 
 
 @partial(jax.jit, static_argnums=1)

@@ -10,6 +10,7 @@ from credence_papers.transdimensional.models import UNIT, Family, ModelEffort, M
 from credence_papers.transdimensional.tables import THESIS
 
 _DEEP = Family(4, 4, "relu")
+_LARGE = Family(30, None, "relu")
 _WIDE = Family(16, None, "tanh")
 _BY_LAYER, _BY_BLOCK = HierarchicalGamma(), HierarchicalGamma(per="array")
 _BY_INPUT = HierarchicalGamma(0.5, 0.5, per="input")
@@ -57,6 +58,10 @@ def _on_a_ladder(*models: ModelProblem) -> tuple[ModelProblem, ...]:
 
 _WIDE_ONES = _models("wide", _WIDE, "1 to 16 tanh neurons")
 _DEEP_ONES = _models("deep", _DEEP, "1 to 4 layers of 4 relu neurons")
+_LARGE_ONES = tuple(
+    replace(each, how="fixed", layers=3)
+    for each in _models("large", _LARGE, "3 layers of 30 relu neurons")
+)
 _RUNGS = {
     "num_rungs": 20, "within": "mclmc", "num_jumps": 4, "num_warmup": 3000, "num_draws": 5000,
 }  # fmt: skip
@@ -68,6 +73,7 @@ MODELS = ModelStudy(
     problems=(
         *_WIDE_ONES,
         *_DEEP_ONES,
+        *_LARGE_ONES,
         *_on_a_ladder(*(each for each in (*_WIDE_ONES, *_DEEP_ONES) if each.name[-1] in "bde")),
         _model(
             "deep-a-published-chain", "model (a) by the published chain, which is biased",
@@ -79,13 +85,21 @@ MODELS = ModelStudy(
         ),
         _model(
             "deep-a-trained-3", "model (a), ten trained networks of three layers",
-            _DEEP, _AS_PUBLISHED, how="trained", trained_layers=3,
+            _DEEP, _AS_PUBLISHED, how="trained", layers=3,
         ),
     ),
     efforts={
-        "smoke": ModelEffort(2, 8, 4, 3, 10, 2, ladder={"num_rungs": 3}),
-        "laptop": ModelEffort(4, 400, 200, ladder=_RUNGS),
-        "paper": ModelEffort(16, 4000, 1000, 8, ladder=_RUNGS | {"num_draws": 20_000}),
+        "smoke": ModelEffort(
+            2, 8, 4, 3, 10, 2, ladder={"num_rungs": 3}, fixed={"num_draws": 8, "num_warmup": 4}
+        ),
+        "laptop": ModelEffort(
+            4, 400, 200, ladder=_RUNGS, fixed={"num_draws": 1000, "num_warmup": 500}
+        ),
+        "paper": ModelEffort(
+            16, 4000, 1000, 8,
+            ladder=_RUNGS | {"num_draws": 20_000},
+            fixed={"num_draws": 4000, "num_warmup": 1000},
+        ),
     },
     num_seeds={"laptop": 10, "paper": 20},
     source="the data of " + THESIS + "section 6.3",

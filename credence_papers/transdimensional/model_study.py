@@ -95,7 +95,11 @@ def over_splits(results: list[dict[str, Any]]) -> Row:
         "rmse": [r["rmse"] for r in results],
         "size": None,
         "num_converged": None,
+        "rhat_predictions": [r["rhat_predictions"] for r in results],
     }
+    row |= worst_and_median("rhat_predictions", row["rhat_predictions"])
+    if results[0]["converged"] is not None:
+        row["num_converged"] = sum(bool(r["converged"]) for r in results)
     if results[0]["size"] is None:
         return row
     sizes = [r["size"] for r in results]
@@ -111,9 +115,6 @@ def over_splits(results: list[dict[str, Any]]) -> Row:
         "rhat": [each["rhat"] for each in sizes],
         **worst_and_median("rhat", [each["rhat"] for each in sizes]),
     }
-    row["rhat_predictions"] = [r["rhat_predictions"] for r in results]
-    row |= worst_and_median("rhat_predictions", row["rhat_predictions"])
-    row["num_converged"] = sum(bool(r["converged"]) for r in results)
     return row
 
 
@@ -137,7 +138,7 @@ def cells(row: Row) -> list[str]:
         with_error(row, "coverage_95", 3),
         likeliest_sizes(size["shares"]) if size else "fixed",
         rhats(size, "rhat"),
-        rhats(row, "rhat_predictions") if size else "–",
+        rhats(row, "rhat_predictions"),
         f"{row['means']['seconds']:.0f}",
     ]
 
@@ -159,7 +160,7 @@ def likeliest_sizes(shares: Mapping[Any, float], most: int = 3) -> str:
 
 def rhats(found: Mapping[str, Any] | None, name: str) -> str:
     """Median and, in brackets, the worst over the splits."""
-    if not found or found[f"{name}_median"] is None:
+    if not found or found.get(f"{name}_median") is None:
         return "–"
     median, worst = (float(found[f"{name}_{which}"]) for which in ("median", "worst"))
     return f"{median:.2f} ({worst:.2f})"

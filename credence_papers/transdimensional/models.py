@@ -16,7 +16,7 @@ from credence.compare.problem import Arrays
 from credence.density.posterior import Posterior
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import found_in, judged
-from credence.methods import DeepEnsemble, Transdimensional
+from credence.methods import NUTS, DeepEnsemble, Transdimensional
 from credence.methods.base import Method
 from credence.methods.training import Training
 from credence.methods.transdimensional.architecture.posterior import (
@@ -66,6 +66,7 @@ class ModelEffort:
         num_chains, num_draws, num_warmup, max_doublings, num_starts: of `Transdimensional`.
         num_members: of a trained ensemble.
         ladder: settings of `Transdimensional` that are others where its chains are ladders.
+        fixed: settings of `NUTS` where networks have one size.
     """
 
     num_chains: int
@@ -75,6 +76,7 @@ class ModelEffort:
     num_starts: int = 1000
     num_members: int = 10
     ladder: Settings = field(default_factory=dict)
+    fixed: Settings = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +86,9 @@ class ModelProblem:
     Args:
         data: seed -> arrays; a plain function.
         how: "jumps", exactly; "ladder", by jumps on a ladder of temperatures; "published", by the
-            published chain; "trained", by networks at maxima of the posterior, all of one size.
-        trained_layers: hidden layers of these.
+            published chain; "fixed", by NUTS on networks of one size; "trained", by networks of one
+            size at maxima of the posterior.
+        layers: hidden layers of networks of one size.
     """
 
     name: str
@@ -95,12 +98,11 @@ class ModelProblem:
     likelihood: Any
     prior: Gaussian | HierarchicalGamma = field(default=UNIT)
     how: str = "jumps"
-    trained_layers: int = 1
+    layers: int = 1
 
     def posterior(self, arrays: Arrays) -> Posterior:
-        """The posterior of the widest network with one hidden layer, or with those trained."""
-        layers = self.trained_layers if self.how == "trained" else 1
-        hidden = (self.family.width,) * layers
+        """The posterior of the widest network, with one hidden layer unless it is of one size."""
+        hidden = (self.family.width,) * self.layers
         network = MLP(self.likelihood.num_outputs(1), hidden, self.family.activation)
         return Posterior(network, self.prior, self.likelihood, (arrays.x_train, arrays.y_train))
 
@@ -109,6 +111,9 @@ class ModelProblem:
         if self.how == "trained":
             training = Training(validation_fraction=0.0)
             return DeepEnsemble(num_members=effort.num_members, training=training)
+        if self.how == "fixed":
+            bound = {"num_chains": effort.num_chains, "max_doublings": effort.max_doublings}
+            return NUTS(**bound, **effort.fixed)
         is_published = self.how == "published"
         settings: dict[str, Any] = {
             "num_draws": effort.num_draws,
@@ -139,10 +144,11 @@ def run_model(
     posterior, method = problem.posterior(arrays), problem.method(effort)
     ensemble = method.run(seed, posterior, folder=folder)
     assert isinstance(ensemble, Ensemble)
-    found = architecture_posterior(ensemble.scalars)
-    findings = () if problem.how == "trained" else found_in(ensemble, method.findings).values()
+    found, has_chains = architecture_posterior(ensemble.scalars), problem.how != "trained"
+    findings = found_in(ensemble, method.findings).values() if has_chains else ()
     numbers = scoring.scores(ensemble, arrays, findings)[0]
-    convergence = judged(ensemble, ensemble.monitored(arrays.x_test) if found else None, findings)
+    monitored = ensemble.monitored(arrays.x_test) if has_chains else None
+    convergence = judged(ensemble, monitored, findings)
     return jsonable(
         {
             "n_train": len(arrays.x_train),
@@ -152,8 +158,8 @@ def run_model(
             "size": found and of_size(found),
             "converged": convergence.converged,
             "reason": convergence.reason,
-            "rhat_predictions": convergence.max_rhat_function if found else None,
-            "within": found and float(np.mean(ensemble.scalars["acceptance_rate"])),
+            "rhat_predictions": convergence.max_rhat_function,
+            "within": float(np.mean(ensemble.scalars["acceptance_rate"])) if has_chains else None,
             "seconds": ensemble.cost.total_seconds,
         },
         spell_infinite=True,

@@ -4,6 +4,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,10 +22,10 @@ from credence.compare.sources import (
     UCISource,
     moved,
 )
-from credence.compare.specs import ModelSpec, Outcome, RowLimits
+from credence.compare.specs import ModelSpec, Outcome, RowLimits, to_json
 from credence.datasets import CheckedTable, uci_splits
 from credence.datasets import load as load_dataset
-from credence.errors import InputError
+from credence.errors import InputError, StorageError
 from credence.methods import CES, METHODS, Training
 
 
@@ -95,10 +96,11 @@ def test_interrupt_keeps_finished_cells(calls, tmp_path: Path) -> None:
     assert calls == ["a", "b"]
 
 
-def test_a_broken_file_is_run_again(calls, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["{", "{}", "[]"])
+def test_a_broken_file_is_run_again(calls, tmp_path: Path, text: str) -> None:
     experiment = samples.experiment("a")
     runner.run(experiment, tmp_path)
-    runner.cell_path(tmp_path, experiment.cells("laptop")[0]).write_text("{", encoding="utf-8")
+    runner.cell_path(tmp_path, experiment.cells("laptop")[0]).write_text(text, encoding="utf-8")
     runner.run(experiment, tmp_path)
     assert calls == ["a", "a"]
 
@@ -192,6 +194,26 @@ def test_averages_are_for_labels_and_chains() -> None:
     refused = replace(small_cell("map"), averaged=True)
     with pytest.raises(InputError, match="'map' needs its draws"):
         cell.compute(refused)
+
+
+@pytest.mark.parametrize(("error", "is_kept"), [(StorageError, True), (InputError, False)])
+def test_what_a_cell_has_drawn_outlives_a_full_disk(
+    tmp_path: Path, monkeypatch, error: type[Exception], is_kept: bool
+) -> None:
+    """A cell that is tried again goes on; not where the same error would come again."""
+    (found,) = samples.experiment("a").cells("laptop")
+    spec, out = tmp_path / "spec.json", tmp_path / "out.json"
+    spec.write_text(json.dumps(to_json(found)), encoding="utf-8")
+
+    def compute(_: Any, folder: Path) -> Any:
+        folder.mkdir()
+        raise error("The disk is full.")
+
+    monkeypatch.setattr(cell, "compute", compute)
+    monkeypatch.setattr("credence.environment.configure", lambda *_, **__: None)
+    assert cell.main(spec, out, 1) == 0
+    assert json.loads(out.read_text(encoding="utf-8"))["error"] == "The disk is full."
+    assert (tmp_path / "out.checkpoint").exists() == is_kept
 
 
 def test_failed_results_are_json() -> None:

@@ -1,6 +1,7 @@
 """check_table: what it refuses, what it puts right and says, and how it infers the task."""
 
 import datetime
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -239,7 +240,10 @@ def test_real_tables_pass_with_the_right_task(name):
         ("income", "distinct", False),
     ],
 )
-def test_numbers_that_identify_rows_are_told_of(name: str, values: str, is_told: bool) -> None:
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow", None])
+def test_numbers_that_identify_rows_are_told_of(
+    name: str, values: str, is_told: bool, backend: Literal["numpy_nullable", "pyarrow"] | None
+) -> None:
     random = np.random.default_rng(0)
     distinct = random.permutation(10_000)[:40]
     numbers = {
@@ -250,6 +254,7 @@ def test_numbers_that_identify_rows_are_told_of(name: str, values: str, is_told:
     }[values]
     frame = pd.DataFrame({name: numbers, "size": random.normal(size=40)})
     frame["price"] = random.normal(size=40)
+    frame = frame if backend is None else frame.convert_dtypes(dtype_backend=backend)
     notes = check_table(frame, "price").notes
     assert any(f"(--drop '{name}')" in note for note in notes) == is_told
     assert name in check_table(frame, "price").frame, "told of, and not left out"

@@ -92,6 +92,14 @@ def test_a_folder_with_other_data_is_refused(tmp_path) -> None:
     assert json.loads((tmp_path / "made.json").read_text())["num_rows"] == 10
 
 
+@pytest.mark.parametrize("name", ["x.npy", "y.npy"])
+def test_a_file_of_the_user_is_not_written_over(tmp_path, name: str) -> None:
+    np.save(tmp_path / name, np.arange(5.0))
+    with pytest.raises(InputError, match="did not write"):
+        make_regression(tmp_path, num_rows=10, num_features=12)
+    np.testing.assert_array_equal(np.load(tmp_path / name), np.arange(5.0))
+
+
 @pytest.mark.parametrize(
     ("make", "settings", "message"),
     [

@@ -16,7 +16,7 @@ from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.recalibration import conformal_levels
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.scores import regression_scores
-from credence.ensembles.stack import Candidate, Stack
+from credence.ensembles.stack import Candidate, Stack, load_predictor
 from credence.ensembles.weighing import stack
 from credence.errors import InputError, StorageError
 from credence.methods import MAP
@@ -123,6 +123,17 @@ def test_few_rows_hardly_tell_models_apart() -> None:
     x, y = np.zeros((5, 3), np.float32), np.zeros((5, 1))
     found = stack(parts, x, y, held_out=True, by_chain=False)
     assert found.part_weights.min() > 0.2
+
+
+def test_the_last_one_that_was_saved_is_read(tmp_path: Path) -> None:
+    """Whatever was in the folder before."""
+    single = make_ensemble()
+    single.save(tmp_path)
+    pair = Stack((single, single), np.array([0.5, 0.5]), single.cost, single.provenance, (), 7)
+    pair.save(tmp_path)
+    assert isinstance(load_predictor(tmp_path), Stack)
+    single.save(tmp_path)
+    assert isinstance(load_predictor(tmp_path), Ensemble)
 
 
 def test_it_is_saved_and_loaded(tmp_path: Path) -> None:

@@ -93,6 +93,19 @@ def test_labels_and_arrays() -> None:
     assert effect.mean[-1, 1] - effect.mean[0, 1] > 0.8
 
 
+def test_rows_may_come_as_for_predict(fitted: BNNRegressor) -> None:
+    """An array without names, or a list, where the fit saw columns with names."""
+    rows = np.random.default_rng(2).normal(size=(40, 2))
+    model = BNNRegressor(method=QUICK, hidden=(4,), random_state=0)
+    model.fit(pd.DataFrame(rows, columns=["a", "b"]), rows[:, 0])
+    for given in (rows, rows.tolist()):
+        assert model.importances(given, rows[:, 0]).names == ("a", "b")
+        assert model.effect(given, "a").mean.shape == (15,)
+    for given, targets in ((rows[:1], rows[:1, 0]), (rows, rows[:7, 0])):
+        with pytest.raises(InputError, match="each with a target"):
+            model.importances(given, targets)
+
+
 def test_bad_input(fitted: BNNRegressor) -> None:
     X = table(30)
     with pytest.raises(InputError, match=r"no column 'slop'.*slope"):

@@ -107,6 +107,16 @@ def test_a_stack_knows_its_left_out_rows(tmp_path: Path) -> None:
     assert loaded.recalibration_["num_rows"] == 400
 
 
+def test_rows_without_weight_are_not_there() -> None:
+    """They are fitted by no network, and no model is weighed by them."""
+    x, y = line(60, 0)
+    weight, y = np.tile([1.0, 0.0], 30), np.where(np.arange(60) % 2, 1e6, y)
+    stacking = Stacking(models=("0/fan_in/normal",), chains=FOLDS)
+    model = BNNRegressor(method=stacking, random_state=0).fit(x, y, sample_weight=weight)
+    assert model.recalibration_["num_rows"] == 30
+    assert abs(model.predict(x) - y)[::2].max() < 20
+
+
 def test_probabilities_are_tempered(tmp_path: Path) -> None:
     """A network that is told of each row thirty times is far too sure."""
     x, y = labels(60, 0)

@@ -55,7 +55,7 @@ def test_what_is_written_is_read_back(nats: tuple[float, ...]) -> None:
     """The error of a single run is not known."""
     found = LogEvidence.of(with_runs(*nats))
     assert found is not None
-    entries = json.loads(json.dumps(found.rescaled(-10.0).entries(), allow_nan=False))
+    entries = json.loads(json.dumps(found.rescaled(-10.0, 20.0).entries(), allow_nan=False))
     again = LogEvidence.read(entries, {})
     assert again is not None
     np.testing.assert_allclose(again.nats, found.nats - 10)

@@ -207,6 +207,20 @@ def test_lengths_out_of_range_are_refused(settings):
         HMC(target_acceptance_rate=1.5)
 
 
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        (NUTS, {"max_doublings": 0}),
+        (HMC, {"trajectory_length": -1.0}),
+        (HMC, {"trajectory_length": np.nan}),
+        (HMC, {"max_integration_steps": 0}),
+    ],
+)
+def test_trajectories_out_of_range_are_refused(method, settings):
+    with pytest.raises(InputError, match=next(iter(settings))):
+        method(**settings)
+
+
 def test_ctrl_c_in_training_ends_a_chain_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Members that trained half the way are no use to it; a deep ensemble would keep them."""
     monkeypatch.setattr(Phase, "save", lambda phase: signal.raise_signal(signal.SIGINT))

@@ -174,6 +174,19 @@ def test_variance_of_the_rows_gradients():
     np.testing.assert_allclose(variance, per_row.var(axis=0, ddof=1), rtol=0.05)
 
 
+def test_a_single_row_says_nothing_of_the_variance():
+    """Its metric is that of the prior, and finite."""
+    posterior = Posterior(MLP(1), Gaussian(), Normal(noise_std=1.0), (np.ones((1, 1)), np.ones(1)))
+    _, variance = gradient_moments(
+        jax.random.key(0),
+        jnp.zeros((2, posterior.num_weights)),
+        posterior.data,
+        log_density=posterior.log_density,
+        batch_size=1,
+    )
+    np.testing.assert_array_equal(variance, 0)
+
+
 def test_metric_is_near_the_inverse_precision():
     posterior = PROBLEM.posterior
     draws = np.random.default_rng(1).multivariate_normal(*PROBLEM.solve(), 200)

@@ -47,6 +47,22 @@ def test_map_is_the_single_member():
     np.testing.assert_array_equal(found, single)
 
 
+def test_rows_without_weight_judge_no_network():
+    """They are never held out, so that there is a best network even where most rows are such."""
+    x, weight = np.arange(20.0)[:, None], np.zeros(20)
+    weight[[2, 5, 7, 11, 13]] = 1.0
+    network = Posterior(
+        MLP(1, hidden=(3,)), Gaussian(), Normal(noise_std=0.3), (x / 20, np.sin(x), weight)
+    )
+    for seed in range(6):
+        with Driver() as driver:
+            found = train(jax.random.key(seed), network, driver, 2, Training(max_epochs=50))
+        assert np.isfinite(np.asarray(found.loss)).all()
+        fitted, judged = split(jax.random.key(seed), network.data, 2)
+        assert (judged.weight == 1).all()
+        assert len(fitted.weight) == 18
+
+
 def test_members_differ_and_keys_matter():
     posterior = wiggly()
     training = Training(max_epochs=100)

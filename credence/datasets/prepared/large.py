@@ -215,11 +215,16 @@ def _written(folder: Path, kind: str, recipe: Regression | Classification, y_typ
         raise InputError(
             f"{folder} holds another data set ({about}): use another folder, or delete this one."
         )
+    if about is None and any((folder / name).exists() for name in ("x.npy", "y.npy")):
+        raise InputError(
+            f"{folder} holds an x.npy or y.npy that this function did not write: use another one."
+        )
     done, total = 0 if about is None else about["chunks"], _num_chunks(recipe.num_rows)
     shape, chunk = (recipe.num_rows, recipe.num_features), recipe.parts()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if done == 0:
+            write_text(folder / "made.json", json.dumps({**wanted, "chunks": 0}))
             _allocate(folder / "x.npy", np.float32, shape)
             _allocate(folder / "y.npy", y_type, shape[:1])
         for number in range(done, total):

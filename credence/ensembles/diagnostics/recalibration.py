@@ -104,7 +104,9 @@ def opened(values: Any, level: float) -> Any:
 
 
 def best_temperature(
-    probabilities: Float[np.ndarray, "row class"], y: Int[np.ndarray, " row"]
+    probabilities: Float[np.ndarray, "row class"],
+    y: Int[np.ndarray, " row"],
+    weight: Float[np.ndarray, " row"] | None = None,
 ) -> float:
     """Temperature at which the probabilities of rows that were not seen predict their labels best.
 
@@ -114,13 +116,15 @@ def best_temperature(
     Args:
         probabilities: of the classes.
         y: labels, counted from 0.
+        weight: how many observations each row stands for; None for one.
     """
     from scipy.optimize import minimize_scalar
 
     def loss(log_temperature: float) -> float:
         found = tempered(probabilities, float(np.exp(log_temperature)))
         own = found[np.arange(len(y)), y]
-        return -float(np.mean(np.log(np.maximum(own, np.finfo(float).tiny))))
+        logs = np.log(np.maximum(own, np.finfo(float).tiny))
+        return -float(np.average(logs, weights=weight))
 
     bounds = tuple(np.log(TEMPERATURES))
     return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))

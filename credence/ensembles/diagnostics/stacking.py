@@ -32,11 +32,22 @@ class LeaveOneOut(NamedTuple):
         return mean_with_error(self.log_probs)
 
 
-def mean_with_error(values: Float[np.ndarray, " point"]) -> tuple[float, float]:
-    """The mean of independent values and its standard error; NaN for a single one."""
+def mean_with_error(
+    values: Float[np.ndarray, " point"], weight: Float[np.ndarray, " point"] | None = None
+) -> tuple[float, float]:
+    """The mean of independent values and its standard error; NaN for a single one.
+
+    Args:
+        weight: of the values, >= 0; None for equal ones. The square of the error is unbiased for
+            values of one variance, whatever the weights.
+    """
     values = np.asarray(values, float)
-    error = values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else np.nan
-    return float(values.mean()), float(error)
+    share = np.full(len(values), 1 / len(values)) if weight is None else weight / np.sum(weight)
+    mean = float(share @ values)
+    if np.count_nonzero(share) < 2:
+        return mean, float("nan")
+    left = 1 - 2 * share + share @ share  # E (value - mean)^2 over the variance
+    return mean, float(np.sqrt(np.sum((share * (values - mean)) ** 2 / left)))
 
 
 def as_of_more(
@@ -112,7 +123,11 @@ def leave_one_out(log_likelihood: Float[np.ndarray, "draw point"]) -> LeaveOneOu
 
 
 def stacking_weights(
-    log_probs: Float[np.ndarray, "point model"], *, prior_rows: float = 0.0, gap: float = 1e-6
+    log_probs: Float[np.ndarray, "point model"],
+    *,
+    weight: Float[np.ndarray, " point"] | None = None,
+    prior_rows: float = 0.0,
+    gap: float = 1e-6,
 ) -> Float[np.ndarray, " model"]:
     """Weights of models whose mixture gives rows they have not seen the highest probability.
 
@@ -127,6 +142,7 @@ def stacking_weights(
 
     Args:
         log_probs: log p_k(y_i | other rows), nats.
+        weight: how many observations each row stands for; None for one.
         prior_rows: as many rows more, of which all models are equally probable; a few keep weights
             that rest on few rows from 0 and 1.
         gap: largest gain per row left on the table, nats.
@@ -139,10 +155,11 @@ def stacking_weights(
         raise ValueError(f"prior_rows must be >= 0, got {prior_rows}; 1 is usual.")
     densities = np.exp(log_probs - np.max(log_probs, axis=1, keepdims=True))
     weights = np.full(num_models, 1 / num_models)
-    rows = num_points + prior_rows
+    weight = np.ones(num_points) if weight is None else weight
+    rows = np.sum(weight) + prior_rows
     for _ in range(MOST_ROUNDS):
         share = weights * (densities / (densities @ weights)[:, None])
-        new = (share.sum(axis=0) + prior_rows / num_models) / rows
+        new = (weight @ share + prior_rows / num_models) / rows
         gain = np.max(new / np.maximum(weights, np.finfo(float).tiny)) - 1
         weights = new
         if gain <= gap:
@@ -154,7 +171,9 @@ MOST_ROUNDS = 100_000
 
 
 def mean_stacking_weights(
-    errors: Float[np.ndarray, "value model"], excess: Float[np.ndarray, " model"]
+    errors: Float[np.ndarray, "value model"],
+    excess: Float[np.ndarray, " model"],
+    weight: Float[np.ndarray, " value"] | None = None,
 ) -> Float[np.ndarray, " model"]:
     """Weights of models whose means together predict rows that they have not seen with the least
     squared error.
@@ -166,17 +185,20 @@ def mean_stacking_weights(
         errors: of the means of rows that they have not seen, any unit.
         excess: by how much less each model's mean squared error will be where it predicts, because
             the mean of all chains varies less than that of a few.
+        weight: how many observations each value stands for; None for one.
     Raises:
         ValueError: for values that are not finite.
     """
     from scipy.optimize import nnls
 
     finite("errors", errors)
-    products = errors.T @ errors / len(errors) - np.diag(excess)
+    share = np.full(len(errors), 1 / len(errors)) if weight is None else weight / np.sum(weight)
+    squares = errors.T @ (share[:, None] * errors)
+    products = squares - np.diag(excess)
     values, vectors = np.linalg.eigh(products)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     # w' C w + s^2 (sum w - 1)^2 has, whatever s, its minimum over w >= 0 in the same direction
-    size = np.sqrt(np.trace(errors.T @ errors) / len(errors)) or 1.0
+    size = np.sqrt(np.trace(squares)) or 1.0
     sums = np.full((1, len(products)), size)
     weights, _ = nnls(np.concatenate([root, sums]), np.append(np.zeros(len(root)), size))
     return weights / weights.sum()
@@ -186,6 +208,7 @@ def beta_shape(
     below: Float[np.ndarray, "chain point"],
     num_chains: int,
     *,
+    weight: Float[np.ndarray, " point"] | None = None,
     prior_rows: float = 10.0,
     largest: float = 10.0,
 ) -> float:
@@ -204,6 +227,7 @@ def beta_shape(
     Args:
         below: each chain's probability of values below the truth; of a mixture as it is, one row.
         num_chains: of the mixture that is to be transformed; at least as many as there are.
+        weight: how many observations each row stands for; None for one.
         prior_rows: acts as if so many more rows had been seen that a shape of 1 fits exactly; they
             keep a few rows from saying much.
         largest: the shape is never above it.
@@ -215,7 +239,8 @@ def beta_shape(
     inside = np.clip(below, LEAST_LEVEL, 1 - LEAST_LEVEL)
     found = as_of_more(np.log(inside), num_chains) + as_of_more(np.log1p(-inside), num_chains)
     found = np.minimum(found, -2 * np.log(2))  # that of the median
-    wanted = (found.sum() - 2 * prior_rows) / (len(found) + prior_rows)
+    weight = np.ones(len(found)) if weight is None else weight
+    wanted = (weight @ found - 2 * prior_rows) / (np.sum(weight) + prior_rows)
 
     def excess(shape: float) -> float:
         """Compare how much the truths are in the middle with what the beta law says."""

@@ -89,7 +89,8 @@ def ascend(
         objective: (key, position, data) -> what to maximise, in nats; its key is that of the step.
         optimiser: turns gradients of minus the objective per data point into updates.
         num_gradients: of a log density, that one gradient of the objective costs.
-    A non-finite update is refused: the weights stay, is_finite is False.
+    A non-finite update is refused: the weights stay, is_finite is False. They also stay where no
+    row has weight.
     """
 
     def init(position: Position, data: Data) -> OptimizerState:
@@ -98,12 +99,14 @@ def ascend(
     def step(
         key: PRNGKeyArray, state: OptimizerState, data: Data
     ) -> tuple[OptimizerState, OptimizerInfo]:
-        num_points = jnp.sum(data.weight)
+        total = jnp.sum(data.weight)
+        has_rows = total > 0
+        num_points = jnp.where(has_rows, total, 1.0)
         value, grad = jax.value_and_grad(objective, argnums=1)(key, state.position, data)
         updates, memory = optimiser.update(-grad / num_points, state.memory, state.position)
         new = OptimizerState(optax.apply_updates(state.position, updates), memory)
-        is_finite = jnp.isfinite(new.position).all()
-        kept = either(is_finite, new, state)
+        is_finite = jnp.isfinite(new.position).all() | ~has_rows
+        kept = either(is_finite & has_rows, new, state)
         count = jnp.asarray(num_gradients, jnp.int32)
         return kept, OptimizerInfo(-value / num_points, is_finite, count)
 

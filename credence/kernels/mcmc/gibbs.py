@@ -68,7 +68,8 @@ def with_gibbs(
         model: whose prior is hierarchical.
         settings: of the other kernel.
     Raises:
-        InputError: where the prior has no precisions, or for settings the other kernel refuses.
+        InputError: where the prior has no precisions, for settings the other kernel refuses, and
+            for one whose state has no position of its own.
     A non-finite draw of the precisions is refused; is_finite is that of the other kernel.
     """
     inner, gibbs = kernel(log_density, **settings), gibbs_precisions(log_density, model=model)
@@ -78,6 +79,9 @@ def with_gibbs(
         state, info = inner.step(key_inner, state, data)
         moved, _ = gibbs.step(key_gibbs, GibbsState(state.position), data)
         fresh = inner.init(moved.position, data)
+        if "position" not in state._fields:
+            name = getattr(kernel, "__name__", str(kernel))
+            raise InputError(f"A Gibbs step cannot follow {name}: its state keeps no position.")
         renewed = {
             name: getattr(fresh, name)
             for name in ("position", "log_density", "gradient")

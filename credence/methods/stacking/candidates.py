@@ -90,9 +90,9 @@ class Candidates(Finding):
         """The models, in the order in which they were tried."""
         return {"models": list(self.tried), "models_rows": self.num_rows}
 
-    def rescaled(self, nats: float) -> "Candidates":
-        """Log scores are densities of the targets, each of one row."""
-        shift = nats / self.num_rows
+    def rescaled(self, nats: float, observations: float) -> "Candidates":
+        """Log scores are densities of the targets, each of one observation."""
+        shift = nats / observations
         return replace(self, tried=tuple(_shifted(one, shift) for one in self.tried))
 
     def by_weight(self) -> list[Tried]:

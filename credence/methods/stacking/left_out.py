@@ -107,10 +107,15 @@ def mean_weights(
     errors = np.stack([(y - each.mean).ravel() for each in found], axis=1)
     if not np.isfinite(errors).all():
         return None
-    return mean_stacking_weights(errors, np.array([each.excess for each in found]))
+    weight = np.repeat(np.asarray(posterior.data.weight, float), y.size // len(y))
+    return mean_stacking_weights(errors, np.array([each.excess for each in found]), weight)
 
 
-def shape_of_mixture(cdfs: Float[np.ndarray, "chain row target"] | None, num_chains: int) -> float:
+def shape_of_mixture(
+    cdfs: Float[np.ndarray, "chain row target"] | None,
+    num_chains: int,
+    weight: Float[np.ndarray, " row"],
+) -> float:
     """Find how narrow the stack's mixture is to be, see `beta_shape`; 1, for as it is, of labels,
     of several targets, and where rows are few or predictions are not finite.
 
@@ -118,10 +123,11 @@ def shape_of_mixture(cdfs: Float[np.ndarray, "chain row target"] | None, num_cha
         cdfs: the mixture's probability of values below the truth, by those chains of the models
             that have not seen a row; None for labels.
         num_chains: how many chains of each model predict.
+        weight: how many observations each row stands for.
     """
     if cdfs is None or cdfs.shape[2] > 1 or cdfs.shape[1] < FEW_ROWS or not np.isfinite(cdfs).all():
         return 1.0
-    return beta_shape(cdfs[..., 0], num_chains)
+    return beta_shape(cdfs[..., 0], num_chains, weight=weight)
 
 
 def temperature_of_mixture(
@@ -139,13 +145,14 @@ def temperature_of_mixture(
     if not np.isfinite(mixed).all():
         return 1.0
     labels = np.asarray(posterior.data.y).ravel().astype(int)
-    temperature = best_temperature(mixed, labels)
+    weight = np.asarray(posterior.data.weight, float)
+    temperature = best_temperature(mixed, labels, weight)
     rows = np.arange(len(labels))
     own, sharper = (
         np.log(np.maximum(probabilities[rows, labels], TINY))
         for probabilities in (mixed, tempered(mixed, temperature))
     )
-    gain, error = mean_with_error(sharper - own)
+    gain, error = mean_with_error(sharper - own, weight)
     return temperature if temperature < 1 and gain > 2 * error else 1.0
 
 
@@ -179,7 +186,8 @@ def predict_left_out(
 
     if stack.num_targets > 1:
         return stack
-    shape = 1.0 if cdfs is None else shape_of_mixture(cdfs, len(cdfs))
+    weight = np.asarray(posterior.data.weight, float)
+    shape = 1.0 if cdfs is None else shape_of_mixture(cdfs, len(cdfs), weight)
     x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
     judged = np.unique(np.linspace(0, len(y) - 1, min(len(y), MOST_JUDGED)).round().astype(int))
     folds, parts = method.folds_of(y)[judged], []

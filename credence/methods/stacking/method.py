@@ -235,17 +235,24 @@ class Stacking(Algorithm):
         """Score the models on rows that they have not seen, and weigh them."""
         found = [left_out(each, self.chains, posterior) for each in ensembles]
         scores = np.stack([each.log_probs for each in found], axis=1)
+        row_weight = np.asarray(posterior.data.weight, float)
         stacked = weighed(
             ensembles,
             scores,
             [
                 Candidate(
-                    index, None, *mean_with_error(column), None, 0.0, trials[index].description
+                    index,
+                    None,
+                    *mean_with_error(column, row_weight),
+                    None,
+                    0.0,
+                    trials[index].description,
                 )
                 for index, column in enumerate(scores.T)
             ],
             cost=reduce(add, (each.cost for each in ensembles)),
             provenance=provenance,
+            row_weight=row_weight,
             least_weight=self.least_weight,
         )
         found = [
@@ -257,7 +264,7 @@ class Stacking(Algorithm):
         stacked = replace(
             stacked,
             mean_weights=mean_weights(found, posterior),
-            shape=shape_of_mixture(cdfs, self.chains.num_chains),
+            shape=shape_of_mixture(cdfs, self.chains.num_chains, row_weight),
             temperature=temperature_of_mixture(found, stacked.part_weights, posterior),
         )
         stacked = predict_left_out(stacked, self.chains, posterior, cdfs)

@@ -88,6 +88,17 @@ def test_the_temperature_undoes_what_made_probabilities_too_sure() -> None:
     np.testing.assert_allclose(tempered(sharp, 3.0), truth, atol=1e-12)
 
 
+def test_a_row_that_stands_for_several_counts_as_often() -> None:
+    rng = np.random.default_rng(5)
+    probabilities = rng.dirichlet(np.ones(3), size=40)
+    y = np.array([rng.choice(3, p=tempered(p[None], 0.6)[0]) for p in probabilities])
+    weight = np.array([0.0, 1.0, 4.0, 2.0] * 10)
+    many = np.repeat(np.arange(40), weight.astype(int))
+    found = best_temperature(probabilities, y, weight)
+    np.testing.assert_allclose(found, best_temperature(probabilities[many], y[many]), rtol=1e-4)
+    assert abs(found / best_temperature(probabilities, y) - 1) > 0.01
+
+
 def test_temperatures_stay_finite() -> None:
     certain, likely = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.9, 0.1], [0.1, 0.9]])
     assert best_temperature(likely, np.array([0, 1])) < 0.1

@@ -8,6 +8,7 @@ from tools.exact import assert_mean
 
 from credence.ensembles.diagnostics.stacking import (
     as_of_more,
+    beta_shape,
     excess_of_few,
     leave_one_out,
     mean_stacking_weights,
@@ -55,6 +56,52 @@ def test_mean_and_error():
     assert mean == 2.5
     assert error == pytest.approx(np.sqrt(5 / 3) / 2)
     assert np.isnan(mean_with_error(np.array([1.0]))[1])
+
+
+def test_a_row_that_stands_for_several_counts_as_often():
+    """Weights of rows do what rows do that are there several times."""
+    rng = np.random.default_rng(3)
+    weight = np.array([1.0, 3.0, 0.0, 2.0, 5.0, 1.0] * 10)
+    log_probs, errors = rng.normal(size=(60, 3)), rng.normal(size=(60, 3)) * [1.0, 1.2, 2.0]
+    below, excess = rng.beta(3, 3, size=(4, 60)), np.array([0.1, 0.0, 0.2])
+    many = np.repeat(np.arange(60), weight.astype(int))
+    for found, again, plain in (
+        (
+            stacking_weights(log_probs, weight=weight, prior_rows=2),
+            stacking_weights(log_probs[many], prior_rows=2),
+            stacking_weights(log_probs, prior_rows=2),
+        ),
+        (
+            mean_stacking_weights(errors, excess, weight),
+            mean_stacking_weights(errors[many], excess),
+            mean_stacking_weights(errors, excess),
+        ),
+        (
+            beta_shape(below, 8, weight=weight),
+            beta_shape(below[:, many], 8),
+            beta_shape(below, 8),
+        ),
+        (
+            mean_with_error(errors[:, 0] + weight, weight)[0],
+            mean_with_error((errors[:, 0] + weight)[many])[0],
+            mean_with_error(errors[:, 0] + weight)[0],
+        ),
+    ):
+        np.testing.assert_allclose(found, again, atol=1e-4)
+        assert not np.allclose(found, plain, atol=1e-3), "rows that all count once"
+
+
+def test_the_error_of_a_weighted_mean_is_its_spread():
+    """Over 4000 samples of rows with these weights; an error of equal weights is far off."""
+    rng = np.random.default_rng(4)
+    weight = np.array([10.0] + [1.0] * 29)
+    found = [mean_with_error(rng.normal(size=30), weight) for _ in range(4000)]
+    means, errors = np.transpose(found)
+    squares = np.array([means.var(), np.mean(errors**2)])
+    noise = np.sqrt(np.mean((means**2 - squares[0]) ** 2) + np.var(errors**2)) / 4000**0.5
+    assert abs(squares[0] - squares[1]) < 4.5 * noise
+    assert abs(squares[0] - 1 / 30) > 4.5 * noise
+    assert mean_with_error(np.array([1.0, 7.0]), np.array([1.0, 0.0]))[0] == 1.0
 
 
 def test_stacking_meets_another_optimiser():

@@ -41,6 +41,15 @@ def test_adam_climbs_to_the_mode():
     assert (info.num_gradients == 1).all()
 
 
+def test_rows_without_weight_move_nothing():
+    """A batch of such rows alone says nothing; it is no failure either."""
+    nobody = DATA._replace(weight=jnp.zeros(2))
+    state, info = climb(jnp.array([0.5, 0.5]), nobody, learning_rate=0.05, num_steps=3)
+    np.testing.assert_array_equal(state.position, [0.5, 0.5])
+    assert info.is_finite.all()
+    assert jnp.isfinite(info.loss).all()
+
+
 def test_planted_wrong_gradient_misses_the_mode():
     def wrong(position, data):
         return log_density(position, data) + 0.05 * position[0] ** 2

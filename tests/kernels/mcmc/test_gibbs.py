@@ -1,6 +1,6 @@
 """Gibbs updates of precisions: the joint prior of weights and precisions stays what it is."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from scipy import stats
 from credence.density.data import Data
 from credence.density.posterior import BayesianModel, flat_log_density
 from credence.errors import InputError
+from credence.kernels.base import Kernel
 from credence.kernels.mcmc.gibbs import gibbs_precisions, with_gibbs
 from credence.kernels.mcmc.mala import mala
 from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
@@ -110,6 +111,31 @@ def test_after_another_kernel_the_prior_is_invariant():
     assert max(scores(of, ends).values()) < 4.5
     np.testing.assert_allclose(stale, 0, atol=1e-9)
     assert rate.mean() > 0.5
+
+
+def test_a_state_that_keeps_no_position_is_refused():
+    """Its weights could not be changed."""
+    of = model("layer")
+    build: Any = with_gibbs
+    kernel = build(flat_log_density(of), kernel=nested, model=of)
+    state = kernel.init(prior_draws(of)[0], no_data())
+    with pytest.raises(InputError, match="keeps no position"):
+        kernel.step(jax.random.key(0), state, no_data())
+
+
+def nested(log_density: Any) -> Kernel:
+    """Stays where it is, and keeps the position in a state within its own."""
+    return Kernel(lambda position, data: Nested(position), lambda key, state, data: (state, None))
+
+
+class Nested(NamedTuple):
+    """A state that names its position otherwise."""
+
+    inner: Any
+
+    @property
+    def position(self) -> Any:
+        return self.inner
 
 
 def test_prior_without_precisions_is_refused():

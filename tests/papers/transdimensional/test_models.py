@@ -8,7 +8,7 @@ import pytest
 
 from credence.compare.problem import Arrays
 from credence.engine.phases import Phase
-from credence.methods import DeepEnsemble
+from credence.methods import NUTS, DeepEnsemble
 from credence.preprocessing import TargetScaler
 from credence_papers.transdimensional import model_study, models
 from credence_papers.transdimensional.boston_models import MODELS
@@ -17,7 +17,10 @@ from credence_papers.transdimensional.models import ModelEffort, run_model
 from credence_papers.transdimensional.published_chain import PublishedChain
 
 BY_NAME = {each.name: each for each in MODELS.problems}
-TINY = ModelEffort(2, 12, 4, max_doublings=2, num_starts=4, num_members=2)
+TINY = ModelEffort(
+    2, 12, 4, max_doublings=2, num_starts=4, num_members=2,
+    fixed={"num_draws": 12, "num_warmup": 4},
+)  # fmt: skip
 
 
 def line(seed: int) -> Arrays:
@@ -41,19 +44,22 @@ def test_models_are_what_their_names_say() -> None:
         assert isinstance(BY_NAME[name].method(TINY), kind)
     assert BY_NAME["deep-c-layer"].method(TINY).gibbs
     assert not BY_NAME["deep-a"].method(TINY).gibbs
+    large = BY_NAME["large-c-layer"]
+    assert large.posterior(line(0)).model.network.hidden == (30, 30, 30)
+    assert isinstance(large.method(TINY), NUTS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["wide-d", "deep-c-block", "deep-a-published-chain", "deep-a-trained"]
+    "name", ["wide-d", "deep-c-block", "deep-a-published-chain", "deep-a-trained", "large-d"]
 )
 def test_a_model_is_run(name: str) -> None:
     found = run_model(replace(BY_NAME[name], data=line), TINY, 0)
     assert 0 < found["rmse"] < 20
     assert 0 < found["single_train_rmse"] < 20
-    is_trained = name == "deep-a-trained"
-    assert (found["size"] is None) == is_trained
-    if not is_trained:
+    assert (found["size"] is None) == (name in ("deep-a-trained", "large-d"))
+    assert (found["within"] is None) == (name == "deep-a-trained")
+    if found["size"]:
         assert sum(found["size"]["probabilities"]) == pytest.approx(1)
 
 
@@ -78,6 +84,8 @@ def test_means_over_splits_have_errors_and_the_worst_rhat() -> None:
     ]  # fmt: skip
     trained = {"name": "trained", **over_splits([result(0, is_trained=True)])}
     assert cells(trained)[4:7] == ["fixed", "–", "–"]
+    fixed = {"name": "fixed", **over_splits([{**result(0), "size": None}])}
+    assert cells(fixed)[4:7] == ["fixed", "–", "1.10 (1.10)"]
 
 
 def test_an_infinite_rhat_is_the_worst() -> None:

@@ -306,7 +306,8 @@ class MLSMC(Method):
         few = {"num_particles": counts[: len(levels)]} if isinstance(counts, tuple) else {}
         if self.coarse:
             return replace(self, coarse=networks[:-1], **few)
-        return replace(self, widths=tuple(map(_hidden, networks)), **few)
+        widths = tuple(map(_hidden, networks))
+        return replace(self, widths=widths, num_levels=None, base=None, **few)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         if self.proposal == "conditional":

@@ -207,7 +207,7 @@ def compared(
         losses, bad = left_out_losses(log_probs[is_there], weight)
         of_all, bad_of_all = left_out_losses(log_probs[evenly], weight)
         worse = losses - of_all
-        loss, loss_error = weighted_mean_with_error(worse, weight)
+        loss, loss_error = mean_with_error(worse, weight)
         away = means[is_there].mean(axis=0) - means.mean(axis=0)
         is_judged = max(bad, bad_of_all) <= MOST_BAD_ROWS and np.isfinite(worse).all()
         groups.append(
@@ -248,18 +248,6 @@ def left_out_losses(
         top = log_prob.max()
         losses[row] = -(top + np.log(smoothed.weights @ np.exp(log_prob - top)))
     return losses, bad / log_probs.shape[1]
-
-
-def weighted_mean_with_error(
-    values: Float[np.ndarray, " row"], weight: Float[np.ndarray, " row"]
-) -> tuple[float, float]:
-    """The mean over observations, and its standard error over rows; NaN for a single row.
-
-    The error is that of a ratio of sums over rows, to first order.
-    """
-    mean = float(np.average(values, weights=weight))
-    error = mean_with_error(weight * (values - mean))[1] / weight.mean()
-    return mean, float(error)
 
 
 def _of_draw(

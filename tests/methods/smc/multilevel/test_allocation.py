@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,6 +140,15 @@ def test_nats_of_heavy_tails_are_not_negative() -> None:
     found = allocation.nats_between(MLSMC(base=4).levels(heavy))
     assert np.all(found > 0)
     assert np.all(np.diff(found) < 0)
+
+
+@pytest.mark.parametrize("settings", [{"base": 4}, {"num_levels": 2}, {"widths": ((4,), (8,))}])
+def test_fewer_levels_are_named_by_their_widths(settings: dict[str, Any]) -> None:
+    """However the levels were given; a pilot of `for_error` runs on the lowest ones."""
+    posterior = wide(0.5, width=8, num_rows=20)
+    method = MLSMC(**settings)
+    levels = method.levels(posterior)
+    assert method._upto(levels[:1]).levels(levels[0]) == levels[:1]
 
 
 @pytest.mark.slow

@@ -17,7 +17,6 @@ from credence.methods.transdimensional.architecture.size_effect import (
     compared,
     groups_of,
     left_out_losses,
-    weighted_mean_with_error,
 )
 from credence.models import MLP, PRIORS, Normal
 
@@ -66,8 +65,8 @@ def test_losses_are_those_of_left_out_rows(weight: np.ndarray) -> None:
 
 def test_a_row_counts_as_often_as_it_stands_for_observations() -> None:
     values, weight = np.array([1.0, 2.0, 5.0]), np.array([2.0, 1.0, 1.0])
-    assert weighted_mean_with_error(values, weight)[0] == np.mean([1, 1, 2, 5])
-    assert weighted_mean_with_error(values, np.full(3, 4.0)) == mean_with_error(values)
+    assert mean_with_error(values, weight)[0] == np.mean([1, 1, 2, 5])
+    assert mean_with_error(values, np.full(3, 4.0)) == mean_with_error(values)
 
 
 def test_groups_are_of_sizes_and_have_enough_draws() -> None:
