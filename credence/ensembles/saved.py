@@ -13,7 +13,7 @@ from credence.density.data import one_row
 from credence.density.posterior import BayesianModel, Params, shapes
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.provenance import Provenance
-from credence.errors import InputError
+from credence.errors import InputError, StorageError
 from credence.models.likelihoods.labels import Classification
 from credence.models.networks.mlp import Network
 from credence.models.saved import from_spec, network_from_spec, to_spec

@@ -126,11 +126,35 @@ class Moves(NamedTuple):
         """These sums with one more step added."""
         values, gradients = step_work(info)
         return Moves(
-            self.acceptance + info.acceptance_rate,
+            self.acceptance + getattr(info, "acceptance_rate", 1.0),
             self.is_finite & info.is_finite,
             self.evaluations + values,
             self.gradients + gradients,
         )
+
+
+def repeated(
+    kernel: Kernel,
+    key: PRNGKeyArray,
+    first: Any,
+    data: Data,
+    num_steps: Int[Array, ""] | int,
+    before: Moves,
+) -> tuple[Any, Moves]:
+    """Take several steps of a kernel; return where they end, and what they did.
+
+    Args:
+        first: state.
+        num_steps: may be traced: one program for any number.
+        before: what was done earlier.
+    """
+
+    def move(index: Int[Array, ""], carry: tuple[Any, Moves]) -> tuple[Any, Moves]:
+        state, moves = carry
+        state, info = kernel.step(jax.random.fold_in(key, index), state, data)
+        return state, moves.after(info)
+
+    return jax.lax.fori_loop(0, num_steps, move, (first, before))
 
 
 def first_work(state: Any) -> Work:

@@ -252,11 +252,11 @@ def is_inside(target: RegressionTarget, coverage: int = 95) -> Bool[np.ndarray, 
     return (target.y >= lower) & (target.y <= upper)
 
 
-def least_sure_index(target: Target, count: int = 8) -> tuple[int, ...]:
-    """Positions of the `count` rows with the widest predictive spread, widest first."""
-    spread = target.std if isinstance(target, RegressionTarget) else target.entropy_total
+def least_sure_index(spread: Float[np.ndarray, " point"], count: int = 8) -> list[int]:
+    """Positions of the `count` rows with the widest predictive spread, widest first: those of
+    which it is no number before all others."""
     order = np.argsort(-np.where(np.isnan(spread), np.inf, spread), kind="stable")
-    return tuple(int(i) for i in order[:count])
+    return order[:count].tolist()
 
 
 def _arrays(record: object) -> dict[str, np.ndarray]:

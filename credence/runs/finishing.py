@@ -207,14 +207,15 @@ def evaluation_document(
     table: CheckedTable, x: pd.DataFrame, arrays: dict[str, np.ndarray]
 ) -> Evaluation:
     """Choose the rows worth showing: the report can be written again without the table."""
-    spread = arrays["std"] if "std" in arrays else arrays["entropy_total"]
-    least_sure = np.argsort(-spread, kind="stable")[:8]
+    from credence.report import least_sure_index
+
+    least_sure = least_sure_index(arrays["std"] if "std" in arrays else arrays["entropy_total"])
     rows = x.iloc[least_sure]
     return {
         "target": table.target,
         "notes": table.notes,
         "columns": [str(name) for name in x.columns],
-        "least_sure": least_sure.tolist(),
+        "least_sure": least_sure,
         "rows": [[_cell(value) for value in row] for row in rows.itertuples(index=False)],
         "row_names": [f"row {label + 1}" for label in rows.index],
         "trace_names": [f"row {x.index[i] + 1}" for i in arrays.get("trace_rows", ())],

@@ -99,11 +99,14 @@ def test_rows_may_come_as_for_predict(fitted: BNNRegressor) -> None:
     model = BNNRegressor(method=QUICK, hidden=(4,), random_state=0)
     model.fit(pd.DataFrame(rows, columns=["a", "b"]), rows[:, 0])
     for given in (rows, rows.tolist()):
-        assert model.importances(given, rows[:, 0]).names == ("a", "b")
-        assert model.effect(given, "a").mean.shape == (15,)
+        with pytest.warns(UserWarning, match="valid feature names"):  # that of `predict`
+            assert model.importances(given, rows[:, 0]).names == ("a", "b")
+        with pytest.warns(UserWarning, match="valid feature names"):
+            assert model.effect(given, "a").mean.shape == (15, 1)
     for given, targets in ((rows[:1], rows[:1, 0]), (rows, rows[:7, 0])):
+        frame = pd.DataFrame(given, columns=["a", "b"])
         with pytest.raises(InputError, match="each with a target"):
-            model.importances(given, targets)
+            model.importances(frame, targets)
 
 
 def test_bad_input(fitted: BNNRegressor) -> None:

@@ -95,7 +95,7 @@ def regression_target(
         epistemic_std=spread * epistemic,
         unit="points",
     )
-    return replace(target, least_sure=row_table(least_sure_index(target), rng))
+    return replace(target, least_sure=row_table(least_sure_index(target.std), rng))
 
 
 def classification_target(
@@ -123,7 +123,7 @@ def classification_target(
         entropy_epistemic=share * total,
         reliability=reliability(probabilities.max(axis=1), predicted == y),
     )
-    return replace(target, least_sure=row_table(least_sure_index(target), rng))
+    return replace(target, least_sure=row_table(least_sure_index(total), rng))
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -141,7 +141,7 @@ def reliability(confidence: np.ndarray, is_correct: np.ndarray, bins: int = 10) 
     )
 
 
-def row_table(index: tuple[int, ...], rng: np.random.Generator) -> RowTable:
+def row_table(index: list[int], rng: np.random.Generator) -> RowTable:
     columns = ("age", "sex", "bmi", "blood pressure", "s1", "s2", "s3", "s4", "s5", "s6", "clinic")
     values = tuple(
         (
@@ -153,7 +153,7 @@ def row_table(index: tuple[int, ...], rng: np.random.Generator) -> RowTable:
         )
         for i in index
     )
-    return RowTable(index, columns, values, tuple(f"row {1000 + i}" for i in index))
+    return RowTable(tuple(index), columns, values, tuple(f"row {1000 + i}" for i in index))
 
 
 def importances(num_inputs: int = 14) -> Importances:

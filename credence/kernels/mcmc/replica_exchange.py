@@ -26,7 +26,7 @@ from credence.density.posterior import (
     flat_log_likelihood,
     flat_log_prior,
 )
-from credence.kernels.base import Kernel, Moves, Scalar, first_work, metropolis
+from credence.kernels.base import Kernel, Moves, Scalar, first_work, metropolis, repeated
 from credence.kernels.mcmc.microcanonical import varied_leapfrogs
 
 
@@ -150,15 +150,9 @@ def replica_exchange(
             **length,
         )
 
-        def move(index: Int[Array, ""], carry: tuple[Any, Moves]) -> tuple[Any, Moves]:
-            state, sums = carry
-            state, info = built.step(jax.random.fold_in(key, index), state, data)
-            return state, sums.after(info)
-
         first = built.init(position, data)
-        state, sums = jax.lax.fori_loop(
-            0, num_moves, move, (first, Moves.none(power, first_work(first)))
-        )
+        none = Moves.none(power, first_work(first))
+        state, sums = repeated(built, key, first, data, num_moves, none)
         return state.position, sums
 
     def init(positions: Float[Array, "rung weight"], data: Data) -> ReplicaState:

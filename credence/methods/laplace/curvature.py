@@ -162,9 +162,8 @@ def output_curvature(
 ) -> Float[Array, "output output"]:
     """Fisher information of the outputs at one point, in nats per squared unit of output.
 
-    For labels minus the Hessian of the log probability, which is the same for every label. For
-    regression its mean over the noise, by the trapezoidal rule in t for noise z = sinh(t): even
-    heavy tails end there.
+    It is the mean of minus the Hessian of the log probability: over the labels, or over the noise
+    by the trapezoidal rule in t for noise z = sinh(t), where even heavy tails end.
     """
 
     def negative_log_prob(outputs: Outputs, y: Array) -> Float[Array, ""]:
@@ -172,7 +171,10 @@ def output_curvature(
 
     hessian = jax.hessian(negative_log_prob)
     if not isinstance(likelihood, LocationScale):
-        return hessian(outputs, y)
+        probability = likelihood.mean(params, outputs[None])[0]
+        labels = jnp.arange(len(probability), dtype=y.dtype)
+        at_label = jax.vmap(lambda label: hessian(outputs, label))(labels)
+        return jnp.einsum("l,lij->ij", probability, at_label, precision="highest")
     t = jnp.linspace(-8.0, 8.0, 65, dtype=outputs.dtype)
     noise = jnp.sinh(t)
     probability = jax.nn.softmax(likelihood.noise_log_density(noise) + jnp.log(jnp.cosh(t)))

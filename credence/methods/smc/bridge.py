@@ -8,16 +8,15 @@ copied without evaluating anything again.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.density.chunks import chunked
 from credence.density.data import Data
 from credence.density.posterior import LogDensity, Position
-from credence.kernels.base import Kernel, Moves, Scalar, Settings, Work
+from credence.kernels.base import Kernel, Moves, Scalar, Settings, Work, repeated
 
 
 class Tempered(NamedTuple):
@@ -148,14 +147,8 @@ def mutation(
         known = Terms(bridge.log_prior(state.position, data), state.log_start, state.log_end)
         known = known if carries_terms else total(known)
         first = kernel.init(state.position, data)._replace(log_density=known)
-        counts = Moves.none(state.log_end, Work(0, 0))
-
-        def move(index: Int[Array, ""], carry: tuple[Any, Moves]) -> tuple[Any, Moves]:
-            inner, counts = carry
-            inner, info = kernel.step(jax.random.fold_in(key, index), inner, data)
-            return inner, counts.after(info)
-
-        last, counts = jax.lax.fori_loop(0, num_steps, move, (first, counts))
+        none = Moves.none(state.log_end, Work(0, 0))
+        last, counts = repeated(kernel, key, first, data, num_steps, none)
         if carries_terms:
             _, *ends = last.log_density
             new = ParticleState(last.position, ends[0], ends[1], state.origin)

@@ -9,7 +9,16 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from credence.density.data import Data
 from credence.density.posterior import LogDensity, Position
-from credence.kernels.base import Kernel, Settings, either, first_work, metropolis, step_work
+from credence.kernels.base import (
+    Kernel,
+    Moves,
+    Settings,
+    Work,
+    either,
+    first_work,
+    metropolis,
+    repeated,
+)
 
 Surrogate = Callable[[Position, Any], Float[Array, ""]]
 """(position, arrays) -> about the log density, in nats; sees no data but what the arrays hold."""
@@ -188,27 +197,10 @@ class _Chain(NamedTuple):
 
         kernel = self.build(log_density, **self.settings)
 
-        def move(index: Int[Array, ""], carry: tuple[Any, _Sums]) -> tuple[Any, _Sums]:
-            inner, sums = carry
-            inner, info = kernel.step(jax.random.fold_in(key, index), inner, data)
-            return inner, sums.after(info)
-
         start = kernel.init(state.position, data)
         # What the first state holds was evaluated there.
-        evaluations = jnp.asarray(first_work(start).in_values(), jnp.int32)
-        nothing = _Sums(jnp.zeros((), state.position.dtype), evaluations)
-        end, sums = jax.lax.fori_loop(0, self.num_steps, move, (start, nothing))
+        none = Moves.none(jnp.zeros((), state.position.dtype), first_work(start))
+        end, sums = repeated(kernel, key, start, data, self.num_steps, none)
         rate = sums.acceptance / jnp.maximum(self.num_steps, 1)
-        return _Moved(start, end, log_density, rate, sums.evaluations)
-
-
-class _Sums(NamedTuple):
-    """Sums over the steps of the surrogate's chain."""
-
-    acceptance: Float[Array, ""]
-    evaluations: Int[Array, ""]
-
-    def after(self, info: Any) -> "_Sums":
-        """These sums with one more step added."""
-        evaluations = self.evaluations + step_work(info).in_values()
-        return _Sums(self.acceptance + getattr(info, "acceptance_rate", 1.0), evaluations)
+        work = Work(sums.evaluations, sums.gradients)
+        return _Moved(start, end, log_density, rate, work.in_values())

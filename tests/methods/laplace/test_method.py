@@ -40,6 +40,7 @@ from credence.models import (
     Gaussian,
     HeteroscedasticNormal,
     HierarchicalGamma,
+    NoisyArgmax,
     Normal,
     StudentT,
     TraceClass,
@@ -319,6 +320,13 @@ def test_other_layers_stay_at_the_mode_where_the_last_one_is_drawn():
     assert all(np.all(leaf.std(axis=1) > 0) for leaf in jax.tree.leaves(last))
 
 
+STEEPNESS = stats.norm.pdf(1.1 / 0.5**0.5) ** 2 / 0.5
+SHARES = stats.norm.cdf(1.1 / 0.5**0.5) * stats.norm.sf(1.1 / 0.5**0.5)
+NORMAL_CHOICE = STEEPNESS / SHARES * np.array([[1.0, -1.0], [-1.0, 1.0]])
+"""Fisher information of a choice between two values that are 1.1 apart, with noise .5 on each: that
+of a probit regression, p'^2 / (p (1 - p)), where the difference has variance .5."""
+
+
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(
     ("likelihood", "exact"),
@@ -327,6 +335,7 @@ def test_other_layers_stay_at_the_mode_where_the_last_one_is_drawn():
         (StudentT(3.0, 0.5), [[4 * 4 / 6, 0.0], [0.0, 4 * 4 / 6]]),
         (HeteroscedasticNormal(), [[np.exp(-2 * 0.7), 0.0], [0.0, 2.0]]),
         (Categorical(2.0), None),
+        (NoisyArgmax(0.5), NORMAL_CHOICE),
     ],
     ids=repr,
 )
@@ -336,9 +345,10 @@ def test_fisher_information_of_the_outputs(likelihood, exact):
     if exact is None:
         p = np.asarray(jax.nn.softmax(2 * outputs))
         exact = 4 * (np.diag(p) - np.outer(p, p))
-    y = jnp.array(1) if isinstance(likelihood, Categorical) else jnp.array([1.3, 0.2])
-    found = jax.jit(lambda outputs, y: output_curvature(likelihood, (), outputs, y))(outputs, y)
-    np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-9)
+    is_label = isinstance(likelihood, Categorical | NoisyArgmax)
+    for y in (jnp.array(0), jnp.array(1)) if is_label else (jnp.array([1.3, 0.2]),):
+        found = jax.jit(lambda outputs, y: output_curvature(likelihood, (), outputs, y))(outputs, y)
+        np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-9)
 
 
 def test_rows_in_batches_add_up(monkeypatch):

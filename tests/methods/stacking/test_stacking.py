@@ -121,9 +121,10 @@ def test_left_out_rows_are_predicted_by_the_stack_without_the_chains_that_saw_th
 
 @pytest.mark.parametrize("cdfs", [None, np.full((2, 20, 1), 0.5), np.full((2, 90, 2), 0.5)])
 def test_labels_few_rows_and_several_targets_have_no_shape(cdfs: Any) -> None:
-    assert shape_of_mixture(cdfs, 20) == 1
-    assert shape_of_mixture(np.full((2, 90, 1), 0.5), 20) > 1
-    assert shape_of_mixture(np.full((2, 90, 1), np.nan), 20) == 1
+    weight = np.ones(20 if cdfs is None else cdfs.shape[1])
+    assert shape_of_mixture(cdfs, 20, weight) == 1
+    assert shape_of_mixture(np.full((2, 90, 1), 0.5), 20, np.ones(90)) > 1
+    assert shape_of_mixture(np.full((2, 90, 1), np.nan), 20, np.ones(90)) == 1
 
 
 def test_a_model_that_thinks_a_row_impossible_loses(monkeypatch: pytest.MonkeyPatch) -> None:

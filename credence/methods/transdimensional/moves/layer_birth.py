@@ -72,27 +72,86 @@ def layer_birth(
     if is_collapsed:
         check_collapsible(target)
     gain = identity_gain(activation_of(target.model.network)) if is_identity else 0.0
-    share = identity_std if is_identity else 1.0
+    law = _LayerLaw(target, is_identity, is_collapsed, gain, identity_std if is_identity else 1.0)
 
-    def log_width_law(layers: Layers, before: Int[Array, ""]) -> Float[Array, " width"]:
+    def birth(
+        key: PRNGKeyArray, point: Point, after: Int[Array, ""], data: Data
+    ) -> tuple[Proposal, Widths]:
+        key_width, key_weights, key_outputs = jax.random.split(key, 3)
+        below, lower = point.params.network, point.widths
+        width = jax.random.categorical(key_width, law.log_width_probs(below, lower[after]))
+        upper = inserted(lower, after, width.astype(lower.dtype))
+        means, stds = law.of_weights(point.params, upper, after)
+        drawn = jax.tree.map(jnp.add, means, normal_sample(key_weights, below, stds))
+        stays = where(shifted(activity(below, lower), after), shifted(below, after), drawn)
+        pair = Pair(below, only_active(stays, upper), lower, upper)
+        return law.proposal(key_outputs, point, pair, after, data, 1), upper
+
+    def death(
+        key: PRNGKeyArray, point: Point, after: Int[Array, ""], data: Data
+    ) -> tuple[Proposal, Widths]:
+        key_weights, key_outputs = jax.random.split(key)
+        above, upper = point.params.network, point.widths
+        lower = removed(upper, after)
+        stds = target.stds(point.params, lower)
+        drawn = normal_sample(key_weights, above, stds)
+        stays = where(closed(activity(above, upper), after), closed(above, after), drawn)
+        pair = Pair(only_active(stays, lower), above, lower, upper)
+        return law.proposal(key_outputs, point, pair, after, data, -1), lower
+
+    return LayerMove(birth, death)
+
+
+class _LayerLaw(NamedTuple):
+    """q, the law by which a new layer is proposed, and the ratio that corrects for it.
+
+    Args:
+        target, is_identity, is_collapsed: as of `layer_birth`.
+        gain: g, around which weights from a neuron to the one in its place are drawn.
+        share: standard deviation of a new weight, in prior standard deviations.
+    """
+
+    target: VariableWidth
+    is_identity: bool
+    is_collapsed: bool
+    gain: float
+    share: float
+
+    def log_width_probs(self, layers: Layers, before: Int[Array, ""]) -> Float[Array, " width"]:
         """log q(k | j), k = 0, ..., one more than there is room for."""
-        log_prior = target.log_width_probs(layers, len(layers) - 2)
-        if not is_identity:
+        log_prior = self.target.log_width_probs(layers, len(layers) - 2)
+        if not self.is_identity:
             return log_prior
         distance = jnp.abs(jnp.arange(len(log_prior)) - before)
         return jax.nn.log_softmax(log_prior - distance / REACH)
 
-    def log_ratio(params: Params, pair: "Pair", after: Int[Array, ""]) -> Float[Array, ""]:
+    def of_weights(
+        self, params: Params, widths: Widths, after: Int[Array, ""]
+    ) -> tuple[Layers, Layers]:
+        """Mean and standard deviation of a new layer's weights; the prior's elsewhere."""
+        own, stds = _is_new_layer(params.network, after), self.target.stds(params, widths)
+        stds = jax.tree.map(lambda std, o: jnp.where(o, self.share * std, std), stds, own)
+        means = tuple(
+            Layer(
+                jnp.where(o.kernel, self.gain * _identity(layer.kernel), 0.0),
+                jnp.zeros_like(layer.bias),
+            )
+            for layer, o in zip(params.network, own, strict=True)
+        )
+        return means, stds
+
+    def log_ratio(self, params: Params, pair: "Pair", after: Int[Array, ""]) -> Float[Array, ""]:
         """log r of the birth from the one to the other, without the likelihoods.
 
         Weight by weight, in the slots of the larger network.
         """
+        target = self.target
         was, is_active = (_flat(mask) for mask in pair.masks(after))
         own = _flat(_is_new_layer(pair.above, after))
-        if is_collapsed:  # output weights do not count
+        if self.is_collapsed:  # output weights do not count
             is_hidden = _flat(_all_but_output(pair.above))
             was, is_active = was & is_hidden, is_active & is_hidden
-        means, stds = layer_law(params, pair.upper, after)
+        means, stds = self.of_weights(params, pair.upper, after)
         w = _flat(pair.above)
         then = norm.logpdf(w, scale=_flat(target.stds(params, pair.upper)))
         u = norm.logpdf(w, _flat(means), _flat(stds))
@@ -104,28 +163,23 @@ def layer_birth(
         weights += jnp.where(own & is_active, then - u, 0.0)
         j, k = pair.upper[after], pair.upper[after + 1]
         log_prior = target.log_width_probs(pair.above, len(pair.above) - 2)
-        return jnp.sum(weights) + log_prior[k] - log_width_law(pair.above, j)[k]
-
-    def layer_law(params: Params, widths: Widths, after: Int[Array, ""]) -> tuple[Layers, Layers]:
-        """Mean and standard deviation of a new layer's weights; the prior's elsewhere."""
-        own, stds = _is_new_layer(params.network, after), target.stds(params, widths)
-        stds = jax.tree.map(lambda std, o: jnp.where(o, share * std, std), stds, own)
-        means = tuple(
-            Layer(
-                jnp.where(o.kernel, gain * _identity(layer.kernel), 0.0),
-                jnp.zeros_like(layer.bias),
-            )
-            for layer, o in zip(params.network, own, strict=True)
-        )
-        return means, stds
+        return jnp.sum(weights) + log_prior[k] - self.log_width_probs(pair.above, j)[k]
 
     def proposal(
-        key: PRNGKeyArray, point: Point, pair: "Pair", after: Int[Array, ""], data: Data, sign: int
+        self,
+        key: PRNGKeyArray,
+        point: Point,
+        pair: "Pair",
+        after: Int[Array, ""],
+        data: Data,
+        sign: int,
     ) -> Proposal:
         """The proposal of the larger network (sign 1) or of the smaller one (-1)."""
+        target = self.target
         network, widths = (pair.above, pair.upper) if sign > 0 else (pair.below, pair.lower)
-        params, ratio = point.params._replace(network=network), log_ratio(point.params, pair, after)
-        if not is_collapsed:
+        params = point.params._replace(network=network)
+        ratio = self.log_ratio(point.params, pair, after)
+        if not self.is_collapsed:
             log_likelihood = target.log_likelihood(params, data)
             change = log_likelihood - point.log_likelihood
             return Proposal(params, log_likelihood, change + sign * ratio, *counts(evaluations=1))
@@ -138,33 +192,6 @@ def layer_birth(
         return Proposal(
             params, log_likelihood, change + sign * ratio, *collapsed_counts(params, data)
         )
-
-    def birth(
-        key: PRNGKeyArray, point: Point, after: Int[Array, ""], data: Data
-    ) -> tuple[Proposal, Widths]:
-        key_width, key_weights, key_outputs = jax.random.split(key, 3)
-        below, lower = point.params.network, point.widths
-        width = jax.random.categorical(key_width, log_width_law(below, lower[after]))
-        upper = inserted(lower, after, width.astype(lower.dtype))
-        means, stds = layer_law(point.params, upper, after)
-        drawn = jax.tree.map(jnp.add, means, normal_sample(key_weights, below, stds))
-        stays = where(shifted(activity(below, lower), after), shifted(below, after), drawn)
-        pair = Pair(below, only_active(stays, upper), lower, upper)
-        return proposal(key_outputs, point, pair, after, data, 1), upper
-
-    def death(
-        key: PRNGKeyArray, point: Point, after: Int[Array, ""], data: Data
-    ) -> tuple[Proposal, Widths]:
-        key_weights, key_outputs = jax.random.split(key)
-        above, upper = point.params.network, point.widths
-        lower = removed(upper, after)
-        stds = target.stds(point.params, lower)
-        drawn = normal_sample(key_weights, above, stds)
-        stays = where(closed(activity(above, upper), after), closed(above, after), drawn)
-        pair = Pair(only_active(stays, lower), above, lower, upper)
-        return proposal(key_outputs, point, pair, after, data, -1), lower
-
-    return LayerMove(birth, death)
 
 
 class Pair(NamedTuple):
