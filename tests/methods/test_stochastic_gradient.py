@@ -175,7 +175,7 @@ def test_variance_of_the_rows_gradients():
 
 
 def test_a_single_row_says_nothing_of_the_variance():
-    """Its metric is that of the prior, and finite."""
+    """Precisions are then those of the prior, and finite."""
     posterior = Posterior(MLP(1), Gaussian(), Normal(noise_std=1.0), (np.ones((1, 1)), np.ones(1)))
     _, variance = gradient_moments(
         jax.random.key(0),

@@ -92,7 +92,7 @@ def test_a_row_that_stands_for_several_counts_as_often():
 
 
 def test_the_error_of_a_weighted_mean_is_its_spread():
-    """Over 4000 samples of rows with these weights; an error of equal weights is far off."""
+    """Squares of the error are right on average over 4000 samples; equal weights are far off."""
     rng = np.random.default_rng(4)
     weight = np.array([10.0] + [1.0] * 29)
     found = [mean_with_error(rng.normal(size=30), weight) for _ in range(4000)]

@@ -114,7 +114,7 @@ def test_after_another_kernel_the_prior_is_invariant():
 
 
 def test_a_state_that_keeps_no_position_is_refused():
-    """Its weights could not be changed."""
+    """Nothing could change weights that are hidden in another state."""
     of = model("layer")
     build: Any = with_gibbs
     kernel = build(flat_log_density(of), kernel=nested, model=of)
