@@ -141,7 +141,7 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
         [f"{num_rows:,}" + ("" if kind == "teacher" else f" ({kind})"), *line_cells(line, names)]
         for (num_rows, kind), line in sorted(lines.items())
     ]
-    about = f"Seed {SEED}, {values(rows, 'num_cores')} cores, commit {commits(rows)}."
+    about = f"Seed: {SEED}; cores: {values(rows, 'num_cores')}; commit: {commits(rows)}."
     return [*markdown(["rows", *heads], cells), "", about]
 
 

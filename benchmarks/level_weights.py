@@ -16,7 +16,7 @@ done again.
 import warnings
 from typing import Any
 
-from rows import commits, done, markdown, measure, parser_of, values
+from rows import done, how_run, markdown, measure, parser_of
 
 NUM_PARTICLES, NUM_DRAWS = 200, 50
 CASES = (
@@ -80,8 +80,7 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
         ]
         for row in (found[case] for case in CASES if case in found)
     ]  # fmt: skip
-    about = f"Seed {values(rows, 'seed')}, {values(rows, 'num_cores')} core, commit"
-    return [*markdown(heads, lines), "", f"{about} {commits(rows)}."]
+    return [*markdown(heads, lines), "", how_run(rows)]
 
 
 def main() -> None:

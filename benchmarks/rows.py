@@ -165,9 +165,8 @@ def beside_reference(
 
 def how_run(rows: list[dict[str, Any]]) -> str:
     """Tell seed, cores and commit of rows in a sentence."""
-    return (
-        f"Seed {values(rows, 'seed')}, {values(rows, 'num_cores')} cores, commit {commits(rows)}."
-    )
+    seeds, cores = values(rows, "seed"), values(rows, "num_cores")
+    return f"Seed: {seeds}; cores: {cores}; commit: {commits(rows)}."
 
 
 def evidence_text(row: dict[str, Any]) -> str:

@@ -42,7 +42,7 @@ def test_a_line_has_all_methods_and_the_fastest_exact_one_in_bold() -> None:
     )
     assert first == "| 1,000 | - | **1,234** | > 60 | 0.50 | - | - | - | - |"
     assert second == "| 10,000 | 28 | **9.4** | 18 | 0.86 | 0.10 | 5.0 | 0.40 | inf |"
-    assert about == "Seed 0, 2 cores, commit abc."
+    assert about == "Seed: 0; cores: 2; commit: abc."
 
 
 def test_what_was_refused_is_said() -> None:

@@ -34,6 +34,8 @@ beginning of a chain need not be thrown away. A cell of the first two tables sho
 
     worst deviation in standard errors · effective draws per 1000 gradients
 
+A cell is empty where a kernel was not run, and a dash stands where gradients do not count.
+
 **The deviation.** The draws are first *whitened*: changed to coordinates that are independent and
 standard normal if the draws are right. These quantities are then compared with their exact values:
 

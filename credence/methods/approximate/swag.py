@@ -1,6 +1,6 @@
 """SWAG: a Gaussian fitted to the path of stochastic gradient descent.
 
-Maddox, Garipov, Izmailov, Vetrov & Wilson, "A simple baseline for Bayesian uncertainty in deep
+Maddox, Izmailov, Garipov, Vetrov & Wilson, "A simple baseline for Bayesian uncertainty in deep
 learning" (2019), Algorithm 1. From a trained network, SGD with momentum and a constant learning
 rate wanders around; its weights after every epoch (snapshots) have
 
