@@ -26,6 +26,7 @@ from credence.estimators.checks import (
     as_widths,
     check_total,
     checked_network,
+    checked_weights,
     named,
     numbers_wanted,
 )
@@ -100,6 +101,14 @@ class BNN(BaseEstimator, ABC):
             self._told = frozenset()
         return self.preprocessor_.transform(table)
 
+    def _with_weight(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """The rows that have weight: the others are as if they were not there."""
+        if sample_weight is None or np.isscalar(sample_weight):
+            return X, y, sample_weight
+        table, y = self._checked(X, reset=True), np.asarray(y)
+        weight = checked_weights(sample_weight, table, y)
+        return table[weight > 0], y[weight > 0], weight[weight > 0]
+
     def _checked(self, X: Any, *, reset: bool) -> Table:
         """X as a table, with the columns that `fit` saw."""
         if isinstance(X, pd.DataFrame):
@@ -123,7 +132,7 @@ class BNN(BaseEstimator, ABC):
     def _sample(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int) -> None:
         """Build the posterior, run the method, judge convergence."""
         check_total(weight)
-        x, y, weight = (each[weight > 0] for each in (x, y, weight))
+        x, y, weight = (each[weight > 0] for each in (x, y, weight))  # of class weights
         from credence import methods
         from credence.density.posterior import Posterior
         from credence.engine.progress import NoProgress, RichProgress

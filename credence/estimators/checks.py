@@ -104,7 +104,10 @@ def checked_weights(
         raise InputError(f"X has {len(x)} rows but y has {len(y)}: they must match row by row.")
     if sample_weight is None:
         return np.ones(len(y))
-    weight = np.asarray(sample_weight, float)
+    try:
+        weight = np.asarray(sample_weight, float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"sample_weight must be numbers ({error}).") from error
     if weight.ndim == 0:
         weight = np.full(len(y), float(weight))
     if weight.shape != (len(y),) or not (np.all(np.isfinite(weight)) and np.all(weight >= 0)):

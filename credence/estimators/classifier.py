@@ -76,11 +76,16 @@ class BNNClassifier(ClassifierMixin, BNN):
         self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Sample the posterior given X (n, features) and labels y (n,)."""
+        """Sample the posterior given X (n, features) and labels y (n,).
+
+        `sample_weight` (n,) counts how many observations each row stands for; a row of weight 0 is
+        as if it were not there.
+        """
         if y is None:
             raise ValueError(
                 "This BNNClassifier requires y to be passed, but the target y is None."
             )
+        X, y, sample_weight = self._with_weight(X, y, sample_weight)
         x = self._inputs(X, reset=True)
         y = checked_labels(y)
         assert_all_finite(y, input_name="y")

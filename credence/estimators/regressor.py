@@ -109,7 +109,8 @@ class BNNRegressor(RegressorMixin, BNN):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Sample the posterior given X (n, features) and y (n,) or (n, targets).
 
-        `sample_weight` (n,) counts how many observations each row stands for.
+        `sample_weight` (n,) counts how many observations each row stands for; a row of weight 0 is
+        as if it were not there.
         """
         x, y, weight = self._training_set(X, y, sample_weight)
         self._y_ndim = y.ndim
@@ -122,6 +123,7 @@ class BNNRegressor(RegressorMixin, BNN):
     def _training_set(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         if y is None:
             raise ValueError("BNNRegressor requires y to be passed, but the target y is None.")
+        X, y, sample_weight = self._with_weight(X, y, sample_weight)
         x = self._inputs(X, reset=True)
         y = _numbers(y)
         y = column_or_1d(y, warn=True) if y.ndim == 1 or y.shape[1] == 1 else y

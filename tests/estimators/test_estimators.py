@@ -347,6 +347,8 @@ def test_bad_arrays() -> None:
         model.fit(np.where(x > 0, np.inf, x), y)
     with pytest.raises(InputError, match="sample_weight"):
         model.fit(x, y, sample_weight=-np.ones(10))
+    with pytest.raises(InputError, match="sample_weight must be numbers"):
+        model.fit(x, y, sample_weight="abc")
     for fit in (model.fit, BNNClassifier(hidden=(), method=QUICK).fit):
         with pytest.raises(InputError, match=r"weights add up to 1e\+31.* by their mean 1e\+30"):
             fit(x, np.arange(10) % 2, sample_weight=np.full(10, 1e30))

@@ -108,13 +108,16 @@ def test_a_stack_knows_its_left_out_rows(tmp_path: Path) -> None:
 
 
 def test_rows_without_weight_are_not_there() -> None:
-    """They are fitted by no network, and no model is weighed by them."""
+    """They are fitted by no network, weigh no model, and scale no column."""
     x, y = line(60, 0)
-    weight, y = np.tile([1.0, 0.0], 30), np.where(np.arange(60) % 2, 1e6, y)
+    weight, is_odd = np.tile([1.0, 0.0], 30), np.arange(60) % 2 == 1
+    x[is_odd], y[is_odd] = 1e6, 1e6
     stacking = Stacking(models=("0/fan_in/normal",), chains=FOLDS)
     model = BNNRegressor(method=stacking, random_state=0).fit(x, y, sample_weight=weight)
+    without = BNNRegressor(method=stacking, random_state=0).fit(x[~is_odd], y[~is_odd])
     assert model.recalibration_["num_rows"] == 30
-    assert abs(model.predict(x) - y)[::2].max() < 20
+    np.testing.assert_array_equal(model.predict(x[~is_odd]), without.predict(x[~is_odd]))
+    assert model.is_outside(x)[is_odd].all()
 
 
 def test_probabilities_are_tempered(tmp_path: Path) -> None:
