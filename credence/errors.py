@@ -43,6 +43,10 @@ class ExtrapolationWarning(UserWarning):
     """Rows to predict for have what no row of training had: predictions there rest on no data."""
 
 
+class IdentifierWarning(UserWarning):
+    """A column of names tells the training rows apart: it says nothing of new rows."""
+
+
 def level_of_caller() -> int:
     """The `stacklevel` of a warning that points at the first line outside of Credence."""
     frame: FrameType | None = sys._getframe(1)

@@ -248,6 +248,17 @@ def _identifies(column: pd.Series) -> str | None:
     return None
 
 
+def tells_rows_apart(column: pd.Series) -> str | None:
+    """Why names identify rows, or are free text, rather than describe the rows; or None."""
+    values = column.dropna()
+    if is_numeric(column) or len(values) < 20 or values.nunique() <= 0.9 * len(values):
+        return None
+    return (
+        f"{values.nunique()} of its {len(values)} values differ, so it identifies rows "
+        "(or is free text) rather than describing them"
+    )
+
+
 def _useless(column: pd.Series) -> str | None:
     """Why an input column cannot help, or None."""
     values = column.dropna()
@@ -255,10 +266,6 @@ def _useless(column: pd.Series) -> str | None:
         return "all its values are missing"
     if is_row_number(column):
         return "it has no name and numbers the rows"
-    share = values.nunique() / len(values)
-    if not is_numeric(column) and len(values) >= 20 and share > 0.9:
-        return (
-            f"{values.nunique()} of its {len(values)} values differ, so it identifies rows "
-            "(or is free text) rather than describing them"
-        )
+    if reason := tells_rows_apart(column):
+        return reason
     return None

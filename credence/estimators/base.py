@@ -19,8 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from credence.datasets.checks import tells_rows_apart
 from credence.datasets.names import with_text_names
-from credence.errors import ExtrapolationWarning, InputError, level_of_caller
+from credence.errors import ExtrapolationWarning, IdentifierWarning, InputError, level_of_caller
 from credence.estimators.checks import (
     as_count,
     as_widths,
@@ -97,6 +98,7 @@ class BNN(BaseEstimator, ABC):
                 raise InputError(
                     f"Found {len(table)} sample, but learning needs at least 2 samples."
                 )
+            _warn_of_identifiers(table)
             self.preprocessor_ = make_preprocessor(table)
             self._told = frozenset()
         return self.preprocessor_.transform(table)
@@ -445,3 +447,12 @@ class BNN(BaseEstimator, ABC):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def _warn_of_identifiers(table: Table) -> None:
+    """Warn of columns of names that tell the training rows apart."""
+    columns = table.items() if isinstance(table, pd.DataFrame) else ()
+    for name, column in columns:
+        if reason := tells_rows_apart(column):
+            text = f"Column '{name}': {reason}. Leave it out of X: it says nothing of new rows."
+            warnings.warn(text, IdentifierWarning, stacklevel=level_of_caller())

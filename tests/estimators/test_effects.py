@@ -6,7 +6,7 @@ import pytest
 
 from credence import BNNClassifier, BNNRegressor
 from credence.ensembles.inputs import from_document, to_document
-from credence.errors import InputError
+from credence.errors import IdentifierWarning, InputError
 from credence.estimators.effects import importances
 from credence.methods import DeepEnsemble, Training
 
@@ -107,6 +107,14 @@ def test_rows_may_come_as_for_predict(fitted: BNNRegressor) -> None:
         frame = pd.DataFrame(given, columns=["a", "b"])
         with pytest.raises(InputError, match="each with a target"):
             model.importances(frame, targets)
+
+
+def test_a_column_that_names_the_rows_is_told_of() -> None:
+    """The command line leaves it out; an estimator keeps the columns that it is given."""
+    X = table(40).assign(house=[f"H{i}" for i in range(40)])
+    model = BNNRegressor(method=QUICK, hidden=(4,), random_state=0)
+    with pytest.warns(IdentifierWarning, match="'house': 40 of its 40 values differ"):
+        model.fit(X, truth(X))
 
 
 def test_bad_input(fitted: BNNRegressor) -> None:

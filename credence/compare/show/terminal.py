@@ -68,7 +68,9 @@ def cell_line(outcome: Outcome) -> str:
     numbers = ", ".join(f"{score} {number(scores[score])}" for score in shown)
     seconds = sum(outcome.result["cost"]["seconds"].values())
     verdict = {True: ", converged", False: ", not converged", None: ""}
-    return f"{name} {numbers}; {seconds:.1f} s{verdict[outcome.result['convergence']['converged']]}"
+    early = ", out of time" if outcome.result.get("stopped") == "time" else ""
+    found = verdict[outcome.result["convergence"]["converged"]]
+    return f"{name} {numbers}; {seconds:.1f} s{early}{found}"
 
 
 def experiment_list(descriptions: dict[str, str], problems: dict[str, str]) -> Table:
@@ -132,8 +134,10 @@ def _problem(problem: dict[str, Any], baseline: str) -> Group:
             *of_chain[: len(about_chains)],
         )
     failed = [row for row in problem["rows"] if row["status"] == "failed"]
-    errors = (Text(f"{row['label']} failed: {row['error']}") for row in failed)
-    return Group(listing, *errors, Text())
+    late = [row["label"] for row in problem["rows"] if row.get("stopped") == "time"]
+    told = [f"{row['label']} failed: {row['error']}" for row in failed]
+    told += [f"Out of time, with the draws it had by then: {', '.join(late)}."] if late else []
+    return Group(listing, *map(Text, told), Text())
 
 
 def _title(problem: dict[str, Any], of_speed: str) -> str:

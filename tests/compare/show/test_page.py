@@ -136,6 +136,17 @@ def test_a_terminal_of_80_columns_cuts_nothing() -> None:
     for word in ("BNN-MC-Dropout", "(SGHMC-SGHMC)", "coverage", "time, s", "R-hat", "ESS"):
         assert word in text
     assert "speed-up over" in " ".join(text.split())
+    assert "Out of time" not in text
+
+
+def test_a_terminal_says_what_ran_out_of_time() -> None:
+    outcome = samples.done("a", converged=False)
+    outcome.result["stopped"] = "time"
+    summary = summarise(samples.experiment("a"), [outcome], size="smoke", seed=0, n_jobs=1)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(show.results(summary))
+    assert "Out of time, with the draws it had by then: a." in console.export_text()
+    assert ", out of time, not converged" in show.cell_line(outcome)
 
 
 def test_missing_numbers() -> None:
