@@ -98,7 +98,8 @@ class BNN(BaseEstimator, ABC):
                 raise InputError(
                     f"Found {len(table)} sample, but learning needs at least 2 samples."
                 )
-            _warn_of_identifiers(table)
+            if isinstance(table, pd.DataFrame):
+                _warn_of_identifiers(table)
             self.preprocessor_ = make_preprocessor(table)
             self._told = frozenset()
         return self.preprocessor_.transform(table)
@@ -449,10 +450,9 @@ class BNN(BaseEstimator, ABC):
         return tags
 
 
-def _warn_of_identifiers(table: Table) -> None:
+def _warn_of_identifiers(table: pd.DataFrame) -> None:
     """Warn of columns of names that tell the training rows apart."""
-    columns = table.items() if isinstance(table, pd.DataFrame) else ()
-    for name, column in columns:
+    for name, column in table.items():
         if reason := tells_rows_apart(column):
             text = f"Column '{name}': {reason}. Leave it out of X: it says nothing of new rows."
             warnings.warn(text, IdentifierWarning, stacklevel=level_of_caller())
