@@ -266,6 +266,4 @@ def _useless(column: pd.Series) -> str | None:
         return "all its values are missing"
     if is_row_number(column):
         return "it has no name and numbers the rows"
-    if reason := tells_rows_apart(column):
-        return reason
-    return None
+    return tells_rows_apart(column)

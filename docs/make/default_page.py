@@ -55,13 +55,24 @@ def ratios_to_trees(rows: list[dict[str, Any]], name: str) -> list[float]:
     """The default's mean RMSE over that of each kind of trees, on the splits that both have."""
     found = []
     for model in TREES:
-        both = of_model(rows, name, OURS), of_model(rows, name, model)
-        if splits := shared_splits(both):
-            ours, theirs = (
-                np.mean([row["rmse"] for row in mine if row["split"] in splits]) for mine in both
-            )
-            found.append(float(ours / theirs))
+        ours, theirs, num_splits = side_by_side(rows, name, model, "rmse")
+        if num_splits:
+            found.append(ours / theirs)
     return found
+
+
+def side_by_side(
+    rows: list[dict[str, Any]], name: str, model: str, score: str
+) -> tuple[float, float, int]:
+    """Means of the default and of a model on the splits that both have, and how many these are."""
+    both = of_model(rows, name, OURS), of_model(rows, name, model)
+    splits = shared_splits(both)
+    if not splits:
+        return float("nan"), float("nan"), 0
+    ours, theirs = (
+        float(np.mean([row[score] for row in mine if row["split"] in splits])) for mine in both
+    )
+    return ours, theirs, len(splits)
 
 
 def where_others_win(rows: list[dict[str, Any]], scores: tuple[str, ...]) -> list[str]:
@@ -78,16 +89,9 @@ def where_others_win(rows: list[dict[str, Any]], scores: tuple[str, ...]) -> lis
 
 def ahead(rows: list[dict[str, Any]], name: str, model: str, score: str) -> str | None:
     """Set that model's mean against the default's, where it is better."""
-    both = of_model(rows, name, model), of_model(rows, name, OURS)
-    splits = shared_splits(both)
-    if not splits:
-        return None
-    theirs, ours = (
-        float(np.mean([row[score] for row in mine if row["split"] in splits])) for mine in both
-    )
-    if not theirs < ours:
-        return None
-    return f"{model} {theirs:.3g} against {ours:.3g} ({len(splits)} splits)"
+    ours, theirs, num_splits = side_by_side(rows, name, model, score)
+    is_better = theirs < ours
+    return f"{model} {theirs:.3g} against {ours:.3g} ({num_splits} splits)" if is_better else None
 
 
 def beside_published(rows: list[dict[str, Any]]) -> list[str]:

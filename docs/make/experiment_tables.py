@@ -188,18 +188,18 @@ def failed_cells(row: dict[str, Any], regression: bool) -> list[str]:
     """Published / failed; the reason stands below the table."""
     published = row["published"] or {}
     first, second = (published.get(name) for name in scores_of(regression))
-    first = first if regression or first is None else 100 * first
-    second = second if not regression or second is None else 100 * second
-    percent = [" %" if value is not None else "" for value in (first, second)]
-    percent[0 if regression else 1] = ""
     return [
-        f"{number(first)}{percent[0]} / failed",
-        f"{number(second)}{percent[1]} / failed",
+        f"{number(first) if regression else in_percent(first)} / failed",
+        f"{in_percent(second) if regression else number(second)} / failed",
         *["-"] * 5,
         f"{triple(published.get(RATIO))} / -",
         f"{number(published.get('total_seconds'))} / -",
         f"{number(published.get('speed_up'))} / -",
     ]
+
+
+def in_percent(share: float | None) -> str:
+    return number(share) if share is None else f"{number(100 * share)} %"
 
 
 def scores_of(regression: bool) -> tuple[str, str]:
