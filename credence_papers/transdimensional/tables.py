@@ -171,7 +171,9 @@ BOSTON = ArchitectureStudy(
 )  # fmt: skip
 
 
-LADDER = {"num_rungs": 36, "within": "mclmc", "num_jumps": 1, "thinning": 4}
+LADDER = {
+    "num_rungs": 36, "within": "mclmc", "trajectory_length": 0.5, "num_jumps": 1, "thinning": 4,
+}  # fmt: skip
 """Chains that are ladders of temperatures: with learnt noise others do not leave their mode."""
 
 
