@@ -3,7 +3,7 @@
     PYTHONPATH=tests python -m pytest -p tools.costs -m "not slow" -n auto
 
 writes `tests/costs.json`: what the variants of a test take on a day, in processor seconds, of tests
-whose variants take more than LEAST. Such a test runs on every fifth day; `make test-slow` runs the
+whose variants take more than LEAST. Such a test runs on every seventh day; `make test-slow` runs the
 others. Its module may be exempt: what people meet first is tested every day. Where the tests of a
 file share what costs, the file has one entry, made by hand, and they run on the same days.
 """
@@ -20,7 +20,7 @@ import pytest
 TABLE = Path(__file__).parents[1] / "costs.json"
 LEAST = 2.0
 """Processor seconds beyond which a test takes turns."""
-DAYS = 5
+DAYS = 7
 EXEMPT = (
     "tests/cli/", "tests/docs/", "tests/estimators/", "tests/report/", "tests/runs/", "tests/test_",
 )  # fmt: skip
