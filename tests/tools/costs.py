@@ -3,9 +3,9 @@
     PYTHONPATH=tests python -m pytest -p tools.costs -m "not slow" -n auto
 
 writes `tests/costs.json`: what the variants of a test take on a day, in processor seconds, of tests
-whose variants take more than LEAST. Such a test runs on every seventh day; `make test-slow` runs the
-others. Its module may be exempt: what people meet first is tested every day. Where the tests of a
-file share what costs, the file has one entry, made by hand, and they run on the same days.
+whose variants take more than LEAST. Such a test runs on every seventh day; `make test-slow` runs
+the others. Its module may be exempt: what people meet first is tested every day. Where the tests of
+a file share what costs, the file has one entry, made by hand, and they run on the same days.
 """
 
 import json
