@@ -21,6 +21,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from credence.compare.earlier import require_same_name
 from credence.compare.published import Named
 from credence.compare.results import heading
 from credence.compare.runner import NoWatch, write_results
@@ -156,6 +157,7 @@ class Study(ABC, Generic[Problem, Effort]):
     def _claimed(self, folder: Path, size: str, seeds: Sequence[int]) -> Path:
         """The folder, new or that of an earlier run."""
         require_usable(folder, ABOUT)
+        require_same_name(folder / ABOUT, self.name)
         told = {"size": size, "seed": seeds[0], "num_seeds": len(seeds), **self.about()}
         write_text(folder / ABOUT, json.dumps(told, indent=2))
         return folder

@@ -67,7 +67,9 @@ Seeds = Annotated[
 Jobs = Annotated[int, typer.Option(help="Cells at a time; 1 gives comparable times.")]
 Backend = Annotated[str, typer.Option(help="Of joblib: loky, or dask or ray on a cluster.")]
 CellSeconds = Annotated[float | None, typer.Option(help="Time budget of every method.")]
-ExperimentOut = Annotated[Path, typer.Option(help="Folder to write; an earlier one goes on.")]
+ExperimentOut = Annotated[
+    Path, typer.Option(help="Folder to write; that of the same command goes on.")
+]
 
 Json = Annotated[
     bool, typer.Option("--json", help="Also print a JSON summary, on standard output.")

@@ -7,6 +7,7 @@ plan        methods on any table as an experiment: `credence compare`
 problem     the arrays of a problem, standardised and split
 cell        one method on one problem, in a process of its own
 scoring     errors, calibration, convergence of an ensemble on held-out rows
+earlier     what a folder holds already: the same comparison goes on, another is refused
 runner      all cells of an experiment, resumable, side by side through joblib
 seeds       repetitions of a cell as means with standard errors
 results     rows with speed-ups; JSON

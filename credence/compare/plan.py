@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from credence.compare.earlier import COMPARISON
 from credence.compare.problem import fit_settings
 from credence.compare.sources import TableSource
 from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem
@@ -73,7 +74,7 @@ def compare(
     )
     chains = [name for name in methods if METHODS[name].is_chain]
     return Experiment(
-        name="compare",
+        name=COMPARISON,
         description=f"Methods compared on {path.name}, predicting {target}.",
         problems=(
             Problem(

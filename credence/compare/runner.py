@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from credence.compare import problem
+from credence.compare.earlier import ABOUT, require_same
 from credence.compare.sources import moved
 from credence.compare.specs import CellSpec, Experiment, Outcome, RowLimits, to_json
 from credence.environment import num_cores
@@ -28,7 +29,6 @@ from credence.runs.folder import require_usable
 from credence.runs.workflow import check_seed_and_time
 from credence.storage import write_text
 
-ABOUT = "experiment.json"
 BACKENDS = ("loky", "dask", "ray")
 
 
@@ -85,7 +85,8 @@ def run(
         num_seeds: how often every cell is repeated with another seed, hence on another split; None
             takes the experiment's own number.
     Raises:
-        InputError: for a setting out of range, data that are not to be had, an unusable folder.
+        InputError: for a setting out of range, data that are not to be had, an unusable folder,
+            one that holds another experiment or comparison.
         StorageError: where the folder cannot be written.
         KeyboardInterrupt: on Ctrl-C.
     """
@@ -94,9 +95,10 @@ def run(
 
     watch = watch or NoWatch()
     _check(n_jobs, backend, max_seconds, seed, num_seeds)
-    experiment.cells(size)  # refuses an unknown size
+    cells = experiment.cells(size, seed, max_seconds, num_seeds)
     folder = Path(out)
     require_usable(folder, ABOUT)
+    require_same(folder, experiment, cells)
     last = seed + (num_seeds or experiment.num_seeds.get(size, 1)) - 1
     experiment = _to_be_had(experiment, size, last, watch)
     cells = experiment.cells(size, seed, max_seconds, num_seeds)

@@ -134,6 +134,82 @@ def test_bad_folders(calls, tmp_path: Path) -> None:
     assert calls == []
 
 
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    pd.DataFrame(rng.normal(size=(40, 3)), columns=list("aby")).to_csv(tmp_path / "t.csv")
+    return tmp_path / "t.csv"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"target": "a"}, "predicting y; map, nuts. There target was y, not a. Choose another"),
+        ({"num_draws": 9}, "There nuts.num_draws was 1000, not 9."),
+        ({"methods": ["map", "laplace"]}, "There nuts was run, too."),
+        ({"model": ModelSpec(hidden=(5, 5))}, "There hidden was 50, not 5,5."),
+        ({"test_fraction": 0.5}, "There test_fraction was 0.2, not 0.5."),
+    ],
+)
+def test_the_report_of_another_comparison_is_not_replaced(
+    calls, table: Path, change: dict, sentence: str
+) -> None:
+    """It is said before data are read; the folder stays as it is."""
+    usual, out = {"target": "y", "methods": ["map", "nuts"]}, table.parent / "out"
+    runner.run(compare(str(table), **usual), out)
+    held = {path: path.read_bytes() for path in out.rglob("*.*")}
+    other = compare(str(table), **usual | change)
+    with pytest.raises(InputError) as error:
+        runner.run(other, out)
+    assert sentence in str(error.value)
+    assert len(calls) == 2
+    assert {path: path.read_bytes() for path in out.rglob("*.*")} == held
+
+
+def test_a_comparison_goes_on_and_takes_more_methods(calls, table: Path) -> None:
+    out = table.parent / "out"
+    for methods in (["map"], ["map"], ["laplace", "map"]):
+        summary = runner.run(compare(str(table), "y", methods), out)
+    assert calls == ["map", "laplace"]
+    assert [row["label"] for row in summary["problems"][0]["rows"]] == ["laplace", "map"]
+    for settings in ({"seed": 1}, {"max_seconds": 5.0}):
+        with pytest.raises(InputError, match="There the seed, the time budget or the version"):
+            runner.run(compare(str(table), "y", ["map", "laplace"]), out, **settings)
+    table.write_text(table.read_text() + "9,9,9,9\n")
+    with pytest.raises(InputError, match="There the file had other contents"):
+        runner.run(compare(str(table), "y", ["map", "laplace"]), out)
+
+
+def test_a_comparison_of_which_nothing_is_finished_holds_no_folder(calls, table: Path) -> None:
+    """What failed may be tried with other settings."""
+    experiment, out = compare(str(table), "y", ["map"]), table.parent / "out"
+    runner.run(experiment, out)
+    (cell,) = experiment.cells("laptop")
+    failed = json.dumps(samples.failed("map").result)
+    runner.cell_path(out, cell).write_text(failed, encoding="utf-8")
+    runner.run(compare(str(table), "y", ["nuts"]), out)
+    assert calls == ["map", "nuts"]
+
+
+def test_the_folder_of_another_experiment_is_refused(calls, tmp_path: Path) -> None:
+    runner.run(samples.experiment("a"), tmp_path)
+    with pytest.raises(InputError, match=r"holds the experiment 'sample'.*that of 'other': choose"):
+        runner.run(samples.experiment("a", name="other"), tmp_path)
+    assert calls == ["a"]
+
+
+def test_a_broken_description_refuses_a_comparison_only_where_something_is_finished(
+    calls, table: Path
+) -> None:
+    experiment, out = compare(str(table), "y", ["map"]), table.parent / "out"
+    runner.run(experiment, out)
+    (out / "experiment.json").write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match=r"cannot be read from its experiment\.json"):
+        runner.run(compare(str(table), "y", ["nuts"]), out)
+    runner.run(experiment, out)
+    assert calls == ["map"]
+
+
 def test_missing_data_are_said_at_once(calls, tmp_path: Path, monkeypatch) -> None:
     from credence.compare import find
 

@@ -143,6 +143,12 @@ def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
         dice().run(tmp_path)
 
 
+def test_the_folder_of_another_study_is_refused(tmp_path: Path) -> None:
+    dice().run(tmp_path, size="smoke")
+    with pytest.raises(InputError, match=r"holds the experiment 'dice'.*that of 'coins': choose"):
+        replace(dice(), name="coins").run(tmp_path, size="smoke")
+
+
 def test_what_has_no_plain_form_is_refused() -> None:
     assert plain({"f": plain, "x": (1, 2.5, None)}) == {
         "f": "credence_papers.cache.plain",
