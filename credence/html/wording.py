@@ -22,8 +22,10 @@ STEPS = {
 def number(value: object, digits: int = 3) -> str:
     """Three significant digits, a thin space between thousands, a true minus sign.
 
-    >>> number(1234567.0), number(0.012345), number(-3.0)
-    ('1\u202f234\u202f567', '0.0123', '−3')
+    Four digits stay together: they may be a year, and read as well.
+
+    >>> number(1234567.0), number(1962), number(0.012345), number(-3.0)
+    ('1\u202f234\u202f567', '1962', '0.0123', '−3')
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         return "–" if value is None else str(value)
@@ -38,7 +40,9 @@ def number(value: object, digits: int = 3) -> str:
         decimals = digits - 1 - math.floor(math.log10(abs(value)))
         text = f"{value:,.{max(decimals, 0)}f}"
         text = text.rstrip("0").rstrip(".") if "." in text else text
-    return text.replace(",", "\u202f").replace("-", "−")
+    whole = text.lstrip("-").partition(".")[0]
+    between = "" if len(whole) == len("9,999") else "\u202f"
+    return text.replace(",", between).replace("-", "−")
 
 
 def digits_to_tell(width: float, size: float) -> int:
@@ -111,7 +115,7 @@ def duration(seconds: float) -> str:
 
 
 def count(n: int, noun: str) -> str:
-    """`1 row`, `2 rows`, `1 234 rows`."""
+    """`1 row`, `2 rows`, `12 345 rows`."""
     return f"{number(n)} {noun}" if n == 1 else f"{number(n)} {noun}s"
 
 
