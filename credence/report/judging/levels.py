@@ -46,7 +46,7 @@ class Subject(StrEnum):
     CONVERGENCE = "Convergence"
     ROWS = "Test rows"
     INTERVALS = "95 % intervals"
-    QUARTERS = "Intervals by quarter"
+    QUARTERS = "Intervals, part by part"
     CLASSES = "Every class"
     CALIBRATION = "Calibration"
     USEFULNESS = "Usefulness"

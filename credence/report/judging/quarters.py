@@ -89,9 +89,7 @@ def check_quarters(found: Sequence[Quarter], n_test: int, alpha: float) -> Check
             Level.TRUST, Subject.QUARTERS, "All predictions are alike: they have no parts."
         )
     if not found:
-        return Check(
-            Level.CANNOT_TELL, Subject.QUARTERS, f"There are {TOO_FEW}, quarter by quarter."
-        )
+        return Check(Level.CANNOT_TELL, Subject.QUARTERS, f"There are {TOO_FEW}, part by part.")
     judged = [
         (_level(quarter, coverage, alpha), _shortfall(quarter, coverage), quarter, coverage)
         for quarter in found
@@ -109,11 +107,11 @@ def check_quarters(found: Sequence[Quarter], n_test: int, alpha: float) -> Check
         return Check(
             level,
             Subject.QUARTERS,
-            f"They hold in every quarter, as far as chance lets one tell. {what}; in "
-            f"the worst of {len(judged)} looks at so few rows {chance}.",
+            "They hold in every quarter of the rows, by prediction and by spread, as far as chance "
+            f"lets one tell. {what}; in the worst of {len(judged)} looks at so few rows {chance}.",
         )
     if level == Level.CANNOT_TELL:
-        gross = f"one quarter may hold no more than {percent(CLAIMS[coverage].gross)}"
+        gross = f"one quarter of the rows may hold no more than {percent(CLAIMS[coverage].gross)}"
         return Check(level, Subject.QUARTERS, f"{what} ({chance}): {TOO_FEW}, {gross}.")
     way = "wide" if inside > CLAIMS[coverage].share * n else "narrow"
     return Check(level, Subject.QUARTERS, f"{what}: they are too {way} there ({chance}).")

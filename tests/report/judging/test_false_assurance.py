@@ -12,6 +12,7 @@ from tools.report_samples import classification_target, regression_target
 from credence.report import Check, Level, verdict
 from credence.report.judging import quarters
 from credence.report.judging.evidence import collect_evidence
+from credence.report.judging.levels import Subject
 
 FAULTS: dict[str, Callable[[int, int], Any]] = {
     "overconfident by 30 %": lambda n, seed: regression_target(n, seed, spread=0.7),
@@ -68,7 +69,7 @@ def test_the_simulation_finds_a_verdict_that_looks_at_no_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Planted: averages alone."""
-    trusted = Check(Level.TRUST, "Intervals by quarter", "")
+    trusted = Check(Level.TRUST, Subject.QUARTERS, "")
     monkeypatch.setattr(RULE, "check_quarters", lambda *_: trusted)
     assert answers(bad_quarter, 120, 40)[Level.TRUST] >= 5
 

@@ -73,6 +73,14 @@ def test_quarters_are_counted_by_hand() -> None:
     assert sum(each.num_95 for each in found[4:]) == 7
 
 
+def test_quarters_are_of_the_rows_and_no_column_of_that_name() -> None:
+    sound, worse = (check_quarters(quarters(100, *[n] * 4), 400, ALPHA) for n in (95, 60))
+    for check in (sound, worse, check_quarters((), 3, ALPHA)):
+        assert "quarter" not in check.subject
+        text = check.sentence
+        assert text.count("quarter") == text.count("quarter of the rows")
+
+
 def test_predictions_all_alike_have_no_parts() -> None:
     target = replace(regression_target(80), mean=np.zeros(80), std=np.ones(80))
     assert count_quarters(target) == ()
