@@ -23,6 +23,8 @@ WORDS = {
     Level.CANNOT_TELL: ("Cannot tell", "cannot-tell", "?"),
     Level.DO_NOT_TRUST: ("Do not trust", "do-not-trust", "✕"),
 }
+NOT_MADE = ("Not checked", "not-made", "–")
+"""The word, class and mark of a check of which there was nothing to check."""
 BAR = "This run did not converge. Do not rely on any number below."
 
 
@@ -82,18 +84,19 @@ def _verdict(judged: Verdict) -> Html:
         "It says nothing about rows unlike any the model was trained on."
     )
     word = WORDS[judged.level][0]
-    return verdict_block(judged.level, word, judged.headline, judged.checks, caveat, judged.advice)
+    checks = [(c.level if c.is_made else None, c.subject, c.sentence) for c in judged.checks]
+    return verdict_block(judged.level, word, judged.headline, checks, caveat, judged.advice)
 
 
 def verdict_block(
     level: Level,
     word: str,
     headline: str,
-    checks: Iterable[tuple[Level, str, str]],
+    checks: Iterable[tuple[Level | None, str, str]],
     caveat: str,
     advice: Sequence[str] = (),
 ) -> Html:
-    """What a page says first; a check is its level, what it is of, and a sentence."""
+    """What a page says first; a check is its level (None: not made), what it is of, a sentence."""
     to_do = [
         element("p", "What you can do", class_="to-do"),
         element("ul", *(element("li", sentence) for sentence in advice), class_="notes"),
@@ -109,9 +112,9 @@ def verdict_block(
     )
 
 
-def _check_item(check: tuple[Level, str, str]) -> Html:
+def _check_item(check: tuple[Level | None, str, str]) -> Html:
     level, subject, sentence = check
-    word, class_, mark = WORDS[level]
+    word, class_, mark = NOT_MADE if level is None else WORDS[level]
     return element(
         "li",
         element("span", mark, class_="mark", role="img", aria_label=word),

@@ -29,6 +29,7 @@ from credence.report import (
     Convergence,
     ReportData,
     RowTable,
+    judge,
     render,
     write_report,
 )
@@ -226,6 +227,17 @@ def test_method_without_chains(pages):
     page = pages["deep_ensemble"]
     assert "Not checked. A deep ensemble draws no chains" in page
     assert ">Use with care</p>" in page
+
+
+def test_what_was_not_checked_has_no_mark_of_approval():
+    """Models that are mixed: their chains need not agree, and nobody looked whether they do."""
+    mixed = replace(regression(n=300), convergence=Convergence(None, "Mixed.", unseen_rows=300))
+    page = render(mixed)
+    mark = '<span class="mark" role="img" aria-label="Not checked">–</span>'
+    subject = '<span class="subject">Convergence</span>'
+    told = '<span class="sentence">Not checked, and not needed. Mixed.</span>'
+    assert f'<li class="not-made">{mark}{subject}{told}</li>' in page
+    assert judge(mixed).level == judge(regression(n=300)).level
 
 
 @pytest.fixture(scope="module")

@@ -59,6 +59,9 @@ class Check(NamedTuple):
     level: Level
     subject: Subject
     sentence: str
+    is_made: bool = True
+    """Whether anything was checked; where there was nothing to check, the level is TRUST, so that
+    it does not count against the model, and the page shows no mark of approval."""
 
 
 TOO_FEW = "not enough rows to tell"

@@ -89,7 +89,8 @@ def verdict(
 def check_convergence(converged: bool | None, reason: str, unseen_rows: int = 0) -> Check:
     """A run that did not converge is never to be trusted."""
     if converged is None and unseen_rows:
-        return Check(Level.TRUST, Subject.CONVERGENCE, reason)
+        sentence = f"Not checked, and not needed. {reason}"
+        return Check(Level.TRUST, Subject.CONVERGENCE, sentence, is_made=False)
     if converged is None:
         return Check(Level.CARE, Subject.CONVERGENCE, f"Not checked. {reason}")
     if converged:
