@@ -66,7 +66,9 @@ Seeds = Annotated[
 
 Jobs = Annotated[int, typer.Option(help="Cells at a time; 1 gives comparable times.")]
 Backend = Annotated[str, typer.Option(help="Of joblib: loky, or dask or ray on a cluster.")]
-CellSeconds = Annotated[float | None, typer.Option(help="Time budget of every method.")]
+CellSeconds = Annotated[
+    float | None, typer.Option(help="Time budget of every method; scoring comes on top.")
+]
 ExperimentOut = Annotated[
     Path, typer.Option(help="Folder to write; that of the same command goes on.")
 ]

@@ -36,7 +36,11 @@ def fit(
     num_chains: options.NumChains = None,
     test_fraction: options.TestFraction = 0.2,
     max_seconds: Annotated[
-        float | None, typer.Option(help="Time budget of the command; compiling may exceed it.")
+        float | None,
+        typer.Option(
+            help="Time budget of the command. It ends training and sampling in time to judge the "
+            "result; starting, compiling and judging are not cut short, and may exceed it."
+        ),
     ] = None,
     seed: options.Seed = 0,
     out: Annotated[Path, typer.Option(help="Folder to write; it must be new.")] = Path(

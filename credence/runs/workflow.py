@@ -35,8 +35,9 @@ from credence.storage import locked
 if TYPE_CHECKING:
     from credence.methods import Algorithm
 
-SHORT_SECONDS = 20.0
-"""A budget that compiling and judging alone may exceed."""
+SHORT_SECONDS = 60.0
+"""A budget below this may be exceeded by what is never cut short: about half a minute on two free
+cores, twice that on busy ones."""
 
 
 def fit(
@@ -113,8 +114,9 @@ def _notes_on_time(settings: FitSettings) -> list[str]:
     if settings.max_seconds is None or settings.max_seconds >= SHORT_SECONDS:
         return []
     return [
-        f"A budget of {settings.max_seconds:g} s is short: compiling, and judging at the end, "
-        "cannot be cut short, and may take half a minute."
+        f"A budget of {settings.max_seconds:g} s is short. Training and sampling get what is left "
+        "of it after some is kept to judge the result; starting, compiling and judging are never "
+        "cut short, and may take half a minute to a minute by themselves."
     ]
 
 

@@ -168,6 +168,16 @@ def test_a_short_budget_is_told_of_before_the_fit(tmp_path: Path) -> None:
         assert sum("A budget of 1.5 s is short" in note for note in told) == number
 
 
+def test_a_budget_is_short_that_compiling_and_judging_may_exceed(tmp_path: Path) -> None:
+    """Measured: a budget of 20 s took 61 s, 10 of them in the fit."""
+    usual = settings(tmp_path, "y")
+    for seconds in (20.0, 59.0):
+        (note,) = workflow._notes_on_time(replace(usual, max_seconds=seconds))
+        assert f"A budget of {seconds:g} s is short. Training and sampling get what is left" in note
+        assert "starting, compiling and judging are never cut short" in note
+    assert workflow._notes_on_time(replace(usual, max_seconds=60.0)) == []
+
+
 def test_the_report_says_what_the_fit_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

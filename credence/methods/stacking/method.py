@@ -140,7 +140,7 @@ class Stacking(Algorithm):
         trials = [each for each in wanted if each.place in chosen or each.has_begun(folder)]
         if max_seconds is not None and len(trials) < len(wanted):
             enough = f"enough for {len(trials)} of {plural(len(wanted), 'model')}."
-            progress.say(f"{max_seconds:.3g} s are {enough}")
+            progress.say(f"The fit has {max_seconds:.3g} s, {enough}")
         expected = sum(self.expected_seconds(each.job) for each in trials)
         about = f"about {duration(min(expected, budget.seconds_left))} on two free cores"
         more = "and compilation and the final checks"

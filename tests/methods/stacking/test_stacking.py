@@ -214,7 +214,7 @@ def test_little_time_is_for_few_models() -> None:
     found = METHOD.run(0, posterior_of(*wave(40)), max_seconds=8.0, progress=Said())
     assert len(found.candidates) == 1
     assert found.provenance.stopped == "time"
-    assert Said.told[0] == "8 s are enough for 1 of 2 models."
+    assert Said.told[0] == "The fit has 8 s, enough for 1 of 2 models."
 
 
 def test_a_run_cut_short_goes_on_with_more_time(
