@@ -1,10 +1,19 @@
 """What predictions make of their inputs: how much they need each, and what each does."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
 from jaxtyping import Float
+
+from credence.errors import plural
+from credence.html.wording import digits_to_tell, number
+
+MOST_SHOWN = 20
+"""Inputs that a table in a terminal has."""
+MOST_LETTERS = 40
+"""Letters of a name in such a table."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,16 @@ class Importances:
         """Positions of the inputs, the most important first."""
         return np.argsort(-self.nats, kind="stable").tolist()
 
+    def __repr__(self) -> str:
+        shown = [
+            (_name(self.names[i]), number(self.nats[i]), f"± {number(self.error[i], 2)}")
+            for i in self.order[:MOST_SHOWN]
+        ]
+        more = len(self.names) - len(shown)
+        rest = [f"and {plural(more, 'input')} that are needed less"] if more > 0 else []
+        head = "Nats by which a row is predicted worse without an input, and standard error:"
+        return "\n".join([head, *_aligned(shown), *rest])
+
 
 @dataclass(frozen=True)
 class Effect:
@@ -52,6 +71,37 @@ class Effect:
     mean: Float[np.ndarray, "value output"]
     lower: Float[np.ndarray, "value output"]
     upper: Float[np.ndarray, "value output"]
+
+    def __repr__(self) -> str:
+        told = [_name(value) for value in self.values if isinstance(value, str)]
+        values = told or _numbers(np.array(self.values, float))
+        bands = np.stack([self.mean, self.lower, self.upper], axis=-1)  # (value, output, 3)
+        outputs = bands.shape[1]
+        columns = [values, *map(_numbers, bands.reshape(len(values), -1).T)]
+        titles = ["" if outputs == 1 else f" {label}" for label in range(outputs)]
+        heads = [f"{what}{title}" for title in titles for what in ("mean", "lower", "upper")]
+        head = "Prediction by one input: mean of the networks, and where nine of ten of them lie:"
+        rows = [(_name(self.name), *heads), *zip(*columns, strict=True)]
+        return "\n".join([head, *_aligned(rows)])
+
+
+def _numbers(values: Float[np.ndarray, " value"]) -> list[str]:
+    """Write numbers with as many digits as tell them apart."""
+    digits = digits_to_tell(float(np.ptp(values)), float(np.abs(values).max()))
+    return [number(value, digits) for value in values.tolist()]
+
+
+def _name(text: str) -> str:
+    """A name in one line, not too long for a table."""
+    line = " ".join(text.split())
+    return line if len(line) <= MOST_LETTERS else f"{line[: MOST_LETTERS - 1]}…"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines whose cells stand under one another: the first to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    cells = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]
+    return ["  ".join(row) for row in cells]
 
 
 class EffectDocument(TypedDict):

@@ -1,11 +1,13 @@
 """What a fit makes of its inputs, against functions that are known."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from credence import BNNClassifier, BNNRegressor
-from credence.ensembles.inputs import from_document, to_document
+from credence.ensembles.inputs import Effect, Importances, from_document, to_document
 from credence.errors import IdentifierWarning, InputError
 from credence.estimators.effects import importances
 from credence.methods import DeepEnsemble, Training
@@ -127,6 +129,36 @@ def test_bad_input(fitted: BNNRegressor) -> None:
         fitted.effect(X.assign(slope=np.nan), "slope")
     with pytest.raises(InputError, match="1001 columns"):
         importances(lambda X, y: y, [f"x{i}" for i in range(1001)], np.zeros((5, 1001)), [0] * 5, 0)
+
+
+def test_they_are_shown_as_tables() -> None:
+    found = Importances(("age", "n"), np.array([-0.0312, 16.123]), np.array([0.01, 0.31]))
+    assert repr(found).splitlines() == [
+        "Nats by which a row is predicted worse without an input, and standard error:",
+        "n       16.1  ± 0.31",
+        "age  −0.0312  ± 0.01",
+    ]
+    many = Importances(tuple(f"x{i}" for i in range(30)), np.arange(30.0), np.ones(30))
+    assert repr(many).splitlines()[1].startswith("x29")
+    assert repr(many).splitlines()[-1] == "and 10 inputs that are needed less"
+    mean = np.array([[152.0], [163.0]])
+    assert repr(Effect("year", (1962.0, 1975.0), mean, mean - 1, mean + 1)).splitlines() == [
+        "Prediction by one input: mean of the networks, and where nine of ten of them lie:",
+        "year  mean  lower  upper",
+        "1962   152    151    153",
+        "1975   163    162    164",
+    ]
+
+
+def test_a_table_has_names_in_one_line_and_a_column_for_every_label() -> None:
+    mean = np.array([[0.25, 0.75], [0.5, 0.5]])
+    shown = repr(Effect("kind", ("a" * 60, "two\nlines"), mean, mean - 0.1, mean + 0.1))
+    head, first, second = shown.splitlines()[1:]
+    heads = [f"{what} {label}" for label in range(2) for what in ("mean", "lower", "upper")]
+    assert re.split("  +", head) == ["kind", *heads]
+    assert re.split("  +", first)[:2] == [f"{'a' * 39}…", "0.25"]
+    assert second.startswith("two lines ")
+    assert second.split()[2:] == ["0.5", "0.4", "0.6"] * 2
 
 
 def test_documents(fitted: BNNRegressor) -> None:
