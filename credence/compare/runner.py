@@ -233,13 +233,15 @@ def _to_be_had(experiment: Experiment, size: str, last: int, watch: Watch) -> Ex
     """The experiment without optional problems whose data are not to be had.
 
     Every problem is loaded once, with the last seed: what cannot be had, a published split beyond
-    those that there are included, is said at once; refused if nothing can.
+    those that there are included, is said at once, and what was done to the data; refused if
+    nothing can be had.
     """
-    problems, errors = experiment.problems, {}
+    problems, errors, notes = experiment.problems, {}, []
     for each in problems:
         try:
             source = moved(each.source_at(size), last)
-            problem.load(source, each.rows.get(size, RowLimits()))
+            found = problem.load(source, each.rows.get(size, RowLimits())).notes
+            notes += [f"{each.name}: {note}" if len(problems) > 1 else note for note in found]
         except InputError as error:
             errors[each.name] = str(error)
     if len(errors) == len(problems):
@@ -247,5 +249,7 @@ def _to_be_had(experiment: Experiment, size: str, last: int, watch: Watch) -> Ex
         raise InputError(" ".join(named if len(named) > 1 else errors.values()))
     for name, error in errors.items():
         watch.say(f"Left out {name}: {error}")
+    for note in notes:
+        watch.say(f"Note: {note}")
     kept = tuple(p for p in problems if p.name not in errors or not p.is_optional)
     return replace(experiment, problems=kept)

@@ -210,6 +210,26 @@ def test_a_broken_description_refuses_a_comparison_only_where_something_is_finis
     assert calls == ["map"]
 
 
+def test_a_comparison_tells_what_it_did_to_the_table(run, calls, tmp_path: Path) -> None:
+    """Once, before the first method, as `credence fit` does."""
+    frame = pd.DataFrame({"same": 1, "a": np.arange(40.0) % 7})
+    frame.assign(y=np.arange(40.0) + 0.5).to_csv(tmp_path / "t.csv", index=False)
+    words = ("--target", "y", "--methods", "map,laplace", "--out", tmp_path / "out")
+    status, _, err = run("compare", tmp_path / "t.csv", *words)
+    assert status == 0, err
+    for note in ("Note: The task is regression, because", "Note: The same value is in every row"):
+        assert err.partition("line, map")[0].count(note) == err.count(note) == 1
+
+
+def test_notes_name_the_problem_where_there_are_several(calls, tmp_path: Path) -> None:
+    (line,) = samples.experiment("a").problems
+    fewer = replace(line, name="few", rows={"laptop": RowLimits(train=5)})
+    watch, said = runner.NoWatch(), []
+    watch.say = said.append
+    runner.run(replace(samples.experiment("a"), problems=(line, fewer)), tmp_path, watch=watch)
+    assert said == ["Note: few: Only 5 of 16 training rows, drawn at random."]
+
+
 def test_missing_data_are_said_at_once(calls, tmp_path: Path, monkeypatch) -> None:
     from credence.compare import find
 
