@@ -123,7 +123,7 @@ def test_scores_and_files_are_in_any_unit(model: BNNRegressor, unit: Unit) -> No
     table = prediction_table(moved, X, 0.95).drop(columns="outside")
     read = pd.read_csv(io.StringIO(table.to_csv(index=False)), dtype=str).astype(float)
     np.testing.assert_array_equal(read["mean"], found["mean"])
-    np.testing.assert_array_equal(read["lower"], found["lower_95"])
+    np.testing.assert_array_equal(read["lower_95"], found["lower_95"])
 
 
 def test_a_fit_at_an_offset_is_the_fit_without() -> None:

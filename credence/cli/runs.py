@@ -123,11 +123,14 @@ def predict(
 ) -> None:
     """Predict new rows: mean, std and interval, or probabilities and entropies.
 
+    The columns of the interval say its coverage: lower_95 and upper_95. Numbers have seven digits,
+    and more where a narrow spread needs them.
+
     Text that starts with =, +, -, @, a tab or a line break gets a ' in front,
     so that no spreadsheet runs it as a formula; numbers stay numbers.
     """
     from credence.runs import prediction
-    from credence.runs.export import csv_text
+    from credence.runs.export import csv_text, rounded
     from credence.storage import file_to_write, write_text
 
     stream = talk.standard_stream(out)
@@ -140,7 +143,7 @@ def predict(
         raise InputError(f"--out {out} is the table itself: choose another file.")
     replaced = " (replaced)" if stream is None and out.exists() else ""
     predictions, notes = prediction.predict(run, table, coverage=coverage, id_column=id_column)
-    text = csv_text(predictions)
+    text = csv_text(rounded(predictions))
     if stream is None:
         write_text(out, text)
     else:

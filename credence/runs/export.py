@@ -1,4 +1,4 @@
-"""Prediction tables as CSV text that is safe to open in a spreadsheet.
+"""Prediction tables as CSV text that is safe to open in a spreadsheet, without digits of noise.
 
 A spreadsheet takes text that starts with =, +, -, @, a tab or a line break for a formula, and runs
 it. A label or an id of someone else's table may be such text, so it gets a ' in front, as OWASP
@@ -9,10 +9,39 @@ Numbers stay numbers, also those in text.
 import csv
 import re
 
+import numpy as np
 import pandas as pd
+
+from credence.html.wording import digits_to_tell
 
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 NUMBER = re.compile(r"[+-]?\d*[.,]?\d+(e[+-]?\d+)?", re.IGNORECASE)
+
+FEWEST_DIGITS = 7
+"""Those that a number in single precision has: networks compute in it."""
+MOST_DIGITS = 17
+"""Those of a number in double precision."""
+
+
+def rounded(predictions: pd.DataFrame) -> pd.DataFrame:
+    """The table with seven significant digits, and more where a narrow spread needs them: four
+    of the smallest.
+
+    The first column says which row it is, and stays as it is; so does a label.
+    """
+    digits = _digits(predictions)
+    round_off = np.vectorize(lambda value: float(f"{value:.{digits}g}"), otypes=[float])
+    computed = predictions.iloc[:, 1:].drop(columns="label", errors="ignore")
+    numbers = computed.select_dtypes(include="floating")
+    return predictions.assign(**{name: round_off(numbers[name]) for name in numbers})
+
+
+def _digits(predictions: pd.DataFrame) -> int:
+    """How many digits numbers as large as these need to be told apart."""
+    if "std" not in predictions:
+        return FEWEST_DIGITS
+    width, size = predictions["std"].min(), predictions["mean"].abs().max()
+    return min(max(FEWEST_DIGITS, 2 + digits_to_tell(float(width), float(size))), MOST_DIGITS)
 
 
 def csv_text(table: pd.DataFrame) -> str:

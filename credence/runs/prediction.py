@@ -28,9 +28,10 @@ def predict(
 ) -> tuple[pd.DataFrame, list[str]]:
     """The prediction table for new rows, and notes on them.
 
-    Columns mean, std, lower, upper, and where rows are known that no network has seen (not yet in
-    an early answer) lower_conformal, upper_conformal; or label, probability_LABEL, entropy_total,
-    entropy_aleatoric, entropy_epistemic. Before them stands the column that says which row it is,
+    Columns mean, std, lower_95, upper_95, or with another coverage in percent, and where rows are
+    known that no network has seen (not yet in an early answer) lower_95_conformal,
+    upper_95_conformal; or label, probability_LABEL, entropy_total, entropy_aleatoric,
+    entropy_epistemic. Before them stands the column that says which row it is,
     and last stands `outside`: whether the row has a number far outside those of training, or a name
     that training did not have.
 
@@ -62,7 +63,7 @@ def predict(
         raise InputError(f"{table} has no rows: there is nothing to predict.")
     ids = _row_ids(table, frame, id_column)
     model = restored(place, saved)
-    if ids.name in prediction_columns(model):
+    if ids.name in prediction_columns(model, coverage):
         raise InputError(
             f"The predictions have a column '{ids.name}' of their own: rename that of the table."
         )
@@ -111,14 +112,14 @@ def _row_ids(table: str, frame: pd.DataFrame, id_column: str) -> pd.Series:
     return read_table(table, text_columns=(id_column,)).rename(columns=str)[id_column]
 
 
-def prediction_columns(model: BNNRegressor | BNNClassifier) -> list[str]:
-    """The names that scripts rely on, in their order."""
+def prediction_columns(model: BNNRegressor | BNNClassifier, coverage: float) -> list[str]:
+    """The names that scripts rely on, in their order; those of intervals say their coverage."""
     from credence.estimators import BNNClassifier
 
     if not isinstance(model, BNNClassifier):
-        columns = ["mean", "std", "lower", "upper"]
-        conformal = ["lower_conformal", "upper_conformal"] * model.is_recalibrated
-        return [*columns, *conformal, "outside"]
+        ends = [f"{end}_{100 * coverage:.10g}" for end in ("lower", "upper")]
+        conformal = [f"{end}_conformal" for end in ends] * model.is_recalibrated
+        return ["mean", "std", *ends, *conformal, "outside"]
     entropies = ("entropy_total", "entropy_aleatoric", "entropy_epistemic")
     return ["label", *(f"probability_{label}" for label in model.classes_), *entropies, "outside"]
 
@@ -130,7 +131,8 @@ def prediction_table(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExtrapolationWarning)  # the column `outside` says it
         values = [*_values(model, x, coverage), model.is_outside(x)]
-    return pd.DataFrame(dict(zip(prediction_columns(model), values, strict=True)), x.index)
+    names = prediction_columns(model, coverage)
+    return pd.DataFrame(dict(zip(names, values, strict=True)), x.index)
 
 
 def _values(

@@ -107,10 +107,11 @@ def test_predict_has_the_promised_columns(run, fitted: Path, tmp_path: Path) -> 
     )
     found = pd.read_csv(tmp_path / "p.csv")
     assert status == 0
-    assert list(found) == ["row", "mean", "std", "lower", "upper", "outside"]
+    assert list(found) == ["row", "mean", "std", "lower_95", "upper_95", "outside"]
     assert found["outside"].tolist() == [True] + 9 * [False]
     assert found["row"].tolist() == list(range(1, 11))
-    assert ((found["lower"] < found["mean"]) & (found["mean"] < found["upper"])).all()
+    assert (found["lower_95"] < found["mean"]).all()
+    assert (found["mean"] < found["upper_95"]).all()
     assert "extra" in err
     assert "city" in err, "an unseen category is said"
 
@@ -123,13 +124,16 @@ def test_predictions_can_be_joined_by_an_id(run, fitted: Path, tmp_path: Path) -
     status, _, err = run(*words, "--id", "id")
     found = pd.read_csv(tmp_path / "p.csv", dtype={"id": str})
     assert status == 0
-    assert list(found) == ["id", "mean", "std", "lower", "upper", "outside"]
+    assert list(found) == ["id", "mean", "std", "lower_95", "upper_95", "outside"]
     assert found["id"].tolist() == ["007", "12345678901234567890", "'=1+1", "-5"]
     assert "Ignored 1 column: 'mean'" in err
     assert run(*words, "--id", "area")[0] == 0
     by_area = pd.read_csv(tmp_path / "p.csv")
     np.testing.assert_allclose(by_area["area"], houses(4)["area"])
     assert by_area["mean"].equals(found["mean"])
+    assert len(str(found["mean"][0]).replace(".", "")) <= 7
+    assert run(*words, "--coverage", "0.5")[0] == 0
+    assert {"lower_50", "upper_50"} < set(pd.read_csv(tmp_path / "p.csv"))
     for name, word in (("idd", "Did you mean 'id'"), ("mean", "rename")):
         status, _, err = run(*words, "--id", name)
         assert (status, word in err) == (2, True)

@@ -98,8 +98,8 @@ def test_a_stack_knows_its_left_out_rows(tmp_path: Path) -> None:
         assert abs(is_outside.mean() - 0.05) < 4.5 * error
     lower, _ = model.predict_interval(x, 0.9)
     assert np.mean(y < lower) < 0.02, "nothing of an exponential law is far below its mean"
-    columns = prediction_columns(model)
-    ends = ["lower", "upper", "lower_conformal", "upper_conformal"]
+    columns = prediction_columns(model, 0.9)
+    ends = ["lower_90", "upper_90", "lower_90_conformal", "upper_90_conformal"]
     assert columns == ["mean", "std", *ends, "outside"]
     model.save(tmp_path)
     loaded: Any = credence.load(tmp_path)
