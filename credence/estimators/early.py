@@ -21,6 +21,8 @@ EARLY = (
 class EarlyAnswers:
     """Shows what another `Progress` shows, and keeps the first early answer of a run.
 
+    A command that is finished removes it: there is a better one.
+
     Args:
         shown: what shows the run.
         folder: for an estimator; one of an earlier run is removed.
@@ -52,4 +54,7 @@ class EarlyAnswers:
         except (CredenceError, OSError, TypeError, ValueError) as error:
             self.say(f"No early answer could be kept: {error}")
         else:
-            self.say(f"An early answer can be used: {self.folder}.")
+            self.say(
+                "While the fit goes on, an early answer can be used: `credence predict` of the run "
+                f"gives it, or credence.load({str(self.folder)!r})."
+            )

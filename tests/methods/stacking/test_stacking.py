@@ -481,6 +481,9 @@ def test_an_early_answer_that_cannot_be_kept_stops_nothing(tmp_path: Path) -> No
     for _ in range(2):
         watch.early(lambda: "net")
     assert Said.told == ["No early answer could be kept: net: the disk is full."]
+    EarlyAnswers(Said(), tmp_path / "early", lambda answer, folder: None).early(lambda: "net")
+    assert "While the fit goes on, an early answer can be used" in Said.told[1]
+    assert Said.told[1].endswith(f"credence.load('{tmp_path / 'early'}').")
 
 
 def test_estimators_predict_save_and_load(tmp_path: Path) -> None:
