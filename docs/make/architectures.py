@@ -4,6 +4,7 @@ Only what has been run is made: a study without results has no part and no figur
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from credence_papers.transdimensional.page import size_of, trace_chart
 
 MODELS, DEPTHS = "transdimensional_models", "transdimensional_depth_ways"
 WIDTHS = "xor_widths"
+UCI = "transdimensional_uci"
 PUBLISHED = ("transdimensional_xor", "transdimensional_digits", "transdimensional_boston")
 DRAWN = ("xor", "boston_2a", "boston_4a", "digits_10a")
 """Problems whose sizes the page shows as a chart."""
@@ -167,12 +169,12 @@ def label_scores() -> str:
     return markdown(heads, rows)
 
 
-def sizes() -> str:
+def sizes(*names: str) -> str:
     """Table 7.3 and more: likeliest and mean size, convergence, score, cost; published numbers in
     brackets."""
     heads = ["problem", "likeliest size", "its probability", "mean size", "jumps accepted, %"]
     heads += ["R-hat of size", "of predictions", "ESS of size", "on test rows", "seconds"]
-    return markdown(heads, [_size_row(row) for row in published_rows()])
+    return markdown(heads, [_size_row(row) for row in published_rows(*names)])
 
 
 def _size_row(row: Mapping[str, Any]) -> list[str]:
@@ -239,6 +241,8 @@ def parts() -> dict[str, Callable[[], str]]:
         found["digits-labels"] = label_scores
     if any(map(is_kept, PUBLISHED)):
         found |= {"acceptance": acceptance, "sizes": sizes}
+    if is_kept(UCI):
+        found["uci-widths"] = partial(sizes, UCI)
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.polynomial import legendre
 from scipy import stats
@@ -19,7 +20,11 @@ from scipy import stats
 from credence.density.data import Data
 from credence.density.posterior import BayesianModel
 from credence.kernels.mcmc.hmc import leapfrogs
-from credence.methods.transdimensional.active_neurons import activity, only_active
+from credence.methods.transdimensional.active_neurons import (
+    activity,
+    largest_widths,
+    only_active,
+)
 from credence.methods.transdimensional.moves.base import Move, Proposal, jump
 from credence.methods.transdimensional.moves.by_name import build_move
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
@@ -224,15 +229,19 @@ SETTINGS: dict[str, Any] = {"num_temperatures": 4, "num_integration_steps": 3}
 
 def move_of(name: str, target: VariableWidth, data: Data, layer: int = 0, **settings: Any) -> Move:
     """A move with Hamiltonian steps that suit weights of standard deviation 1 (biases: theirs)."""
-    layers = target.model.template(data).network
-    stds = jax.tree.map(
-        lambda leaf, std: jnp.broadcast_to(std, leaf.shape),
-        layers,
-        target.model.prior.stds(target.model.network, layers),  # type: ignore[attr-defined]
-    )
-    inverse_mass = jnp.concatenate([jnp.ravel(leaf) ** 2 for leaf in jax.tree.leaves(stds)])
-    tuning = {"step_size": settings.pop("step_size", 0.15), "inverse_mass": inverse_mass}
+    tuning = tuning_of(target, data, step_size=settings.pop("step_size", 0.15))
     return build_move(name, target, layer, tuning=tuning, settings=SETTINGS | settings)
+
+
+def tuning_of(target: VariableWidth, data: Data, *, step_size: float = 0.15) -> dict[str, Any]:
+    """Step size and inverse mass of Hamiltonian steps: the prior's variances, and 1 for others."""
+    params = jax.tree.map(
+        lambda leaf: jnp.ones(leaf.shape, leaf.dtype), target.model.template(data)
+    )
+    room = jnp.asarray(largest_widths(params.network))
+    variances = target.prior_variances(params, room)
+    inverse_mass = ravel_pytree(params._replace(network=variances))[0]
+    return {"step_size": step_size, "inverse_mass": inverse_mass}
 
 
 def hamiltonian(
@@ -240,8 +249,6 @@ def hamiltonian(
     step_size: float = 0.15, num_steps: int = 5,
 ) -> Point:  # fmt: skip
     """A step of the weights at fixed widths, exact."""
-    from jax.flatten_util import ravel_pytree
-
     key_refresh, key_step = jax.random.split(key)
     full = target.refreshed(key_refresh, point.params, point.widths)
     start, unravel = ravel_pytree(full)

@@ -215,7 +215,8 @@ class _System(NamedTuple):
     def between_depths(self) -> list[LayerMove]:
         """The moves between depths, in the order of `layer_moves`."""
         return [
-            build_layer_move(name, self.target, self.move_settings) for name in self.layer_moves
+            build_layer_move(name, self.target, tuning=self.tuning, settings=self.move_settings)
+            for name in self.layer_moves
         ]
 
     def proposals(self, layers: Layers) -> tuple[tuple[Move, ...], tuple[LayerMove, ...]]:

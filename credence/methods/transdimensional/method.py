@@ -76,6 +76,7 @@ class Transdimensional(Chains):
             refused more often and costs less.
         layer_moves: kinds of jump between depths, of `LAYER_MOVES` there. By default both kinds of
             layer, drawn from the prior and near the identity, collapsed for normal noise.
+            "annealed_layer" goes to the other depth in small changes, which costs much.
         tune_moves: whether the warm-up learns how much work each kind gets, by what it changes for
             its cost (see `credence.methods.transdimensional.move_mixture`); otherwise all are
             equally likely.
@@ -89,7 +90,7 @@ class Transdimensional(Chains):
         within: the step at fixed widths: "nuts", "hmc", "mala", "mclmc" (from a fresh direction,
             half a trajectory_length), or a `Tunable` of your own that takes a metric.
         max_doublings: of NUTS; max_integration_steps, trajectory_length: of HMC.
-        num_temperatures, num_integration_steps: of "annealed" jumps.
+        num_temperatures, num_integration_steps: of "annealed" and "annealed_layer" jumps.
         split_std: of "split_merge" jumps.
         identity_std: of layers near the identity.
         num_rungs: above 1, every chain is a ladder of so many networks, from the prior to the
@@ -241,7 +242,9 @@ class Transdimensional(Chains):
         if np.isfinite(depths).sum() < 2:
             return ()
         is_normal = isinstance(posterior.model.likelihood, Normal)
-        return tuple(self.layer_moves or (LAYER_MOVES[2:] if is_normal else LAYER_MOVES[:2]))
+        kinds = ("layer", "identity_layer")
+        usual = tuple(f"collapsed_{kind}" for kind in kinds) if is_normal else kinds
+        return tuple(self.layer_moves or usual)
 
     def _draws_precisions(self, posterior: Posterior) -> bool:
         if self.gibbs is None:

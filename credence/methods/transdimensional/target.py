@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import norm
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.density.data import Data
 from credence.density.posterior import BayesianModel, Params
@@ -209,6 +209,23 @@ class VariableWidth:
         shape, rate = prior.conditional_of(params.network, unit, mask)
         return params._replace(prior=jax.random.loggamma(key, shape) - jnp.log(rate))
 
+    def with_layers_at(self, params: Params, places: Int[Array, " layer"]) -> Params:
+        """Give the hidden layers but the first the precisions of those at other places.
+
+        A permutation: the prior of the precisions does not tell these layers apart.
+        """
+        prior = self.model.prior
+        if not isinstance(prior, HierarchicalGamma):
+            return params
+        groups = jax.tree.unflatten(
+            jax.tree.structure(params.network), prior.groups(params.network)
+        )
+        log_precisions = params.prior
+        for of_array in zip(*groups[1:-1], strict=True):
+            group = jnp.asarray(np.array(of_array))
+            log_precisions = log_precisions.at[group].set(params.prior[group[places - 1]])
+        return params._replace(prior=log_precisions)
+
     def with_units(self, key: PRNGKeyArray, params: Params, lower: Widths, upper: Widths) -> Params:
         """Draw the neurons between two widths from their prior at the upper widths."""
         draws = normal_sample(key, params.network, self.stds(params, upper))
@@ -227,12 +244,21 @@ class VariableWidth:
 
         Hyperparameters do not enter: a metric must not depend on what a trajectory moves.
         """
-        prior, layers = self.model.prior, params.network
-        middle = params._replace(prior=prior.init(self.model.network, layers))
-        variances = jax.tree.map(jnp.square, self.stds(middle, widths))
+        variances = self.prior_variances(params, widths)
         given = ravel_pytree(params)[1](inverse_mass)
-        mask = activity(layers, widths)
+        mask = activity(params.network, widths)
         return ravel_pytree(given._replace(network=where(mask, given.network, variances)))[0]
+
+    def prior_variances(self, params: Params, widths: Widths) -> Layers:
+        """Variances of the weights at the middle of the prior's hyperparameters."""
+        middle = self.model.prior.init(self.model.network, params.network)
+        return jax.tree.map(jnp.square, self.stds(params._replace(prior=middle), widths))
+
+    def log_prior_of_others(self, params: Params) -> Float[Array, ""]:
+        """Log prior of the noise and of the precisions, without the weights, in nats."""
+        silent = params._replace(network=jax.tree.map(jnp.zeros_like, params.network))
+        room = jnp.asarray(largest_widths(params.network))
+        return self.model.log_prior(silent) - total(self.log_normals(silent, room))
 
     def log_prior_of_kept(self, params: Params, lower: Widths, upper: Widths) -> Layers:
         """log p(w | upper) - log p(w | lower) of the weights active at the lower widths.

@@ -1,16 +1,12 @@
 """Annealed birth and death: a bridge of small changes from one width to the other."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.density.data import Data
 from credence.density.posterior import Params, Position
-from credence.errors import InputError
-from credence.kernels.mcmc.hmc import leapfrogs
 from credence.methods.transdimensional.active_neurons import (
     Widths,
     only_active,
@@ -18,6 +14,7 @@ from credence.methods.transdimensional.active_neurons import (
     with_outgoing,
 )
 from credence.methods.transdimensional.moves.base import Move, Proposal, counts
+from credence.methods.transdimensional.moves.bridge import Bridge
 from credence.methods.transdimensional.target import Point, VariableWidth
 
 
@@ -32,7 +29,6 @@ def annealed_birth(
 ) -> Move:
     """Annealed importance sampling between two widths, on the larger space.
 
-    Karagiannis & Andrieu, "Annealed importance sampling reversible jump MCMC algorithms" (2013).
     With z all slots of the widest network, and the new neuron's outgoing weights scaled by g,
 
         log rho_g(z) = (1 - g) log p(z | k) + g log p(z | k + 1) + log L(z, unit scaled by g)
@@ -40,7 +36,7 @@ def annealed_birth(
     leads from the smaller network (g = 0) to the larger (g = 1), or back at a death, in T equal
     changes of g. Between them Hamiltonian steps leave rho_g invariant, and
 
-        log r = sum over t of log rho_{g_t+1}(z_t) - log rho_{g_t}(z_t).
+        log r = sum over t of log rho_{g_t+1}(z_t) - log rho_{g_t}(z_t);     see `Bridge`.
 
     T = 1 is plain birth and death; as T grows the rate tends to the highest there can be. The
     steps' settings are the same in both directions, as they must be.
@@ -54,11 +50,11 @@ def annealed_birth(
     Raises:
         InputError: for T < 1 or no leapfrog step.
     """
-    if num_temperatures < 1 or num_integration_steps < 1:
-        raise InputError(
-            "Annealed moves need at least one temperature and one leapfrog step, got "
-            f"num_temperatures={num_temperatures}, num_integration_steps={num_integration_steps}."
-        )
+    bridge = Bridge(
+        step_size=step_size,
+        num_temperatures=num_temperatures,
+        num_integration_steps=num_integration_steps,
+    )
 
     def along(
         key: PRNGKeyArray, point: Point, lower: Widths, upper: Widths, data: Data
@@ -70,8 +66,7 @@ def annealed_birth(
         is_birth = point.widths[layer] == lower[layer]
         read_by = target.readers(upper, layer)
 
-        def log_rho(position: Position, step: Int[Array, ""]) -> Float[Array, ""]:
-            share = step / num_temperatures
+        def log_rho(position: Position, share: Float[Array, ""]) -> Float[Array, ""]:
             scale = jnp.where(is_birth, share, 1 - share)
             params = unravel(position)
             network = only_active(params.network, upper)
@@ -81,22 +76,7 @@ def annealed_birth(
             log_prior += scale * target.log_prior(params, upper)
             return log_prior + target.log_likelihood(params._replace(network=network), data)
 
-        def change(step: Int[Array, ""], carry: Any) -> Any:
-            position, before, log_ratio = carry
-            kernel = leapfrogs(
-                lambda position, data: log_rho(position, step),
-                step_size=step_size,
-                inverse_mass=metric,
-                num_integration_steps=num_integration_steps,
-            )
-            state = kernel.init(position, data)
-            log_ratio += state.log_density - before
-            state, _ = kernel.step(jax.random.fold_in(key_bridge, step), state, data)
-            return state.position, state.log_density, log_ratio
-
-        first = (start, log_rho(start, jnp.asarray(0)), jnp.zeros((), start.dtype))
-        position, before, log_ratio = jax.lax.fori_loop(1, num_temperatures, change, first)
-        log_ratio += log_rho(position, jnp.asarray(num_temperatures)) - before
+        position, log_ratio = bridge.crossed(key_bridge, start, log_rho, metric, data)
         return unravel(position), log_ratio
 
     def propose(key: PRNGKeyArray, point: Point, data: Data, step: int) -> Proposal:
@@ -104,12 +84,11 @@ def annealed_birth(
         lower, upper = (point.widths, widths) if step > 0 else (widths, point.widths)
         ended, log_ratio = along(key, point, lower, upper, data)
         params = target.without_units(ended, widths)
-        gradients = (num_temperatures - 1) * (num_integration_steps + 1)
         return Proposal(
             params,
             target.log_likelihood(params, data),
             log_ratio,
-            *counts(evaluations=3, gradients=gradients),
+            *counts(evaluations=3, gradients=bridge.num_gradients),
         )
 
     def birth(key: PRNGKeyArray, point: Point, data: Data) -> Proposal:

@@ -5,17 +5,20 @@ from typing import Any
 
 from credence.errors import InputError, did_you_mean
 from credence.methods.transdimensional.moves.annealed_birth import annealed_birth
+from credence.methods.transdimensional.moves.annealed_layer import annealed_layer
 from credence.methods.transdimensional.moves.base import LayerMove, Move
 from credence.methods.transdimensional.moves.birth_death import birth_death
 from credence.methods.transdimensional.moves.collapsed_birth import collapsed_birth
 from credence.methods.transdimensional.moves.informed_birth import informed_birth
-from credence.methods.transdimensional.moves.layer_birth import layer_birth
+from credence.methods.transdimensional.moves.layer_birth import layer_birth, near_identity
 from credence.methods.transdimensional.moves.split_merge import split_merge
 from credence.methods.transdimensional.target import VariableWidth
 
 MOVES = ("plain", "collapsed", "informed", "annealed", "split_merge")
 """Kinds of jump between widths; "plain_by_4" is four neurons at once."""
-LAYER_MOVES = ("layer", "identity_layer", "collapsed_layer", "collapsed_identity_layer")
+LAYER_MOVES = (
+    "layer", "identity_layer", "collapsed_layer", "collapsed_identity_layer", "annealed_layer",
+)  # fmt: skip
 """Kinds of jump between depths."""
 
 
@@ -39,31 +42,38 @@ def build_move(
         tuning: step_size and inverse_mass, of annealed jumps.
         settings: num_temperatures, num_integration_steps, split_std; each move takes its own.
     """
-    chosen = lambda *names: {key: settings[key] for key in names if key in settings}  # noqa: E731
     base, size = base_and_size(name)
     if base == "annealed":
-        bridge = chosen("num_temperatures", "num_integration_steps")
+        bridge = _chosen(settings, "num_temperatures", "num_integration_steps")
         move = annealed_birth(target, layer, **tuning, **bridge)
     elif base == "split_merge":
-        move = split_merge(target, layer, **chosen("split_std"))
+        move = split_merge(target, layer, **_chosen(settings, "split_std"))
     else:
         plain = {"plain": birth_death, "collapsed": collapsed_birth, "informed": informed_birth}
         move = plain[base](target, layer)
     return move._replace(num_units=size)
 
 
-def build_layer_move(name: str, target: VariableWidth, settings: Mapping[str, Any]) -> LayerMove:
+def build_layer_move(
+    name: str, target: VariableWidth, *, tuning: Mapping[str, Any], settings: Mapping[str, Any]
+) -> LayerMove:
     """A kind of jump between depths by its name.
 
     Args:
-        settings: identity_std, of those near the identity; others are left alone.
+        tuning: step_size and inverse_mass, of annealed jumps.
+        settings: num_temperatures, num_integration_steps, identity_std; each move takes its own.
     """
+    near = _chosen(settings, "identity_std")
+    if name == "annealed_layer":
+        bridge = _chosen(settings, "num_temperatures", "num_integration_steps")
+        return annealed_layer(target, near_identity(target, **near), **tuning, **bridge)
     return layer_birth(
-        target,
-        is_identity="identity" in name,
-        is_collapsed="collapsed" in name,
-        **{key: settings[key] for key in ("identity_std",) if key in settings},
+        target, is_identity="identity" in name, is_collapsed="collapsed" in name, **near
     )
+
+
+def _chosen(settings: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: settings[name] for name in names if name in settings}
 
 
 def check_moves(moves: tuple[str, ...], known: tuple[str, ...]) -> None:

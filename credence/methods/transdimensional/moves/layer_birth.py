@@ -46,7 +46,7 @@ def layer_birth(
 
     Its k is drawn from q(k | j), its weights and biases u from q(u). Rows min(j, k), ... of the
     kernel of the layer that reads it, v at the birth and v' at the death, are drawn from their
-    prior; all other weights w stay:
+    prior; all other weights w stay, and learnt precisions go with their layers:
 
         r = L' / L  p(w | after) / p(w | before)  p(k) / q(k | j)  p(u) / q(u)
 
@@ -71,38 +71,27 @@ def layer_birth(
     require_positive(identity_std=identity_std)
     if is_collapsed:
         check_collapsible(target)
-    gain = identity_gain(activation_of(target.model.network)) if is_identity else 0.0
-    law = _LayerLaw(target, is_identity, is_collapsed, gain, identity_std if is_identity else 1.0)
+    law = near_identity(target, identity_std=identity_std) if is_identity else LayerLaw(target)
+    law = law._replace(is_collapsed=is_collapsed)
 
     def birth(
         key: PRNGKeyArray, point: Point, after: Int[Array, ""], data: Data
     ) -> tuple[Proposal, Widths]:
-        key_width, key_weights, key_outputs = jax.random.split(key, 3)
-        below, lower = point.params.network, point.widths
-        width = jax.random.categorical(key_width, law.log_width_probs(below, lower[after]))
-        upper = inserted(lower, after, width.astype(lower.dtype))
-        means, stds = law.of_weights(point.params, upper, after)
-        drawn = jax.tree.map(jnp.add, means, normal_sample(key_weights, below, stds))
-        stays = where(shifted(activity(below, lower), after), shifted(below, after), drawn)
-        pair = Pair(below, only_active(stays, upper), lower, upper)
-        return law.proposal(key_outputs, point, pair, after, data, 1), upper
+        key_pair, key_outputs = jax.random.split(key)
+        pair = law.with_layer(key_pair, point, after)
+        return law.proposal(key_outputs, point, pair, after, data, 1), pair.upper
 
     def death(
         key: PRNGKeyArray, point: Point, after: Int[Array, ""], data: Data
     ) -> tuple[Proposal, Widths]:
-        key_weights, key_outputs = jax.random.split(key)
-        above, upper = point.params.network, point.widths
-        lower = removed(upper, after)
-        stds = target.stds(point.params, lower)
-        drawn = normal_sample(key_weights, above, stds)
-        stays = where(closed(activity(above, upper), after), closed(above, after), drawn)
-        pair = Pair(only_active(stays, lower), above, lower, upper)
-        return law.proposal(key_outputs, point, pair, after, data, -1), lower
+        key_pair, key_outputs = jax.random.split(key)
+        pair = law.without_layer(key_pair, point, after)
+        return law.proposal(key_outputs, point, pair, after, data, -1), pair.lower
 
     return LayerMove(birth, death)
 
 
-class _LayerLaw(NamedTuple):
+class LayerLaw(NamedTuple):
     """q, the law by which a new layer is proposed, and the ratio that corrects for it.
 
     Args:
@@ -112,10 +101,10 @@ class _LayerLaw(NamedTuple):
     """
 
     target: VariableWidth
-    is_identity: bool
-    is_collapsed: bool
-    gain: float
-    share: float
+    is_identity: bool = False
+    is_collapsed: bool = False
+    gain: float = 0.0
+    share: float = 1.0
 
     def log_width_probs(self, layers: Layers, before: Int[Array, ""]) -> Float[Array, " width"]:
         """log q(k | j), k = 0, ..., one more than there is room for."""
@@ -125,11 +114,35 @@ class _LayerLaw(NamedTuple):
         distance = jnp.abs(jnp.arange(len(log_prior)) - before)
         return jax.nn.log_softmax(log_prior - distance / REACH)
 
+    def with_layer(self, key: PRNGKeyArray, point: Point, after: Int[Array, ""]) -> "Pair":
+        """Draw a layer after that one."""
+        key_width, key_weights = jax.random.split(key)
+        below, lower = point.params, point.widths
+        log_probs = self.log_width_probs(below.network, lower[after])
+        width = jax.random.categorical(key_width, log_probs)
+        upper = inserted(lower, after, width.astype(lower.dtype))
+        above = self.target.with_layers_at(below, places_with(below.network, after))
+        means, stds = self.of_weights(above, upper, after)
+        drawn = jax.tree.map(jnp.add, means, normal_sample(key_weights, below.network, stds))
+        was = shifted(activity(below.network, lower), after)
+        stays = where(was, shifted(below.network, after), drawn)
+        return Pair(below, above._replace(network=only_active(stays, upper)), lower, upper)
+
+    def without_layer(self, key: PRNGKeyArray, point: Point, after: Int[Array, ""]) -> "Pair":
+        """Take out the layer after that one; draw what the smaller network has more."""
+        above, upper = point.params, point.widths
+        lower = removed(upper, after)
+        below = self.target.with_layers_at(above, places_without(above.network, after))
+        drawn = normal_sample(key, above.network, self.target.stds(below, lower))
+        is_there = closed(activity(above.network, upper), after)
+        stays = where(is_there, closed(above.network, after), drawn)
+        return Pair(below._replace(network=only_active(stays, lower)), above, lower, upper)
+
     def of_weights(
         self, params: Params, widths: Widths, after: Int[Array, ""]
     ) -> tuple[Layers, Layers]:
         """Mean and standard deviation of a new layer's weights; the prior's elsewhere."""
-        own, stds = _is_new_layer(params.network, after), self.target.stds(params, widths)
+        own, stds = is_new_layer(params.network, after), self.target.stds(params, widths)
         stds = jax.tree.map(lambda std, o: jnp.where(o, self.share * std, std), stds, own)
         means = tuple(
             Layer(
@@ -140,30 +153,30 @@ class _LayerLaw(NamedTuple):
         )
         return means, stds
 
-    def log_ratio(self, params: Params, pair: "Pair", after: Int[Array, ""]) -> Float[Array, ""]:
+    def log_ratio(self, pair: "Pair", after: Int[Array, ""]) -> Float[Array, ""]:
         """log r of the birth from the one to the other, without the likelihoods.
 
         Weight by weight, in the slots of the larger network.
         """
-        target = self.target
+        target, above = self.target, pair.above.network
         was, is_active = (_flat(mask) for mask in pair.masks(after))
-        own = _flat(_is_new_layer(pair.above, after))
+        own = _flat(is_new_layer(above, after))
         if self.is_collapsed:  # output weights do not count
-            is_hidden = _flat(_all_but_output(pair.above))
+            is_hidden = _flat(_all_but_output(above))
             was, is_active = was & is_hidden, is_active & is_hidden
-        means, stds = self.of_weights(params, pair.upper, after)
-        w = _flat(pair.above)
-        then = norm.logpdf(w, scale=_flat(target.stds(params, pair.upper)))
+        means, stds = self.of_weights(pair.above, pair.upper, after)
+        w = _flat(above)
+        then = norm.logpdf(w, scale=_flat(target.stds(pair.above, pair.upper)))
         u = norm.logpdf(w, _flat(means), _flat(stds))
         before = norm.logpdf(
-            _flat(shifted(pair.below, after)),
-            scale=jnp.where(was, _flat(shifted(target.stds(params, pair.lower), after)), 1.0),
+            _flat(shifted(pair.below.network, after)),
+            scale=jnp.where(was, _flat(shifted(target.stds(pair.below, pair.lower), after)), 1.0),
         )
         weights = jnp.where(was & is_active, then - before, 0.0)
         weights += jnp.where(own & is_active, then - u, 0.0)
         j, k = pair.upper[after], pair.upper[after + 1]
-        log_prior = target.log_width_probs(pair.above, len(pair.above) - 2)
-        return jnp.sum(weights) + log_prior[k] - self.log_width_probs(pair.above, j)[k]
+        log_prior = target.log_width_probs(above, len(above) - 2)
+        return jnp.sum(weights) + log_prior[k] - self.log_width_probs(above, j)[k]
 
     def proposal(
         self,
@@ -176,16 +189,15 @@ class _LayerLaw(NamedTuple):
     ) -> Proposal:
         """The proposal of the larger network (sign 1) or of the smaller one (-1)."""
         target = self.target
-        network, widths = (pair.above, pair.upper) if sign > 0 else (pair.below, pair.lower)
-        params = point.params._replace(network=network)
-        ratio = self.log_ratio(point.params, pair, after)
+        params, widths = (pair.above, pair.upper) if sign > 0 else (pair.below, pair.lower)
+        ratio = self.log_ratio(pair, after)
         if not self.is_collapsed:
             log_likelihood = target.log_likelihood(params, data)
             change = log_likelihood - point.log_likelihood
             return Proposal(params, log_likelihood, change + sign * ratio, *counts(evaluations=1))
         old = regression(target, point.params, point.widths, data)
         new = regression(target, params, widths, data)
-        params = params._replace(network=(*network[:-1], new.sample(key)))
+        params = params._replace(network=(*params.network[:-1], new.sample(key)))
         params = target.without_units(params, widths)
         log_likelihood = target.log_likelihood(params, data)
         change = new.log_marginal_since(old)
@@ -194,17 +206,24 @@ class _LayerLaw(NamedTuple):
         )
 
 
+def near_identity(target: VariableWidth, *, identity_std: float = 0.5) -> LayerLaw:
+    """The law of layers near the identity; see `layer_birth`."""
+    gain = identity_gain(activation_of(target.model.network))
+    return LayerLaw(target, is_identity=True, gain=gain, share=identity_std)
+
+
 class Pair(NamedTuple):
     """A network, and the same with one layer more."""
 
-    below: Layers
-    above: Layers
+    below: Params
+    above: Params
     lower: Widths
     upper: Widths
 
     def masks(self, after: Int[Array, ""]) -> tuple[Layers, Layers]:
         """Active weights of both, in the slots of the larger one."""
-        return shifted(activity(self.below, self.lower), after), activity(self.above, self.upper)
+        was = shifted(activity(self.below.network, self.lower), after)
+        return was, activity(self.above.network, self.upper)
 
 
 def inserted(widths: Widths, after: Int[Array, ""], width: Int[Array, ""]) -> Widths:
@@ -221,22 +240,34 @@ def removed(widths: Widths, after: Int[Array, ""]) -> Widths:
     return jnp.where(place <= after, widths, moved)
 
 
+def places_with(layers: Layers, after: Int[Array, ""]) -> Int[Array, " layer"]:
+    """Where each hidden layer but the first comes from if one is inserted after that one.
+
+    The last, which must be absent, comes from nowhere: it takes the new one's place.
+    """
+    place, last = jnp.arange(1, len(layers) - 1), len(layers) - 2
+    return jnp.where(place <= after, place, jnp.where(place == after + 1, last, place - 1))
+
+
+def places_without(layers: Layers, after: Int[Array, ""]) -> Int[Array, " layer"]:
+    """The reverse of `places_with`: the layer after that one goes to the end."""
+    place, last = jnp.arange(1, len(layers) - 1), len(layers) - 2
+    return jnp.where(place <= after, place, jnp.where(place == last, after + 1, place + 1))
+
+
 def shifted(layers: Layers, after: Int[Array, ""]) -> Layers:
     """Make room for a layer after that one: zeros there, those behind it one place further.
 
     The last of them has no place to go and must be absent.
     """
     place = jnp.arange(1, len(layers) - 1)
-    source = jnp.where(place <= after, place, jnp.maximum(place - 1, 1))
-    return _rearranged(layers, source, place == after + 1)
+    return _rearranged(layers, places_with(layers, after), place == after + 1)
 
 
 def closed(layers: Layers, after: Int[Array, ""]) -> Layers:
     """Take out the layer after that one: those behind it move up, and the last is absent."""
-    num_hidden = len(layers) - 1
-    place = jnp.arange(1, num_hidden)
-    source = jnp.where(place <= after, place, jnp.minimum(place + 1, num_hidden - 1))
-    return _rearranged(layers, source, (place > after) & (place == num_hidden - 1))
+    place, last = jnp.arange(1, len(layers) - 1), len(layers) - 2
+    return _rearranged(layers, places_without(layers, after), (place > after) & (place == last))
 
 
 def activation_of(network: Any) -> str:
@@ -268,7 +299,7 @@ def _flat(layers: Any) -> Array:
     return ravel_pytree(layers)[0]
 
 
-def _is_new_layer(layers: Layers, after: Int[Array, ""]) -> Layers:
+def is_new_layer(layers: Layers, after: Int[Array, ""]) -> Layers:
     """Whether weights are of the layer after that one, which is not the output layer."""
 
     def of_layer(index: int, layer: Layer) -> Layer:

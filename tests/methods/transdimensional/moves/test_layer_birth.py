@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tools.deep_line import LINE
 from tools.widths import (
+    SETTINGS,
     balance_z,
     check_flows,
     chi_squared,
@@ -23,6 +24,7 @@ from tools.widths import (
     no_data,
     prior_points,
     prior_scores,
+    tuning_of,
 )
 
 from credence.density.data import Data
@@ -39,7 +41,7 @@ from credence.methods.transdimensional.moves.layer_birth import (
 )
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.methods.transdimensional.target import Point, VariableWidth
-from credence.models import Gaussian, HierarchicalGamma, TraceClass
+from credence.models import Gaussian, HierarchicalGamma, Normal, TraceClass
 from credence_papers.transdimensional.published_chain import accepted_by_the_ends
 
 pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
@@ -59,8 +61,12 @@ def deep_target(**changed: Any) -> VariableWidth:
 TARGET = deep_target()
 
 
-def layer_move(name: str, target: VariableWidth = TARGET) -> LayerMove:
-    return build_layer_move(name, target, {"identity_std": 0.7})
+def layer_move(
+    name: str, target: VariableWidth = TARGET, data: Data | None = None, **settings: Any
+) -> LayerMove:
+    tuning = tuning_of(target, no_data() if data is None else data)
+    chosen = SETTINGS | {"identity_std": 0.7} | settings
+    return build_layer_move(name, target, tuning=tuning, settings=chosen)
 
 
 def with_error(move: LayerMove, birth: Any = None, death: Any = None) -> LayerMove:
@@ -132,10 +138,41 @@ def test_prior_is_invariant(name: str) -> None:
     check_prior(TARGET, points, name)
     assert np.all(info.is_finite)
     rates = np.asarray(info.acceptance_rate)[np.asarray(info.is_in_range)]
-    if "identity" not in name:  # the prior is the proposal
+    if name in ("layer", "collapsed_layer"):  # the prior is the proposal
         np.testing.assert_allclose(rates, 1.0, rtol=1e-9)
     else:
         assert 0.01 < rates.mean() < 0.9
+
+
+def test_precisions_go_with_their_layers() -> None:
+    """Otherwise the weights of later layers would meet precisions that are not theirs."""
+    target = deep_target(prior=HierarchicalGamma(per="array", scaling="unit"))
+    points = prior_points(jax.random.key(0), target, no_data(), 50)
+    one = only(layer_move("layer", target), target)
+    points, info = _run(jax.random.key(1), points, no_data(), one=one, num_jumps=6)
+    rates = np.asarray(info.acceptance_rate)[np.asarray(info.is_in_range)]
+    np.testing.assert_allclose(rates, 1.0, rtol=1e-9)
+    assert len(np.unique(count_layers(points.widths))) == DEEPEST
+
+
+def test_a_bridge_of_one_change_is_the_jump_itself() -> None:
+    target = deep_target(prior=HierarchicalGamma(), likelihood=Normal())
+    data = no_data()._replace(weight=jnp.ones(3))
+    points = prior_points(jax.random.key(0), target, data, 20)
+    points = jax.tree.map(lambda leaf: leaf[np.asarray(count_layers(points.widths)) == 2], points)
+
+    def proposed(name: str) -> Any:
+        move = layer_move(name, target, data, num_temperatures=1)
+        key, after = jax.random.key(3), jnp.asarray(0)
+        return jitted(jax.vmap(lambda point: (
+            move.birth(key, point, after, data), move.death(key, point, after, data)
+        )))(points)  # fmt: skip
+
+    def values(found: Any) -> list[Any]:
+        return [(p.params, p.log_likelihood, p.log_ratio, widths) for p, widths in found]
+
+    same = partial(np.testing.assert_allclose, rtol=1e-8, atol=1e-9)
+    jax.tree.map(same, *(values(proposed(f"{kind}_layer")) for kind in ("annealed", "identity")))
 
 
 @pytest.mark.parametrize(
@@ -271,7 +308,7 @@ def test_line_is_a_fair_test() -> None:
 @pytest.mark.parametrize("name", BY_MOVE)
 def test_posterior_of_the_line_is_invariant(name: str) -> None:
     points = LINE.points(0, NUM_EXACT)
-    one = partial(sweep, move=layer_move(name, LINE.target))
+    one = partial(sweep, move=layer_move(name, LINE.target, LINE.data))
     ended, info = _run(jax.random.key(1), points, LINE.data, one=one, num_jumps=6)
     statistic, p = line_scores(ended)
     values = [np.asarray(each.log_likelihood) for each in (ended, LINE.points(7, NUM_EXACT))]
@@ -320,7 +357,7 @@ def flows(move: LayerMove, depth: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("name", BY_MOVE)
 def test_detailed_balance_and_ceiling(name: str) -> None:
-    move = layer_move(name, LINE.target)
+    move = layer_move(name, LINE.target, LINE.data)
     for depth in (1, 3):
         check_flows(two_of(depth), flows(move, depth), f"{name} {depth} to {depth + 1}")
 
@@ -328,7 +365,7 @@ def test_detailed_balance_and_ceiling(name: str) -> None:
 @pytest.mark.parametrize("name", BY_MOVE)
 def test_planted_factor_breaks_detailed_balance(name: str) -> None:
     """A normalising constant left out, of 0.3 nats."""
-    wrong = with_error(layer_move(name, LINE.target), lambda d: -0.3, lambda d: 0.3)
+    wrong = with_error(layer_move(name, LINE.target, LINE.data), lambda d: -0.3, lambda d: 0.3)
     z = max(balance_z(two_of(depth), flows(wrong, depth)) for depth in (1, 3))
     print(f"planted in {name}: z {z:.0f}")
     assert z > 8
