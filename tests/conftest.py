@@ -20,8 +20,8 @@ from tools.entry_points import declared
 from credence import environment, extensions
 
 CHECKED = (
-    "storage schema netcdf models density ensembles kernels adaptation engine methods datasets "
-    "preprocessing report"
+    "storage schema netcdf spacing models density ensembles kernels adaptation engine methods "
+    "datasets preprocessing report"
 )
 """Packages whose annotations are checked.
 

@@ -25,6 +25,7 @@ from credence.ensembles.findings import Finding, judged, with_findings
 from credence.ensembles.predictor import Predictor
 from credence.ensembles.scores import averaged_scores, classification_scores, regression_scores
 from credence.methods import findings as findings_of
+from credence.spacing import evenly_spaced
 from credence.storage import jsonable
 
 MAX_FUNCTIONS = 200
@@ -116,8 +117,7 @@ def judge(
     if not (isinstance(ensemble, Ensemble) and ensemble.is_chain):
         return {"convergence": vars(judged(ensemble, None, findings)), **_no_chain(ensemble)}
     quantities = ensemble.monitored(x_test[:1]).shape[-1]
-    num_points = min(len(x_test), max(1, MAX_FUNCTIONS // quantities))
-    rows = np.linspace(0, len(x_test) - 1, num_points).round().astype(int)
+    rows = evenly_spaced(len(x_test), max(1, MAX_FUNCTIONS // quantities))
     functions = ensemble.monitored(x_test[rows])
     weights, total = flat_weights(ensemble)
     return {

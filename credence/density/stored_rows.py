@@ -25,6 +25,7 @@ from jaxtyping import Array, Float, Int
 
 from credence.density.rows import Total
 from credence.errors import InputError
+from credence.spacing import evenly_spaced
 
 CHUNK_BYTES = 32 * 2**20
 """Bytes of rows that are read at a time; two chunks are in memory."""
@@ -117,7 +118,7 @@ class StoredRows:
 
     def fingerprint(self) -> bytes:
         """Shape and some rows: a whole hash would read gigabytes before every run."""
-        some = np.linspace(0, len(self) - 1, min(SAMPLED, len(self))).astype(int)
+        some = evenly_spaced(len(self), SAMPLED, to_whole=np.floor)
         digest = hashlib.sha256(repr((self.shape, "float32")).encode())
         digest.update(_reader(self.handle).take(some).tobytes())
         return digest.digest()

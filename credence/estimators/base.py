@@ -32,6 +32,7 @@ from credence.estimators.checks import (
     numbers_wanted,
 )
 from credence.preprocessing import Table, make_preprocessor
+from credence.spacing import evenly_spaced
 
 if TYPE_CHECKING:
     from credence.ensembles.diagnostics.convergence import Convergence
@@ -272,7 +273,7 @@ class BNN(BaseEstimator, ABC):
     def _assess(self, x: Float[np.ndarray, "point feature"]) -> Convergence:
         from credence.ensembles.findings import judged
 
-        rows = np.linspace(0, len(x) - 1, min(len(x), MONITORED_ROWS)).round().astype(int)
+        rows = evenly_spaced(len(x), MONITORED_ROWS)
         ensemble = self.ensemble_
         monitored = ensemble.monitored(x[rows]) if ensemble.is_chain else None
         return judged(ensemble, monitored, self.findings_.values())

@@ -11,12 +11,12 @@ from credence.density.data import Data, rows_at
 from credence.density.posterior import BayesianModel, Posterior
 from credence.engine.progress import Monitor
 from credence.ensembles.diagnostics.convergence import assess
+from credence.spacing import evenly_spaced
 
 
 def function_monitor(posterior: Posterior, num_points: int = 20) -> Monitor:
     """Predictions at a few training inputs, for the live R-hat and ESS."""
-    chosen = np.linspace(0, posterior.num_points - 1, min(num_points, posterior.num_points))
-    rows = rows_at(posterior.data, np.unique(chosen.astype(int)))
+    rows = rows_at(posterior.data, evenly_spaced(posterior.num_points, num_points))
 
     def functions(
         draws: Float[np.ndarray, "chain draw weight"],

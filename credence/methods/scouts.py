@@ -17,6 +17,7 @@ from credence.ensembles.diagnostics.starts import Starts, compare_starts
 from credence.ensembles.predictive import Predictive
 from credence.errors import Interrupted
 from credence.methods.training import Training, train
+from credence.spacing import evenly_spaced
 
 NUM_DRAWS = 50
 """Draws of each further start; the first half, on which it settles, is dropped."""
@@ -64,9 +65,9 @@ def scout(
     except Interrupted:
         return None  # the chains have all their draws
     settled = moved.draws[:, NUM_DRAWS // 2 :]
-    kept = np.linspace(0, num_draws - 1, min(num_draws, COMPARED_DRAWS)).astype(int)
-    chosen = np.linspace(0, posterior.num_points - 1, min(posterior.num_points, NUM_ROWS))
-    rows = rows_at(posterior.data, chosen.astype(int))
+    kept = evenly_spaced(num_draws, COMPARED_DRAWS, to_whole=np.floor)
+    chosen = evenly_spaced(posterior.num_points, NUM_ROWS, to_whole=np.floor)
+    rows = rows_at(posterior.data, chosen)
     seen = partial(_seen, posterior.model, rows, data)
     functions, log_density = seen(sample.draws[:, kept])
     start_functions, start_log_density = seen(settled)

@@ -8,6 +8,7 @@ import pandas as pd
 from credence.ensembles.scores import JUDGED, Scores
 from credence.estimators import BNNClassifier, BNNRegressor
 from credence.runs.documents import LEFT_OUT, RECALIBRATED, SCORES
+from credence.spacing import evenly_spaced
 from credence.storage import jsonable
 
 Arrays = dict[str, np.ndarray]
@@ -78,7 +79,7 @@ def convergence_arrays(model: BNNRegressor | BNNClassifier, x: pd.DataFrame) -> 
 
     if not model.ensemble_.is_chain:
         return {}
-    rows = np.linspace(0, len(x) - 1, min(len(x), 50)).round().astype(int)
+    rows = evenly_spaced(len(x), 50)
     functions = model.sample_functions(x.iloc[rows])
     if isinstance(model, BNNClassifier):
         functions = functions[..., -1]

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from credence.compare.problem import Arrays
 from credence.ensembles.ensemble import Ensemble
+from credence.spacing import evenly_spaced
 
 NUM_CHAINS, NUM_DRAWS = 4, 200
 """Chains, and draws of each, that a chart shows."""
@@ -16,7 +17,7 @@ NUM_CHAINS, NUM_DRAWS = 4, 200
 
 def shown_chains(num_chains: int) -> list[int]:
     """Choose a few chains, evenly spaced."""
-    return np.linspace(0, num_chains - 1, min(num_chains, NUM_CHAINS)).round().astype(int).tolist()
+    return evenly_spaced(num_chains, NUM_CHAINS).tolist()
 
 
 def draw_by_draw(ensemble: Ensemble, arrays: Arrays) -> dict[str, Any]:

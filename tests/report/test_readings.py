@@ -18,7 +18,7 @@ from credence.html.wording import (
 )
 from credence.report import readings
 from credence.report.charts.classification import selective_accuracy
-from credence.report.charts.regression import epistemic_share, error_by_std, thin
+from credence.report.charts.regression import epistemic_share, error_by_std
 
 
 @pytest.mark.parametrize(
@@ -132,13 +132,6 @@ def test_convergence():
     assert "All 110 predictions settled" in readings.read_rhat(settled)
     assert "too few" in readings.read_ess(apart)
     assert "enough draws" in readings.read_ess(settled)
-
-
-def test_thin():
-    assert thin(3, 10).tolist() == [0, 1, 2]
-    drawn = thin(20_000, 1500)
-    assert len(drawn) == 1500
-    assert (drawn[0], drawn[-1]) == (0, 19_999)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from credence.density.data import Data
 from credence.density.posterior import LogDensity
 from credence.ensembles.diagnostics.convergence import ess_bulk
 from credence.kernels.base import Kernel
+from credence.spacing import evenly_spaced
 
 from .rows import Row
 from .targets import Target
@@ -191,8 +192,7 @@ def scores(target: Target, draws: Float[np.ndarray, "draw weight"]) -> dict[str,
 
 def kept(target: Target) -> np.ndarray:
     """Coordinates that are scored one by one."""
-    number = min(MAX_COORDINATES, target.dimension)
-    return np.linspace(0, target.dimension - 1, number).round().astype(int)
+    return evenly_spaced(target.dimension, MAX_COORDINATES)
 
 
 def efficiency(row: Row, target: Target, size: Size) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from credence.ensembles.diagnostics._checks import finite
+from credence.spacing import evenly_spaced
 
 MIN_DRAWS = 4  # R-hat and ESS split every chain in two halves, and a variance needs two draws
 Families = Float[np.ndarray, "chain draw"] | None
@@ -160,7 +161,7 @@ def assess(
         )
         return _unjudged(0, 0, None, reason)
     num_chains, num_draws = functions.shape[:2]
-    judged = _evenly_spaced(functions, max_functions)
+    judged = _at_some_points(functions, max_functions)
     judged, reason = judged[:, :, _varies(judged)], ""
     if num_draws < MIN_DRAWS:
         reason = f"{num_draws} draws per chain cannot be judged: at least {MIN_DRAWS} are needed."
@@ -226,14 +227,13 @@ def _faults(
     return faults
 
 
-def _evenly_spaced(
+def _at_some_points(
     functions: Float[np.ndarray, "chain draw point *output"], max_functions: int
 ) -> Float[np.ndarray, "chain draw function"]:
     """Whole points, so that no class or target is passed over; point and output flattened."""
     num_points = functions.shape[2]
     num_outputs = int(np.prod(functions.shape[3:]))
-    num_kept = min(num_points, max(1, max_functions // num_outputs))
-    kept = np.linspace(0, num_points - 1, num_kept).round().astype(int)
+    kept = evenly_spaced(num_points, max(1, max_functions // num_outputs))
     return functions[:, :, kept].reshape(*functions.shape[:2], -1)
 
 

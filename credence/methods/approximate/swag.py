@@ -29,6 +29,7 @@ from credence.kernels.ascent.optimizer import sgd
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method
 from credence.methods.training import Training, train
+from credence.spacing import evenly_spaced
 
 ROUND = 5
 """Epochs between checkpoints."""
@@ -227,8 +228,7 @@ def matched_learning_rate(
 
 def spaced_rows(data: Data, num_rows: int) -> Data:
     """Return at most num_rows rows, evenly spaced."""
-    count = min(num_rows, len(data.x))
-    index = np.linspace(0, len(data.x) - 1, count).round().astype(int)
+    index = evenly_spaced(len(data.x), num_rows)
     return jax.tree.map(lambda leaf: leaf[index], data)
 
 

@@ -24,6 +24,7 @@ from credence.ensembles.scores import classification_rows, regression_rows
 from credence.ensembles.stack import Stack
 from credence.ensembles.weighing import FEW_ROWS
 from credence.methods.stacking.folds import FoldChains, of_fold
+from credence.spacing import evenly_spaced
 
 MOST_JUDGED = 5000
 """Rows that are predicted to judge the stack by them."""
@@ -189,7 +190,7 @@ def predict_left_out(
     weight = np.asarray(posterior.data.weight, float)
     shape = 1.0 if cdfs is None else shape_of_mixture(cdfs, len(cdfs), weight)
     x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
-    judged = np.unique(np.linspace(0, len(y) - 1, min(len(y), MOST_JUDGED)).round().astype(int))
+    judged = evenly_spaced(len(y), MOST_JUDGED)
     folds, parts = method.folds_of(y)[judged], []
     for fold in np.unique(folds).tolist():
         rows = judged[folds == fold]

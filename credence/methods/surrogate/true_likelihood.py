@@ -19,6 +19,7 @@ from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import value
 from credence.methods.base import Drawn
 from credence.methods.surrogate.emulators import Emulated, Points, emulate
+from credence.spacing import evenly_spaced
 
 CHECKED = 50
 """Draws per chain whose true likelihood says how far an uncorrected emulator is off."""
@@ -99,7 +100,7 @@ def checked(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Target)
     but tells how far the emulator is off where it led."""
     positions = np.asarray(drawn.positions)
     num_chains, num_draws, _ = positions.shape
-    some = np.unique(np.linspace(0, num_draws - 1, min(CHECKED, num_draws)).round().astype(int))
+    some = evenly_spaced(num_draws, CHECKED)
     found = np.full((num_chains, num_draws), np.nan)
     found[:, some] = points_at("reweigh", key, positions[:, some], target).log_densities
     return drawn._replace(scalars=drawn.scalars | {"log_density": found})

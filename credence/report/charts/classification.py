@@ -7,9 +7,9 @@ from jaxtyping import Float
 
 from credence.html.markup import Html
 from credence.html.svg import ACCENT, ALARM, BAND, MUTED, SECOND, label, new_figure, to_svg
-from credence.report.charts.regression import thin
 from credence.report.data import ClassificationTarget
 from credence.report.judging.evidence import binomial_interval
+from credence.spacing import evenly_spaced
 
 MAX_STEPS = 300  # points of a curve over rows
 
@@ -79,7 +79,7 @@ def selective_chart(target: ClassificationTarget, name: str, reading: str) -> Ht
     figure, (axes,) = new_figure(height=190)
     kept, accuracy = selective_accuracy(target)
     first = int(np.searchsorted(kept, min(0.1, 30 / len(kept))))  # before that, single rows decide
-    shown = first + thin(len(kept) - first, MAX_STEPS)
+    shown = first + evenly_spaced(len(kept) - first, MAX_STEPS)
     axes.plot(kept[shown], accuracy[shown], color=ACCENT, linewidth=1.6)
     axes.axhline(accuracy[-1], color=MUTED, linewidth=0.8, dashes=(4, 3))
     axes.set_xlim(0, 1)

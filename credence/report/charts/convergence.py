@@ -6,8 +6,8 @@ import numpy as np
 
 from credence.html.markup import Html, element, shorten
 from credence.html.svg import ACCENT, ALARM, CHAINS, MUTED, SECOND, label, new_figure, to_svg
-from credence.report.charts.regression import thin
 from credence.report.data import Convergence
+from credence.spacing import evenly_spaced
 
 MAX_TRACES = 3
 MAX_CHAINS = 4
@@ -20,7 +20,7 @@ def trace_charts(convergence: Convergence, name: str, reading: str) -> Html:
     """Predictions draw by draw, one small chart per row of the table, one line per chain."""
     assert convergence.traces is not None
     traces = convergence.traces[:MAX_CHAINS, :, :MAX_TRACES]
-    draws = thin(traces.shape[1], MAX_DRAWS)
+    draws = evenly_spaced(traces.shape[1], MAX_DRAWS)
     charts = []
     for point in range(traces.shape[2]):
         figure, (axes,) = new_figure(height=112, width=230)

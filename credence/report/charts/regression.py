@@ -15,6 +15,7 @@ from credence.report.judging.evidence import (
     central_coverage,
     pit_counts,
 )
+from credence.spacing import evenly_spaced
 
 MAX_POINTS = 1500  # drawn in the scatter plot
 MAX_INTERVALS = 40  # drawn one by one
@@ -23,15 +24,10 @@ LEVELS = np.linspace(0.05, 0.95, 19)
 NUM_FIFTHS = 5
 
 
-def thin(n: int, cap: int) -> Int[np.ndarray, " kept"]:
-    """Choose at most `cap` of n positions, evenly spaced, the first and the last among them."""
-    return np.unique(np.linspace(0, n - 1, min(n, cap)).round().astype(int))
-
-
 def predictions_chart(target: RegressionTarget, name: str, reading: str) -> Html:
     """Truth against predictive mean, with 95 % intervals and the line on which they agree."""
     figure, (axes,) = new_figure()
-    shown = np.argsort(target.mean, kind="stable")[thin(len(target.y), MAX_POINTS)]
+    shown = np.argsort(target.mean, kind="stable")[evenly_spaced(len(target.y), MAX_POINTS)]
     mean, y, inside = target.mean[shown], target.y[shown], is_inside(target)[shown]
     axes.plot(
         *_segments(mean, target.lower_95[shown], target.upper_95[shown]),
@@ -56,7 +52,7 @@ def predictions_chart(target: RegressionTarget, name: str, reading: str) -> Html
 def intervals_chart(target: RegressionTarget, name: str, reading: str) -> Html:
     """Single rows in order of their prediction: 50 % and 95 % interval, and the truth."""
     figure, (axes,) = new_figure()
-    shown = np.argsort(target.mean, kind="stable")[thin(len(target.y), MAX_INTERVALS)]
+    shown = np.argsort(target.mean, kind="stable")[evenly_spaced(len(target.y), MAX_INTERVALS)]
     x = np.arange(len(shown), dtype=float)
     y, inside = target.y[shown], is_inside(target)[shown]
     wide = _segments(x, target.lower_95[shown], target.upper_95[shown])

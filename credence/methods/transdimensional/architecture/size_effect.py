@@ -27,6 +27,7 @@ from credence.html.markup import Html
 from credence.html.parts import figure, section, table
 from credence.html.wording import number, percent
 from credence.schema import build
+from credence.spacing import evenly_spaced
 from credence.storage import jsonable
 
 MOST_DRAWS, MOST_ROWS = 1000, 300
@@ -203,7 +204,7 @@ def compared(
     """
     groups = []
     for name, is_there in groups_of(counts):
-        evenly = np.linspace(0, len(counts) - 1, is_there.sum()).round().astype(int)
+        evenly = evenly_spaced(len(counts), int(is_there.sum()))
         losses, bad = left_out_losses(log_probs[is_there], weight)
         of_all, bad_of_all = left_out_losses(log_probs[evenly], weight)
         worse = losses - of_all
