@@ -28,7 +28,12 @@ from credence.kernels.sgmcmc.sghmc import check_friction, scale_adapted_sghmc, s
 from credence.kernels.sgmcmc.ula import ula
 from credence.methods.base import Drawn
 from credence.methods.chains import TrainedChains
-from credence.methods.training import IMAGES_PER_STEP
+from credence.methods.minibatch_steps import (
+    USUAL_FRICTION,
+    friction_noise,
+    minibatch_rows,
+    rms_settings,
+)
 from credence.models.priors import HierarchicalGamma
 
 
@@ -53,8 +58,6 @@ class StochasticGradient(TrainedChains):
     round_draws: ClassVar[int] = 10
     published: ClassVar[str]
     """The preconditioner of the kernel's own paper."""
-    published_frozen: ClassVar[Settings]
-    """Settings that stop its adaptation after the warm-up."""
 
     num_warmup: int = 4000
     thinning: int | None = None
@@ -103,8 +106,9 @@ class StochasticGradient(TrainedChains):
         """The builder of the kernel."""
 
     @abstractmethod
-    def _published_settings(self, posterior: Posterior) -> Settings:
-        """Settings of the kernel with the preconditioner of its own paper."""
+    def _published_settings(self, posterior: Posterior) -> tuple[Settings, Settings]:
+        """Settings of the kernel with the preconditioner of its own paper: while it adapts, and
+        when it no longer does."""
 
     @abstractmethod
     def _stable(self, leapfrog: Any, num_rows: int, num_points: int) -> Any:
@@ -119,9 +123,8 @@ class StochasticGradient(TrainedChains):
     def _adapter(self, key: PRNGKeyArray, posterior: Posterior, positions: Any) -> Adapter:
         """What finds the settings in the warm-up."""
         if self.preconditioner == self.published:
-            published = self._published_settings(posterior)
-            frozen = {**published, **self.published_frozen}
-            return Adapter((), lambda memory: published, tuned=lambda memory: frozen)
+            adapting, frozen = self._published_settings(posterior)
+            return Adapter((), lambda memory: adapting, tuned=lambda memory: frozen)
         metric = gradient_metric(
             key,
             posterior,
@@ -217,14 +220,12 @@ class Langevin(StochasticGradient):
     """
 
     published: ClassVar[str] = "rms"
-    published_frozen: ClassVar[Settings] = {"decay": np.float32(1.0)}
 
     def _kernel(self) -> Callable[..., Kernel]:
         return rms_sgld if self.preconditioner == "rms" else ula
 
-    def _published_settings(self, posterior: Posterior) -> Settings:
-        step_size = self.step_size or 1e-3 / posterior.num_points
-        return {"step_size": np.float32(step_size), "decay": np.float32(0.99)}
+    def _published_settings(self, posterior: Posterior) -> tuple[Settings, Settings]:
+        return rms_settings(self.step_size, posterior.num_points, np.float32)
 
     def _stable(self, leapfrog: Any, num_rows: int, num_points: int) -> Any:
         """Along a direction of precision p (in the metric) a step h adds h p / 4 to the variance,
@@ -298,9 +299,8 @@ class SGHMC(StochasticGradient):
     )
 
     published: ClassVar[str] = "scale_adapted"
-    published_frozen: ClassVar[Settings] = {"is_adapting": np.asarray(False)}
 
-    friction: float = 0.1
+    friction: float = USUAL_FRICTION
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -312,51 +312,18 @@ class SGHMC(StochasticGradient):
     def _kernel(self) -> Callable[..., Kernel]:
         return scale_adapted_sghmc if self.preconditioner == "scale_adapted" else sghmc
 
-    def _published_settings(self, posterior: Posterior) -> Settings:
-        return {
+    def _published_settings(self, posterior: Posterior) -> tuple[Settings, Settings]:
+        frozen = {
             "step_size": np.float32(self.step_size or 0.03),
             "friction": np.float32(self.friction),
-            "is_adapting": np.asarray(True),
+            "is_adapting": np.asarray(False),
         }
+        return {**frozen, "is_adapting": np.asarray(True)}, frozen
 
     def _settings(self, metric: Settings, posterior: Posterior) -> Settings:
         settings = super()._settings(metric, posterior)
         return {**settings, "friction": np.asarray(self.friction, settings["step_size"].dtype)}
 
     def _stable(self, leapfrog: Any, num_rows: int, num_points: int) -> Any:
-        """Along a direction of precision p (in the metric) the noise of b of N rows adds to the
-        variance leapfrog^2 p (N/b - 1) / (2 friction): kept at what the step itself may add.
-        """
-        noise = (num_points / num_rows - 1) / (2 * self.friction)
-        return leapfrog / (1 + noise) ** 0.5
-
-
-MOST_IN_ONE = 8192
-"""Most rows that a step sees all of by default."""
-ROWS_PER_STEP = 1024
-"""Rows of a step by default where there are more."""
-
-
-def minibatch_rows(batch_size: int | None, posterior: Posterior) -> int:
-    """Rows of a step; by default all of few rows, which at stationarity costs nothing.
-
-    With b of N rows the gradients' noise bounds the square of the step by a multiple of b / N, so
-    that a pass over the data moves the weights no farther for a small b, and farther without the
-    noise (`benchmarks/stochastic_gradient.py wine`; Nagapetyan et al., "The true cost of stochastic
-    gradient Langevin dynamics", 2017). What small batches make quick is the way to the posterior,
-    which training is for.
-
-    Raises:
-        InputError: for more rows than there are.
-    """
-    num_points = posterior.num_points
-    if batch_size is not None and batch_size > num_points:
-        raise InputError(
-            f"batch_size={batch_size} is more than the {num_points} rows: use at most "
-            "that, or None for the usual."
-        )
-    if batch_size is not None:
-        return batch_size
-    if posterior.data.x.ndim > 2:
-        return min(IMAGES_PER_STEP, num_points)
-    return num_points if num_points <= MOST_IN_ONE else ROWS_PER_STEP
+        """The gradients' noise and the step together add to the variance what a leapfrog may."""
+        return leapfrog / (1 + friction_noise(self.friction, num_rows, num_points)) ** 0.5

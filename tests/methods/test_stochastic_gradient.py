@@ -26,12 +26,12 @@ from credence.engine.blocks import Block
 from credence.engine.clock import CompileClock
 from credence.errors import InputError
 from credence.kernels.sgmcmc.ula import LangevinState
+from credence.methods.minibatch_steps import minibatch_rows
 from credence.methods.stochastic_gradient import (
     SGHMC,
     SGLD,
     ULA,
     StochasticGradient,
-    minibatch_rows,
 )
 from credence.methods.training import Training
 from credence.models import (

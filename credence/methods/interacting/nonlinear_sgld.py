@@ -32,7 +32,8 @@ from credence.methods.interacting.partner_kernels import (
 )
 from credence.methods.interacting.partner_warnings import warn_of_partners, warn_where_cold
 from credence.methods.interacting.partners import Partners
-from credence.methods.stochastic_gradient import Langevin, minibatch_rows
+from credence.methods.minibatch_steps import minibatch_rows
+from credence.methods.stochastic_gradient import Langevin
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,12 +15,10 @@ from credence.errors import InputError, check_name, require_positive
 from credence.kernels.base import Kernel, Scalar, Settings
 from credence.kernels.sgmcmc.rms_sgld import rms_sgld
 from credence.kernels.sgmcmc.sghmc import check_friction, sghmc
+from credence.methods.minibatch_steps import USUAL_FRICTION, friction_noise, rms_settings
 
 AS_PARTICLES = "sgld"
 """The name under which partners move as particles do."""
-USUAL_FRICTION = 0.1
-RMS_DECAY = 0.99
-"""Memory of squared gradients in the partners' warm-up; it is frozen afterwards."""
 
 
 class PartnerKernel(NamedTuple):
@@ -109,20 +107,17 @@ def _as_particles(wanted: Wanted, particles: Particles) -> PartnerKernel:
 
 def _rms(wanted: Wanted, particles: Particles) -> PartnerKernel:
     """Langevin with an RMSprop metric, which carries the temperature: a step is as everywhere."""
-    step_size = particles.scalar(wanted.step_size or 1e-3 / particles.num_points)
-    frozen, moving = (
-        {"step_size": step_size, "decay": particles.scalar(decay)} for decay in (1.0, RMS_DECAY)
-    )
-    return PartnerKernel(rms_sgld, moving, frozen, has_warmup=True)
+    tuning, frozen = rms_settings(wanted.step_size, particles.num_points, particles.scalar)
+    return PartnerKernel(rms_sgld, tuning, frozen, has_warmup=True)
 
 
 def _sghmc(wanted: Wanted, particles: Particles) -> PartnerKernel:
     """SGHMC in the particles' metric; its step is a length, as stable as the method `sghmc`'s."""
     friction = wanted.friction or USUAL_FRICTION
     batches = particles.num_points / particles.num_rows
-    leapfrog = float(particles.settings["step_size"]) * batches
-    stable = leapfrog / (1 + (batches - 1) / (2 * friction))
-    usual = (particles.temperature * stable) ** 0.5
+    leapfrog_square = float(particles.settings["step_size"]) * batches
+    noise = friction_noise(friction, particles.num_rows, particles.num_points)
+    usual = (particles.temperature * (leapfrog_square / (1 + noise))) ** 0.5
     settings = {
         "step_size": particles.scalar(wanted.step_size or usual),
         "friction": particles.scalar(friction),
