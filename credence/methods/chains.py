@@ -1,7 +1,7 @@
 """What samplers share: chains that are tuned together, and then sample with settings frozen."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -23,6 +23,40 @@ def shares_passes(posterior: Posterior) -> bool:
     return not posterior.data.rows.in_memory
 
 
+class Rounds(NamedTuple):
+    """A warm-up in rounds, between which an adapter changes the kernel's settings."""
+
+    num_steps: int
+    """Steps of the warm-up, per chain."""
+    round_draws: int
+    """Draws in a round, and between checkpoints: one program serves both."""
+    thinning: int
+    """Steps per draw."""
+
+    @property
+    def round_steps(self) -> int:
+        """Steps in a round."""
+        return self.round_draws * self.thinning
+
+    @property
+    def number(self) -> int:
+        """Number of rounds."""
+        return -(-self.num_steps // self.round_steps)
+
+    def plan(self, recipe: Recipe, adapter: Adapter) -> Plan:
+        """The plan of phase "warmup", in which the adapter finds the settings."""
+        return Plan(
+            recipe,
+            "warmup",
+            adapter,
+            num_steps=self.num_steps,
+            thinning=self.thinning,
+            block_steps=self.round_steps,
+            keep_draws=False,
+            budget_share=0.5,
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Chains(Method):
     """Chains that are tuned together.
@@ -36,7 +70,7 @@ class Chains(Method):
     """
 
     round_draws: ClassVar[int] = 25
-    """Draws in a round of the warm-up, and between checkpoints: one program serves both."""
+    """Draws in a round of the warm-up; see `Rounds`."""
 
     num_draws: int = 1000
     num_chains: int = 4
@@ -57,26 +91,13 @@ class Chains(Method):
             target_acceptance_rate=self.target_acceptance_rate,
         )
 
-    def _num_rounds(self, thinning: int = 1) -> int:
-        """Blocks of the warm-up."""
-        return -(-self.num_warmup // (self.round_draws * thinning))
-
-    def _warmup_plan(self, recipe: Recipe, adapter: Adapter, *, thinning: int = 1) -> Plan:
-        """The plan of phase "warmup", in which the adapter finds the settings."""
-        return Plan(
-            recipe,
-            "warmup",
-            adapter,
-            num_steps=self.num_warmup,
-            thinning=thinning,
-            block_steps=self.round_draws * thinning,
-            keep_draws=False,
-            budget_share=0.5,
-        )
+    def _rounds(self, thinning: int = 1) -> Rounds:
+        """The rounds of the warm-up."""
+        return Rounds(self.num_warmup, self.round_draws, thinning)
 
     def _sample_plan(self, warmup: Plan, memory: Any, *, thinning: int) -> Plan:
         """The plan of phase "sample", with the settings that the warm-up's adapter remembers."""
-        plan = replace(warmup, thinning=thinning, block_steps=self.round_draws * thinning)
+        plan = replace(warmup, thinning=thinning, block_steps=self._rounds(thinning).round_steps)
         return plan.sampling(memory, num_draws=self.num_draws)
 
 

@@ -57,7 +57,7 @@ class Hamiltonian(TrainedChains):
             start,
             data,
             log_density=posterior.log_density,
-            num_rounds=self._num_rounds(),
+            num_rounds=self._rounds().number,
             target_acceptance_rate=self.target_acceptance_rate,
         )
         sampler = self
@@ -68,7 +68,7 @@ class Hamiltonian(TrainedChains):
                     f"Trajectories are shortened, so that {driver.max_seconds:.3g} seconds last "
                     "for some draws; the draws are exact, but less independent."
                 )
-        plan = self._warmup_plan(sampler._recipe(posterior), adapter)
+        plan = self._rounds().plan(sampler._recipe(posterior), adapter)
         warmup = driver.phase("warmup", key_warmup, plan, start, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
         sample = driver.phase("sample", key_sample, plan, warmup.positions, data)

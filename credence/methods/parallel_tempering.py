@@ -93,13 +93,13 @@ class ParallelTempering(TrainedChains):
         adapter = ladder_adaptation(
             prior_variances(key_prior, data, draw=ladder.from_prior),
             num_rungs=self.num_rungs,
-            num_rounds=self._num_rounds(),
+            num_rounds=self._rounds().number,
             target_acceptance_rate=self.target_acceptance_rate or tunable.target_acceptance_rate,
             order=tunable.order,
             largest=tunable.largest_step,
         )
         recipe = Recipe(replica_exchange, ladder, self._static(tunable))  # type: ignore[arg-type]
-        plan = self._warmup_plan(recipe, adapter)
+        plan = self._rounds().plan(recipe, adapter)
         rungs = jnp.repeat(start[:, None], self.num_rungs, axis=1)
         warmup = driver.phase("warmup", key_warmup, plan, rungs, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=1)

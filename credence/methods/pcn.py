@@ -57,12 +57,12 @@ class PCN(TrainedChains):
         adapter = reference_adaptation(
             np.asarray(mean, start.dtype),
             np.asarray(std, start.dtype),
-            num_rounds=self._num_rounds(self.thinning),
+            num_rounds=self._rounds(self.thinning).number,
             target_acceptance_rate=self.target_acceptance_rate,
             fit_reference=self.reference == "posterior",
         )
         recipe = Recipe(pcn, posterior.log_density)
-        plan = self._warmup_plan(recipe, adapter, thinning=self.thinning)
+        plan = self._rounds(self.thinning).plan(recipe, adapter)
         warmup = driver.phase("warmup", key_warmup, plan, start, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
         return Drawn.by(driver.phase("sample", key_sample, plan, warmup.positions, data))

@@ -129,7 +129,7 @@ class StochasticGradient(TrainedChains):
             key,
             posterior,
             positions,
-            num_rounds=self._num_rounds(self._steps_per_draw(posterior)),
+            num_rounds=self._rounds(self._steps_per_draw(posterior)).number,
             target_acceptance_rate=self.target_acceptance_rate,
             unit_metric=self.preconditioner == "none",
         )
@@ -158,7 +158,7 @@ class StochasticGradient(TrainedChains):
         if self.gibbs:
             static = (("kernel", self._kernel()), ("model", posterior.model))
             recipe = Recipe(with_gibbs, posterior.log_density, static)
-        plan = self._warmup_plan(recipe, adapter, thinning=thinning)
+        plan = self._rounds(thinning).plan(recipe, adapter)
         plan = replace(plan, batch_size=self._rows(posterior))
         warmup = driver.phase("warmup", key_warmup, plan, start, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=thinning)

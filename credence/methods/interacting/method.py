@@ -16,11 +16,11 @@ from credence.density.posterior import Posterior
 from credence.engine.blocks import init_states
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, fixed
-from credence.engine.plan import Plan
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_name, check_particles, check_share, require_positive
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.methods.base import Drawn, Method
+from credence.methods.chains import Rounds
 from credence.methods.interacting.auxiliaries import (
     AUXILIARIES,
     USUAL_WIDENING,
@@ -99,7 +99,7 @@ class Interacting(Method):
     findings: ClassVar[tuple[type[Finding], ...]] = (Partners,)
 
     round_draws: ClassVar[int] = 25
-    """Draws in a round of the warm-up, and between checkpoints."""
+    """Draws in a round of the warm-up; see `Rounds`."""
 
     jump: str = "ar"
     jump_probability: float = 0.1
@@ -189,11 +189,11 @@ class Interacting(Method):
                 f"trajectory_length={self.trajectory_length} is of HMC and nothing to "
                 f"kernel='{self.kernel}': leave it out."
             )
-        if self.target_jump_rate is not None and self._num_rounds() < 2:
+        if self.target_jump_rate is not None and self._rounds.number < 2:
             raise InputError(
                 f"target_jump_rate={self.target_jump_rate} is met in the warm-up, and "
                 f"num_warmup={self.num_warmup} leaves no step with jumps: give at least "
-                f"{self.round_draws * self.thinning + 1}."
+                f"{self._rounds.round_steps + 1}."
             )
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
@@ -220,16 +220,7 @@ class Interacting(Method):
             recipe=system.recipe,
         )
         states = first(members)._replace(auxiliary=first(partners).auxiliary)
-        plan = Plan(
-            system.recipe,
-            "warmup",
-            adapter,
-            num_steps=self.num_warmup,
-            thinning=self.thinning,
-            block_steps=self.round_draws * self.thinning,
-            keep_draws=False,
-            budget_share=0.5,
-        )
+        plan = self._rounds.plan(system.recipe, adapter)
         warmup = driver.phase("warmup", keys["warmup"], plan, states, data)
         plan = plan.sampling(warmup.memory, num_draws=self.num_draws)
         sample = driver.phase("sample", keys["sample"], plan, warmup.states, data)
@@ -283,9 +274,10 @@ class Interacting(Method):
             return usual_temperature(posterior.num_weights)
         return self.temperature ** (1 / self._num_rungs)
 
-    def _num_rounds(self) -> int:
-        """Blocks of the warm-up."""
-        return -(-self.num_warmup // (self.round_draws * self.thinning))
+    @property
+    def _rounds(self) -> Rounds:
+        """The rounds of the warm-up."""
+        return Rounds(self.num_warmup, self.round_draws, self.thinning)
 
 
 USUAL_RUNGS = 4
@@ -354,7 +346,7 @@ class _System(NamedTuple):
                 members,
                 data,
                 log_density=self.posterior.log_density,
-                num_rounds=method._num_rounds(),
+                num_rounds=method._rounds.number,
                 target_acceptance_rate=method.target_acceptance_rate,
             )
             for kernel, key in zip(method._linear_kernels, jax.random.split(key), strict=False)
@@ -363,7 +355,7 @@ class _System(NamedTuple):
             particles,
             partners[0] if partners else fixed(),
             self.settings,
-            num_rounds=method._num_rounds(),
+            num_rounds=method._rounds.number,
             jump_probability=method.jump_probability,
             target_jump_rate=method.target_jump_rate,
             synchronous=method.synchronous,

@@ -161,7 +161,7 @@ class FoldChains(Chains):
             trajectory_length=self.trajectory_length,
         )
         adapter = self._adapter(posterior.model, data, rows, start.shape[1])
-        plan = replace(self._warmup_plan(recipe, adapter), monitored=False)
+        plan = replace(self._rounds().plan(recipe, adapter), monitored=False)
         states = init_states((start, chain_folds), plan.settings, data, recipe=recipe)
         warmup = driver.phase("warmup", key_warmup, plan, states, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning or 1)
@@ -174,7 +174,7 @@ class FoldChains(Chains):
         step_size = window_adaptation(
             FIRST_STEP_SIZE,
             jnp.full(num_weights, METRIC),
-            num_rounds=self._num_rounds(),
+            num_rounds=self._rounds().number,
             target_acceptance_rate=self.target_acceptance_rate,
             add_draws=same_metric,
         )

@@ -320,7 +320,7 @@ class CES(TrainedChains):
             target.posterior,
             SurrogateDensity(target.posterior.model, emulated.log_likelihood),
             jax.tree.map(lambda leaf: leaf[0], arrays),
-            self._num_rounds(self.thinning),
+            self._rounds(self.thinning).number,
             self.target_acceptance_rate,
             self.reference,
         )
@@ -336,7 +336,7 @@ class CES(TrainedChains):
             adapter = with_step(adapter, self.step_size)
         cost = self._fixed_cost(target.posterior)
         recipe = correction.recipe(sampler.warmup.build, emulated, target.posterior, cost)
-        plan = self._warmup_plan(recipe, adapter, thinning=self.thinning)
+        plan = self._rounds(self.thinning).plan(recipe, adapter)
         return replace(plan, surrogate_flops=emulated.flops)
 
     def _fixed_cost(self, posterior: Posterior) -> bool:

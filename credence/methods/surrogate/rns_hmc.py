@@ -121,7 +121,7 @@ class RNSHMC(TrainedChains):
             longest=self.trajectory_length / self.num_integration_steps,
             target_acceptance_rate=self.target_acceptance_rate,
         )
-        plan = replace(self._warmup_plan(recipe, adapter), budget_share=0.6)
+        plan = replace(self._rounds().plan(recipe, adapter), budget_share=0.6)
         warmup = driver.phase("warmup", key_warmup, plan, explored.positions, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
         sample = driver.phase("sample", key_sample, plan, warmup.states, data)

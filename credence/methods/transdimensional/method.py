@@ -323,8 +323,8 @@ class Transdimensional(Chains):
         number = 1 if self.sandwich else self.num_jumps
         adapter = with_mixture(adapter, groups, num_jumps=number, is_tuned=self.tune_moves)
         if build is transdimensional and not self.sandwich:
-            adapter = settling_first(adapter, int(SETTLING * self._num_rounds()))
-        plan = self._warmup_plan(self._recipe(posterior, self._target(posterior), build), adapter)
+            adapter = settling_first(adapter, int(SETTLING * self._rounds().number))
+        plan = self._rounds().plan(self._recipe(posterior, self._target(posterior), build), adapter)
         warmup = driver.phase("warmup", key_warmup, plan, first, data)
         thinning = 1 if is_ladder else self.thinning or 1  # a ladder's steps are so many sweeps
         plan = self._sample_plan(plan, warmup.memory, thinning=thinning)
@@ -371,7 +371,7 @@ class Transdimensional(Chains):
             whole,
             data,
             log_density=posterior.log_density,
-            num_rounds=self._num_rounds(),
+            num_rounds=self._rounds().number,
             target_acceptance_rate=self.target_acceptance_rate,
             add_draws=partial(add_active_draws, posterior),
         )
@@ -382,7 +382,7 @@ class Transdimensional(Chains):
         return ladder_adaptation(
             prior_variances(key, data, draw=ladder_of(posterior.model).from_prior),
             num_rungs=self.num_rungs,
-            num_rounds=self._num_rounds(),
+            num_rounds=self._rounds().number,
             target_acceptance_rate=self.target_acceptance_rate,
             order=tunable.order,
             largest=tunable.largest_step,
