@@ -82,23 +82,19 @@ def jump(
     *,
     target: VariableWidth,
     move: Move,
-    forced_borders: bool = False,
 ) -> tuple[Point, JumpInfo]:
     """One birth or death, of as many neurons as the move says.
 
     Args:
         target: joint law of widths and weights, left invariant.
         move: how neurons are born and die, and how many at once.
-        forced_borders: whether the narrowest network always tries a birth and the widest a death;
-            otherwise both directions are equally likely everywhere, and a step out of the support
-            is a step refused.
     A ratio that is not a number is refused: the point stays, is_finite is False.
     """
     key_direction, key_units, key_accept = jax.random.split(key, 3)
     width, layer = point.widths[move.layer], move.layer
     log_prior = target.log_width_probs(point.params.network, layer)
     size = move.num_units
-    choice = directed(key_direction, width, log_prior, forced=forced_borders, size=size)
+    choice = directed(key_direction, width, log_prior, size=size)
     keys = jax.random.split(key_units, size)
 
     def exchanged(params: Params, slot: Int[Array, ""], last: Int[Array, ""]) -> Params:
@@ -162,13 +158,12 @@ def layer_jump(
     *,
     target: VariableWidth,
     move: LayerMove,
-    forced_borders: bool = False,
 ) -> tuple[Point, JumpInfo]:
     """One birth or death of a hidden layer; arguments and refusals as of `jump`."""
     key_direction, key_place, key_move, key_accept = jax.random.split(key, 4)
     depth = count_layers(point.widths)
     log_prior = target.log_depth_probs(point.params.network)
-    choice = directed(key_direction, depth, log_prior, forced=forced_borders)
+    choice = directed(key_direction, depth, log_prior)
     after = jax.random.randint(key_place, (), 0, jnp.minimum(depth, choice.new_count))
     branches = [
         lambda point: (_nothing(point), point.widths),
@@ -194,19 +189,19 @@ def directed(
     count: Int[Array, ""],
     log_prior: Float[Array, " count"],
     *,
-    forced: bool,
     size: int = 1,
 ) -> Choice:
-    """A direction, by `size`, from `count` neurons or layers whose log prior is `log_prior`."""
-    log_birth, log_death = log_directions(log_prior, forced=forced, size=size)
-    is_birth = jnp.log(jax.random.uniform(key)) < log_birth[count]
+    """A direction, by `size`, from `count` neurons or layers whose log prior is `log_prior`.
+
+    Both are equally likely everywhere, so that q cancels, and a step out of the support is a step
+    refused.
+    """
+    is_birth = jax.random.uniform(key) < 0.5
     new = jnp.clip(jnp.where(is_birth, count + size, count - size), 0, len(log_prior) - 1)
-    log_forward = jnp.where(is_birth, log_birth[count], log_death[count])
-    log_reverse = jnp.where(is_birth, log_death[new], log_birth[new])
     return Choice(
         jnp.where(jnp.isfinite(log_prior[new]), jnp.where(is_birth, 1, 2), 0),
         new,
-        log_prior[new] - log_prior[count] + log_reverse - log_forward,
+        log_prior[new] - log_prior[count],
     )
 
 
@@ -227,20 +222,6 @@ def tested(
         proposal.num_evaluations,
         proposal.num_gradients,
     )
-
-
-def log_directions(
-    log_prior: Float[Array, " width"], *, forced: bool, size: int = 1
-) -> tuple[Float[Array, " width"], Float[Array, " width"]]:
-    """Log probabilities to try a birth and a death, at every width."""
-    half = jnp.full(log_prior.shape, jnp.log(0.5))
-    if not forced:
-        return half, half
-    nowhere = jnp.full(size, -jnp.inf)
-    may_grow = jnp.isfinite(jnp.append(log_prior[size:], nowhere))
-    may_shrink = jnp.isfinite(jnp.append(nowhere, log_prior[:-size]))
-    only = lambda this, other: jnp.where(this, jnp.where(other, half, 0.0), -jnp.inf)  # noqa: E731
-    return only(may_grow, may_shrink), only(may_shrink, may_grow)
 
 
 def counts(*, evaluations: int = 0, gradients: int = 0) -> tuple[Int[Array, ""], Int[Array, ""]]:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tools.forced_borders import at_forced_borders, log_directions
 from tools.widths import (
     always,
     chi_squared,
@@ -27,7 +28,7 @@ from tools.widths import (
 
 from credence.density.data import Data
 from credence.methods.transdimensional.moves import split_merge as split_merge_module
-from credence.methods.transdimensional.moves.base import JumpInfo, Move, jump, log_directions
+from credence.methods.transdimensional.moves.base import JumpInfo, Move, jump
 from credence.methods.transdimensional.moves.by_name import MOVES
 from credence.methods.transdimensional.size_priors import WidthPrior
 from credence.methods.transdimensional.target import Point, VariableWidth
@@ -46,7 +47,8 @@ def _run(
     key: Any, points: Point, data: Data, *, target: VariableWidth, move: Move, num_jumps: int,
     forced: bool,
 ) -> tuple[Point, JumpInfo]:  # fmt: skip
-    one = partial(jump, data=data, target=target, move=move, forced_borders=forced)
+    any_jump = at_forced_borders(jump) if forced else jump
+    one = partial(any_jump, data=data, target=target, move=move)
 
     def chain(key: Any, point: Point) -> Any:
         keys = jax.random.split(key, num_jumps)
@@ -141,7 +143,7 @@ def test_priors_that_depend_on_width_or_order_are_invariant(name: str, prior: An
 @pytest.mark.rotates(3)
 def test_planted_forced_borders_without_their_factor_are_caught(size_of: Any) -> None:
     log_prior = jnp.asarray(TARGET.width_prior.log_probs(LARGEST))
-    log_birth, log_death = log_directions(log_prior, forced=True)
+    log_birth, log_death = log_directions(log_prior)
     wrong = with_error(
         move_of("plain", TARGET, no_data()),
         birth=lambda k, _: log_birth[k] - log_death[k + 1],

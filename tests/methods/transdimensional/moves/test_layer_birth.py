@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tools.deep_line import LINE
+from tools.forced_borders import at_forced_borders, log_directions
 from tools.widths import (
     SETTINGS,
     balance_z,
@@ -30,7 +31,7 @@ from tools.widths import (
 from credence.density.data import Data
 from credence.methods.transdimensional.active_neurons import activity, count_active, count_layers
 from credence.methods.transdimensional.mixed_jumps import equally_likely, mixed_jump
-from credence.methods.transdimensional.moves.base import LayerMove, layer_jump, log_directions
+from credence.methods.transdimensional.moves.base import LayerMove, layer_jump
 from credence.methods.transdimensional.moves.by_name import LAYER_MOVES, MOVES, build_layer_move
 from credence.methods.transdimensional.moves.layer_birth import (
     closed,
@@ -101,7 +102,8 @@ def ends(one: Any, target: VariableWidth = TARGET, num_jumps: int = NUM_JUMPS) -
 
 def only(move: LayerMove, target: VariableWidth = TARGET, forced: bool = False) -> Any:
     """Jumps of one kind."""
-    return partial(layer_jump, target=target, move=move, forced_borders=forced)
+    any_jump = at_forced_borders(layer_jump) if forced else layer_jump
+    return partial(any_jump, target=target, move=move)
 
 
 def count_depths(points: Point, deepest: int = DEEPEST) -> np.ndarray:
@@ -236,7 +238,7 @@ def test_mixture_with_jumps_between_widths_is_invariant(moves: Any, layer_moves:
 @pytest.mark.rotates(3)
 def test_forced_borders_are_invariant_with_their_factor_only(size_of: Any) -> None:
     log_prior = jnp.asarray(TARGET.depth_prior.log_probs(DEEPEST))  # type: ignore[union-attr]
-    log_birth, log_death = log_directions(log_prior, forced=True)
+    log_birth, log_death = log_directions(log_prior)
     right = layer_move("layer")
     wrong = with_error(
         right,
