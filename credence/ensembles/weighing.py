@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import Float
 
 from credence.ensembles.diagnostics.cost import Cost
+from credence.ensembles.diagnostics.importance import MIN_DRAWS
 from credence.ensembles.diagnostics.stacking import (
-    MIN_DRAWS,
     LeaveOneOut,
     leave_one_out,
     mean_with_error,

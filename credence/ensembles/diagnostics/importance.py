@@ -7,6 +7,8 @@ from jaxtyping import Float
 
 from credence.ensembles.diagnostics._checks import finite
 
+MIN_DRAWS = 25
+"""Pareto smoothing needs so many draws."""
 MOST_PARETO_K = 0.7
 """Pareto k above which weighted means are off by far more than their standard errors say."""
 
@@ -35,8 +37,10 @@ def pareto_smoothed(log_ratios: Float[np.ndarray, " draw"]) -> Smoothed:
     from arviz_stats.base.array import array_stats
 
     finite("log_ratios", log_ratios)
-    if len(log_ratios) < 25:
-        raise ValueError(f"Pareto smoothing needs at least 25 draws, got {len(log_ratios)}.")
+    if len(log_ratios) < MIN_DRAWS:
+        raise ValueError(
+            f"Pareto smoothing needs at least {MIN_DRAWS} draws, got {len(log_ratios)}."
+        )
     log_ratios = np.asarray(log_ratios, float)
     if np.ptp(log_ratios) < 1e-9:
         return Smoothed(np.full(len(log_ratios), 1 / len(log_ratios)), -np.inf)

@@ -6,11 +6,8 @@ import numpy as np
 from jaxtyping import Float
 
 from credence.ensembles.diagnostics._checks import finite
-from credence.ensembles.diagnostics.importance import MOST_PARETO_K
+from credence.ensembles.diagnostics.importance import MOST_PARETO_K, pareto_smoothed
 from credence.ensembles.diagnostics.recalibration import LEAST_LEVEL
-
-MIN_DRAWS = 25
-"""Pareto smoothing needs so many draws."""
 
 
 class LeaveOneOut(NamedTuple):
@@ -95,31 +92,34 @@ def log_mean(log_values: Float[np.ndarray, "one *rest"]) -> Float[np.ndarray, "*
     return logsumexp(log_values, axis=0) - np.log(len(log_values))
 
 
-def leave_one_out(log_likelihood: Float[np.ndarray, "draw point"]) -> LeaveOneOut:
+def leave_one_out(
+    log_likelihood: Float[np.ndarray, "draw point"],
+    weight: Float[np.ndarray, " point"] | None = None,
+) -> LeaveOneOut:
     """Estimate p(y_i | all other rows) from draws of the posterior given all rows.
 
     Vehtari, Gelman & Gabry, "Practical Bayesian model evaluation using leave-one-out
-    cross-validation and WAIC" (2017), eq. (10): importance weights 1 / p(y_i | draw), smoothed by
-    a generalised Pareto law (PSIS, by ArviZ).
+    cross-validation and WAIC" (2017), eq. (10): importance weights 1 / p(y_i | draw) (Gelfand, Dey
+    & Chang, "Model determination using predictive distributions", 1992), by `pareto_smoothed`.
+    Where all the weight is on draws that give a row nothing, its probability is the smallest.
 
     Args:
         log_likelihood: log p(y_i | draw), nats; rows must be independent given the draw.
+        weight: how many observations a row stands for, > 0: it is left out with all of them, and
+            its probability is that of one. None for one.
     Raises:
         ValueError: for fewer than 25 draws, or values that are not finite.
     """
-    from arviz_stats.base.array import array_stats
-    from scipy.special import logsumexp
-
     finite("log_likelihood", log_likelihood)
-    if len(log_likelihood) < MIN_DRAWS:
-        raise ValueError(f"Leave-one-out needs at least 25 draws, got {len(log_likelihood)}.")
-    by_point = np.ascontiguousarray(np.asarray(log_likelihood, float).T)
-    with np.errstate(all="ignore"):
-        log_weights, pareto_k = array_stats.psislw(by_point)
-    log_probs = logsumexp(log_weights + by_point, axis=1) - logsumexp(log_weights, axis=1)
-    broken = ~np.isfinite(log_probs)
-    log_probs[broken] = by_point[broken].min(axis=1)  # all the weight on the worst draw
-    return LeaveOneOut(log_probs, np.where(broken, np.inf, pareto_k))
+    by_point = np.asarray(log_likelihood, float).T
+    weight = np.ones(len(by_point)) if weight is None else weight
+    log_probs, pareto_k = np.empty(len(by_point)), np.empty(len(by_point))
+    for point, log_prob in enumerate(by_point):
+        weights, pareto_k[point] = pareto_smoothed(-weight[point] * log_prob)
+        top = log_prob.max()
+        mean = weights @ np.exp(log_prob - top)
+        log_probs[point] = top + np.log(mean) if mean > 0 else log_prob.min()
+    return LeaveOneOut(log_probs, pareto_k)
 
 
 def stacking_weights(

@@ -7,17 +7,13 @@ from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 import numpy as np
 from jaxtyping import Float
 
-from credence.ensembles.diagnostics.importance import hellinger, pareto_smoothed
+from credence.ensembles.diagnostics.importance import MIN_DRAWS, hellinger, pareto_smoothed
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.html.markup import Html
 from credence.methods.surrogate.emulators.base import centred
 from credence.schema import build
 from credence.storage import jsonable, require_array
-
-MIN_DRAWS = 25
-"""Draws of a chain, with the true log density, from which a tail index is computed."""
-
 
 Number = float | Literal["inf", "-inf", "nan"] | None
 """A number; where it is not finite, its name is written out."""

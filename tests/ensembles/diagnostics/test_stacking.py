@@ -51,6 +51,17 @@ def test_rows_that_one_draw_decides_are_called_unreliable():
     assert found.share_unreliable == pytest.approx(1 / 3)
 
 
+def test_a_row_that_all_draws_see_alike_has_their_probability():
+    """Such weights have no tail; where few draws have any weight, no law of a tail fits them."""
+    log_likelihood = np.random.default_rng(0).normal(size=(1000, 3))
+    log_likelihood[:, 1] = -0.5
+    log_likelihood[:, 2] = np.where(np.arange(1000) < 5, -1e6, 0.0)
+    found = leave_one_out(log_likelihood)
+    np.testing.assert_allclose(found.log_probs[1:], [-0.5, -1e6])
+    assert found.pareto_k[1:].tolist() == [-np.inf, np.inf]
+    assert found.share_unreliable == pytest.approx(1 / 3)
+
+
 def test_mean_and_error():
     mean, error = mean_with_error(np.array([1.0, 2.0, 3.0, 4.0]))
     assert mean == 2.5

@@ -2,10 +2,9 @@
 
 Draws that have a certain size are draws from the posterior of the networks of that size alone. So
 one run tells what those of the likeliest size, the smallest and the largest would have predicted.
-Each group is judged by how well it predicts training rows left out one at a time, by importance
-weights 1 / p(y_i | w) of its draws (Gelfand, Dey & Chang, "Model determination using predictive
-distributions", 1992), Pareto smoothed (Vehtari, Gelman & Gabry, 2017). A row that stands for
-several observations is left out with all of them, and its loss counts as often.
+Each group is judged by how well it predicts training rows left out one at a time (see
+`credence.ensembles.diagnostics.stacking.leave_one_out`). A row that stands for several observations
+is left out with all of them, and its loss counts as often.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,8 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from credence.density.posterior import Posterior
-from credence.ensembles.diagnostics.importance import MOST_PARETO_K, pareto_smoothed
-from credence.ensembles.diagnostics.stacking import mean_with_error
+from credence.ensembles.diagnostics.stacking import leave_one_out, mean_with_error
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.html.markup import Html
@@ -39,7 +37,7 @@ TAIL = 0.1
 NATS_THAT_MATTER = 0.01
 """Difference in nats per row below which nobody would notice."""
 MOST_BAD_ROWS = 0.1
-"""Share of the rows with a Pareto k above `MOST_PARETO_K` from which on a group is not judged."""
+"""Share of the rows whose weights are not to be trusted from which on a group is not judged."""
 
 
 class Group(TypedDict):
@@ -205,12 +203,11 @@ def compared(
     groups = []
     for name, is_there in groups_of(counts):
         evenly = evenly_spaced(len(counts), int(is_there.sum()))
-        losses, bad = left_out_losses(log_probs[is_there], weight)
-        of_all, bad_of_all = left_out_losses(log_probs[evenly], weight)
-        worse = losses - of_all
+        left_out, of_all = (leave_one_out(log_probs[draws], weight) for draws in (is_there, evenly))
+        worse = of_all.log_probs - left_out.log_probs
         loss, loss_error = mean_with_error(worse, weight)
         away = means[is_there].mean(axis=0) - means.mean(axis=0)
-        is_judged = max(bad, bad_of_all) <= MOST_BAD_ROWS and np.isfinite(worse).all()
+        unreliable = max(left_out.share_unreliable, of_all.share_unreliable)
         groups.append(
             Group(
                 name=name,
@@ -220,7 +217,7 @@ def compared(
                 loss=loss,
                 loss_error=loss_error,
                 away=float(np.sqrt(np.mean(away**2))),
-                is_judged=bool(is_judged),
+                is_judged=unreliable <= MOST_BAD_ROWS,
             )
         )
     return groups
@@ -236,19 +233,6 @@ def groups_of(counts: np.ndarray) -> Sequence[tuple[str, Bool[np.ndarray, " draw
         ("largest networks", counts >= high),
     )
     return [(name, is_there) for name, is_there in found if is_there.sum() >= FEWEST]
-
-
-def left_out_losses(
-    log_probs: Float[np.ndarray, "draw row"], weight: Float[np.ndarray, " row"]
-) -> tuple[Float[np.ndarray, " row"], float]:
-    """-log p(y_i | all other rows) of every row, and the share of rows where weights fail."""
-    losses, bad = np.empty(log_probs.shape[1]), 0
-    for row, log_prob in enumerate(log_probs.T.astype(float)):
-        smoothed = pareto_smoothed(-weight[row] * log_prob)
-        bad += smoothed.pareto_k > MOST_PARETO_K
-        top = log_prob.max()
-        losses[row] = -(top + np.log(smoothed.weights @ np.exp(log_prob - top)))
-    return losses, bad / log_probs.shape[1]
 
 
 def _of_draw(

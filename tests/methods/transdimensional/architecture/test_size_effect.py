@@ -8,7 +8,7 @@ from scipy import stats
 from tools.ensembles import make_ensemble
 
 from credence.density.posterior import Posterior
-from credence.ensembles.diagnostics.stacking import mean_with_error
+from credence.ensembles.diagnostics.stacking import leave_one_out, mean_with_error
 from credence.methods import Transdimensional, findings
 from credence.methods.transdimensional.architecture import size_effect as effect
 from credence.methods.transdimensional.architecture.size_effect import (
@@ -16,7 +16,6 @@ from credence.methods.transdimensional.architecture.size_effect import (
     SizeEffect,
     compared,
     groups_of,
-    left_out_losses,
 )
 from credence.models import MLP, PRIORS, Normal
 
@@ -37,6 +36,11 @@ def law_of_slope(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[floa
     return np.sum(weight * x * y) / STD**2 / precision, precision
 
 
+def left_out_losses(log_probs: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """-log p(y_i | other rows) of every row, from draws given all of them."""
+    return -leave_one_out(log_probs, weight).log_probs
+
+
 def exact_loss(x: np.ndarray, y: np.ndarray, weight: np.ndarray, row: int) -> float:
     """-log p(y_row | other rows)."""
     mean, precision = law_of_slope(x, y, np.where(np.arange(len(x)) == row, 0, weight))
@@ -52,14 +56,14 @@ def test_losses_are_those_of_left_out_rows(weight: np.ndarray) -> None:
     for seed in range(20):
         slopes = mean + np.random.default_rng(seed).normal(size=4000) / precision**0.5
         log_probs = stats.norm.logpdf(y, slopes[:, None] * x, STD)
-        runs.append(left_out_losses(log_probs, weight)[0])
+        runs.append(left_out_losses(log_probs, weight))
     found = np.mean(runs, axis=0)
     error = np.std(runs, axis=0, ddof=1) / len(runs) ** 0.5
     assert error.max() < 0.01
     assert np.abs((found - exact) / error).max() < 5
     planted = -np.log(np.exp(log_probs).mean(axis=0))  # rows that were learnt from
     assert np.abs((planted - exact) / error).max() > 9
-    unweighted = left_out_losses(log_probs, np.ones(8))[0]
+    unweighted = left_out_losses(log_probs, np.ones(8))
     assert np.all(weight == 1) or np.abs((unweighted - exact) / error).max() > 9
 
 
@@ -94,8 +98,8 @@ def test_sizes_that_mean_nothing_make_no_difference() -> None:
         counts = rng.permutation(np.repeat([1, 2, 3], [66, 468, 66]))
         groups = compared(log_probs, means[..., None], counts, np.ones(40))
         found.append([each["loss"] for each in groups if each["largest"] in (1, 3)])
-        whole = left_out_losses(log_probs, np.ones(40))[0].mean()
-        some = left_out_losses(log_probs[counts == 1], np.ones(40))[0]
+        whole = left_out_losses(log_probs, np.ones(40)).mean()
+        some = left_out_losses(log_probs[counts == 1], np.ones(40))
         planted.append(some.mean() - whole)
     found = np.array(found).mean(axis=1)
     error = found.std(ddof=1) / len(found) ** 0.5
