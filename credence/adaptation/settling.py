@@ -14,6 +14,10 @@ from jaxtyping import Float
 from credence.engine.blocks import Block
 from credence.engine.phases import Adapter
 
+WINDOW = 4
+"""Rounds that are averaged: a single draw of every chain says little."""
+PATIENCE = 2
+"""Windows without a better one, after which the warm-up may end."""
 Score = Callable[[Block], Float[np.ndarray, " row"]]
 """(a round) -> log probability of every row at the round's end, nats."""
 
@@ -33,9 +37,7 @@ class Settling(NamedTuple):
     """Windows since then."""
 
 
-def until_settled(
-    adapter: Adapter, score: Score, num_rows: int, *, window: int = 4, patience: int = 2
-) -> Adapter:
+def until_settled(adapter: Adapter, score: Score, num_rows: int) -> Adapter:
     """Let a warm-up end when windows of rounds no longer predict better.
 
     A window is better where the mean over rows of the difference of log probabilities from the
@@ -45,8 +47,6 @@ def until_settled(
         adapter: tunes the kernel.
         score: of rows that the chains do not see.
         num_rows: how many rows it scores.
-        window: rounds that are averaged: a single draw of every chain says little.
-        patience: windows without a better one, after which the warm-up may end.
     """
     nothing = np.full(num_rows, -np.inf)
     start = Settling(adapter.memory, np.zeros(()), nothing, nothing, np.zeros(()))
@@ -57,7 +57,7 @@ def until_settled(
             round=memory.round + 1,
             log_sum=np.logaddexp(memory.log_sum, np.asarray(score(block), float)),
         )
-        return _judged(memory) if int(memory.round) == window else memory
+        return _judged(memory) if int(memory.round) == WINDOW else memory
 
     def _judged(memory: Settling) -> Settling:
         better = is_better(memory.log_sum, memory.best)
@@ -72,7 +72,7 @@ def until_settled(
         start,
         settings=lambda memory: adapter.settings(memory.memory),
         update=update,
-        finished=lambda memory: int(memory.stale) >= patience,
+        finished=lambda memory: int(memory.stale) >= PATIENCE,
         rearrange=lambda memory, block: adapter.rearrange(memory.memory, block),
         tuned=lambda memory: adapter.tuned(memory.memory),
     )

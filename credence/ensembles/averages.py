@@ -18,14 +18,13 @@ from jaxtyping import Array, Float
 
 from credence.density.data import Data
 from credence.density.posterior import BayesianModel, Posterior
+from credence.ensembles.diagnostics.convergence import RHAT_LIMIT
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.provenance import Provenance
 from credence.errors import InputError
 from credence.models.likelihoods.labels import Classification
 from credence.models.likelihoods.numbers import LocationScale
 
-MOST_RHAT = 1.05
-"""R-hat from which on chains have not converged."""
 PATHS = ("error", "nll", "cloud_error", "cloud_nll")
 """What is kept of every draw: of the average so far, and of the chains' networks at that draw."""
 
@@ -199,9 +198,9 @@ class AveragedPredictions:
         if found is None:
             return None, "One chain or draw shows nothing of convergence."
         said = f"R-hat of the averaged predictions is {found:.2f}"
-        if found < MOST_RHAT:
+        if found < RHAT_LIMIT:
             return None, f"{said}; the effective sample size is not known without the draws."
-        return False, f"{said}, not below {MOST_RHAT:g}: draw more."
+        return False, f"{said}, not below {RHAT_LIMIT:g}: draw more."
 
 
 def parted(averages: Averages, start: int, stop: int | None = None) -> Averages:

@@ -13,10 +13,13 @@ from credence.engine.progress import Monitor
 from credence.ensembles.diagnostics.convergence import assess
 from credence.spacing import evenly_spaced
 
+NUM_POINTS = 20
+"""Training inputs at which predictions are watched."""
 
-def function_monitor(posterior: Posterior, num_points: int = 20) -> Monitor:
+
+def function_monitor(posterior: Posterior) -> Monitor:
     """Predictions at a few training inputs, for the live R-hat and ESS."""
-    rows = rows_at(posterior.data, evenly_spaced(posterior.num_points, num_points))
+    rows = rows_at(posterior.data, evenly_spaced(posterior.num_points, NUM_POINTS))
 
     def functions(
         draws: Float[np.ndarray, "chain draw weight"],

@@ -252,11 +252,15 @@ def is_inside(target: RegressionTarget, coverage: int = 95) -> Bool[np.ndarray, 
     return (target.y >= lower) & (target.y <= upper)
 
 
-def least_sure_index(spread: Float[np.ndarray, " point"], count: int = 8) -> list[int]:
-    """Positions of the `count` rows with the widest predictive spread, widest first: those of
+NUM_LEAST_SURE = 8
+"""Rows that a table lists."""
+
+
+def least_sure_index(spread: Float[np.ndarray, " point"]) -> list[int]:
+    """Positions of the few rows with the widest predictive spread, widest first: those of
     which it is no number before all others."""
     order = np.argsort(-np.where(np.isnan(spread), np.inf, spread), kind="stable")
-    return order[:count].tolist()
+    return order[:NUM_LEAST_SURE].tolist()
 
 
 def _arrays(record: object) -> dict[str, np.ndarray]:

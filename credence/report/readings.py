@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
+from credence.ensembles.diagnostics.convergence import ESS_LIMIT, RHAT_LIMIT
 from credence.html.wording import count, number, percent, points, times, with_unit
 from credence.report.charts.classification import selective_accuracy
-from credence.report.charts.convergence import ESS_LIMIT, RHAT_LIMIT
 from credence.report.charts.regression import LEVELS, epistemic_share, error_by_std
 from credence.report.data import ClassificationTarget, Convergence, RegressionTarget, is_inside
 from credence.report.judging.evidence import (
@@ -261,7 +261,7 @@ def read_ess(convergence: Convergence) -> str:
     assert convergence.ess_bulk is not None
     sizes = [s for s in (convergence.ess_bulk, convergence.ess_tail) if s is not None]
     lowest = float(np.nanmin([np.nanmin(s) for s in sizes]))
-    worth = f"{number(lowest, 3)} independent ones; {ESS_LIMIT} are wanted"
+    worth = f"{number(lowest, 3)} independent ones; {ESS_LIMIT:g} are wanted"
     if lowest >= ESS_LIMIT:
         return f"Every prediction rests on enough draws: the weakest is worth {worth}."
     return f"Some predictions rest on too few draws: the weakest is worth {worth}."

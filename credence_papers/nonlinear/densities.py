@@ -193,7 +193,11 @@ def clouds(
         yield jnp.asarray(np.asarray(block.draws))
 
 
-def noise(density: Density, num: int, repeats: int = 20) -> float:
+NUM_REPEATS = 20
+"""Clouds of exact draws that tell the noise of MMD^2."""
+
+
+def noise(density: Density, num: int) -> float:
     """Standard deviation of MMD^2 of so many exact draws."""
-    draws = np.stack([density.sample(1000 + each, num) for each in range(repeats)], axis=1)
+    draws = np.stack([density.sample(1000 + each, num) for each in range(NUM_REPEATS)], axis=1)
     return float(np.std(mmd2_path(jnp.asarray(draws, float), density=density), ddof=1))

@@ -209,6 +209,10 @@ def mean_of_pairs(x: Points, kernel: Callable[[Array], Array]) -> Float[Array, "
     return (total - num * kernel(jnp.zeros((), x.dtype))) / (num * (num - 1))
 
 
-def uniform_start(key: PRNGKeyArray, num: int, half_width: float = 7.5) -> Points:
+HALF_WIDTH = 7.5
+"""Half the side of the square on which particles start."""
+
+
+def uniform_start(key: PRNGKeyArray, num: int) -> Points:
     """Uniform on a square."""
-    return jax.random.uniform(key, (num, 2), minval=-half_width, maxval=half_width)
+    return jax.random.uniform(key, (num, 2), minval=-HALF_WIDTH, maxval=HALF_WIDTH)

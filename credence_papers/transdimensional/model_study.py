@@ -152,9 +152,9 @@ def with_error(row: Row, name: str, decimals: int = 2) -> str:
     return f"{float(row['means'][name]):.{decimals}f}{more}"
 
 
-def likeliest_sizes(shares: Mapping[Any, float], most: int = 3) -> str:
-    """The likeliest sizes in their order, each with its probability."""
-    top = sorted(shares, key=lambda size: -shares[size])[:most]
+def likeliest_sizes(shares: Mapping[Any, float]) -> str:
+    """The three likeliest sizes in their order, each with its probability."""
+    top = sorted(shares, key=lambda size: -shares[size])[:3]
     return ", ".join(f"{size}: {shares[size]:.2f}" for size in sorted(top, key=int))
 
 

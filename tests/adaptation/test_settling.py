@@ -1,11 +1,9 @@
 """A warm-up ends when what the chains predict no longer gets better."""
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
-from credence.adaptation.settling import Settling, is_better, until_settled
+from credence.adaptation.settling import WINDOW, Settling, is_better, until_settled
 from credence.engine.blocks import Block
 from credence.engine.phases import Adapter
 
@@ -16,22 +14,22 @@ def round_of(log_probs: np.ndarray) -> Block:
     return Block(states=log_probs, draws=jnp.zeros((1, 1, 1)), info={})
 
 
-def adapter(**settings: Any) -> Adapter:
+def adapter() -> Adapter:
     inner = Adapter(
         np.zeros(()),
         lambda memory: {"step_size": memory},
         lambda memory, block: memory + 1,
         tuned=lambda memory: {"step_size": -memory},
     )
-    return until_settled(inner, lambda block: block.states, ROWS, **settings)
+    return until_settled(inner, lambda block: block.states, ROWS)
 
 
-def windows(levels: list[float], *, window: int = 2) -> list[bool]:
+def windows(levels: list[float]) -> list[bool]:
     """Whether it has finished after each window of rounds at these levels."""
-    settling, rows = adapter(window=window), np.random.default_rng(0).normal(size=ROWS)
+    settling, rows = adapter(), np.random.default_rng(0).normal(size=ROWS)
     memory, found = settling.memory, []
     for level in levels:
-        for _ in range(window):
+        for _ in range(WINDOW):
             memory = settling.update(memory, round_of(rows + level))
         found.append(settling.finished(memory))
     return found
@@ -51,11 +49,11 @@ def test_a_better_window_starts_the_count_again() -> None:
 
 
 def test_a_window_is_the_mean_probability_of_its_rounds() -> None:
-    settling = adapter(window=3)
+    settling = adapter()
     memory: Settling = settling.memory
-    for log_prob in (-1.0, -4.0, -2.0):
+    for log_prob in (-1.0, -4.0, -2.0, -3.0):
         memory = settling.update(memory, round_of(np.full(ROWS, log_prob)))
-    exact = np.log(np.exp(-1) + np.exp(-4) + np.exp(-2))
+    exact = np.log(np.exp([-1.0, -4.0, -2.0, -3.0]).sum())
     np.testing.assert_allclose(memory.best, exact)
     assert memory.round == 0
     assert np.all(memory.log_sum == -np.inf)

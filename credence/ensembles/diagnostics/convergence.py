@@ -15,6 +15,10 @@ from jaxtyping import Bool, Float
 from credence.ensembles.diagnostics._checks import finite
 from credence.spacing import evenly_spaced
 
+RHAT_LIMIT = 1.05
+"""R-hat from which on chains have not converged."""
+ESS_LIMIT = 100.0
+"""Effective sample size that predictive means and standard deviations need."""
 MIN_DRAWS = 4  # R-hat and ESS split every chain in two halves, and a variance needs two draws
 Families = Float[np.ndarray, "chain draw"] | None
 MOST_RHAT = 1e6  # what is larger is infinite, but for rounding
@@ -135,8 +139,8 @@ def mcse_mean(draws: Float[np.ndarray, "chain draw *shape"]) -> Float[np.ndarray
 def assess(
     functions: Float[np.ndarray, "chain draw point *output"] | None,
     *,
-    rhat_threshold: float = 1.05,
-    min_ess: float = 100.0,
+    rhat_threshold: float = RHAT_LIMIT,
+    min_ess: float = ESS_LIMIT,
     max_functions: int = 200,
     families: Families = None,
 ) -> Convergence:

@@ -127,7 +127,6 @@ def stacking_weights(
     *,
     weight: Float[np.ndarray, " point"] | None = None,
     prior_rows: float = 0.0,
-    gap: float = 1e-6,
 ) -> Float[np.ndarray, " model"]:
     """Weights of models whose mixture gives rows they have not seen the highest probability.
 
@@ -138,14 +137,13 @@ def stacking_weights(
 
     The problem is concave. Each round multiplies a weight by its model's mean share of the
     mixture's density, which never lowers the sum; the search ends where the largest possible gain
-    (nats per row) is below `gap`.
+    (nats per row) is below `LEAST_GAIN`.
 
     Args:
         log_probs: log p_k(y_i | other rows), nats.
         weight: how many observations each row stands for; None for one.
         prior_rows: as many rows more, of which all models are equally probable; a few keep weights
             that rest on few rows from 0 and 1.
-        gap: largest gain per row left on the table, nats.
     Raises:
         ValueError: for no rows or no models, values that are not finite, or a negative prior_rows.
     """
@@ -162,12 +160,14 @@ def stacking_weights(
         new = (weight @ share + prior_rows / num_models) / rows
         gain = np.max(new / np.maximum(weights, np.finfo(float).tiny)) - 1
         weights = new
-        if gain <= gap:
+        if gain <= LEAST_GAIN:
             break
     return weights / weights.sum()
 
 
 MOST_ROUNDS = 100_000
+LEAST_GAIN = 1e-6
+"""Largest gain per row left on the table, nats."""
 
 
 def mean_stacking_weights(
@@ -204,16 +204,19 @@ def mean_stacking_weights(
     return weights / weights.sum()
 
 
+LARGEST_SHAPE = 10.0
+"""The shape of a mixture is never above it."""
+
+
 def beta_shape(
     below: Float[np.ndarray, "chain point"],
     num_chains: int,
     *,
     weight: Float[np.ndarray, " point"] | None = None,
     prior_rows: float = 10.0,
-    largest: float = 10.0,
 ) -> float:
     """The shape at which a beta-transformed mixture of chains gives rows that it has not seen the
-    highest probability, at least 1.
+    highest probability, at least 1 and at most `LARGEST_SHAPE`.
 
     Gneiting & Ranjan, "Combining predictive distributions" (2013), section 3.3, with both shapes
     of the beta law equal. A mixture of predictions that hold by themselves is too wide, never too
@@ -230,7 +233,6 @@ def beta_shape(
         weight: how many observations each row stands for; None for one.
         prior_rows: acts as if so many more rows had been seen that a shape of 1 fits exactly; they
             keep a few rows from saying much.
-        largest: the shape is never above it.
     """
     from scipy.optimize import brentq
     from scipy.special import digamma
@@ -248,4 +250,6 @@ def beta_shape(
 
     if excess(1.0) <= 0:
         return 1.0
-    return largest if excess(largest) >= 0 else float(brentq(excess, 1.0, largest))
+    if excess(LARGEST_SHAPE) >= 0:
+        return LARGEST_SHAPE
+    return float(brentq(excess, 1.0, LARGEST_SHAPE))

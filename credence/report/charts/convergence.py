@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from credence.ensembles.diagnostics.convergence import ESS_LIMIT, RHAT_LIMIT
 from credence.html.markup import Html, element, shorten
 from credence.html.svg import ACCENT, ALARM, CHAINS, MUTED, SECOND, label, new_figure, to_svg
 from credence.report.data import Convergence
@@ -12,8 +13,6 @@ from credence.spacing import evenly_spaced
 MAX_TRACES = 3
 MAX_CHAINS = 4
 MAX_DRAWS = 250  # drawn per chain
-RHAT_LIMIT = 1.05  # as in credence.ensembles.diagnostics.assess
-ESS_LIMIT = 100  # the same
 
 
 def trace_charts(convergence: Convergence, name: str, reading: str) -> Html:

@@ -70,9 +70,7 @@ class Evidence:
     conformal_share: float | None = None
 
 
-def collect_evidence(
-    target: AnyTarget, alpha: float = ALPHA, left_out: AnyTarget | None = None
-) -> Evidence:
+def collect_evidence(target: AnyTarget, left_out: AnyTarget | None = None) -> Evidence:
     """Evidence from the rows whose numbers are finite; the others are counted.
 
     Args:
@@ -89,7 +87,7 @@ def collect_evidence(
         num_not_finite += len(left_out.y) - len(unseen.y)
         finite, num_left_out = pooled(finite, unseen), len(unseen.y)
     if isinstance(finite, RegressionTarget):
-        gap, limit = pit_gap(finite.pit, alpha)
+        gap, limit = pit_gap(finite.pit)
         return Evidence(
             name=target.name,
             num_rows=len(finite.y),
@@ -104,7 +102,7 @@ def collect_evidence(
             num_left_out=num_left_out,
             conformal_share=finite.conformal_share,
         )
-    gap, limit = expected_calibration_error(finite.reliability, alpha)
+    gap, limit = expected_calibration_error(finite.reliability)
     return Evidence(
         name=target.name,
         num_rows=len(finite.y),
@@ -113,17 +111,17 @@ def collect_evidence(
         gap=gap,
         gap_limit=limit,
         gross_limit=smallest_gross_ece(finite.reliability, GROSS_GAPS[1]),
-        classes=count_classes(finite, alpha),
+        classes=count_classes(finite, ALPHA),
         scores=target.scores,
         num_left_out=num_left_out,
     )
 
 
 def binomial_band(
-    n: int, shares: Float[np.ndarray, " level"], alpha: float = ALPHA
+    n: int, shares: Float[np.ndarray, " level"]
 ) -> tuple[Float[np.ndarray, " level"], Float[np.ndarray, " level"]]:
     """`binomial_interval` at each share, as (lower, upper)."""
-    intervals = np.array([binomial_interval(n, float(share), alpha) for share in shares])
+    intervals = np.array([binomial_interval(n, float(share)) for share in shares])
     return intervals[:, 0], intervals[:, 1]
 
 
@@ -134,17 +132,17 @@ def central_coverage(
     return (np.abs(2 * pit - 1)[:, None] <= levels).mean(axis=0)
 
 
-def pit_gap(pit: Float[np.ndarray, " point"], alpha: float = ALPHA) -> tuple[float, float]:
+def pit_gap(pit: Float[np.ndarray, " point"]) -> tuple[float, float]:
     """Largest distance of the PIT, and of the central coverage, from uniform, and its limit.
 
     The first sees predictions that lean to one side, the second intervals that are too narrow or
-    too wide at any level. The limit splits alpha between the two (Bonferroni).
+    too wide at any level. The limit splits `ALPHA` between the two (Bonferroni).
     """
     n = len(pit)
     if n == 0:
         return 0.0, 1.0
     gap = max(stats.kstest(u, "uniform").statistic for u in (pit, np.abs(2 * pit - 1)))
-    return float(gap), _distance_limit(n, alpha / 2)
+    return float(gap), _distance_limit(n, ALPHA / 2)
 
 
 @lru_cache(maxsize=256)
@@ -159,8 +157,8 @@ def pit_counts(pit: Float[np.ndarray, " point"]) -> Int[np.ndarray, " bin"]:
     return counts
 
 
-def expected_calibration_error(table: Reliability, alpha: float = ALPHA) -> tuple[float, float]:
-    """ECE of a reliability table, and the limit that 1 - alpha of calibrated models stay below.
+def expected_calibration_error(table: Reliability) -> tuple[float, float]:
+    """ECE of a reliability table, and the limit that 1 - `ALPHA` of calibrated models stay below.
 
     The ECE of a calibrated model is not 0 on finite data. Its law follows from the table: the
     number of right labels in a bin is Binomial(count, confidence). Drawn with a fixed seed.
@@ -172,7 +170,7 @@ def expected_calibration_error(table: Reliability, alpha: float = ALPHA) -> tupl
         return 0.0, 1.0
     ece = np.sum(count * np.abs(table.accuracy[used] - confidence)) / n
     chance = _simulated_ece(count, confidence, confidence)
-    return float(ece), float(np.quantile(chance, 1 - alpha))
+    return float(ece), float(np.quantile(chance, 1 - ALPHA))
 
 
 def smallest_gross_ece(table: Reliability, gap: float) -> float:

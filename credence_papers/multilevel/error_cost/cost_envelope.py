@@ -103,15 +103,9 @@ def method_cost(
     return min(cost_of(error, costs, values) for costs, values in lines)
 
 
-def envelope(
-    points: Sequence[Point], errors: Float[np.ndarray, " point"], lowest: float | None = None
-) -> Envelope:
-    """Cheapest cost from the error of the cheapest point down to the lowest.
-
-    Args:
-        lowest: the smallest error to ask for; by default the smallest that was reached.
-    """
-    lowest = float(errors.min()) if lowest is None else lowest
+def envelope(points: Sequence[Point], errors: Float[np.ndarray, " point"]) -> Envelope:
+    """Cheapest cost from the error of the cheapest point down to the smallest that was reached."""
+    lowest = float(errors.min())
     highest = float(errors[np.argmin([point.cost for point in points])])
     grid = np.geomspace(max(highest, lowest), lowest, GRID)
     return Envelope(grid, np.array([method_cost(error, points, errors) for error in grid]))
@@ -123,7 +117,7 @@ def resolved(points: Sequence[Point], noise: float) -> list[Point]:
     return [p for p, error in zip(points, errors, strict=True) if error > RESOLUTION * noise]
 
 
-def slope(points: Sequence[Point], noise: float = 0.0, seed: int = 0) -> Fitted:
+def slope(points: Sequence[Point], noise: float = 0.0) -> Fitted:
     """Slope of log cost against log mean square error along the envelope; at best -1 in theory."""
     points = resolved(points, noise)
 
@@ -133,7 +127,7 @@ def slope(points: Sequence[Point], noise: float = 0.0, seed: int = 0) -> Fitted:
             return np.nan
         return float(np.polyfit(np.log(found.errors), np.log(found.costs), 1)[0])
 
-    return _bootstrapped(fit, points, noise, seed) if len(points) > 1 else NOTHING
+    return _bootstrapped(fit, points, noise) if len(points) > 1 else NOTHING
 
 
 def lowest_common(first: Sequence[Point], second: Sequence[Point], noise: float = 0.0) -> float:
@@ -147,7 +141,6 @@ def cost_ratio(
     second: Sequence[Point],
     noise: float = 0.0,
     error: float | None = None,
-    seed: int = 0,
 ) -> Fitted:
     """Cost of the first method over that of the second at one error: above 1 the second is cheaper.
 
@@ -168,7 +161,7 @@ def cost_ratio(
         both = np.isfinite(numerator) and np.isfinite(denominator)
         return numerator / denominator if both else np.nan
 
-    return _bootstrapped(ratio, [*first, *second], noise, seed)
+    return _bootstrapped(ratio, [*first, *second], noise)
 
 
 def bound_width(error: float, alpha: float) -> float:
@@ -201,10 +194,9 @@ def _bootstrapped(
     fit: Callable[[Float[np.ndarray, " point"]], float],
     points: Sequence[Point],
     noise: float,
-    seed: int,
 ) -> Fitted:
     """The number from the points as they are; its spread over bootstrap samples."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     least = 1e-3 * noise or 1e-300  # a sample's error may fall below that of the reference
 
     def sample() -> float:

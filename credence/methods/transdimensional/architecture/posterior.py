@@ -8,7 +8,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from credence.ensembles.diagnostics._checks import finite
-from credence.ensembles.diagnostics.convergence import MIN_DRAWS, ess_bulk, mcse_mean, rhat
+from credence.ensembles.diagnostics.convergence import (
+    ESS_LIMIT,
+    MIN_DRAWS,
+    RHAT_LIMIT,
+    ess_bulk,
+    mcse_mean,
+    rhat,
+)
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.html.markup import Html
@@ -201,14 +208,11 @@ class Architecture(Finding):
 
 def architecture_posterior(
     scalars: Mapping[str, Float[np.ndarray, "chain draw"]],
-    *,
-    rhat_threshold: float = 1.05,
-    min_ess: float = 100.0,
 ) -> Architecture | None:
     """What an ensemble's scalars say of the architecture; None where it is fixed.
 
-    Settled: R-hat of the width of every layer, of all neurons and of the depth <
-    `rhat_threshold`, their bulk ESS >= `min_ess`, and of the jumps tried at least one was accepted.
+    Settled: R-hat of the width of every layer, of all neurons and of the depth < `RHAT_LIMIT`,
+    their bulk ESS >= `ESS_LIMIT`, and of the jumps tried at least one was accepted.
 
     Args:
         scalars: of `Transdimensional`: width, width_1, width_2, ..., depth, num_jumps_NAME,
@@ -229,7 +233,7 @@ def architecture_posterior(
         num_draws=int(np.prod(widths.shape[:2])),
         joint=() if depth is None else _joint(depth, scalars["width"]),
     )
-    faults = _faults(found, rhat_threshold, min_ess)
+    faults = _faults(found)
     settled = (
         "The architecture never changed."
         if np.isnan(found.min_ess)
@@ -306,27 +310,25 @@ def _jumps(scalars: Mapping[str, np.ndarray]) -> dict[str, Jumps]:
     return {kind: Jumps(total(TRIED + kind), total(ACCEPTED + kind)) for kind in kinds}
 
 
-def _faults(found: Architecture, rhat_threshold: float, min_ess: float) -> list[str]:
+def _faults(found: Architecture) -> list[str]:
     """Why the architecture is not to be believed."""
     tried = sum(each.tried for each in found.jumps.values())
     if tried and not sum(each.accepted for each in found.jumps.values()):
         return ["No jump between architectures was accepted: try other moves."]
-    disagree = {
-        name: each.rhat for name, each in found.judged.items() if each.rhat >= rhat_threshold
-    }
-    few = {name: each.ess for name, each in found.judged.items() if each.ess < min_ess}
+    disagree = {name: each.rhat for name, each in found.judged.items() if each.rhat >= RHAT_LIMIT}
+    few = {name: each.ess for name, each in found.judged.items() if each.ess < ESS_LIMIT}
     faults = []
     if disagree:
         worst = max(disagree, key=lambda name: disagree[name])
         faults.append(
             f"The chains disagree about the {worst}: its R-hat is {disagree[worst]:.3f}, not below "
-            f"{rhat_threshold:g}; draw more, or try other moves."
+            f"{RHAT_LIMIT:g}; draw more, or try other moves."
         )
     if few:
         worst = min(few, key=lambda name: few[name])
         faults.append(
-            f"The {worst} changes too seldom: its bulk ESS is {few[worst]:.0f}, below {min_ess:g}; "
-            "draw more, or try other moves."
+            f"The {worst} changes too seldom: its bulk ESS is {few[worst]:.0f}, below "
+            f"{ESS_LIMIT:g}; draw more, or try other moves."
         )
     return faults
 
