@@ -92,61 +92,19 @@ def run_block(
     gives each chain a key, and from it each step. None depends on the number of devices.
     """
     num_chains = jax.tree.leaves(states)[0].shape[0]
-    num_steps = num_draws * thinning
     wanted_steps = jnp.asarray(wanted, jnp.int32) * thinning
     key_chains, key_batches = jax.random.split(key)
-    step_keys = jax.vmap(lambda chain_key: jax.random.split(chain_key, num_steps))(
+    step_keys = jax.vmap(lambda chain_key: jax.random.split(chain_key, num_draws * thinning))(
         jax.random.split(key_chains, num_chains)
     )
-    is_abreast = recipe.fixed_cost or jax.default_backend() != "cpu"
-    kernel_map = partial(jax.vmap, axis_name=_ABREAST) if is_abreast else _one_by_one
-    axes = ("chain", _ABREAST) if devices > 1 else (_ABREAST,)
-
-    def on_device(
-        step_keys: Key[Array, "chain step"],
-        states: Any,
-        settings: Settings,
-        data: Data,
-        key: PRNGKeyArray,
-        wanted_steps: Int[Array, ""],
-    ) -> Block:
-        kernel = recipe(settings, axes)
-
-        @jax.jit  # traced once, for its shapes and for the loop
-        def step_all(keys: Key[Array, " chain"], states: Any, batch: Data) -> tuple[Any, Any]:
-            step = lambda key, state: kernel.step(key, state, batch)  # noqa: E731
-            return kernel_map(step)(keys, states)
-
-        def step(index: Array, trace: _Trace, batch: Data) -> _Trace:
-            states, info = step_all(step_keys[:, index], trace.states, batch)
-            draw = index // thinning
-            return _Trace(
-                states,
-                trace.draws.at[draw].set(states.position),
-                jax.tree.map(
-                    lambda sums, leaf: sums.at[draw].add(leaf), trace.sums, info._asdict()
-                ),
-            )
-
-        def epoch(number: Array, trace: _Trace) -> _Trace:
-            load, first = shuffled(number), number * num_batches
-            last = jnp.minimum(first + num_batches, wanted_steps)
-            return jax.lax.fori_loop(
-                first, last, lambda index, trace: step(index, trace, load(index - first)), trace
-            )
-
-        num_batches, shuffled = epochs(key, data, batch_size, num_steps)
-        one_batch = jax.eval_shape(lambda: shuffled(0)(0))
-        info = jax.eval_shape(step_all, step_keys[:, 0], states, one_batch)[1]
-        trace = _Trace(states, *_empty(states.position, info, num_draws))
-        trace = jax.lax.fori_loop(0, -(-wanted_steps // num_batches), epoch, trace)
-        chain_first = lambda leaf: leaf.swapaxes(0, 1)  # noqa: E731
-        return Block(
-            trace.states,
-            chain_first(trace.draws),
-            jax.tree.map(lambda sums: chain_first(_per_draw(sums, thinning)), trace.sums),
-        )
-
+    on_device = partial(
+        _on_device,
+        recipe=recipe,
+        axes=("chain", _ABREAST) if devices > 1 else (_ABREAST,),
+        num_draws=num_draws,
+        thinning=thinning,
+        batch_size=batch_size,
+    )
     if devices > 1:
         every = PartitionSpec()
         on_device = jax.shard_map(
@@ -157,6 +115,60 @@ def run_block(
             check_vma=False,
         )
     return on_device(step_keys, states, settings, data, key_batches, wanted_steps)
+
+
+def _on_device(
+    step_keys: Key[Array, "chain step"],
+    states: Any,
+    settings: Settings,
+    data: Data,
+    key: PRNGKeyArray,
+    wanted_steps: Int[Array, ""],
+    *,
+    recipe: Recipe,
+    axes: tuple[str, ...],
+    num_draws: int,
+    thinning: int,
+    batch_size: int | None,
+) -> Block:
+    """The block of the chains that share a device, epoch by epoch.
+
+    Args:
+        key: of the minibatches.
+        axes: the kernel's, over which all chains lie.
+    """
+    step_all = _abreast(recipe, settings, axes)
+    num_batches, shuffled = epochs(key, data, batch_size, num_draws * thinning)
+
+    def step(index: Array, trace: _Trace, batch: Data) -> _Trace:
+        states, info = step_all(step_keys[:, index], trace.states, batch)
+        return trace.after(states, info, index // thinning)
+
+    def epoch(number: Array, trace: _Trace) -> _Trace:
+        load, first = shuffled(number), number * num_batches
+        last = jnp.minimum(first + num_batches, wanted_steps)
+        return jax.lax.fori_loop(
+            first, last, lambda index, trace: step(index, trace, load(index - first)), trace
+        )
+
+    one_batch = jax.eval_shape(lambda: shuffled(0)(0))
+    info = jax.eval_shape(step_all, step_keys[:, 0], states, one_batch)[1]
+    trace = _Trace(states, *_empty(states.position, info, num_draws))
+    return jax.lax.fori_loop(0, -(-wanted_steps // num_batches), epoch, trace).block(thinning)
+
+
+def _abreast(recipe: Recipe, settings: Settings, axes: tuple[str, ...]) -> Callable[..., Any]:
+    """A step of all chains: (keys, states, batch) -> (states, info)."""
+    kernel = recipe(settings, axes)
+    is_abreast = recipe.fixed_cost or jax.default_backend() != "cpu"
+    kernel_map = partial(jax.vmap, axis_name=_ABREAST) if is_abreast else _one_by_one
+
+    @jax.jit  # traced once, for its shapes and for the loop
+    def step_all(keys: Key[Array, " chain"], states: Any, batch: Data) -> tuple[Any, Any]:
+        step = lambda key, state: kernel.step(key, state, batch)  # noqa: E731
+        return kernel_map(step)(keys, states)
+
+    return step_all
 
 
 def _one_by_one(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -171,6 +183,24 @@ class _Trace(NamedTuple):
     draws: Float[Array, "draw chain weight"]
     sums: dict[str, Array]
     """Every number in Info, summed over the steps of a draw: (draw, chain)."""
+
+    def after(self, states: Any, info: Any, draw: Array) -> "_Trace":
+        """What a step leaves, which belongs to this draw."""
+        add = lambda sums, leaf: sums.at[draw].add(leaf)  # noqa: E731
+        return _Trace(
+            states,
+            self.draws.at[draw].set(states.position),
+            jax.tree.map(add, self.sums, info._asdict()),
+        )
+
+    def block(self, thinning: int) -> Block:
+        """What it comes to, chains first."""
+        chain_first = lambda leaf: leaf.swapaxes(0, 1)  # noqa: E731
+        return Block(
+            self.states,
+            chain_first(self.draws),
+            jax.tree.map(lambda sums: chain_first(_per_draw(sums, thinning)), self.sums),
+        )
 
 
 def _empty(
