@@ -12,6 +12,7 @@ which such trials would be accepted at a high rate makes small errors, and is fa
 dynamics become unstable.
 """
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -78,19 +79,85 @@ def gradient_metric(
         unit_metric: keep an inverse_mass of one.
     """
     key_prior, key_first, key_step, key_rounds = jax.random.split(key, 4)
-    ends, num_points, num_chains = metric_ends(num_rounds), posterior.num_points, len(positions)
-    measure = partial(
-        gradient_moments, log_density=posterior.log_density, batch_size=max(1, num_points // 16)
-    )
+    of_prior = None
+    if not unit_metric:
+        found = prior_precision(
+            key_prior, positions, posterior.data, log_density=posterior.log_density
+        )
+        of_prior = jax.device_get(found)
+    ends = metric_ends(num_rounds)
+    tuning = _Tuning(key_rounds, posterior, ends, target_acceptance_rate, of_prior)
+    start = tuning.start(key_first, key_step, positions)
+    return Adapter(start, latest, tuning.update, tuned=averaged)
 
-    def renewed(memory: Memory) -> Memory:
+
+class _Tuning(NamedTuple):
+    """What does not change between rounds."""
+
+    key: PRNGKeyArray
+    posterior: Posterior
+    ends: Collection[int]
+    """Rounds after which the metric is renewed."""
+    target_acceptance_rate: float
+    of_prior: Float[np.ndarray, " weight"] | None
+    """The prior's precision; None keeps an inverse_mass of one."""
+
+    def start(
+        self, key: PRNGKeyArray, key_step: PRNGKeyArray, positions: Float[Array, "chain weight"]
+    ) -> Memory:
+        """The metric that the rows' gradients suggest, and a step a quarter of the stable one."""
+        _, variance = self.moments(key, positions)
+        inverse_mass = 1 / self.information(variance)
+        stable = reasonable_step_size(
+            key_step,
+            _spaced(positions, len(positions)),
+            inverse_mass,
+            self.posterior.data,
+            log_density=self.posterior.log_density,
+            num_steps=TRIAL_STEPS,
+        )
+        cautious = np.log(np.asarray(stable, float) / 4)
+        none, zero = np.zeros(()), np.zeros_like(variance)
+        return Memory(
+            round=none,
+            rounds_in_window=none,
+            sum_square=zero,
+            sum_variance=zero,
+            inverse_mass=inverse_mass,
+            rounds_since_metric=none,
+            log_step_size=cautious,
+            mean_log_step_size=cautious,
+        )
+
+    def update(self, memory: Memory, block: Block) -> Memory:
+        """Try the step size, and add the gradients here to the window's."""
+        key = jax.random.fold_in(self.key, int(memory.round))
+        key_rows, key_trial = jax.random.split(key)
+        positions = block.states.position
+        square, variance = self.moments(key_rows, positions)
+        acceptance = trial_acceptance(
+            key_trial,
+            _spaced(positions, TRIALS_PER_CHAIN * len(positions), int(memory.round)),
+            np.exp(memory.log_step_size).astype(square.dtype),
+            memory.inverse_mass,
+            self.posterior.data,
+            log_density=self.posterior.log_density,
+            num_steps=TRIAL_STEPS,
+        )
+        memory = move_step_size(memory, float(acceptance), self.target_acceptance_rate, most=1.5)
+        memory = memory._replace(
+            round=memory.round + 1,
+            rounds_in_window=memory.rounds_in_window + 1,
+            sum_square=memory.sum_square + square,
+            sum_variance=memory.sum_variance + variance,
+        )
+        is_end = int(memory.round) in self.ends
+        return self.renewed(memory, len(positions)) if is_end else memory
+
+    def renewed(self, memory: Memory, num_chains: int) -> Memory:
         """The window's metric; then a new window."""
-        rounds, zero = memory.rounds_in_window, np.zeros_like(memory.sum_square)
-        variance = memory.sum_variance / rounds
-        fisher = of_prior + num_points * variance
-        squares = num_chains * memory.sum_square + FISHER_COUNT * fisher
-        precision = squares / (num_chains * rounds + FISHER_COUNT)
-        precision = np.ones_like(zero) if unit_metric else precision
+        zero = np.zeros_like(memory.sum_square)
+        precision = self.precision(memory, num_chains)
         rescaled = memory.mean_log_step_size + 0.5 * np.mean(
             np.log(memory.inverse_mass) + np.log(precision)
         )
@@ -104,58 +171,33 @@ def gradient_metric(
             mean_log_step_size=rescaled,
         )
 
-    def update(memory: Memory, block: Block) -> Memory:
-        key_rows, key_trial = jax.random.split(jax.random.fold_in(key_rounds, int(memory.round)))
-        positions = block.states.position
-        square, variance = jax.device_get(measure(key_rows, positions, posterior.data))
-        step_size = np.exp(memory.log_step_size).astype(square.dtype)
-        acceptance = trial_acceptance(
-            key_trial,
-            _spaced(positions, TRIALS_PER_CHAIN * num_chains, int(memory.round)),
-            step_size,
-            memory.inverse_mass,
-            posterior.data,
-            log_density=posterior.log_density,
-            num_steps=TRIAL_STEPS,
-        )
-        memory = move_step_size(memory, float(acceptance), target_acceptance_rate, most=1.5)
-        memory = memory._replace(
-            round=memory.round + 1,
-            rounds_in_window=memory.rounds_in_window + 1,
-            sum_square=memory.sum_square + square,
-            sum_variance=memory.sum_variance + variance,
-        )
-        return renewed(memory) if int(memory.round) in ends else memory
+    def precision(self, memory: Memory, num_chains: int) -> Float[np.ndarray, " weight"]:
+        """E[g^2] over the window, to which the information adds as `FISHER_COUNT` gradients."""
+        if self.of_prior is None:
+            return np.ones_like(memory.sum_square)
+        rounds = memory.rounds_in_window
+        information = self.information(memory.sum_variance / rounds)
+        squares = num_chains * memory.sum_square + FISHER_COUNT * information
+        return squares / (num_chains * rounds + FISHER_COUNT)
 
-    of_prior = 1.0
-    if not unit_metric:
-        found = prior_precision(
-            key_prior, positions, posterior.data, log_density=posterior.log_density
+    def information(self, variance: Float[np.ndarray, " weight"]) -> Float[np.ndarray, " weight"]:
+        """The prior's precision, and what the data add to it."""
+        if self.of_prior is None:
+            return np.ones_like(variance)
+        return self.of_prior + self.posterior.num_points * variance
+
+    def moments(
+        self, key: PRNGKeyArray, positions: Float[Array, "chain weight"]
+    ) -> tuple[Float[np.ndarray, " weight"], Float[np.ndarray, " weight"]]:
+        """`gradient_moments`, from a sixteenth of the rows, on the host."""
+        found = gradient_moments(
+            key,
+            positions,
+            self.posterior.data,
+            log_density=self.posterior.log_density,
+            batch_size=max(1, self.posterior.num_points // 16),
         )
-        of_prior = jax.device_get(found)
-    _, variance = jax.device_get(measure(key_first, positions, posterior.data))
-    none, zero = np.zeros(()), np.zeros_like(variance)
-    inverse_mass = np.ones_like(zero) if unit_metric else 1 / (of_prior + num_points * variance)
-    stable = reasonable_step_size(
-        key_step,
-        _spaced(positions, num_chains),
-        inverse_mass,
-        posterior.data,
-        log_density=posterior.log_density,
-        num_steps=TRIAL_STEPS,
-    )
-    cautious = np.log(np.asarray(stable, float) / 4)
-    start = Memory(
-        round=none,
-        rounds_in_window=none,
-        sum_square=zero,
-        sum_variance=zero,
-        inverse_mass=inverse_mass,
-        rounds_since_metric=none,
-        log_step_size=cautious,
-        mean_log_step_size=cautious,
-    )
-    return Adapter(start, latest, update, tuned=averaged)
+        return jax.device_get(found)
 
 
 def _spaced(
