@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from credence.adaptation.gradient_metric import gradient_metric
 from credence.density.posterior import Posterior
@@ -22,7 +23,7 @@ from credence.engine.plan import Plan
 from credence.errors import InputError, Interrupted, require_positive
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.kernels.mcmc.gibbs import with_gibbs
-from credence.kernels.sgmcmc.cyclical import cyclical
+from credence.kernels.sgmcmc.cyclical import CyclicalState, cyclical
 from credence.kernels.sgmcmc.rms_sgld import rms_sgld
 from credence.kernels.sgmcmc.sghmc import check_friction, scale_adapted_sghmc, sghmc
 from credence.kernels.sgmcmc.ula import ula
@@ -174,7 +175,7 @@ class StochasticGradient(TrainedChains):
     ) -> Drawn:
         """Phase "sample", by the plan or by one that is made of it."""
         if self.num_cycles:
-            return self._cycles(key, posterior, driver, plan, warmup.positions)
+            return self._cycles(key, posterior, driver, plan, warmup.states)
         return Drawn.by(driver.phase("sample", key, plan, warmup.states, posterior.data))
 
     def _cycles(
@@ -183,9 +184,10 @@ class StochasticGradient(TrainedChains):
         posterior: Posterior,
         driver: Driver,
         plan: Plan,
-        positions: Float[Array, "chain weight"],
+        states: Any,
     ) -> Drawn:
-        """Draws of the sampling part of every cycle."""
+        """Draws of the sampling part of every cycle, on from states of the kernel: they hold what
+        it learnt in the warm-up."""
         draws_per_cycle = -(-self.num_draws // self.num_cycles)
         length = math.ceil(draws_per_cycle / (1 - self.exploration_share)) * plan.thinning
         cycles = fixed(
@@ -200,7 +202,8 @@ class StochasticGradient(TrainedChains):
             num_steps=self.num_cycles * length,
             block_steps=length,
         )
-        sample = driver.phase("sample", key, plan, positions, posterior.data)
+        start = CyclicalState(states, jnp.zeros(self.num_chains, jnp.int32))
+        sample = driver.phase("sample", key, plan, start, posterior.data)
         kept = np.flatnonzero(sample.info["is_exploring"][0] == 0)[: self.num_draws]
         if len(kept) == 0:
             raise Interrupted("Stopped while the first cycle explored, before there was a draw.")

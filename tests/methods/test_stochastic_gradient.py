@@ -24,6 +24,7 @@ from credence.adaptation.gradient_metric import (
 from credence.density.posterior import Posterior
 from credence.engine.blocks import Block
 from credence.engine.clock import CompileClock
+from credence.engine.driver import Driver
 from credence.errors import InputError
 from credence.kernels.sgmcmc.ula import LangevinState
 from credence.methods.minibatch_steps import minibatch_rows
@@ -270,6 +271,28 @@ def test_cycles_give_the_draws_asked_for(num_draws: int, num_cycles: int, share:
     ensemble = method.run(0, PROBLEM.posterior)
     assert weights(ensemble).shape == (2, num_draws, 4)
     assert np.all(ensemble.scalars["is_exploring"] == 0)
+
+
+@pytest.mark.parametrize(
+    "method", [SGLD(preconditioner="rms"), SGHMC(preconditioner="scale_adapted")]
+)
+def test_cycles_keep_the_preconditioner_of_the_warm_up(
+    method: StochasticGradient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """V is frozen after the warm-up; one per row, which it starts from, is not what it found."""
+    found, phase = {}, Driver.phase
+
+    def watched(self: Driver, name: str, *rest: Any) -> Any:
+        found[name] = phase(self, name, *rest)
+        return found[name]
+
+    monkeypatch.setattr(Driver, "phase", watched)
+    few = replace(method, num_chains=2, num_draws=4, num_cycles=2, num_warmup=40, thinning=2,
+                  training=Training(max_epochs=2))  # fmt: skip
+    few.run(0, PROBLEM.posterior)
+    learnt = found["warmup"].states.mean_square
+    np.testing.assert_array_equal(found["sample"].states.inner.mean_square, learnt)
+    assert not np.allclose(learnt, len(PROBLEM.x))
 
 
 def test_resumed_run_is_the_same(tmp_path):
