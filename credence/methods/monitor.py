@@ -30,9 +30,15 @@ def function_monitor(posterior: Posterior) -> Monitor:
 
 
 def convergence_words(functions: Float[np.ndarray, "chain draw point"]) -> str:
-    """R-hat and effective sample size of the worst prediction, for a line of progress."""
+    """R-hat and effective sample size of the worst prediction, for a line of progress; where there
+    are none, why."""
     found = assess(functions[..., None])
-    return f"R-hat {found.max_rhat_function:.3f}  ESS {found.min_ess_function:.0f}"
+    words = []
+    if found.max_rhat_function is not None:
+        words.append(f"R-hat {found.max_rhat_function:.3f}")
+    if found.min_ess_function is not None:
+        words.append(f"ESS {found.min_ess_function:.0f}")
+    return "  ".join(words) or found.reason
 
 
 @partial(jax.jit, static_argnames="model")

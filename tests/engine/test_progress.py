@@ -50,6 +50,24 @@ def test_r_hat_tells_chains_that_disagree(progress, screen):
     assert float(shown) > 1.5
 
 
+@pytest.mark.parametrize(
+    ("num_chains", "num_draws", "spread", "words"),
+    [
+        (1, 50, 1.0, "ESS "),
+        (2, 3, 1.0, "3 draws per chain cannot be judged"),
+        (2, 50, 0.0, "the chains did not move"),
+    ],
+)
+def test_what_is_not_known_of_chains_is_left_out(
+    num_chains: int, num_draws: int, spread: float, words: str
+):
+    """One chain has no R-hat; where nothing is known, the line says why."""
+    normal = np.random.default_rng(0).normal(size=(num_chains, num_draws, 3))
+    found = convergence_words(spread * normal)
+    assert words in found
+    assert "R-hat" not in found
+
+
 def test_training_shows_its_loss_and_needs_no_draws(progress, screen):
     monitor = Monitor(lambda draws: pytest.fail("there are no draws to look at"), str)
     with progress.phase("train", num_draws=4, monitor=monitor) as line:
