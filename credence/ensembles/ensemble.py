@@ -66,6 +66,14 @@ class Ensemble(Predictor):
         return self.weights is None
 
     @property
+    def weights_worth(self) -> float:
+        """Members of equal weight that are worth as much: (sum w)^2 / sum w^2 (Kish, 1965)."""
+        if self.weights is None:
+            return super().weights_worth
+        weights = np.asarray(self.weights, float)
+        return float(np.sum(weights) ** 2 / np.sum(weights**2))
+
+    @property
     def num_predicted(self) -> int:
         """Targets, or classes, that are predicted for every row; known from shapes alone."""
         return num_predicted(self.model, self.num_features, self.num_targets)

@@ -129,7 +129,7 @@ def judged(
     Args:
         functions: monitored predictions; None where there is no chain.
     """
-    found = assess(functions, families=ensemble.families)
+    found = assess(functions, families=ensemble.families, most_ess=ensemble.weights_worth)
     found = with_starts(found, ensemble.provenance.found.get("starts"))
     return with_findings(found, findings)
 

@@ -67,6 +67,11 @@ class Predictor(ABC):
         return self.scalars.get("family")
 
     @property
+    def weights_worth(self) -> float:
+        """Members of equal weight that are worth as much as these are with theirs (Kish)."""
+        return float(self.num_members)
+
+    @property
     @abstractmethod
     def num_predicted(self) -> int:
         """Targets, or classes, that are predicted for every row; known from shapes alone."""

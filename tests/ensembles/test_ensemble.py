@@ -38,6 +38,18 @@ def test_weights_count() -> None:
     np.testing.assert_allclose(weighted.mean(), expected, rtol=1e-4, atol=1e-6)
 
 
+def test_uneven_weights_are_worth_few_members() -> None:
+    """Kish's size: 1 of all weight on one member, half of the members where only half count."""
+    equal = make_ensemble()
+    shape = equal.num_chains, equal.num_draws
+    assert equal.weights_worth == equal.num_members
+    half = np.arange(equal.num_members).reshape(shape) % 2
+    assert make_ensemble(weights=half / half.sum()).weights_worth == pytest.approx(half.sum())
+    one = np.zeros(shape)
+    one[0, 0] = 1
+    assert make_ensemble(weights=one).weights_worth == pytest.approx(1)
+
+
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 50, None])
 def test_batches_do_not_change_predictions(batch_size: int | None) -> None:
     ensemble = make_ensemble()

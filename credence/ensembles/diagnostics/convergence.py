@@ -143,6 +143,7 @@ def assess(
     min_ess: float = ESS_LIMIT,
     max_functions: int = 200,
     families: Families = None,
+    most_ess: float = np.inf,
 ) -> Convergence:
     """Judge chains by their functions; never raises for what a sampler may return.
 
@@ -157,6 +158,8 @@ def assess(
             all their outputs: it bounds the time (200 take about 1 s). Functions that never
             change are left out.
         families: of particles, whose effective sample size counts families; see `family_ess`.
+        most_ess: what the weights of the draws are worth: no function has a larger effective
+            sample size, however well its chains mix.
     """
     if functions is None:
         reason = (
@@ -176,9 +179,9 @@ def assess(
     if reason:
         return _unjudged(num_chains, num_draws, False, reason)
     largest_rhat = float(rhat(judged).max()) if num_chains > 1 else None
-    bulk = ess_bulk(judged, families)
+    bulk = np.minimum(ess_bulk(judged, families), most_ess)
     smallest_ess = float(bulk.min())
-    smallest_tail = float(ess_tail(judged, families).min())
+    smallest_tail = min(float(ess_tail(judged, families).min()), most_ess)
     words = OF_CHAINS if families is None else OF_PARTICLES
     faults = _faults(largest_rhat, rhat_threshold, smallest_ess, min_ess, words)
     if not faults and not smallest_tail >= min_ess:

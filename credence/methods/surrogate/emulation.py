@@ -7,7 +7,12 @@ from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 import numpy as np
 from jaxtyping import Float
 
-from credence.ensembles.diagnostics.importance import MIN_DRAWS, hellinger, pareto_smoothed
+from credence.ensembles.diagnostics.importance import (
+    MIN_DRAWS,
+    MOST_PARETO_K,
+    hellinger,
+    pareto_smoothed,
+)
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.html.markup import Html
@@ -84,7 +89,7 @@ class Emulation(Finding):
     def of(cls, ensemble: Ensemble) -> "Emulation | None":
         """Judge by the scalars of an ensemble: see `emulation`."""
         found = emulation(ensemble.scalars)
-        return found and replace(found, chosen=ensemble.provenance.found)
+        return found and replace(found, chosen=ensemble.provenance.found).judged()
 
     @classmethod
     def read(
@@ -103,7 +108,16 @@ class Emulation(Finding):
             raise ValueError(f"{TRUE} {true.shape} differs from {emulated.shape} emulated")
         known = {name: _from_json(numbers[name]) for name in NUMBERS}
         chosen = {name: value for name, value in numbers.items() if name not in NUMBERS}
-        return cls(true, emulated, **known, chosen=chosen)
+        return cls(true, emulated, **known, chosen=chosen).judged()
+
+    def judged(self) -> "Emulation":
+        """The same with a verdict: no number of draws makes those of a refuted emulator the
+        posterior's."""
+        if self.chosen.get("is_likelihood") or self.is_exact or self.pareto_k is None:
+            return self
+        if self.pareto_k <= MOST_PARETO_K:
+            return self
+        return replace(self, settled=False, reason=" ".join(self.sentences()))
 
     def entries(self) -> dict[str, Any]:
         """Return one entry, `emulation`."""

@@ -53,6 +53,15 @@ def test_tail_ess_is_that_of_the_worse_extreme_quantile():
     np.testing.assert_allclose(ess_tail(draws), np.min(tails, axis=0))
 
 
+def test_draws_are_worth_no_more_than_their_weights():
+    draws = np.random.default_rng(3).normal(size=(4, 1000, 5))
+    assert assess(draws).converged
+    found = assess(draws, most_ess=3.0)
+    assert (found.min_ess_function, found.median_ess_function) == (3.0, 3.0)
+    assert found.min_ess_tail_function == 3.0
+    assert found.converged is False
+
+
 def families_of_particles(seed, within_std, num_families=100, size=10, shape=(50,)):
     """Runs of particles: of each family a common part of variance 1 and a part of its own."""
     rng = np.random.default_rng(seed)

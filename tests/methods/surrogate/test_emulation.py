@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from credence.ensembles.diagnostics import hellinger, pareto_smoothed
-from credence.methods.surrogate.emulation import emulation
+from credence.ensembles.diagnostics.convergence import assess
+from credence.ensembles.findings import with_findings
+from credence.methods.surrogate.emulation import Emulation, emulation
 
 RNG = np.random.default_rng(0)
 
@@ -52,6 +54,22 @@ def test_narrow_emulators_are_refuted_and_near_ones_not() -> None:
     assert narrow.pareto_k is not None
     assert near.pareto_k is not None
     assert narrow.pareto_k > 0.7 > near.pareto_k
+
+
+def test_no_verdict_relies_on_an_emulator_that_is_refuted() -> None:
+    """Chains that mix well, on the emulator's law; k-hat is read back from a saved run, too."""
+    functions = RNG.normal(size=(4, 1000, 3))
+    for spread, relied_on in ((0.3, False), (0.95, True)):
+        found = emulation(scalars(spread, is_exact=False))
+        assert found is not None
+        again = Emulation.read(json.loads(json.dumps(found.entries())), found.arrays())
+        for each in (found.judged(), again):
+            verdict = with_findings(assess(functions), [each])
+            assert verdict.converged is relied_on
+            assert ("do not take them for the posterior's" in verdict.reason) is not relied_on
+    exact = emulation(scalars(0.3, is_exact=True))
+    assert exact is not None
+    assert exact.judged().settled is None
 
 
 def test_draws_without_a_true_density_are_left_out() -> None:
