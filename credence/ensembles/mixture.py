@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtri
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.ensembles.predictive import (
@@ -18,7 +17,7 @@ from credence.ensembles.predictive import (
     Predictive,
     cdf_and_density,
 )
-from credence.ensembles.quantiles import cantelli, check_levels, search_quantile
+from credence.ensembles.quantiles import bracket, check_levels, search_quantile
 from credence.models.likelihoods.numbers import LocationScale
 
 
@@ -160,7 +159,7 @@ def _quantile(
     spread: PointTarget,
     level: float | Float[Array, ""],
 ) -> PointTarget:
-    """The quantile of all groups together, between Cantelli's bounds."""
+    """The quantile of all groups together."""
 
     def both(y: PointTarget) -> Any:
         found = [
@@ -169,6 +168,10 @@ def _quantile(
         ]
         return jax.tree.map(lambda *values: sum(values), *found)
 
-    low, high = cantelli(centre, spread, level)
-    start = jnp.clip(centre + spread * ndtri(level), low, high)
-    return search_quantile(both, start, low, high, level)
+    stds = [
+        scale * family.noise_variance**0.5
+        for family, (_, scale) in zip(families, scales, strict=True)
+    ]
+    locations = jnp.concatenate([location for location, _ in scales])
+    together = jnp.concatenate(weights), locations, jnp.concatenate(stds)
+    return search_quantile(both, bracket(*together, centre, spread, level), level)

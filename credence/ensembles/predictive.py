@@ -16,10 +16,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp, ndtri, xlogy
+from jax.scipy.special import logsumexp, xlogy
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
-from credence.ensembles.quantiles import cantelli, check_levels, search_quantile
+from credence.ensembles.quantiles import bracket, check_levels, search_quantile
 from credence.errors import InputError, plural
 from credence.models.likelihoods.base import Likelihood
 from credence.models.likelihoods.numbers import LocationScale
@@ -296,23 +296,11 @@ def _mixture_quantile(
     spread: PointTarget,
     level: float | Float[Array, ""],
 ) -> PointTarget:
-    """The quantile of one group of members, by `search_quantile` from brackets known beforehand.
-
-    Cantelli's inequality gives the first bracket: the quantile of level q lies between
-    mean - std sqrt((1 - q) / q) and mean + std sqrt(q / (1 - q)). With signed weights, Chebyshev's:
-    where every member's tail is below min(q, 1 - q) / sum |weight|, so is the mixture's.
-    """
-    low, high = cantelli(centre, spread, level)
-    tail = jnp.minimum(level, 1 - level) / jnp.sum(jnp.abs(weights))
-    reach = scale * jnp.sqrt(likelihood.noise_variance / tail)
-    is_signed = jnp.any(weights < 0)
-    low = jnp.where(is_signed, jnp.min(location - reach, axis=0), low)
-    high = jnp.where(is_signed, jnp.max(location + reach, axis=0), high)
+    """The quantile of one group of members."""
+    noise_std = scale * likelihood.noise_variance**0.5
     return search_quantile(
         lambda y: cdf_and_density(likelihood, weights, location, scale, y),
-        jnp.clip(centre + spread * ndtri(level), low, high),
-        low,
-        high,
+        bracket(weights, location, noise_std, centre, spread, level),
         level,
     )
 

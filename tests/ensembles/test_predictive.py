@@ -1,15 +1,17 @@
 """Mixtures of members' predictions against numpy and scipy by hand."""
 
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 from scipy.special import softmax
 from tools.exact import assert_mean, linear_regression
 
+from credence.ensembles.mixture import Mixture
 from credence.ensembles.predictive import Predictive, concatenate
 from credence.errors import InputError
 from credence.models import (
@@ -127,6 +129,38 @@ def test_quantiles_of_two_far_modes(gap: float, share: float, likelihood: Likeli
 def test_quantiles_of_members_of_very_different_scale() -> None:
     log_scale = jnp.log(jnp.array([[1e-3], [1.0], [100.0]]))
     assert_inverse(predictive(Normal(), [[[0.0]], [[0.5]], [[-2.0]]], log_scale))
+
+
+@pytest.mark.parametrize("log_scale", [43.0, 45.0, 60.0, 87.0, 100.0])
+def test_a_member_without_bounds_leaves_the_quantiles_of_the_others(log_scale: float) -> None:
+    """The square of a scale of exp(45), and with it the spread, is infinite in single precision.
+
+    Half of such a member is below, half above all others.
+    """
+    with jax.enable_x64(False):
+        means = np.random.default_rng(0).normal(size=100)
+        outputs = np.stack([means, np.full(100, -1.0)], axis=1)[:, None]
+        outputs[0, 0, 1] = log_scale
+        weights = jnp.full(100, 0.01, jnp.float32)
+        mixture = Predictive(
+            HeteroscedasticNormal(), jnp.asarray(outputs, jnp.float32), (), weights
+        )
+        halves = Mixture(
+            tuple(
+                replace(mixture, outputs=mixture.outputs[part], weights=jnp.full(50, 0.02))
+                for part in (slice(50), slice(50, 100))
+            ),
+            np.array([0.5, 0.5]),
+        )
+
+        def excess(y: float, level: float) -> float:
+            return (stats.norm.cdf((y - means[1:]) / np.exp(-1)).sum() + 0.5) / 100 - level
+
+        levels = (0.025, 0.25, 0.5, 0.975)
+        exact = [optimize.brentq(excess, -9.0, 9.0, args=(level,)) for level in levels]
+        for each in (mixture, halves):
+            np.testing.assert_allclose(np.ravel(each.quantiles(levels)), exact, atol=2e-5)
+        assert np.isinf(mixture.std()).all() == (log_scale > 44)
 
 
 def test_one_member_has_its_own_quantiles() -> None:
