@@ -12,6 +12,12 @@ MIN_DRAWS = 25
 MOST_PARETO_K = 0.7
 """Pareto k above which weighted means are off by far more than their standard errors say."""
 
+SAME = 1e-4
+"""Log ratios no further apart are rounding, nats: they move no mean by more than its ten thousandth
+part, and their tail is that of single precision."""
+LEAST_WORTH = 0.2
+"""Share of the draws that weights must be worth where no law of their tail can be fitted."""
+
 
 class Smoothed(NamedTuple):
     """Weights of sum one, and the tail index of the raw ones."""
@@ -25,9 +31,10 @@ def pareto_smoothed(log_ratios: Float[np.ndarray, " draw"]) -> Smoothed:
 
     Vehtari, Simpson, Gelman, Yao & Gabry, "Pareto smoothed importance sampling" (2024): the largest
     weights are replaced by quantiles of the generalised Pareto law fitted to them, whose shape k
-    tells how many moments the weights have: above .7 do not trust them. Weights so far apart that
-    the fit breaks down, as where all but one are zero, have k infinite; weights that are all the
-    same have k minus infinity, for there is nothing to mistrust.
+    tells how many moments the weights have: above .7 do not trust them. Weights that are the same
+    but for rounding have k minus infinity, for there is nothing to mistrust. Equal ones among the
+    largest, of chains that stood still, have no such law: they stay as they are, with k infinite
+    where all together are worth less than a fifth of the draws, else minus infinity.
 
     Args:
         log_ratios: log density of the target less that of the law drawn from, in nats.
@@ -42,17 +49,37 @@ def pareto_smoothed(log_ratios: Float[np.ndarray, " draw"]) -> Smoothed:
             f"Pareto smoothing needs at least {MIN_DRAWS} draws, got {len(log_ratios)}."
         )
     log_ratios = np.asarray(log_ratios, float)
-    if np.ptp(log_ratios) < 1e-9:
-        return Smoothed(np.full(len(log_ratios), 1 / len(log_ratios)), -np.inf)
+    if np.ptp(log_ratios) < SAME:
+        return Smoothed(normalised(log_ratios), -np.inf)
     try:
         with np.errstate(all="ignore"):
             log_weights, pareto_k = array_stats.psislw(-log_ratios)
-    except ValueError:  # a tail of equal values, where one draw has all the weight
-        log_weights, pareto_k = log_ratios, np.inf
-    if not (np.all(np.isfinite(log_weights)) and np.isfinite(pareto_k)):
-        log_weights, pareto_k = log_ratios, np.inf
+    except ValueError:  # a tail of equal values
+        return _unsmoothed(log_ratios)
+    is_fitted = np.all(np.isfinite(log_weights)) and np.isfinite(pareto_k)
+    if not is_fitted or (pareto_k > MOST_PARETO_K and _is_tied(log_ratios)):
+        return _unsmoothed(log_ratios)
+    return Smoothed(normalised(log_weights), float(pareto_k))
+
+
+def _is_tied(log_ratios: Float[np.ndarray, " draw"]) -> bool:
+    """Whether most of the largest, to which a law is fitted, are equal to others of them."""
+    num = len(log_ratios)
+    tail = np.sort(log_ratios)[-int(np.ceil(min(num / 5, 3 * num**0.5))) :]
+    return len(np.unique(tail)) < len(tail) / 2
+
+
+def _unsmoothed(log_ratios: Float[np.ndarray, " draw"]) -> Smoothed:
+    """The weights as they are; to be mistrusted where they are worth few draws."""
+    weights = normalised(log_ratios)
+    is_worth_few = 1 / np.sum(weights**2) < LEAST_WORTH * len(weights)
+    return Smoothed(weights, np.inf if is_worth_few else -np.inf)
+
+
+def normalised(log_weights: Float[np.ndarray, " draw"]) -> Float[np.ndarray, " draw"]:
+    """Weights of sum one from their logarithms, up to a constant."""
     weights = np.exp(log_weights - np.max(log_weights))
-    return Smoothed(weights / weights.sum(), float(pareto_k))
+    return weights / weights.sum()
 
 
 def hellinger(log_ratios: Float[np.ndarray, " draw"]) -> float:

@@ -62,6 +62,26 @@ def test_a_row_that_all_draws_see_alike_has_their_probability():
     assert found.share_unreliable == pytest.approx(1 / 3)
 
 
+def test_a_chain_that_stood_still_is_no_reason_to_mistrust():
+    """Equal draws break the fit of a tail; the weights stay, and are told from those of few."""
+    rng = np.random.default_rng(0)
+    moves = np.maximum.accumulate(np.where(rng.random(200) < 0.1, np.arange(200), 0))
+    log_likelihood = np.stack(
+        [
+            np.r_[np.linspace(-0.5, -0.41, 160), np.full(40, -0.6)],
+            0.3 * rng.normal(size=200)[moves],
+            -0.1 + np.float32(1e-6) * rng.integers(0, 3, 200),
+            np.where(np.arange(200) < 5, -30.0, -0.5),
+        ],
+        axis=1,
+    )
+    found = leave_one_out(log_likelihood)
+    assert (found.pareto_k[:3] < 0.7).all()
+    assert found.pareto_k[3] == np.inf
+    exact = -np.log(np.mean(np.exp(-log_likelihood), axis=0))
+    np.testing.assert_allclose(found.log_probs[[0, 2, 3]], exact[[0, 2, 3]], atol=1e-6)
+
+
 def test_mean_and_error():
     mean, error = mean_with_error(np.array([1.0, 2.0, 3.0, 4.0]))
     assert mean == 2.5
