@@ -143,7 +143,9 @@ def _scores(ensemble: Ensemble, x: Inputs, y: Any, held_out: bool) -> LeaveOneOu
     y = np.asarray(ensemble.model.likelihood.checked_targets(y))
     if len(y) != len(x):
         raise InputError(f"x has {len(x)} rows and y has {len(y)}: they must match row by row.")
-    if not held_out and not (ensemble.is_chain and ensemble.num_members >= MIN_DRAWS):
+    weights = None if ensemble.weights is None else np.ravel(ensemble.weights)
+    counting = ensemble.num_members if weights is None else np.count_nonzero(weights)
+    if not held_out and not (ensemble.is_chain and counting >= MIN_DRAWS):
         raise InputError(
             f"Rows can only be left out of Markov chains of at least {MIN_DRAWS} draws, got "
             f"{ensemble}: draw more, or pass rows that no ensemble has seen, with held_out=True."
@@ -152,7 +154,8 @@ def _scores(ensemble: Ensemble, x: Inputs, y: Any, held_out: bool) -> LeaveOneOu
     if held_out:
         found = log_probs(ensemble, x, y)
         return LeaveOneOut(found, np.full(len(found), -np.inf))
-    return leave_one_out(log_probs(ensemble, x, y, by_member=True).T)
+    by_member = log_probs(ensemble, x, y, by_member=True).T
+    return leave_one_out(by_member, draw_weight=weights)
 
 
 def log_probs(

@@ -97,6 +97,21 @@ def constant(value: float) -> Ensemble:
     return replace(likeness, params=Params((layer,), (), ()))
 
 
+def test_rows_are_left_out_of_the_draws_that_count() -> None:
+    """A chain without weight says nothing of rows, however wrong it is."""
+    good = exact_draws(PROBLEM)
+    layer = good.params.network[0]
+    moved = Layer(layer.kernel, layer.bias + np.array([0.0, 1.0], np.float32)[:, None, None])
+    half = np.repeat([[1 / 400], [0.0]], 400, axis=1)
+    parts = [
+        replace(good, params=Params((moved,), (), ()), weights=half),
+        good.subset(half > 0, is_chain=True),
+    ]
+    found = stack(parts, PROBLEM.x.astype(np.float32), PROBLEM.y[:, None], by_chain=False)
+    weighted, alone = (each.log_score for each in found.candidates)
+    assert weighted == pytest.approx(alone, abs=1e-6)
+
+
 def test_a_chain_in_a_bad_mode_loses_its_weight() -> None:
     good = exact_draws(PROBLEM)
     layer = good.params.network[0]

@@ -95,6 +95,7 @@ def log_mean(log_values: Float[np.ndarray, "one *rest"]) -> Float[np.ndarray, "*
 def leave_one_out(
     log_likelihood: Float[np.ndarray, "draw point"],
     weight: Float[np.ndarray, " point"] | None = None,
+    draw_weight: Float[np.ndarray, " draw"] | None = None,
 ) -> LeaveOneOut:
     """Estimate p(y_i | all other rows) from draws of the posterior given all rows.
 
@@ -107,15 +108,21 @@ def leave_one_out(
         log_likelihood: log p(y_i | draw), nats; rows must be independent given the draw.
         weight: how many observations a row stands for, > 0: it is left out with all of them, and
             its probability is that of one. None for one.
+        draw_weight: how much each draw counts, >= 0, as where it is of another law than the
+            posterior; None for equal ones.
     Raises:
-        ValueError: for fewer than 25 draws, or values that are not finite.
+        ValueError: for fewer than 25 draws that count, or values that are not finite.
     """
     finite("log_likelihood", log_likelihood)
     by_point = np.asarray(log_likelihood, float).T
+    log_weight = 0.0
+    if draw_weight is not None:
+        counts = np.asarray(draw_weight) > 0
+        by_point, log_weight = by_point[:, counts], np.log(np.asarray(draw_weight, float)[counts])
     weight = np.ones(len(by_point)) if weight is None else weight
     log_probs, pareto_k = np.empty(len(by_point)), np.empty(len(by_point))
     for point, log_prob in enumerate(by_point):
-        weights, pareto_k[point] = pareto_smoothed(-weight[point] * log_prob)
+        weights, pareto_k[point] = pareto_smoothed(log_weight - weight[point] * log_prob)
         top = log_prob.max()
         mean = weights @ np.exp(log_prob - top)
         log_probs[point] = top + np.log(mean) if mean > 0 else log_prob.min()

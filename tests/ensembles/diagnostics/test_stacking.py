@@ -82,6 +82,21 @@ def test_a_chain_that_stood_still_is_no_reason_to_mistrust():
     np.testing.assert_allclose(found.log_probs[[0, 2, 3]], exact[[0, 2, 3]], atol=1e-6)
 
 
+def test_draws_count_by_their_weight():
+    """A draw that counts twice does what two such draws do; one that counts nothing, nothing."""
+    log_likelihood = 0.5 * np.random.default_rng(1).normal(size=(400, 3))
+    weight = np.where(log_likelihood[:, 0] > 0, 3, 1) * (np.arange(400) % 10 > 0)
+    found = leave_one_out(log_likelihood, draw_weight=weight / weight.sum())
+    again = leave_one_out(np.repeat(log_likelihood, weight, axis=0))
+    np.testing.assert_allclose(found.log_probs, again.log_probs, atol=0.02)
+    plain = leave_one_out(log_likelihood)
+    assert np.abs(plain.log_probs - again.log_probs).max() > 0.1
+    same = leave_one_out(log_likelihood, draw_weight=np.full(400, 1 / 400))
+    np.testing.assert_allclose(same.log_probs, plain.log_probs, atol=1e-12)
+    with pytest.raises(ValueError, match="at least 25 draws"):
+        leave_one_out(log_likelihood, draw_weight=(np.arange(400) < 20).astype(float))
+
+
 def test_mean_and_error():
     mean, error = mean_with_error(np.array([1.0, 2.0, 3.0, 4.0]))
     assert mean == 2.5
