@@ -287,7 +287,9 @@ class SGHMC(StochasticGradient):
     """Stochastic gradient Hamiltonian Monte Carlo (Chen, Fox & Guestrin, 2014).
 
     As there, no injected noise is left out for that of the gradients: shuffled epochs cancel most
-    of it, and the step size bounds the rest.
+    of it, and the step size bounds the rest. "scale_adapted" leaves it out as Springenberg et al.
+    do, but for the share of the squared gradients that is none: with b of N rows they are about
+    N / b times the precision, so 1 - b / N of them is noise, and nothing where a step sees all.
 
     Args beyond those of `StochasticGradient`:
         friction: share of the velocity lost per step, in (0, 1].
@@ -320,6 +322,7 @@ class SGHMC(StochasticGradient):
             "step_size": np.float32(self.step_size or 0.03),
             "friction": np.float32(self.friction),
             "is_adapting": np.asarray(False),
+            "noise_share": np.float32(1 - self._rows(posterior) / posterior.num_points),
         }
         return {**frozen, "is_adapting": np.asarray(True)}, frozen
 

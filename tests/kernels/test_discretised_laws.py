@@ -23,7 +23,7 @@ from tools.targets import GaussianTarget, correlated, gaussian_log_density, stan
 
 from credence.kernels.sgmcmc.cyclical import cyclical
 from credence.kernels.sgmcmc.rms_sgld import rms_sgld
-from credence.kernels.sgmcmc.sghmc import scale_adapted_sghmc
+from credence.kernels.sgmcmc.sghmc import AdaptiveState, SGHMCState, scale_adapted_sghmc, sghmc
 from credence.kernels.sgmcmc.ula import ula
 
 pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
@@ -135,6 +135,25 @@ def test_adapted_mass_finds_the_gradients_scale():
     assert np.all(abs(typical) < 5 * 0.18)
     after = run(False, burnt, 1)
     np.testing.assert_array_equal(after.mean_square, burnt.mean_square)
+
+
+def test_gradients_of_all_rows_leave_no_injected_noise_out():
+    """Their squares are no noise: the step is that of `sghmc`, whose metric is 1 / sqrt(V)."""
+    target, square = correlated(2), jnp.asarray([300.0, 900.0])
+    settings = {"step_size": 0.3, "friction": 0.1}
+    zero, velocity = jnp.zeros(2), jnp.asarray([0.2, -0.1])
+    state = AdaptiveState(jnp.ones(2), velocity, zero, square, zero + 1)
+
+    def moved(noise_share: float) -> Any:
+        kernel = scale_adapted_sghmc(
+            gaussian_log_density, is_adapting=False, noise_share=noise_share, **settings
+        )
+        return kernel.step(jax.random.key(0), state, target.data)[0].position
+
+    plain = sghmc(gaussian_log_density, inverse_mass=square**-0.5, **settings)
+    expected, _ = plain.step(jax.random.key(0), SGHMCState(state.position, velocity), target.data)
+    np.testing.assert_allclose(moved(0.0), expected.position, rtol=1e-6)
+    assert np.all(np.abs(moved(1.0) - expected.position) > 1e-3)
 
 
 def test_cyclical_step_sizes_and_temperature():

@@ -356,6 +356,14 @@ def test_ula_takes_all_rows():
         ULA(batch_size=32)
 
 
+@pytest.mark.parametrize(("batch_size", "share"), [(None, 0.0), (12, 0.0), (4, 2 / 3)])
+def test_scale_adapted_takes_for_noise_what_minibatches_add(batch_size: int | None, share: float):
+    """Nothing is noise of gradients of all rows; taken for it, no injected noise was left."""
+    method = SGHMC(preconditioner="scale_adapted", batch_size=batch_size)
+    for settings in method._published_settings(PROBLEM.posterior):
+        assert settings["noise_share"] == pytest.approx(share)
+
+
 @pytest.mark.parametrize("friction", [0.0, -0.1, 1.5, float("nan")])
 def test_friction_out_of_range(friction: float):
     with pytest.raises(InputError, match="friction must be in"):

@@ -92,6 +92,7 @@ def scale_adapted_sghmc(
     step_size: Scalar,
     friction: Scalar,
     is_adapting: Bool[Array, ""] | bool,
+    noise_share: Scalar = 1.0,
     temperature: Scalar = 1.0,
 ) -> Kernel:
     """SGHMC that finds its mass from its gradients while is_adapting, then keeps it.
@@ -99,9 +100,12 @@ def scale_adapted_sghmc(
     Springenberg, Klein, Falkner & Hutter, "Bayesian optimization with robust Bayesian neural
     networks" (2016), section 4.2: `sghmc` with G = 1 / sqrt(V), where V is a running mean of the
     squared gradient over a window that adapts to each weight, and with gradient noise of variance
-    V. What is drawn while it adapts belongs to no known law.
+    noise_share V. What is drawn while it adapts belongs to no known law.
 
     Args and errors as in `sghmc`; is_adapting is a setting, so that one program serves both.
+        noise_share: how much of V is the noise of minibatches, which stands in for as much of the
+            injected noise: all of it as published, 0 for gradients of all rows, whose square is the
+            precision and no noise.
     """
     check_step_size(step_size)
     check_friction(friction)
@@ -117,7 +121,8 @@ def scale_adapted_sghmc(
         state_now = either(is_adapting, _remember(state, gradient), state)
         square = state_now.mean_square
         rate = step_size**2 / jnp.sqrt(square)
-        velocity = kicked(key, state.velocity, gradient, rate, friction, square, temperature)
+        noise = noise_share * square
+        velocity = kicked(key, state.velocity, gradient, rate, friction, noise, temperature)
         new = state_now._replace(position=state.position + velocity, velocity=velocity)
         is_finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(new.position))
         at_rest = state._replace(velocity=jnp.zeros_like(velocity))
