@@ -103,8 +103,8 @@ class CES(TrainedChains):
         max_error: nats by which the emulator may be off at held-out draws (root mean square).
 
     Scalars: acceptance_rate (of the likelihood), first_acceptance_rate (of the emulator's chain),
-    log_density and log_surrogate (nats, means over a draw's steps; without correction the former
-    at 50 draws of a chain, else NaN), emulator_error (nats),
+    log_density and log_surrogate (nats, means over a draw's steps; of the draws themselves with
+    "psis", and without correction, there at 50 draws of a chain, else NaN), emulator_error (nats),
     emulator_error_share (of the variance), and pareto_k with "psis".
     """
 

@@ -75,7 +75,8 @@ def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Targe
     """Each chain's draws with Pareto-smoothed importance weights, chains counting the same."""
     positions = np.asarray(drawn.positions)
     points = points_at("reweigh", key, positions, target)
-    log_ratios = points.log_likelihoods - emulate(emulated, positions)
+    by_emulator = emulate(emulated, positions)
+    log_ratios = points.log_likelihoods - by_emulator
     smoothed = [pareto_smoothed(chain) for chain in log_ratios]
     worst = max(found.pareto_k for found in smoothed)
     if worst > MOST_PARETO_K:
@@ -89,6 +90,7 @@ def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Targe
     shape = log_ratios.shape
     scalars = {
         "log_density": points.log_densities,
+        "log_surrogate": points.log_densities + by_emulator - points.log_likelihoods,
         "pareto_k": np.broadcast_to([[found.pareto_k] for found in smoothed], shape),
     }
     weights = np.stack([found.weights for found in smoothed]) / shape[0]
@@ -96,14 +98,21 @@ def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Targe
 
 
 def checked(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Target) -> Drawn:
-    """The true log density at a few draws of every chain, NaN at the others: it changes nothing,
-    but tells how far the emulator is off where it led."""
+    """True and emulated log density at a few draws of every chain, NaN at the others: it changes
+    nothing, but tells how far the emulator is off where it led."""
     positions = np.asarray(drawn.positions)
     num_chains, num_draws, _ = positions.shape
     some = evenly_spaced(num_draws, CHECKED)
-    found = np.full((num_chains, num_draws), np.nan)
-    found[:, some] = points_at("reweigh", key, positions[:, some], target).log_densities
-    return drawn._replace(scalars=drawn.scalars | {"log_density": found})
+    points = points_at("reweigh", key, positions[:, some], target)
+    log_priors = points.log_densities - points.log_likelihoods
+    values = {
+        "log_density": points.log_densities,
+        "log_surrogate": log_priors + emulate(emulated, points.positions),
+    }
+    scalars = {name: np.full((num_chains, num_draws), np.nan) for name in values}
+    for name, known in values.items():
+        scalars[name][:, some] = known
+    return drawn._replace(scalars=drawn.scalars | scalars)
 
 
 @partial(jax.jit, static_argnames="model")

@@ -666,6 +666,19 @@ def test_pcn_calibrates_with_the_prior_as_reference() -> None:
     assert chain_z(found, PROBLEM.solve()[0]).max() < 10
 
 
+@pytest.mark.parametrize("correction", ["none", "psis"])
+def test_true_and_emulated_density_are_those_of_the_draws(correction: str) -> None:
+    """A series of a linear network is its likelihood, and off by nothing, also where a draw is
+    several steps apart from the last."""
+    few = {"num_draws": 30, "num_warmup": 30, "thinning": 5, "num_refinements": 0}
+    ensemble = small(correction=correction, calibration="sghmc", emulator=Taylor(num_rows=0), **few)
+    found = emulation(ensemble.scalars)
+    assert found is not None
+    assert np.ptp(found.true) > 1
+    assert found.error < 1e-3
+    assert found.pareto_k is None or found.pareto_k <= 0.7
+
+
 @pytest.mark.rotates(3)
 def test_as_published_with_sghmc() -> None:
     ensemble = small(calibration="sghmc", sampler="sghmc", correction="none", num_refinements=0)
