@@ -1,7 +1,7 @@
 """Calibrate, emulate, sample: exact with delayed acceptance, whatever the emulator."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -38,6 +38,7 @@ from credence.methods.surrogate.emulators import (
     Network,
     Points,
     Taylor,
+    emulate,
     error_of,
     gaussian_process,
     network,
@@ -521,6 +522,13 @@ def test_small_network_against_long_nuts() -> None:
         CES(emulator=rough, correction="psis", **settings).run(1, posterior)
 
 
+POINTS = (
+    np.random.default_rng(0).normal(size=(2, 5, 4)).astype(np.float32),
+    np.zeros((2, 5)),
+    np.random.default_rng(1).normal(size=(2, 5)),
+)
+
+
 def small(
     key: int = 0, posterior: Posterior = PROBLEM.posterior, folder: Any = None, **settings: Any
 ) -> Ensemble:
@@ -664,6 +672,35 @@ def test_points_that_teach_nothing_are_refused(values: Any, message: str) -> Non
 def test_pcn_calibrates_with_the_prior_as_reference() -> None:
     found = weights(small(calibration="pcn", sampler="pcn", reference="prior", num_draws=200))
     assert chain_z(found, PROBLEM.solve()[0]).max() < 10
+
+
+@pytest.mark.rotates(3)
+@pytest.mark.parametrize("num_rows", [6, 0])
+def test_a_series_whose_hessian_is_cut_short_ends_earlier(
+    num_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time may end between two columns."""
+    phase = Driver.phase
+
+    def cut(self: Driver, name: str, *rest: Any) -> Any:
+        found = phase(self, name, *rest)
+        return replace(found, draws=found.draws[:, :2]) if name == "hessian" else found
+
+    monkeypatch.setattr(Driver, "phase", cut)
+    points, data = Points(*POINTS), PROBLEM.posterior.data
+    emulator, key = Taylor(num_rows=num_rows, order=2), jax.random.key(0)
+    with Driver() as driver:
+        if num_rows == 0:
+            with pytest.raises(OutOfTime, match="2 of 4 columns"):
+                emulator.fit(key, points, PROBLEM.posterior, data, driver)
+            return
+        found = emulator.fit(key, points, PROBLEM.posterior, data, driver)
+        first = Taylor(num_rows=num_rows, order=1)
+        plain = first.fit(key, points, PROBLEM.posterior, data, driver)
+    np.testing.assert_array_equal(
+        *(emulate(each, points.positions) for each in (found, plain)),
+    )
+    assert found.flops == plain.flops
 
 
 @pytest.mark.parametrize("correction", ["none", "psis"])

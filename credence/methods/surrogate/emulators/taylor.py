@@ -12,7 +12,7 @@ from credence.density.data import Data, minibatch
 from credence.density.posterior import BayesianModel, Position, Posterior, flat_log_likelihood
 from credence.engine.driver import Driver
 from credence.engine.plan import Plan
-from credence.errors import InputError, check_numbers, require_positive
+from credence.errors import InputError, OutOfTime, check_numbers, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.kernels.evaluation.hessian import hessian_columns
@@ -83,17 +83,20 @@ class Taylor(Emulator):
         if order > 0:
             found = driver.phase("gradient", key_gradient, plan, centres, others)
             gradient = found.states.gradient
+        num_weights = posterior.num_weights
         if order > 1:
             plan = replace(
                 plan,
                 recipe=Recipe(hessian_columns, likelihood),
-                num_steps=posterior.num_weights,
+                num_steps=num_weights,
                 keep_draws=True,
                 monitored=False,
             )
-            found = driver.phase("hessian", key_hessian, plan, centres, others)
-            hessian = jnp.asarray(0.5 * (found.draws + found.draws.swapaxes(1, 2)))
-        num_weights = posterior.num_weights
+            columns = driver.phase("hessian", key_hessian, plan, centres, others).draws
+            if columns.shape[1] == num_weights:
+                hessian = jnp.asarray(0.5 * (columns + columns.swapaxes(1, 2)))
+            else:
+                order = self._shortened(columns.shape[1], num_weights, driver)
         return Emulated(
             TaylorLikelihood(posterior.model, num_rows > 0, order),
             Series(
@@ -104,6 +107,20 @@ class Taylor(Emulator):
             ),
             2.0 * num_rows * num_weights + 2.0 * num_weights ** max(order, 1),
         )
+
+    def _shortened(self, num_columns: int, num_weights: int, driver: Driver) -> int:
+        """The order of the series where time ran out before the Hessian had all its columns.
+
+        Raises:
+            OutOfTime: where there are no rows whose likelihood gives the series a maximum.
+        """
+        had = f"Time was up when the Hessian had {num_columns} of {num_weights} columns"
+        if self.num_rows == 0:
+            raise OutOfTime(
+                f"{had}, and without rows the series needs all: give more seconds, or rows."
+            )
+        driver.progress.say(f"{had}: the series ends with its first order.")
+        return 1
 
     def _num_rows(self, posterior: Posterior) -> int:
         usual = max(100, posterior.num_points // SHARE_OF_ROWS)
