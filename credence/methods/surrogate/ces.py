@@ -14,6 +14,7 @@ from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
 from credence.engine.plan import Plan
+from credence.ensembles.diagnostics.importance import MIN_DRAWS
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, OutOfTime, check_name, require_positive
 from credence.methods.base import Algorithm, Drawn, Method, from_fields
@@ -161,6 +162,12 @@ class CES(TrainedChains):
             raise InputError(
                 "A mode per chain is too little to teach an emulator: calibrate by draws "
                 "(calibration='sghmc'), or use emulator='coreset' with num_refinements >= 1."
+            )
+        if self.correction == "psis" and self.num_draws < MIN_DRAWS:
+            raise InputError(
+                f"correction='psis' smooths the weights of at least {MIN_DRAWS} draws per chain, "
+                f"got num_draws={self.num_draws}: draw more, or use "
+                "correction='delayed_acceptance'."
             )
         if self.num_calibration < MIN_CALIBRATION:
             raise InputError(

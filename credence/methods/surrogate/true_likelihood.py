@@ -13,7 +13,13 @@ from credence.density.data import Data
 from credence.density.posterior import BayesianModel, Posterior, flat_log_prior
 from credence.engine.driver import Driver
 from credence.engine.plan import Plan
-from credence.ensembles.diagnostics.importance import MOST_PARETO_K, pareto_smoothed
+from credence.ensembles.diagnostics.importance import (
+    MIN_DRAWS,
+    MOST_PARETO_K,
+    Smoothed,
+    normalised,
+    pareto_smoothed,
+)
 from credence.errors import InputError
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import value
@@ -77,8 +83,15 @@ def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Targe
     points = points_at("reweigh", key, positions, target)
     by_emulator = emulate(emulated, positions)
     log_ratios = points.log_likelihoods - by_emulator
-    smoothed = [pareto_smoothed(chain) for chain in log_ratios]
+    smoothed = [_weights_of(chain) for chain in log_ratios]
     worst = max(found.pareto_k for found in smoothed)
+    if np.isnan(worst):
+        warnings.warn(
+            f"Time left {log_ratios.shape[1]} draws per chain, too few to judge their importance "
+            f"weights by: Pareto smoothing needs {MIN_DRAWS}. Give more seconds.",
+            UnreliableWeights,
+            stacklevel=2,
+        )
     if worst > MOST_PARETO_K:
         warnings.warn(
             f"Importance weights are not to be trusted: Pareto k-hat {worst:.2f} is above "
@@ -95,6 +108,13 @@ def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Targe
     }
     weights = np.stack([found.weights for found in smoothed]) / shape[0]
     return drawn._replace(scalars=drawn.scalars | scalars, weights=weights)
+
+
+def _weights_of(log_ratios: Float[np.ndarray, " draw"]) -> Smoothed:
+    """Smoothed weights; those of too few draws as they are, with a tail index of NaN."""
+    if len(log_ratios) >= MIN_DRAWS:
+        return pareto_smoothed(log_ratios)
+    return Smoothed(normalised(log_ratios), np.nan)
 
 
 def checked(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Target) -> Drawn:

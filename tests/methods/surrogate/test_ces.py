@@ -25,6 +25,7 @@ from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, OutOfTime
 from credence.kernels.mcmc.pcn import pcn
 from credence.methods import METHODS, NUTS
+from credence.methods.surrogate import true_likelihood
 from credence.methods.surrogate.calibration import calibration_draws
 from credence.methods.surrogate.ces import CES
 from credence.methods.surrogate.delayed_acceptance import uncorrected
@@ -701,6 +702,21 @@ def test_a_series_whose_hessian_is_cut_short_ends_earlier(
         *(emulate(each, points.positions) for each in (found, plain)),
     )
     assert found.flops == plain.flops
+
+
+def test_too_few_draws_to_smooth_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused where they are asked for; where time leaves no more, weights stay as they are."""
+    with pytest.raises(InputError, match="at least 25 draws per chain, got num_draws=24"):
+        CES(correction="psis", num_draws=24)
+    settings = {"correction": "psis", "calibration": "sghmc", "num_refinements": 0}
+    monkeypatch.setattr(true_likelihood, "MIN_DRAWS", 1000)
+    with pytest.warns(UnreliableWeights, match="50 draws per chain, too few"):
+        ensemble = small(emulator=Wrong(shift=0.1), **settings)
+    assert np.isnan(ensemble.scalars["pareto_k"]).all()
+    differences = ensemble.scalars["log_density"] - ensemble.scalars["log_surrogate"]
+    exact = np.exp(differences - differences.max(axis=1, keepdims=True))
+    exact /= 2 * exact.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(ensemble.weights, exact, rtol=1e-3)
 
 
 @pytest.mark.parametrize("correction", ["none", "psis"])
