@@ -14,16 +14,21 @@ from credence.kernels.leaving_out import LeavingOut
 from credence.methods.training import Best, better_of
 
 
-def assign_folds(y: Any, num_folds: int, seed: int = 0) -> Int[np.ndarray, " row"]:
+def assign_folds(
+    y: Any, num_folds: int, seed: int = 0, weight: Any = None
+) -> Int[np.ndarray, " row"]:
     """Divide rows into folds at random, alike in their targets: of any `num_folds` rows that are
     neighbours in the order of their targets, each belongs to another fold.
 
     Args:
         y: targets (row,) or (row, target), of which the first counts; or labels.
+        weight: of the rows: those without any are divided for themselves, so that every fold has
+            as many of the others as any; None where all have some.
     """
     y = np.asarray(y).reshape(len(y), -1)[:, 0]
     random = np.random.default_rng(seed)
-    order = np.lexsort((random.random(len(y)), y))
+    is_idle = np.zeros(len(y), bool) if weight is None else np.asarray(weight) == 0
+    order = np.lexsort((random.random(len(y)), y, is_idle))
     blocks = -(-len(y) // num_folds)
     fold = np.empty(len(y), np.int32)
     fold[order] = random.random((blocks, num_folds)).argsort(axis=1).ravel()[: len(y)]

@@ -96,9 +96,11 @@ class FoldChains(Chains):
 
     def prepared(self, posterior: Posterior) -> Posterior:
         """Refuse a table with fewer rows than folds."""
-        if posterior.num_points < self.num_folds:
+        num_rows = int(np.count_nonzero(posterior.data.weight))
+        if num_rows < self.num_folds:
             raise InputError(
-                f"{posterior.num_points} rows cannot be divided into {self.num_folds} folds."
+                f"{num_rows} rows cannot be divided into {self.num_folds} folds; rows of weight 0 "
+                "do not count."
             )
         return posterior
 
@@ -135,9 +137,9 @@ class FoldChains(Chains):
         """How many passes of all chains `max_work` is for, see `within`."""
         return max_work * max(posterior.num_points / 1000, 1.0) ** 0.5 / self.work(posterior, 1)
 
-    def folds_of(self, y: Any) -> Int[np.ndarray, " row"]:
-        """The fold of every row."""
-        return assign_folds(y, self.num_folds, self.fold_seed)
+    def folds_of(self, y: Any, weight: Any = None) -> Int[np.ndarray, " row"]:
+        """The fold of every row; where weights are given, every fold has rows with some."""
+        return assign_folds(y, self.num_folds, self.fold_seed, weight)
 
     def leave_out(self, fold: int) -> Any:
         """Mark the chains that leave out this fold."""
@@ -145,7 +147,7 @@ class FoldChains(Chains):
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_train, key_warmup, key_sample = jax.random.split(key, 3)
-        folds = self.folds_of(posterior.data.y)
+        folds = self.folds_of(posterior.data.y, posterior.data.weight)
         fold, rows = jnp.asarray(folds), FoldRows.of(folds, self.num_folds)
         data = posterior.data._replace(fold=fold)
         chain_folds = jnp.arange(self.num_chains, dtype=jnp.int32) % self.num_folds

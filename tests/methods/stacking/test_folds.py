@@ -93,7 +93,7 @@ def test_training_sees_neither_its_fold_nor_the_next(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(folds, "improve_on_next_fold", never_better)
     fold = METHOD.folds_of(PROBLEM.y[:, None].astype(np.float32))
     brief = replace(METHOD, training=Training(max_epochs=20), num_draws=4, num_warmup=4)
-    monkeypatch.setattr(FoldChains, "folds_of", lambda self, y: fold)
+    monkeypatch.setattr(FoldChains, "folds_of", lambda self, *_: fold)
     starts: Any = []
     monkeypatch.setattr(Posterior, "anchored", lambda self, at: starts.append(at) or self.data)
     for changed in ((), (0, 1), (2,)):
@@ -155,6 +155,19 @@ def test_folds_are_alike_in_their_targets() -> None:
     assert np.ptp(means) < 5, "planted folds by chance differ by more"
     labels = np.repeat([0, 1], [95, 5])
     assert [np.sum(labels[assign_folds(labels, 5) == k]) for k in range(5)] == [1] * 5
+
+
+def test_every_fold_has_rows_with_weight() -> None:
+    """A fold of rows that do not count says nothing of when to stop: its loss is no number."""
+    random = np.random.default_rng(0)
+    y, weight = random.normal(size=40), np.ones(40)
+    weight[assign_folds(y, 5) == 3] = 0.0
+    fold = assign_folds(y, 5, weight=weight)
+    counts = np.bincount(fold, weights=weight, minlength=5)
+    assert np.ptp(counts) <= 1
+    assert counts.min() > 0
+    assert sorted(np.bincount(fold)) == [8] * 5
+    np.testing.assert_array_equal(assign_folds(y, 5, weight=random.random(40)), assign_folds(y, 5))
 
 
 def test_it_is_resumed_bit_for_bit(tmp_path: Any, ensemble: Any) -> None:
@@ -239,3 +252,7 @@ def test_what_cannot_be_divided_is_refused() -> None:
     few = linear_regression(num_points=3)
     with pytest.raises(InputError, match="3 rows cannot be divided into 4 folds"):
         METHOD.run(0, few.posterior)
+    model, (x, y) = PROBLEM.posterior.model, (PROBLEM.x, PROBLEM.y)
+    idle = Posterior(model.network, model.prior, model.likelihood, (x, y, np.arange(24) < 3))
+    with pytest.raises(InputError, match=r"3 rows cannot .*; rows of weight 0 do not count"):
+        METHOD.run(0, idle)
