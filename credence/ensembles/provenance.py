@@ -1,9 +1,11 @@
 """The origin of an ensemble: method, settings, seed, data and versions."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
+
+from credence.storage import jsonable
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,10 @@ class Provenance:
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     found: dict[str, Any] = field(default_factory=dict)
     """Choices and notes of the run itself; ready for JSON."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as JSON data; NumPy's numbers among the settings are plain ones."""
+        return asdict(self) | {"settings": jsonable(self.settings)}
 
 
 def package_versions() -> dict[str, str]:

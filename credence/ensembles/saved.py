@@ -1,7 +1,6 @@
 """Ensembles on disk: ensemble.npz (NumPy's arrays) and ensemble.json. Loading runs no code."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -80,7 +79,7 @@ def write_ensemble(folder: Path, parts: Parts) -> None:
         "num_targets": parts["num_targets"],
         "is_chain": parts["is_chain"],
         "cost": parts["cost"].to_dict(),
-        "provenance": asdict(parts["provenance"]),
+        "provenance": parts["provenance"].to_json(),
     }
     write_json(folder / "ensemble.json", document)
 

@@ -258,7 +258,7 @@ class Stack(Predictor):
                 for index in range(len(self.parts))
             ],
             "cost": self.cost.to_dict(),
-            "provenance": asdict(self.provenance),
+            "provenance": self.provenance.to_json(),
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "num_rows": self.num_rows,
         }

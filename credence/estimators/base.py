@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -408,32 +409,46 @@ class BNN(BaseEstimator, ABC):
         replaced.
 
         Raises:
+            InputError: where something of it is no JSON data; a model that was there stays.
             StorageError: where the folder cannot be written or the disk is full.
         """
         from credence.storage import file_sha256, write_json
 
         check_is_fitted(self, "ensemble_")
-        folder = Path(folder)
+        folder, document = Path(folder), self._document()
+        try:
+            json.dumps(document)  # before anything is replaced
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"The model cannot be saved ({error}): its settings and labels must be numbers, "
+                "text or lists of them."
+            ) from error
         self.ensemble_.save(folder)
-        document = {
-            "ensemble_sha256": file_sha256(folder / self.ensemble_.document),
+        digest = file_sha256(folder / self.ensemble_.document)
+        write_json(folder / "estimator.json", {"ensemble_sha256": digest, **document})
+
+    def _document(self) -> dict[str, Any]:
+        """What estimator.json says, the checksum of the ensemble left out."""
+        from credence.storage import jsonable
+
+        parameters = jsonable(self.get_params(deep=False))
+        return {
             "estimator": type(self).__name__,
             "preprocessor": self.preprocessor_.to_json(),
             "n_features_in": self.n_features_in_,
             "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", ())],
-            "method": dataclasses.asdict(self.method_) | {"name": self.method_.name},
+            "method": jsonable(dataclasses.asdict(self.method_)) | {"name": self.method_.name},
             "method_reason": self.method_reason_,
             "diagnostics": dataclasses.asdict(self.diagnostics_),
             "total_weight": self._total_weight,
             "recalibration": self._recalibration,
             "parameters": {
                 name: value
-                for name, value in self.get_params(deep=False).items()
-                if isinstance(value, str | bool | int | float | tuple | list | None)
+                for name, value in parameters.items()
+                if isinstance(value, str | bool | int | float | list | None)
             },
             **self._learnt(),
         }
-        write_json(folder / "estimator.json", document)
 
     @abstractmethod
     def _learnt(self) -> dict[str, Any]:

@@ -139,9 +139,14 @@ def checked_labels(y: Any) -> np.ndarray:
     """Labels as an array, none missing, all text or all numbers.
 
     Raises:
-        InputError: for missing labels, and for text among numbers.
+        InputError: for missing labels, text among numbers, and dates or times.
     """
     labels = np.asarray(y)
+    if labels.dtype.kind in "mM":
+        raise InputError(
+            "y has labels that are dates or times: write them as text (y.astype(str)), or predict "
+            "the days since a start with BNNRegressor."
+        )
     if labels.dtype != object or labels.ndim != 1:
         return labels
     missing = pd.isna(labels)

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.filterwarnings(
     f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
 )
 QUICK = DeepEnsemble(num_members=3, training=Training(max_epochs=300, learning_rate=0.03))
+BRIEF = DeepEnsemble(num_members=2, training=Training(max_epochs=10))
 CHAINS = HMC(num_draws=200, num_warmup=200, num_chains=2)
 
 
@@ -307,6 +308,29 @@ def test_classes_of_any_type_are_restored(tmp_path: Path) -> None:
         assert again.classes_.dtype == model.classes_.dtype
 
 
+def test_numbers_of_numpy_are_saved(tmp_path: Path) -> None:
+    """Grids of settings hold them."""
+    x, y = line(40)
+    settings = {"hidden": tuple(np.array([2, 3])), "random_state": np.int64(5)}
+    model = BNNRegressor(method=BRIEF, **settings).fit(x, y)
+    model.ensemble_.provenance.settings["num_members"] = np.int64(2)
+    model.save(tmp_path)
+    again = credence.load(tmp_path)
+    assert np.array_equal(again.predict(x), model.predict(x))
+    assert (*again.hidden, again.random_state) == (2, 3, 5)
+
+
+def test_what_cannot_be_saved_replaces_nothing(tmp_path: Path) -> None:
+    x, y = line(40)
+    kept = BNNRegressor(hidden=(), method=BRIEF, random_state=0).fit(x, y)
+    kept.save(tmp_path)
+    other = BNNRegressor(hidden=(), method=BRIEF, random_state=1).fit(x, y)
+    other.hidden = [{1}]  # what is no JSON
+    with pytest.raises(InputError, match=r"cannot be saved \(.*set is not JSON serializable"):
+        other.save(tmp_path)
+    assert np.array_equal(credence.load(tmp_path).predict(x), kept.predict(x))
+
+
 def test_a_run_that_did_not_converge_warns() -> None:
     x, y = line(20)
     method = HMC(num_draws=5, num_warmup=25, num_chains=2)
@@ -379,6 +403,7 @@ def test_bad_column_names(names: list, sentence: str) -> None:
         (pd.Series(["u", "d", None, "u"], dtype="string"), "1 missing label"),
         ([True, None, False, None], "2 missing labels, the first in row 2"),
         (np.array(["u", 7, "d", "u"], object), "text, such as 'u', and .* such as 7 of type int"),
+        (pd.to_datetime(["2026-01-01", "2026-01-02"] * 2), "dates or times: write them as text"),
     ],
 )
 def test_bad_labels(labels: object, sentence: str) -> None:
