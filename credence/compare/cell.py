@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from credence.methods.base import Algorithm
     from credence.models import Network
 
-Judged = tuple[dict[str, Any], dict[str, list[float]]]
+Judged = tuple[dict[str, Any], dict[str, list[float | None]]]
 """Scores and convergence, and numbers row by row."""
 Judge = Callable[[], Judged]
 
@@ -44,15 +44,15 @@ def main(spec_path: Path, out_path: Path, num_devices: int) -> int:
     checkpoints = out_path.with_suffix(".checkpoint")
     may_go_on = False
     try:
-        result = compute(cell, checkpoints)
+        text = json.dumps(compute(cell, checkpoints), allow_nan=False)
     except (Interrupted, KeyboardInterrupt) as stop:
         if not isinstance(stop, OutOfTime):
             return INTERRUPTED
-        result = failed(stop)
+        text = json.dumps(failed(stop))
     except Exception as error:
-        result = failed(error)
+        text = json.dumps(failed(error))
         may_go_on = not isinstance(error, InputError)  # after a full disk, say
-    write_text(out_path, json.dumps(result, allow_nan=False))
+    write_text(out_path, text)
     if not may_go_on:
         shutil.rmtree(checkpoints, ignore_errors=True)
     return 0

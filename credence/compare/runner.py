@@ -30,6 +30,8 @@ from credence.runs.workflow import check_seed_and_time
 from credence.storage import write_text
 
 BACKENDS = ("loky", "dask", "ray")
+KILLED = 128 + 9
+"""Status of a process in a container that the system killed, as it does where memory is short."""
 
 
 class Watch(Protocol):
@@ -159,7 +161,9 @@ def run_cell(cell: CellSpec, folder: Path, cores: int) -> Outcome:
     if out.exists():
         return Outcome(cell, json.loads(out.read_text(encoding="utf-8")))
     last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
-    error = f"The process ended with status {ended.returncode} ({last}); out of memory perhaps."
+    was_killed = ended.returncode < 0 or ended.returncode == KILLED
+    why = "; out of memory perhaps" if was_killed else ""
+    error = f"The process ended with status {ended.returncode} ({last}){why}."
     return Outcome(cell, {"status": "failed", "error": error, "traceback": ended.stderr[-4000:]})
 
 

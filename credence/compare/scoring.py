@@ -44,11 +44,12 @@ UNKNOWN = {
 """What is said of draws where there are no chains, or where they were not kept."""
 
 Numbers = dict[str, Any]
+ByRow = dict[str, list[float | None]]
 
 
 def scores(
     ensemble: Predictor, arrays: Arrays, findings: Iterable[Finding] | None = None
-) -> tuple[Numbers, dict[str, list[float]]]:
+) -> tuple[Numbers, ByRow]:
     """Scores on the test rows, and row by row "nll" and "error" (squared, or 1 for a wrong label).
 
     Args:
@@ -76,7 +77,7 @@ def judge_averaged(
     arrays: Arrays,
     posterior: Posterior,
     findings: Iterable[Finding],
-) -> tuple[Numbers, dict[str, list[float]]]:
+) -> tuple[Numbers, ByRow]:
     """Scores and convergence of predictions that were averaged as draws came; no ESS is known.
 
     "paths" are errors and NLL draw by draw: see `credence.ensembles.averages.PATHS`.
@@ -97,10 +98,13 @@ def judge_averaged(
     }, _by_row(nll, rows["predicted"] != rows["y"])
 
 
-def _by_row(nll: np.ndarray, error: np.ndarray) -> dict[str, list[float]]:
-    """Numbers row by row, with six digits."""
+def _by_row(nll: np.ndarray, error: np.ndarray) -> ByRow:
+    """Numbers row by row, with six digits; None for what is not finite."""
     by_row = {"nll": nll, "error": error}
-    return {name: [float(f"{value:.6g}") for value in values] for name, values in by_row.items()}
+    return {
+        name: jsonable([float(f"{value:.6g}") for value in values])
+        for name, values in by_row.items()
+    }
 
 
 def judge(

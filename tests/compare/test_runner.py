@@ -569,11 +569,27 @@ def test_a_missing_table_is_said_before_anything_is_shown_or_written(run, tmp_pa
     assert not (tmp_path / "out").exists()
 
 
-def test_a_process_that_dies_is_a_failed_cell(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    outcome = runner.run_cell(small_cell(), tmp_path, 1)
+@pytest.mark.parametrize(("end", "is_memory"), [("exit 1", False), ("kill -9 $$", True)])
+def test_a_process_that_dies_is_a_failed_cell(
+    tmp_path: Path, monkeypatch, end: str, is_memory: bool
+) -> None:
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{end}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    outcome = runner.run_cell(small_cell(), tmp_path / "cells", 1)
     assert not outcome.is_done
-    assert "ended with status 1" in outcome.result["error"]
+    assert f"ended with status {-9 if is_memory else 1} (" in outcome.result["error"]
+    assert ("out of memory perhaps" in outcome.result["error"]) == is_memory
+
+
+def test_what_is_no_json_is_a_failed_cell(tmp_path: Path, monkeypatch) -> None:
+    spec, out = tmp_path / "spec.json", tmp_path / "out.json"
+    spec.write_text(json.dumps(to_json(small_cell())), encoding="utf-8")
+    monkeypatch.setattr(cell, "compute", lambda *_: {"nll": float("nan")})
+    monkeypatch.setattr("credence.environment.configure", lambda *_, **__: None)
+    assert cell.main(spec, out, 1) == 0
+    assert "not JSON compliant" in json.loads(out.read_text(encoding="utf-8"))["error"]
 
 
 def test_experiment_commands(run, calls, tmp_path: Path, monkeypatch) -> None:

@@ -1,5 +1,7 @@
 """Scores of an ensemble against closed forms, in the target's own unit."""
 
+import json
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from credence.ensembles.diagnostics.entropy import decompose_entropy
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.provenance import Provenance
 from credence.ensembles.scores import NLL_FLOOR
-from credence.models import MLP, Bernoulli, Gaussian
+from credence.models import MLP, Bernoulli, Gaussian, Normal
 from credence.preprocessing import TargetScaler
 
 CHAINS, DRAWS = 4, 250
@@ -82,6 +84,19 @@ def test_classification_scores() -> None:
     assert rows["error"] == [float(wrong) for wrong in (p > 0.5) != y]
     # With two classes of mirrored probabilities all classes count every error twice, halved.
     assert numbers["ece_all_classes"] <= numbers["ece"] + 0.2
+
+
+def test_rows_of_a_diverged_network_are_json() -> None:
+    """Squares of what it predicts overflow single precision."""
+    x = np.random.default_rng(0).normal(size=(20, 2))
+    posterior = Posterior(MLP(1, ()), Gaussian(), Normal(), (x, x[:, :1]))
+    positions = np.full((1, 1, posterior.num_weights), 1.0)
+    positions[..., : x.shape[1] + 1] = 1e25
+    arrays = Arrays(x, x[:, :1], x, x[:, 0], TargetScaler((0.0,), (1.0,)), ())
+    numbers, rows = scoring.scores(ensemble(posterior, positions, is_chain=False), arrays)
+    json.dumps([numbers, rows], allow_nan=False)
+    assert rows["nll"] == [None] * 20
+    assert min(rows["error"]) > 1e40
 
 
 def test_doubt_about_strangers() -> None:
