@@ -200,6 +200,8 @@ class ReportData:
     """How much the predictions need each input; None of runs that did not find out."""
     effects: tuple[Effect, ...] = ()
     """What some of these inputs do."""
+    has_own_split: bool = False
+    """Whether the data set says which rows are test rows."""
 
     def __post_init__(self) -> None:
         kind = {"regression": RegressionTarget, "classification": ClassificationTarget}

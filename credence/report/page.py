@@ -31,13 +31,14 @@ BAR = "This run did not converge. Do not rely on any number below."
 def judge(report: ReportData) -> Verdict:
     """The verdict on a report's run."""
     pairs = zip(report.targets, report.left_out, strict=False)
-    return verdict(
+    judged = verdict(
         report.convergence.converged,
         report.convergence.reason,
         [collect_evidence(target) for target in report.targets],
         report.convergence.unseen_rows,
         [collect_evidence(target, left_out=left_out) for target, left_out in pairs],
     )
+    return judged._replace(has_own_split=report.has_own_split)
 
 
 def render(report: ReportData) -> str:

@@ -71,6 +71,8 @@ class Evaluation(TypedDict):
     row_names: list[str]
     trace_names: list[str]
     inputs: NotRequired[InputsDocument]
+    has_own_split: NotRequired[bool]
+    """Whether the data set says which rows are test rows."""
 
 
 def read_metrics(path: Path) -> Metrics:

@@ -57,6 +57,8 @@ class Rows:
     table: CheckedTable
     train: pd.DataFrame
     test: pd.DataFrame
+    has_own_split: bool = False
+    """Whether the data set says which rows are which."""
 
 
 def build_model(
@@ -175,6 +177,7 @@ def judged(
     arrays |= beside.rows
     document = evaluation_document(rows.table, x, arrays)
     document["notes"] = [*document["notes"], *told]
+    document["has_own_split"] = rows.has_own_split
     if (inputs := inputs_of(model, x, y)) is not None:
         document["inputs"] = inputs
     numbers: Any = metrics(model, found, len(rows.train)) | jsonable(beside.numbers)

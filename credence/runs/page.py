@@ -131,6 +131,7 @@ def report_of(record: Record) -> ReportData:
         findings=record.findings,
         importances=importances,
         effects=effects,
+        has_own_split=record.evaluation.get("has_own_split", False),
         run=RunRecord(
             command=settings.command,
             seed=settings.seed,

@@ -35,6 +35,7 @@ from credence.storage import locked
 if TYPE_CHECKING:
     from credence.methods import Algorithm
 
+OWN_SPLIT = "The data set's own split is used; --seed does not change which rows are held back."
 SHORT_SECONDS = 60.0
 """A budget below this may be exceeded by what is never cut short: about half a minute on two free
 cores, twice that on busy ones."""
@@ -63,10 +64,15 @@ def fit(
     frame, table = read(settings)
     check_settings(settings, table.task)
     rows = split(settings, table)
+    if rows.has_own_split and settings.test_fraction != FitSettings.test_fraction:
+        raise InputError(
+            f"'{settings.table}' has a split of its own, which --test-fraction cannot change: "
+            "leave it out, or save the table as a file of another name."
+        )
     from credence.ensembles.provenance import package_versions
 
     require_usable(folder, "manifest.json")
-    tell([*table.notes, *_notes_on_time(settings)])
+    tell([*rows.table.notes, *_notes_on_time(settings)])
     with locked(folder):
         claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
         try:
@@ -212,16 +218,26 @@ def split(settings: FitSettings, table: CheckedTable) -> Rows:
     if dataset is not None and dataset.train is not None and dataset.test is not None:
         parts = (frame.index.intersection(rows) for rows in (dataset.train, dataset.test))
         train, test = (frame.loc[rows] for rows in parts)
+        rows = Rows(replace(table, notes=[*table.notes, OWN_SPLIT]), train, test, True)
     else:
-        train, test = random_split(settings, table)
+        rows = Rows(table, *random_split(settings, table))
     if table.task == "classification":
-        unseen = set(test[table.target]) - set(train[table.target])
-        if unseen:
-            raise InputError(
-                f"The label '{min(map(str, unseen))}' is so rare that all its rows were held out: "
-                "merge rare labels, or give a smaller --test-fraction or another --seed."
-            )
-    return Rows(table, train, test)
+        _refuse_unseen(rows)
+    return rows
+
+
+def _refuse_unseen(rows: Rows) -> None:
+    """Refuse a label that only occurs in the test."""
+    target = rows.table.target
+    unseen = set(rows.test[target]) - set(rows.train[target])
+    if unseen:
+        or_else = (
+            "" if rows.has_own_split else ", or give a smaller --test-fraction or another --seed"
+        )
+        raise InputError(
+            f"The label '{min(map(str, unseen))}' is so rare that all its rows were held out: "
+            f"merge rare labels{or_else}."
+        )
 
 
 def random_split(settings: FitSettings, table: CheckedTable) -> tuple[pd.DataFrame, pd.DataFrame]:

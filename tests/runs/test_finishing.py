@@ -15,13 +15,14 @@ from tools.stops import Stop, stop
 
 import credence
 from credence import BNNRegressor, storage
+from credence.datasets import load
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.scores import Scores
 from credence.errors import InputError
 from credence.methods import Stacking
 from credence.runs import finishing, prediction, workflow
 from credence.runs.folder import FitSettings, read_manifest
-from credence.runs.page import write_page
+from credence.runs.page import report_data, write_page
 from credence.storage import read_json, write_json
 
 QUICK = ("num_members=2", "training.max_epochs=20")
@@ -107,6 +108,23 @@ def test_notes_on_the_table_come_before_the_fit(
     monkeypatch.setattr(workflow, "finish", finish)
     with pytest.raises(InputError, match="The task is"):
         workflow.fit(settings(tmp_path, "y"), tmp_path / "run", tell=told.extend)
+
+
+def test_the_own_split_of_a_data_set_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = np.arange(60)
+    known = replace(load("iris"), train=rows[:48], test=rows[48:])
+    chosen = settings(tmp_path, "y")
+    monkeypatch.setattr(workflow, "read_table", lambda *_: pd.read_csv(table(tmp_path)))
+    monkeypatch.setattr(workflow, "load_dataset", lambda _: known)
+    chosen = replace(chosen, table="iris")
+    assert list(workflow.split(chosen, workflow.read(chosen)[1]).test.index) == list(rows[48:])
+    with pytest.raises(InputError, match="split of its own, which --test-fraction cannot change"):
+        workflow.fit(replace(chosen, test_fraction=0.3), tmp_path / "run")
+    workflow.fit(chosen, tmp_path / "run")
+    assert report_data(tmp_path / "run").has_own_split
+    assert "own split is used" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
 def test_predict_reads_the_estimator_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

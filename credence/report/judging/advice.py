@@ -12,10 +12,9 @@ LONGER = (
     "look at the other checks again."
 )
 UNCHECKED = "For a check use --method auto: it judges by rows that its networks had not seen."
-MORE_ROWS = (
-    "Collect more rows, or hold back more of them (--test-fraction 0.4). --method auto also judges "
-    "by the training rows that its networks left out."
-)
+BY_LEFT_OUT = "--method auto also judges by the training rows that its networks left out."
+MORE_ROWS = f"Collect more rows, or hold back more of them (--test-fraction 0.4). {BY_LEFT_OUT}"
+MORE_OF_OWN_SPLIT = f"The test rows are those of the data set's own split. {BY_LEFT_OUT}"
 NETWORKS = (
     "Several kinds of network and of noise are tried where --method and --likelihood are auto: use "
     "that, if you did not, and give it time (--max-seconds)."
@@ -39,21 +38,26 @@ BY_SUBJECT = {
 }
 
 
-def advice(checks: Sequence[Check]) -> tuple[str, ...]:
+def advice(checks: Sequence[Check], *, has_own_split: bool = False) -> tuple[str, ...]:
     """Sentences on what to do about these checks; none where all are passed.
 
     Whatever else was found may be due to chains that had not converged: then only they are told of.
+
+    Args:
+        has_own_split: the data set says which rows are test rows, so that no more can be held back.
     """
     if any(check[:2] == (Level.DO_NOT_TRUST, Subject.CONVERGENCE) for check in checks):
         return (LONGER,)
-    return tuple(dict.fromkeys(_sentences(checks)))
+    return tuple(
+        dict.fromkeys(_sentences(checks, MORE_OF_OWN_SPLIT if has_own_split else MORE_ROWS))
+    )
 
 
-def _sentences(checks: Sequence[Check]) -> Iterable[str]:
+def _sentences(checks: Sequence[Check], more_rows: str) -> Iterable[str]:
     is_numeric = any(check.subject == Subject.INTERVALS for check in checks)
     for check in checks:
         if check.level == Level.CANNOT_TELL:
-            yield MORE_ROWS
+            yield more_rows
         elif check.level == Level.TRUST:
             continue
         elif check.subject == Subject.CONVERGENCE:

@@ -35,11 +35,13 @@ class Verdict(NamedTuple):
     level: Level
     headline: str
     checks: tuple[Check, ...]
+    has_own_split: bool = False
+    """Whether the data set says which rows are test rows."""
 
     @property
     def advice(self) -> tuple[str, ...]:
         """Sentences on what to do about the checks that were not passed."""
-        return advice(self.checks)
+        return advice(self.checks, has_own_split=self.has_own_split)
 
 
 HEADLINES = {
@@ -115,7 +117,7 @@ def check_sample_size(item: Evidence) -> Check:
         Level.CANNOT_TELL,
         subject,
         f"Only {_rows_checked(item)}: {TOO_FEW} whether the uncertainty holds. At least {MIN_TEST} "
-        "are needed: hold more back (--test-fraction).",
+        "are needed.",
     )
 
 

@@ -266,6 +266,7 @@ def test_every_fault_has_advice_and_what_is_passed_has_none() -> None:
             assert len(advice([check._replace(level=level)])) == 1
     few = [check._replace(level=Level.CANNOT_TELL) for check in passed]
     assert advice(few) == (MORE_ROWS,)
+    assert "--test-fraction" not in " ".join(advice(few, has_own_split=True))
 
 
 def test_of_chains_that_disagree_nothing_else_is_advised() -> None:
