@@ -25,6 +25,8 @@ from credence.errors import InputError, did_you_mean, plural, quoted
 MAX_WHOLE_NUMBER_CLASSES = 10  # ten digits are classes; more whole numbers are a quantity
 MIN_ROWS_PER_CLASS = 5  # on average, for whole numbers to be taken for classes
 TASKS = ("regression", "classification")
+MOST_EXACT = 2**53
+"""Whole numbers below it are exact in double precision."""
 FAR = 100
 """How often a number lies farther from the median than the middle nine tenths of a column are wide,
 to be told of."""
@@ -75,9 +77,12 @@ def check_table(
     for name in (target, *categorical):
         require_column(frame, name)
     frame = frame.astype(dict.fromkeys(categorical, "category"))
+    num_rows = len(frame)
     frame = _with_known_target(frame, target, notes)
     y = checked_column(frame[target], notes)
     task = _checked_task(y, task, notes)
+    if task == "classification" and len(y) < num_rows:
+        y = _whole(y)
     _check_classes(y) if task == "classification" else _check_quantity(y)
     inputs = _checked_inputs(frame.drop(columns=target), notes)
     table = pd.concat([inputs, y], axis=1)
@@ -126,6 +131,13 @@ def _with_known_target(frame: pd.DataFrame, target: str, notes: list[str]) -> pd
             "at least 2 to learn from, and many more to be of use."
         )
     return frame[known]
+
+
+def _whole(y: pd.Series) -> pd.Series:
+    """Labels 0.0 and 1.0 as 0 and 1: a missing one had made whole numbers real ones."""
+    if not pd.api.types.is_float_dtype(y) or not ((y % 1 == 0) & (y.abs() < MOST_EXACT)).all():
+        return y
+    return y.astype("int64")
 
 
 def _checked_task(y: pd.Series, task: str, notes: list[str]) -> str:

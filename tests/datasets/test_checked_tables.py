@@ -133,6 +133,15 @@ def test_rows_without_target_are_left_out_and_said():
     assert "Left out 1 row whose target 'price' is missing." in checked.notes
 
 
+@pytest.mark.parametrize(
+    ("labels", "found"), [((0, 1), [0, 1]), ((0.5, 1.0), [0.5, 1.0]), ((1e30, 0.0), [1e30, 0.0])]
+)
+def test_a_missing_label_leaves_the_others_as_they_are(labels: tuple, found: list) -> None:
+    frame = table(price=with_first(None, list(labels) * 20).astype(float))
+    checked = check_table(frame, "price", "classification")
+    assert [str(each) for each in checked.frame["price"].unique()] == [str(each) for each in found]
+
+
 def test_useless_columns_are_left_out_and_said():
     frame = table(empty=np.nan, id=[f"#{i}" for i in range(40)])
     frame.insert(0, "Unnamed: 0", range(40))
