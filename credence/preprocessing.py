@@ -151,7 +151,8 @@ def make_preprocessor(X: Table) -> TablePreprocessor:
             hold text among numbers.
     """
     frame = as_frame(X)
-    frame = frame.assign(**{name: checked_column(frame[name], notes=[]) for name in frame})
+    columns = {name: checked_column(frame[name], notes=[]) for name in frame}
+    frame = pd.DataFrame(columns, index=frame.index)
     empty = frame.columns[frame.isna().all()]
     if len(empty):
         raise InputError(

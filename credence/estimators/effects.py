@@ -60,7 +60,7 @@ def importances(
     num_shuffles = min(MOST_SHUFFLES, max(1, most // num_rows))
     places = [rng.permutation(num_rows) for _ in range(num_shuffles)]
     shuffled = [
-        frame.assign(**{name: frame[name].to_numpy()[place]})
+        _with_column(frame, name, frame[name].to_numpy()[place])
         for name in columns
         for place in places
     ]
@@ -97,7 +97,8 @@ def effect(
     is_number = name in preprocessor.number_columns
     values = _values(frame[name], is_number)
     rows = frame.iloc[kept].reset_index(drop=True)
-    found = [_mean_over_rows(functions(_like(X, rows.assign(**{name: value})))) for value in values]
+    tables = (_like(X, _with_column(rows, name, value)) for value in values)
+    found = [_mean_over_rows(functions(table)) for table in tables]
     curves = np.stack(found, axis=1)  # (network, value, output)
     lower, upper = np.quantile(curves, QUANTILES, axis=0)
     told = tuple(values) if is_number else tuple(map(str, values))
@@ -129,6 +130,13 @@ def _values(column: pd.Series, is_number: bool) -> list[Any]:
         return found.tolist()
     low, high = np.quantile(numbers, ENDS)
     return np.linspace(low, high, NUM_VALUES).tolist()
+
+
+def _with_column(frame: pd.DataFrame, name: str, values: Any) -> pd.DataFrame:
+    """A copy with other values in a column of any name; `assign` takes none called self."""
+    changed = frame.copy()
+    changed[name] = values
+    return changed
 
 
 def _like(X: Any, frame: pd.DataFrame) -> Any:

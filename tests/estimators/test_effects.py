@@ -9,8 +9,9 @@ import pytest
 from credence import BNNClassifier, BNNRegressor
 from credence.ensembles.inputs import Effect, Importances, from_document, to_document
 from credence.errors import IdentifierWarning, InputError
-from credence.estimators.effects import importances
+from credence.estimators.effects import effect, importances
 from credence.methods import DeepEnsemble, Training
+from credence.preprocessing import make_preprocessor
 
 QUICK = DeepEnsemble(num_members=4, training=Training(max_epochs=300))
 
@@ -50,6 +51,17 @@ def test_shuffling_costs_what_it_costs_a_known_normal() -> None:
     assert 0.1 < found.error[0] < 1
     assert found.nats[1] == found.error[1] == 0
     assert found.order == [0, 1]
+
+
+def test_a_column_may_have_any_name() -> None:
+    """`DataFrame.assign` takes none that is called self."""
+    X = pd.DataFrame({"self": np.arange(20.0), "other": np.arange(20.0) ** 2})
+    preprocessor = make_preprocessor(X)
+    assert preprocessor.feature_names_in_ == ["self", "other"]
+    found = importances(lambda X, y: -np.square(X["self"] - y), ["self", "other"], X, X["self"], 0)
+    assert found.nats[0] > 0 == found.nats[1]
+    slope = effect(lambda X: X["self"].to_numpy()[None, None], preprocessor, X, "self", 0)
+    np.testing.assert_allclose(np.ravel(slope.mean), slope.values)
 
 
 def test_importances_of_a_fit(fitted: BNNRegressor) -> None:
