@@ -107,6 +107,17 @@ def require_positive(**values: float | None) -> None:
             raise InputError(f"{name} must be finite, got {value}.")
 
 
+def time_limit(max_seconds: float | None) -> float | None:
+    """The time budget; None, which is no limit, for an infinite one.
+
+    Raises:
+        InputError: unless it is > 0.
+    """
+    if max_seconds is not None and not max_seconds > 0:
+        raise InputError(f"max_seconds must be > 0, got {max_seconds}.")
+    return None if max_seconds == math.inf else max_seconds
+
+
 def check_particles(num_particles: Any) -> None:
     """Refuse a particle alone, or part of one."""
     if not isinstance(num_particles, Integral) or num_particles < 2:

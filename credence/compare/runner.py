@@ -24,7 +24,7 @@ from credence.compare.earlier import ABOUT, require_same
 from credence.compare.sources import moved
 from credence.compare.specs import CellSpec, Experiment, Outcome, RowLimits, to_json
 from credence.environment import num_cores
-from credence.errors import InputError, StorageError
+from credence.errors import InputError, StorageError, time_limit
 from credence.runs.folder import require_usable
 from credence.runs.workflow import check_seed_and_time
 from credence.storage import write_text
@@ -97,6 +97,7 @@ def run(
 
     watch = watch or NoWatch()
     _check(n_jobs, backend, max_seconds, seed, num_seeds)
+    max_seconds = time_limit(max_seconds)
     cells = experiment.cells(size, seed, max_seconds, num_seeds)
     folder = Path(out)
     require_usable(folder, ABOUT)

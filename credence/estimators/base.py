@@ -22,7 +22,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from credence.datasets.checks import tells_rows_apart
 from credence.datasets.names import with_text_names
-from credence.errors import ExtrapolationWarning, IdentifierWarning, InputError, level_of_caller
+from credence.errors import (
+    ExtrapolationWarning,
+    IdentifierWarning,
+    InputError,
+    level_of_caller,
+    time_limit,
+)
 from credence.estimators.checks import (
     as_count,
     as_widths,
@@ -173,7 +179,7 @@ class BNN(BaseEstimator, ABC):
             posterior,
             folder=self.checkpoint_folder,
             progress=progress,
-            max_seconds=self.max_seconds,
+            max_seconds=time_limit(self.max_seconds),
         )
         self.diagnostics_ = self._assess(x)
         if self.diagnostics_.converged is False:

@@ -37,7 +37,7 @@ from credence.ensembles.findings import Finding
 from credence.ensembles.predictor import Predictor
 from credence.ensembles.provenance import Provenance
 from credence.environment import require_own_process
-from credence.errors import InputError, check_numbers
+from credence.errors import InputError, check_numbers, time_limit
 from credence.methods.monitor import function_monitor
 from credence.methods.work import measured_cost
 from credence.models.networks.linearized import linearized
@@ -231,8 +231,7 @@ class Method(Algorithm):
     ) -> tuple[Posterior, PRNGKeyArray, int | None]:
         """The posterior that is sampled, the key, and the seed it came from; refuses bad input."""
         require_own_process()
-        if max_seconds is not None and not max_seconds > 0:
-            raise InputError(f"max_seconds must be > 0, got {max_seconds}.")
+        time_limit(max_seconds)  # refuses what is none
         if not (self.reads_disk or posterior.data.rows.in_memory):
             raise InputError(
                 f"The inputs lie on disk, and '{self.name}' wants them in memory: use 'ces', "
@@ -261,7 +260,7 @@ class Method(Algorithm):
             None if folder is None else Path(folder),
             progress=progress or NoProgress(),
             monitor=function_monitor(posterior),
-            max_seconds=max_seconds,
+            max_seconds=time_limit(max_seconds),
             stream=stream,
             identity=self._identity(key, posterior) | kept,
         )

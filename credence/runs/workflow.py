@@ -17,7 +17,7 @@ from credence.datasets.catalogue.registry import load as load_dataset
 from credence.datasets.catalogue.specs import DatasetSpec
 from credence.datasets.checks import CheckedTable, check_table, require_column
 from credence.datasets.tables import read_table
-from credence.errors import InputError, StorageError
+from credence.errors import InputError, StorageError, time_limit
 from credence.runs.finishing import Fitted, Rows, finish
 from credence.runs.folder import (
     FitSettings,
@@ -63,6 +63,7 @@ def fit(
     watch = watch or Stopwatch()
     frame, table = read(settings)
     check_settings(settings, table.task)
+    settings = replace(settings, max_seconds=time_limit(settings.max_seconds))
     rows = split(settings, table)
     if rows.has_own_split and settings.test_fraction != FitSettings.test_fraction:
         raise InputError(
@@ -110,7 +111,7 @@ def resume(
         require_same_table(manifest, table_fingerprint(frame))
         check_settings(manifest.settings, table.task)
         limit = max_seconds or manifest.settings.max_seconds
-        settings = replace(manifest.settings, max_seconds=limit)
+        settings = replace(manifest.settings, max_seconds=time_limit(limit))
         rows = split(settings, table)
         return finish(folder, settings, method_of(settings), rows, progress, watch)
 

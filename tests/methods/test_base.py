@@ -82,6 +82,13 @@ def test_phases_of_any_name_run_to_the_end_and_count_as_declared() -> None:
     assert ensemble.cost.gradient_evaluations == 2 * (8 + 4) * num_points
 
 
+def test_an_infinite_budget_is_none() -> None:
+    ensemble = Own().run(0, PROBLEM.posterior, max_seconds=float("inf"))
+    assert (ensemble.num_draws, ensemble.provenance.stopped) == (4, "finished")
+    with pytest.raises(InputError, match="max_seconds must be > 0, got nan"):
+        Own().run(0, PROBLEM.posterior, max_seconds=float("nan"))
+
+
 def test_the_posterior_is_prepared_once_and_before_anything_else() -> None:
     posterior = PROBLEM.posterior
     ensemble = OfOneInput().run(0, posterior)

@@ -186,6 +186,12 @@ def test_a_short_budget_is_told_of_before_the_fit(tmp_path: Path) -> None:
         assert sum("A budget of 1.5 s is short" in note for note in told) == number
 
 
+def test_an_infinite_budget_is_none(tmp_path: Path) -> None:
+    endless = replace(settings(tmp_path, "y"), max_seconds=float("inf"))
+    workflow.fit(endless, tmp_path / "run")
+    assert read_manifest(tmp_path / "run").settings.max_seconds is None
+
+
 def test_a_budget_is_short_that_compiling_and_judging_may_exceed(tmp_path: Path) -> None:
     """Measured: a budget of 20 s took 61 s, 10 of them in the fit."""
     usual = settings(tmp_path, "y")
