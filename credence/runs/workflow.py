@@ -254,8 +254,9 @@ def random_split(settings: FitSettings, table: CheckedTable) -> tuple[pd.DataFra
     strata = None
     if table.task == "classification":
         labels = frame[table.target]
-        num_labels = labels.nunique()
-        if labels.value_counts().min() >= 2 and num_labels <= num_test <= len(frame) - num_labels:
+        counts = labels.value_counts()
+        counts = counts[counts > 0]  # declared categories that do not occur
+        if counts.min() >= 2 and len(counts) <= num_test <= len(frame) - len(counts):
             strata = labels
     if len(frame) - num_test < 2:
         raise InputError(

@@ -15,7 +15,7 @@ from tools.stops import Stop, stop
 
 import credence
 from credence import BNNRegressor, storage
-from credence.datasets import load
+from credence.datasets import check_table, load
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.scores import Scores
 from credence.errors import InputError
@@ -125,6 +125,16 @@ def test_the_own_split_of_a_data_set_is_told_of(
     workflow.fit(chosen, tmp_path / "run")
     assert report_data(tmp_path / "run").has_own_split
     assert "own split is used" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_category_without_rows_leaves_the_proportions(tmp_path: Path) -> None:
+    x, labels = np.arange(100.0), np.repeat(["a", "b"], [90, 10])
+    y = pd.Categorical(labels, categories=["a", "b", "never"])
+    checked = check_table(pd.DataFrame({"x": x, "y": y}), "y")
+    for seed in range(3):
+        chosen = replace(settings(tmp_path, "y"), seed=seed)
+        _, test = workflow.random_split(chosen, checked)
+        assert (test["y"] == "b").sum() == 2
 
 
 def test_predict_reads_the_estimator_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
