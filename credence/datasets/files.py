@@ -28,12 +28,15 @@ OTHER_FORMATS = {
 }
 
 
-def read_table_file(path: Path, text_columns: Iterable[str] = ()) -> pd.DataFrame:
+def read_table_file(
+    path: Path, text_columns: Iterable[str] = (), *, missing: bool = True
+) -> pd.DataFrame:
     """Reads a CSV file (comma, semicolon or tab; UTF-8) or a Parquet file, by its content.
 
     Args:
         path: the file.
         text_columns: columns of a CSV file that stay as they are written; see `read_csv`.
+        missing: whether cells of a CSV file such as "NA" are missing values.
     Raises:
         InputError: if the file is missing, empty, a folder, unreadable or not a table.
     """
@@ -47,7 +50,7 @@ def read_table_file(path: Path, text_columns: Iterable[str] = ()) -> pd.DataFram
             raise InputError(f"The file {path} is not a CSV or Parquet table but {what}.")
     if path.suffix.lower() in {".parquet", ".pq"}:
         raise InputError(f"The file {path} is not Parquet: it does not begin with 'PAR1'.")
-    return read_csv(path, text_columns)
+    return read_csv(path, text_columns, missing=missing)
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -77,12 +80,12 @@ def read_parquet(path: Path) -> pd.DataFrame:
         ) from error
 
 
-def read_csv(path: Path, text_columns: Iterable[str] = ()) -> pd.DataFrame:
+def read_csv(path: Path, text_columns: Iterable[str] = (), *, missing: bool = True) -> pd.DataFrame:
     """Reads a CSV file: UTF-8 with or without byte-order mark, quoted or not, a header line.
 
     The delimiter is the one of comma, semicolon and tab that the header has most of. With
     semicolons, numbers may have decimal commas. An empty cell, "?", "NA", "NaN", "null", "None"
-    and "n/a" are missing values; blank lines are skipped. A column of numbers becomes numbers,
+    and "n/a" are missing values, unless `missing` is False; blank lines are skipped. A column of numbers becomes numbers,
     except the `text_columns`, where 01234 stays "01234"; names that are no columns do not matter.
     """
     text = _decoded(path)
@@ -97,7 +100,8 @@ def read_csv(path: Path, text_columns: Iterable[str] = ()) -> pd.DataFrame:
             names=columns,
             dtype=dict.fromkeys(text_columns, str),
             decimal="," if delimiter == ";" and _has_decimal_commas(text) else ".",
-            na_values=list(MISSING),
+            na_values=list(MISSING) if missing else None,
+            keep_default_na=missing,
             skipinitialspace=True,
             index_col=False,
             low_memory=False,  # one type per column, decided on the whole column

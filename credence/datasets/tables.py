@@ -10,7 +10,9 @@ from credence.datasets.files import read_table_file
 from credence.errors import InputError, did_you_mean
 
 
-def read_table(path_or_name: str | Path, text_columns: Iterable[str] = ()) -> pd.DataFrame:
+def read_table(
+    path_or_name: str | Path, text_columns: Iterable[str] = (), *, missing: bool = True
+) -> pd.DataFrame:
     """Reads a CSV or Parquet file, or a known data set that is a table.
 
     A file or folder of that name is taken before a data set.
@@ -19,13 +21,14 @@ def read_table(path_or_name: str | Path, text_columns: Iterable[str] = ()) -> pd
         path_or_name: a file, or a name that `list_datasets` knows.
         text_columns: columns of a CSV file that hold names even if these look like numbers: zip
             codes keep their leading zeros.
+        missing: whether cells of a CSV file such as "NA" are missing values, or text.
     Raises:
         InputError: if there is neither; the sentence suggests the nearest name. Also for all that
             `read_table_file` and `load` refuse.
     """
     path, name = Path(path_or_name).expanduser(), str(path_or_name)
     if path.exists():
-        return read_table_file(path, text_columns)
+        return read_table_file(path, text_columns, missing=missing)
     if name in DATASETS:
         return _known_table(name)
     raise InputError(_no_such_table(path, name))

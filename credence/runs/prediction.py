@@ -109,7 +109,8 @@ def _row_ids(table: str, frame: pd.DataFrame, id_column: str) -> pd.Series:
     if not id_column:
         return pd.Series(np.arange(1, len(frame) + 1), frame.index, name="row")
     require_column(frame, id_column)
-    return read_table(table, text_columns=(id_column,)).rename(columns=str)[id_column]
+    ids = read_table(table, text_columns=(id_column,), missing=False)
+    return ids.rename(columns=str)[id_column]
 
 
 def prediction_columns(model: BNNRegressor | BNNClassifier, coverage: float) -> list[str]:

@@ -118,18 +118,18 @@ def test_predict_has_the_promised_columns(run, fitted: Path, tmp_path: Path) -> 
 
 def test_predictions_can_be_joined_by_an_id(run, fitted: Path, tmp_path: Path) -> None:
     """Ids stand there as they stood in the table; one that is a feature stays a feature."""
-    ids = ["007", "12345678901234567890", "=1+1", "-5"]
-    houses(4).assign(id=ids, mean=0).to_csv(tmp_path / "new.csv", index=False)
+    ids = ["007", "12345678901234567890", "=1+1", "-5", "NA"]
+    houses(5).assign(id=ids, mean=0).to_csv(tmp_path / "new.csv", index=False)
     words = ("predict", fitted / "run", tmp_path / "new.csv", "--out", tmp_path / "p.csv")
     status, _, err = run(*words, "--id", "id")
-    found = pd.read_csv(tmp_path / "p.csv", dtype={"id": str})
+    found = pd.read_csv(tmp_path / "p.csv", dtype={"id": str}, keep_default_na=False)
     assert status == 0
     assert list(found) == ["id", "mean", "std", "lower_95", "upper_95", "outside"]
-    assert found["id"].tolist() == ["007", "12345678901234567890", "'=1+1", "-5"]
+    assert found["id"].tolist() == ["007", "12345678901234567890", "'=1+1", "-5", "NA"]
     assert "Ignored 1 column: 'mean'" in err
     assert run(*words, "--id", "area")[0] == 0
     by_area = pd.read_csv(tmp_path / "p.csv")
-    np.testing.assert_allclose(by_area["area"], houses(4)["area"])
+    np.testing.assert_allclose(by_area["area"], houses(5)["area"])
     assert by_area["mean"].equals(found["mean"])
     assert len(str(found["mean"][0]).replace(".", "")) <= 7
     assert run(*words, "--coverage", "0.5")[0] == 0

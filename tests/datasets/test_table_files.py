@@ -61,6 +61,13 @@ def test_missing_values(tmp_path, cell):
     assert pd.api.types.is_numeric_dtype(frame["x"])
 
 
+def test_names_that_read_as_missing_may_stay(tmp_path):
+    path = write(tmp_path, "id,x\nNA,1\nnull,2\n?,3\n,4\n")
+    ids = read_table(path, text_columns=["id"], missing=False)["id"]
+    assert ids.tolist() == ["NA", "null", "?", ""]
+    assert read_table(path, text_columns=["id"])["id"].isna().all()
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
