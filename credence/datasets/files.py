@@ -85,7 +85,8 @@ def read_csv(path: Path, text_columns: Iterable[str] = (), *, missing: bool = Tr
 
     The delimiter is the one of comma, semicolon and tab that the header has most of. With
     semicolons, numbers may have decimal commas. An empty cell, "?", "NA", "NaN", "null", "None"
-    and "n/a" are missing values, unless `missing` is False; blank lines are skipped. A column of numbers becomes numbers,
+    and "n/a" are missing values, unless `missing` is False; blank lines are skipped, but those
+    between the rows of a single column are empty cells. A column of numbers becomes numbers,
     except the `text_columns`, where 01234 stays "01234"; names that are no columns do not matter.
     """
     text = _decoded(path)
@@ -94,7 +95,7 @@ def read_csv(path: Path, text_columns: Iterable[str] = (), *, missing: bool = Tr
     columns = _checked_header(path, text, delimiter)
     try:
         return pd.read_csv(
-            io.StringIO(text),
+            io.StringIO(text.strip("\r\n")),
             sep=delimiter,
             header=0,
             names=columns,
@@ -102,6 +103,7 @@ def read_csv(path: Path, text_columns: Iterable[str] = (), *, missing: bool = Tr
             decimal="," if delimiter == ";" and _has_decimal_commas(text) else ".",
             na_values=list(MISSING) if missing else None,
             keep_default_na=missing,
+            skip_blank_lines=len(columns) > 1,
             skipinitialspace=True,
             index_col=False,
             low_memory=False,  # one type per column, decided on the whole column

@@ -68,6 +68,12 @@ def test_names_that_read_as_missing_may_stay(tmp_path):
     assert read_table(path, text_columns=["id"])["id"].isna().all()
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_an_empty_cell_of_a_single_column_is_a_row(tmp_path, end):
+    frame = read_table(write(tmp_path, end + end.join(["x", "1", "", "3", "", ""])))
+    assert frame["x"].isna().tolist() == [False, True, False]
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
