@@ -16,6 +16,7 @@ from credence.datasets.columns import (
     is_numeric,
     is_row_number,
     refuse_infinity,
+    steps,
     where,
 )
 from credence.datasets.names import with_text_names
@@ -252,7 +253,7 @@ def _identifies(column: pd.Series) -> str | None:
     values = column.dropna()
     if len(values) <= 20:
         return None
-    if (column.diff().iloc[1:] == 1).all():
+    if (steps(column) == 1).all():
         return "numbers the rows"
     is_whole = bool((values.to_numpy(float) % 1 == 0).all())
     if IDENTIFIER.search(str(column.name)) and is_whole and values.is_unique:

@@ -157,7 +157,12 @@ def where(column: pd.Series, position: int) -> str:
 def is_row_number(column: pd.Series) -> bool:
     """Whether an unnamed column counts the rows, as written by `DataFrame.to_csv`."""
     unnamed = column.name == "" or str(column.name).startswith("Unnamed:")
-    return unnamed and is_numeric(column) and bool((column.diff().iloc[1:] > 0).all())
+    return unnamed and is_numeric(column) and bool((steps(column) > 0).all())
+
+
+def steps(column: pd.Series) -> Float[np.ndarray, " step"]:
+    """What each number is more than the one before, in float64: unsigned numbers wrap around."""
+    return np.diff(column.to_numpy(np.float64, na_value=np.nan))
 
 
 def _holds_dates(column: pd.Series) -> str:

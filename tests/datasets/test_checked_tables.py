@@ -152,6 +152,14 @@ def test_useless_columns_are_left_out_and_said():
         assert part in notes
 
 
+def test_unsigned_numbers_that_fall_do_not_number_the_rows() -> None:
+    falling = np.arange(80, 0, -2, dtype=np.uint8)
+    checked = check_table(table().rename(columns={"age": "Unnamed: 0"}), "price")
+    assert "Unnamed: 0" not in checked.inputs
+    checked = check_table(table(**{"Unnamed: 0": falling}), "price")
+    assert "Unnamed: 0" in checked.inputs
+
+
 @pytest.mark.parametrize(
     ("first", "is_told"), [(1e9, True), (300.0, False), (np.nan, False)], ids=str
 )
