@@ -181,7 +181,12 @@ class BNNClassifier(ClassifierMixin, BNN):
         return np.searchsorted(self.classes_, labels)
 
     def _learnt(self) -> dict[str, Any]:
-        return {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
+        from credence.storage import jsonable
+
+        learnt = {"classes": self.classes_.tolist(), "classes_dtype": self.classes_.dtype.str}
+        if isinstance(self.class_weight, Mapping):  # keys of JSON are text, labels may be numbers
+            learnt["class_weight"] = jsonable(list(self.class_weight.items()))
+        return learnt
 
     def _restore(self, document: Mapping[str, Any]) -> None:
         dtype, labels = np.dtype(document["classes_dtype"]), document["classes"]
@@ -190,3 +195,5 @@ class BNNClassifier(ClassifierMixin, BNN):
         if len(labels) != self.ensemble_.num_predicted or len(set(labels)) != len(labels):
             raise ValueError(f"{len(labels)} classes, the ensemble predicts others")
         self.classes_ = np.array(labels, dtype=dtype)
+        if "class_weight" in document:
+            self.class_weight = dict(document["class_weight"])

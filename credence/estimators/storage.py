@@ -40,6 +40,8 @@ class EstimatorDocument(TypedDict):
     y_ndim: NotRequired[int]
     classes: NotRequired[list[str | bool | int | float]]
     classes_dtype: NotRequired[str]
+    class_weight: NotRequired[list[list[str | bool | int | float]]]
+    """Labels and their weights, where they were named one by one."""
 
 
 def load(folder: str | Path, network: Network | None = None) -> BNNRegressor | BNNClassifier:

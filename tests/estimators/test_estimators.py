@@ -331,6 +331,14 @@ def test_what_cannot_be_saved_replaces_nothing(tmp_path: Path) -> None:
     assert np.array_equal(credence.load(tmp_path).predict(x), kept.predict(x))
 
 
+@pytest.mark.parametrize("weight", ["balanced", {0: 1.0, 1: np.float32(2.5)}])
+def test_class_weight_is_restored(tmp_path: Path, weight: object) -> None:
+    x, y = classes(40)
+    model = BNNClassifier(hidden=(), method=BRIEF, class_weight=weight, random_state=0)
+    model.fit(x, (y == "up").astype(int)).save(tmp_path)
+    assert credence.load(tmp_path).class_weight == weight
+
+
 def test_a_run_that_did_not_converge_warns() -> None:
     x, y = line(20)
     method = HMC(num_draws=5, num_warmup=25, num_chains=2)
