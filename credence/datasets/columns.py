@@ -12,7 +12,25 @@ from jaxtyping import Bool, Float
 
 from credence.errors import InputError, plural, quoted
 
-DATE = re.compile(r"\d{4}([-/])\d{2}\1\d{2}([T ]\d{2}:\d{2}.*)?|\d{1,2}[./]\d{1,2}[./]\d{4}")
+DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+"""A day, or a month."""
+MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+DATE = re.compile(
+    rf"""(?: \d{{4}} ([-/.]) \d\d \1 \d\d
+        | \d{{4}} ([-/]) {DAY} \2 {DAY}
+        | \d{{1,2}} [./] \d{{1,2}} [./] \d{{4}}
+        | {DAY} - {DAY} - (?:19|20)\d\d
+        | {DAY} [-\ .]+ {MONTH} [-\ ,]+ (?:19|20)?\d\d
+        | {DAY} {MONTH} (?:19|20)\d\d
+        | {MONTH} \ {DAY} ,? \ (?:19|20)\d\d
+    ) ([T\ ] \d{{1,2}}:\d\d .*)?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+PERHAPS_DATE = re.compile(rf"{DAY}([-/.]){DAY}\1\d\d")
+"""Day, month and two digits of a year, in some order; or the number of a chapter."""
 DECORATED = re.compile(
     r"""[$€£¥₹%\s]* [-+]?
     (?: \d{1,3} ([,.'\u2019\s]) \d{3} (\1 \d{3})* ([.,]\d+)? | \d+ ([.,]\d+)? )
@@ -81,6 +99,13 @@ def _checked_text(column: pd.Series, notes: list[str]) -> pd.Series:
     if texts.sum() < (1 - MOSTLY) * column.count():
         raise InputError(_text_among_numbers(column, texts.to_numpy()))
     is_decorated = ~is_number & names.map(lambda name: bool(DECORATED.fullmatch(str(name))))
+    is_perhaps = names.map(lambda name: bool(PERHAPS_DATE.fullmatch(str(name).strip())))
+    if is_perhaps.mean() >= MOSTLY:
+        notes.append(
+            f"The column '{column.name}' holds names such as '{names[is_perhaps].iloc[0]}'. If "
+            "these are dates, replace them by numbers that matter (days since a start, month, "
+            f"weekday), or leave them out (--drop '{column.name}')."
+        )
     if is_decorated.any() and (is_number | is_decorated).mean() >= MOSTLY:
         raise InputError(_decorated(column, names[is_decorated].iloc[0]))
     return column

@@ -65,7 +65,14 @@ NUMBERS = [str(i) for i in range(40)]
         (table(price=[f"{n} %" for n in range(40)]), "price", "'price' holds numbers that cannot"),
         (table(age=pd.Timestamp("2020-01-01")), "price", "'age' holds dates such as '2020-01-01"),
         (table(age="2020-01-31"), "price", "'age' holds dates"),
-        (table(age="2020/01/31"), "price", "'age' holds dates"),
+        *(
+            (table(age=date), "price", "'age' holds dates")
+            for date in (
+                *("2020/01/31", "2020-01-31 10:30", "31.1.2020", "1/31/2020", "31-12-2020"),
+                *("2021-1-5", "2021.01.05", "05-Jan-2021", "5 January 2021", "Jan 5, 2021"),
+                *("05Jan2021", "5-jan-21", "31-12-2020 9:05"),
+            )
+        ),
         (
             table(age=with_first("2020-01", ["2020-02-03", "2020-02-04"] * 20)),
             "price",
@@ -203,10 +210,29 @@ def test_whole_numbers_beyond_64_bits_are_numbers():
     assert names.tolist() == ids
 
 
-@pytest.mark.parametrize("names", [("A12", "B7"), ("10-20", "20+"), ("3rd", "4th"), ("1.2.3", "x")])
+@pytest.mark.parametrize("name", ["31-12-20", "1/2/21", "05.06.07"])
+def test_what_may_be_a_date_is_told_of(name: str) -> None:
+    checked = check_table(table(age=[name, "02-03-04"] * 20), "price")
+    assert any(f"'age' holds names such as '{name}'. If these" in note for note in checked.notes)
+    assert checked.inputs["age"].nunique() == 2
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        *(("A12", "B7"), ("10-20", "20+"), ("3rd", "4th"), ("1.2.3", "x")),
+        *(
+            ("12-34-5678", "99-99-2020"),
+            ("2020-45-5", "0-0-2020"),
+            ("May 7", "Mar"),
+            ("2021.1.2", "3 marks 20"),
+        ),
+    ],
+)
 def test_names_with_digits_in_them_stay_names(names: tuple[str, str]) -> None:
     checked = check_table(table(age=list(names) * 20), "price")
     assert checked.inputs["age"].tolist() == list(names) * 20
+    assert "dates" not in " ".join(checked.notes)
 
 
 def test_a_column_that_is_mostly_text_is_categorical():
