@@ -1,9 +1,9 @@
 """Arrays of ensembles in format 1, which lie in a netCDF file: read by a process of its own.
 
 What such a file declares can only be learnt from libhdf5, which a damaged or hostile one can keep
-busy or crash. So `python -m credence.netcdf FILE ARRAYS` copies the arrays into an .npz file, and
-may take only so long and so much memory. It takes arrays that lie in the file as they are: nothing
-compressed, in chunks, or in other files.
+busy or crash. So a process that runs this module with FILE and ARRAYS copies the arrays into an
+.npz file, and may take only so long and so much memory. It takes arrays that lie in the file as
+they are: nothing compressed, in chunks, or in other files.
 """
 
 import subprocess
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from credence.processes import module_command
 from credence.storage import read_arrays, reading, write_arrays
 
 MOST_SECONDS = 60
@@ -31,7 +32,7 @@ def read_netcdf(path: Path) -> dict[str, np.ndarray]:
     """
     with TemporaryDirectory() as folder, reading(path):
         arrays = Path(folder) / "arrays.npz"
-        command = [sys.executable, "-m", __name__, str(path), str(arrays)]
+        command = module_command(__name__, str(path), str(arrays))
         try:
             subprocess.run(command, check=True, capture_output=True, timeout=MOST_SECONDS)
         except subprocess.TimeoutExpired as error:

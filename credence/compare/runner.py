@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from credence.compare.sources import moved
 from credence.compare.specs import CellSpec, Experiment, Outcome, RowLimits, to_json
 from credence.environment import num_cores
 from credence.errors import InputError, StorageError, time_limit
+from credence.processes import module_command
 from credence.runs.folder import require_usable
 from credence.runs.workflow import check_seed_and_time
 from credence.storage import write_text
@@ -152,7 +152,7 @@ def run_cell(cell: CellSpec, folder: Path, cores: int) -> Outcome:
     spec = out.with_suffix(".spec.json")
     write_text(spec, json.dumps(to_json(cell)))
     out.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "credence.compare.cell", spec, out, str(min(cores, 8))]
+    command = module_command("credence.compare.cell", str(spec), str(out), str(min(cores, 8)))
     ended = subprocess.run(
         command, env=_environment(cores), capture_output=True, text=True, check=False
     )
