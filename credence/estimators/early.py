@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from credence.engine.progress import Line, Monitor, Progress
-from credence.errors import CredenceError
+from credence.errors import CredenceError, StorageError
 
 EARLY_FOLDER = "early"
 """Lies in the checkpoint folder, and holds a fitted estimator."""
@@ -25,19 +25,22 @@ class EarlyAnswers:
 
     Args:
         shown: what shows the run.
-        folder: for an estimator; one of an earlier run is removed.
+        folder: for an estimator; one of an earlier run is removed as soon as this one has a phase,
+            for by then it was found to be a run of the folder around it.
         save: is given the answer, a `Predictor`, and the folder.
     """
 
     def __init__(self, shown: Progress, folder: Path, save: Callable[[Any, Path], None]) -> None:
         self.shown, self.folder, self.save = shown, folder, save
-        self.is_kept = False
-        shutil.rmtree(folder, ignore_errors=True)
+        self.is_kept = self.has_begun = False
 
     def phase(
         self, name: str, num_draws: int | None, *, done: int = 0, monitor: Monitor | None = None
     ) -> AbstractContextManager[Line]:
-        """Open the line of one phase."""
+        """Open the line of one phase; the first removes an early answer of an earlier run."""
+        if not self.has_begun and self._is_answer():
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self.has_begun = True
         return self.shown.phase(name, num_draws, done=done, monitor=monitor)
 
     def say(self, message: str) -> None:
@@ -50,6 +53,7 @@ class EarlyAnswers:
             return
         self.is_kept = True
         try:
+            self._check_folder()
             self.save(answer(), self.folder)
         except (CredenceError, OSError, TypeError, ValueError) as error:
             self.say(f"No early answer could be kept: {error}")
@@ -58,3 +62,12 @@ class EarlyAnswers:
                 "While the fit goes on, an early answer can be used: `credence predict` of the run "
                 f"gives it, or credence.load({str(self.folder)!r})."
             )
+
+    def _is_answer(self) -> bool:
+        """Whether the folder holds an estimator; other folders are the user's."""
+        return (self.folder / "estimator.json").is_file()
+
+    def _check_folder(self) -> None:
+        """Refuse a folder of other files: the next run would remove them with the answer."""
+        if self.folder.exists() and not self._is_answer() and any(self.folder.iterdir()):
+            raise StorageError(f"{self.folder} holds other files: move it to another place.")

@@ -47,6 +47,7 @@ from credence.models import (
     Normal,
     PiecewiseLinear,
 )
+from credence.storage import write_text
 
 BRIEF = FoldChains(
     num_chains=4, num_folds=4, num_draws=20, num_warmup=20, training=Training(max_epochs=300)
@@ -476,7 +477,10 @@ def test_an_early_answer_that_cannot_be_kept_stops_nothing(tmp_path: Path) -> No
         raise StorageError(f"{answer}: the disk is full.")
 
     (tmp_path / "early").mkdir()
+    (tmp_path / "early" / "estimator.json").touch()
     watch = EarlyAnswers(Said(), tmp_path / "early", full)
+    assert (tmp_path / "early").exists()
+    watch.phase("train", 1)
     assert not (tmp_path / "early").exists()
     for _ in range(2):
         watch.early(lambda: "net")
@@ -484,6 +488,25 @@ def test_an_early_answer_that_cannot_be_kept_stops_nothing(tmp_path: Path) -> No
     EarlyAnswers(Said(), tmp_path / "early", lambda answer, folder: None).early(lambda: "net")
     assert "While the fit goes on, an early answer can be used" in Said.told[1]
     assert Said.told[1].endswith(f"credence.load('{tmp_path / 'early'}').")
+
+
+def test_a_folder_of_the_user_is_never_taken_for_an_early_answer(tmp_path: Path) -> None:
+    """The name "early" is not enough."""
+    (tmp_path / "early").mkdir()
+    (tmp_path / "early" / "thesis.txt").write_text("years of work")
+    watch = EarlyAnswers(NoProgress(), tmp_path / "early", lambda answer, folder: None)
+    watch.phase("train", 1)
+    watch.early(lambda: pytest.fail("the answer would be removed with the thesis"))
+    assert (tmp_path / "early" / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_fit_that_is_refused_leaves_the_early_answer_of_another(tmp_path: Path) -> None:
+    write_text(tmp_path / "identity.json", "{}")
+    write_text(tmp_path / "early" / "estimator.json", "{}")
+    model = BNNRegressor(hidden=(), method="map", random_state=0, checkpoint_folder=tmp_path)
+    with pytest.raises(StorageError, match="holds another run"):
+        model.fit(*wave(10))
+    assert (tmp_path / "early" / "estimator.json").exists()
 
 
 def test_estimators_predict_save_and_load(tmp_path: Path) -> None:
