@@ -18,6 +18,7 @@ from credence.datasets.catalogue.specs import DatasetSpec
 from credence.datasets.checks import CheckedTable, check_table, require_column
 from credence.datasets.tables import read_table
 from credence.errors import InputError, StorageError, time_limit
+from credence.preprocessing import make_preprocessor
 from credence.runs.finishing import Fitted, Rows, finish
 from credence.runs.folder import (
     FitSettings,
@@ -70,6 +71,7 @@ def fit(
             f"'{settings.table}' has a split of its own, which --test-fraction cannot change: "
             "leave it out, or save the table as a file of another name."
         )
+    check_held_out(rows)
     from credence.ensembles.provenance import package_versions
 
     require_usable(folder, "manifest.json")
@@ -239,6 +241,16 @@ def _refuse_unseen(rows: Rows) -> None:
             f"The label '{min(map(str, unseen))}' is so rare that all its rows were held out: "
             f"merge rare labels{or_else}."
         )
+
+
+def check_held_out(rows: Rows) -> None:
+    """Refuse held-out rows before the fit that would be refused after it.
+
+    Raises:
+        InputError: where the network can take none of the numbers, or not those of a held-out row.
+    """
+    learnt = make_preprocessor(rows.train.drop(columns=rows.table.target))
+    learnt.transform(rows.test)
 
 
 def random_split(settings: FitSettings, table: CheckedTable) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -23,7 +23,7 @@ from credence.methods import Stacking
 from credence.runs import finishing, prediction, workflow
 from credence.runs.folder import FitSettings, read_manifest
 from credence.runs.page import report_data, write_page
-from credence.storage import read_json, write_json
+from credence.storage import read_json, write_arrays, write_json, write_text
 
 QUICK = ("num_members=2", "training.max_epochs=20")
 STACKING = (
@@ -135,6 +135,41 @@ def test_a_category_without_rows_leaves_the_proportions(tmp_path: Path) -> None:
         chosen = replace(settings(tmp_path, "y"), seed=seed)
         _, test = workflow.random_split(chosen, checked)
         assert (test["y"] == "b").sum() == 2
+
+
+def test_a_fill_value_in_a_held_out_row_is_refused_before_the_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NetCDF's mark of a missing number; a table of training has no scale for it."""
+    asked = settings(tmp_path, "y")
+    held_out = workflow.split(asked, workflow.read(asked)[1]).test.index[0]
+    frame = pd.read_csv(asked.table)
+    frame.loc[held_out, "x"] = 9.969e36
+    frame.to_csv(asked.table, index=False)
+    monkeypatch.setattr(workflow, "finish", lambda *_: pytest.fail("the fit began"))
+    with pytest.raises(InputError, match="x"):
+        workflow.fit(asked, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("is_computed", [True, False])
+def test_a_refusal_leaves_what_was_computed(
+    is_computed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is free again where that is nothing."""
+    checkpoint = tmp_path / "run" / "checkpoint"
+
+    def finish(*_: Any) -> None:
+        write_text(checkpoint / "identity.json", "{}")
+        if is_computed:
+            write_arrays(checkpoint / "train" / "state.npz", {"leaf_0000": np.zeros(3)})
+        raise InputError("The rows are refused.")
+
+    monkeypatch.setattr(workflow, "finish", finish)
+    with pytest.raises(InputError, match="are refused"):
+        workflow.fit(settings(tmp_path, "y"), tmp_path / "run")
+    assert checkpoint.exists() == is_computed
+    assert (tmp_path / "run" / "manifest.json").exists() == is_computed
 
 
 def test_predict_reads_the_estimator_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
