@@ -64,7 +64,7 @@ def _first_bytes(path: Path) -> bytes:
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
-    """Reads a Parquet file with pyarrow."""
+    """Reads a Parquet file with pyarrow: a named index is a column, and rows are numbered."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -73,11 +73,21 @@ def read_parquet(path: Path) -> pd.DataFrame:
             f"Reading the Parquet file {path} needs pyarrow: pip install credence[parquet]"
         ) from error
     try:
-        return parquet.read_table(path).to_pandas()
+        frame = parquet.read_table(path).to_pandas()
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(
             f"The Parquet file {path} cannot be read ({error}): write it again, or save it as CSV."
         ) from error
+    return _numbered(path, frame)
+
+
+def _numbered(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows by number; names of a pandas index become columns, and what has no name is left out."""
+    unnamed = [level for level, name in enumerate(frame.index.names) if name is None]
+    if len(unnamed) < frame.index.nlevels:
+        frame = frame.droplevel(unnamed).reset_index(allow_duplicates=True)
+        check_names(list(map(str, frame.columns)), f"The file {path}")
+    return frame.reset_index(drop=True)
 
 
 def read_csv(path: Path, text_columns: Iterable[str] = (), *, missing: bool = True) -> pd.DataFrame:

@@ -153,6 +153,32 @@ def test_parquet_is_known_by_its_content(tmp_path):
         read_table(write(tmp_path, PLAIN, "wrong.parquet"))
 
 
+@pytest.mark.parametrize(
+    ("index", "columns"),
+    [
+        (pd.Index(["tom", "ann"]), ["x"]),
+        (pd.Index(["tom", "ann"], name="who"), ["who", "x"]),
+        (pd.Index([7, 3], name="year"), ["year", "x"]),
+        (pd.MultiIndex.from_arrays([["a", "b"], [1, 2]], names=[None, "year"]), ["year", "x"]),
+    ],
+)
+def test_rows_of_parquet_are_numbered_whatever_their_index(tmp_path, index, columns):
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"x": [1.5, 2.5]}, index=index).to_parquet(tmp_path / "t.parquet")
+    read = read_table(tmp_path / "t.parquet")
+    assert read.index.tolist() == [0, 1]
+    assert read.columns.tolist() == columns
+    assert read["x"].tolist() == [1.5, 2.5]
+
+
+def test_an_index_of_parquet_named_as_a_column_is_refused(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"x": [1.5, 2.5]}, index=pd.Index([7, 3], name="x"))
+    frame.to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"more than one column named 'x'"):
+        read_table(tmp_path / "t.parquet")
+
+
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match=r"pip install credence\[parquet\]"):
