@@ -162,8 +162,16 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a document atomically, with its format and the checksum of what it says."""
+    """Write a document atomically, with its format and the checksum of what it says.
+
+    Raises:
+        StorageError: where it cannot be written, or `read_json` would refuse it.
+    """
     content = json.loads(json.dumps(content))
+    try:
+        _check_content(content)
+    except ValueError as error:
+        raise StorageError(f"{path} was not written, as it could not be read: {error}.") from error
     seal = {"format": FORMAT, "sha256": _content_sha256(content)}
     write_text(path, json.dumps({**seal, **content}, indent=2))
 
@@ -180,8 +188,7 @@ def read_json(path: Path, kind: type[Document]) -> Document:
         content = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
             raise ValueError("it does not hold a JSON object")
-        _check_nesting(content, MOST_NESTED)
-        json.dumps(content, ensure_ascii=False).encode()  # refuses halves of characters
+        _check_content(content)
         number, seal = content.pop("format", 1), content.pop("sha256", None)
         if number not in range(1, FORMAT + 1):
             raise StorageError(
@@ -192,6 +199,16 @@ def read_json(path: Path, kind: type[Document]) -> Document:
         if (seal is not None or number > 1) and seal != _content_sha256(content):
             raise ValueError("its checksum does not fit: it has been changed")
         return build(kind, content)
+
+
+def _check_content(content: Mapping[str, Any]) -> None:
+    """Refuse what no document of ours holds: too many levels, or halves of characters."""
+    _check_nesting(content, MOST_NESTED)
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        text = error.object[max(error.start - 20, 0) : error.end + 20]
+        raise ValueError(f"it holds text that is not UTF-8, {text!a}") from error
 
 
 def _check_nesting(value: Any, most: int) -> None:

@@ -26,6 +26,18 @@ def test_json_knows_no_nan_and_no_numpy() -> None:
     assert type(jsonable(np.bool_(True))) is bool
 
 
+def test_nothing_is_written_that_is_refused_when_read(tmp_path: Path) -> None:
+    """Half a character, as Python has it of a file name in Latin-1, and too many levels."""
+    with pytest.raises(StorageError, match=r"was not written.*not UTF-8, .*donn\\udce9es"):
+        write_json(tmp_path / "a.json", {"table": ["donn\udce9es.csv"]})
+    nested: Any = 1
+    for _ in range(40):
+        nested = [nested]
+    with pytest.raises(StorageError, match=r"was not written.*nested deeper"):
+        write_json(tmp_path / "a.json", {"nested": nested})
+    assert not (tmp_path / "a.json").exists()
+
+
 class Inner(TypedDict):
     share: float | None
     widths: list[int]

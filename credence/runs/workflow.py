@@ -188,6 +188,7 @@ def check_settings(settings: FitSettings, task: str) -> None:
     named("likelihood", settings.likelihood, dict.fromkeys(("auto", *known[task])))
     if settings.prior != "auto":
         named("prior", settings.prior, PRIORS)
+    _check_file_name(settings.table)
     methods.check_name(settings.method)
     MLP(1, settings.hidden or (), settings.activation)
     method_of(settings)
@@ -200,6 +201,16 @@ def check_settings(settings: FitSettings, task: str) -> None:
         raise InputError(
             f"--test-fraction must be between 0 and 1, got {settings.test_fraction}; 0.2 is usual."
         )
+
+
+def _check_file_name(table: str) -> None:
+    """Refuse a name that no document can hold: the run would be fitted, and never be opened."""
+    try:
+        table.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"The name of the table, {table!a}, is not in UTF-8: rename the file."
+        ) from error
 
 
 def check_seed_and_time(seed: int, max_seconds: float | None) -> None:

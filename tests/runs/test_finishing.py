@@ -1,5 +1,6 @@
 """A fit writes every file once, and the same page from memory as from the folder."""
 
+import os
 import re
 import warnings
 from collections import Counter
@@ -149,6 +150,16 @@ def test_a_fill_value_in_a_held_out_row_is_refused_before_the_fit(
     monkeypatch.setattr(workflow, "finish", lambda *_: pytest.fail("the fit began"))
     with pytest.raises(InputError, match="x"):
         workflow.fit(asked, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_table_whose_name_is_not_utf_8_is_refused_before_the_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = table(tmp_path).rename(tmp_path / os.fsdecode(b"donn\xe9es.csv"))
+    monkeypatch.setattr(workflow, "finish", lambda *_: pytest.fail("the fit began"))
+    with pytest.raises(InputError, match=r"donn\\udce9es.csv', is not in UTF-8: rename the file"):
+        workflow.fit(replace(settings(tmp_path, "y"), table=str(path)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
