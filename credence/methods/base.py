@@ -41,7 +41,7 @@ from credence.errors import InputError, check_numbers, time_limit
 from credence.methods.monitor import function_monitor
 from credence.methods.work import measured_cost
 from credence.models.networks.linearized import linearized
-from credence.models.saved import to_spec
+from credence.models.saved import to_identity
 
 
 class Drawn(NamedTuple):
@@ -302,7 +302,7 @@ class Method(Algorithm):
             "method": self.name,
             **dataclasses.asdict(self),
             "key": np.asarray(jax.random.key_data(key)).tolist(),
-            "model": [to_spec(part) | {"description": ""} for part in parts],
+            "model": [{"description": ""} | to_identity(part) for part in parts],
             "data": fingerprint(posterior),
         }
 

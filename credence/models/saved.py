@@ -1,5 +1,6 @@
 """Models as plain data and back: a saved model is read without running code from the file."""
 
+import re
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -35,6 +36,8 @@ _KNOWN: dict[str, type[Any]] = {
     )
 }
 
+_ADDRESS = re.compile(r"(?: at )?\b0x[0-9a-fA-F]+")
+
 
 def to_spec(part: Any) -> dict[str, Any]:
     """A network, prior or likelihood as JSON data; one from outside is only named."""
@@ -43,9 +46,27 @@ def to_spec(part: Any) -> dict[str, Any]:
         settings = {field.name: getattr(part, field.name) for field in fields(part)}  # type: ignore[arg-type]
         return {
             "type": name,
-            **{key: to_spec(v) if is_dataclass(v) else v for key, v in settings.items()},
+            **{key: to_spec(v) if _is_part(v) else v for key, v in settings.items()},
         }
     return {"type": "external", "description": repr(part)}
+
+
+def _is_part(value: Any) -> bool:
+    """Whether a setting is a part by itself; networks from outside may be of any class."""
+    return is_dataclass(value) or isinstance(value, networks.Network)
+
+
+def to_identity(part: Any) -> dict[str, Any]:
+    """What tells a part from others, as JSON data that is the same in every process.
+
+    Of one from outside: its class, and its `repr` without addresses in memory.
+    """
+    spec = to_spec(part)
+    if spec["type"] == "external":
+        kind, text = type(part), _ADDRESS.sub("", spec["description"])
+        return spec | {"class": f"{kind.__module__}.{kind.__qualname__}", "description": text}
+    nested = {key: getattr(part, key) for key, value in spec.items() if isinstance(value, dict)}
+    return spec | {key: to_identity(each) for key, each in nested.items()}
 
 
 def from_spec(spec: dict[str, Any]) -> Any:

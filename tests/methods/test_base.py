@@ -1,25 +1,28 @@
 """Methods of one's own: phases of any name, another posterior, a method within a method."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
 import pytest
 from jaxtyping import PRNGKeyArray
 from tools.exact import linear_regression
+from tools.stops import Stop
 
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import fixed
 from credence.engine.plan import Plan
-from credence.errors import InputError
+from credence.errors import InputError, StorageError
 from credence.kernels.base import Recipe
 from credence.kernels.mcmc.mala import mala
 from credence.methods.base import Drawn, Method
 from credence.models import LeadingInputs
 
 PROBLEM = linear_regression()
+NETWORK = PROBLEM.posterior.model.network
 
 
 def steps(key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
@@ -107,3 +110,53 @@ def test_a_method_within_a_method_draws_the_same_and_counts_together() -> None:
     with Driver() as driver:
         alone = OfOneInput().draw(jax.random.key(0), posterior, driver)
     np.testing.assert_array_equal(inner.positions, alone.positions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopped(Method):
+    """Ends as soon as the folder is its own."""
+
+    name: ClassVar[str] = "stopped"
+    summary: ClassVar[str] = "a method that has no time"
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        raise Stop
+
+
+class Theirs:
+    """A network from outside: the outputs of another, scaled."""
+
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    def __repr__(self) -> str:
+        return f"<Theirs({self.scale}) at {hex(id(self))}>"
+
+    def init(self, key: PRNGKeyArray, x: Any) -> Any:
+        return NETWORK.init(key, x)
+
+    def apply(self, params: Any, x: Any) -> Any:
+        return self.scale * NETWORK.apply(params, x)
+
+    def fan_in(self, params: Any) -> Any:
+        return NETWORK.fan_in(params)
+
+
+class Others(Theirs):
+    """Another class of the same settings."""
+
+
+def test_a_checkpoint_is_of_one_network_from_outside(tmp_path: Path) -> None:
+    """The same one goes on, though it lies elsewhere in memory."""
+    model, (x, y, *_) = PROBLEM.posterior.model, PROBLEM.posterior.data
+
+    def run(network: Theirs) -> None:
+        posterior = Posterior(network, model.prior, model.likelihood, (x, y))
+        Stopped().run(0, posterior, folder=tmp_path)
+
+    for _ in range(2):
+        with pytest.raises(Stop):
+            run(Theirs(1.0))
+    for other in (Theirs(2.0), Others(1.0)):
+        with pytest.raises(StorageError, match="holds another run: model was"):
+            run(other)

@@ -25,7 +25,7 @@ from credence.models import (
 from credence.models.networks.linearized import Linearized
 from credence.models.networks.variable_depth import VariableDepthMLP
 from credence.models.networks.wrappers import LeadingInputs, PerAction
-from credence.models.saved import from_spec, network_from_spec, to_spec
+from credence.models.saved import from_spec, network_from_spec, to_identity, to_spec
 
 PARTS = [
     MLP(3, hidden=(7, 5), activation="relu"),
@@ -73,6 +73,31 @@ def test_parts_from_outside_are_named_and_asked_for() -> None:
     assert spec == {"type": "external", "description": "theirs"}
     with pytest.raises(InputError, match=r"theirs.*pass the same network when loading"):
         from_spec(spec)
+
+
+def test_parts_from_outside_are_told_apart_by_class_and_settings() -> None:
+    """But not by where they lie in memory, which differs from process to process."""
+
+    class Wide:
+        def __init__(self, width: int) -> None:
+            self.width, self.activation = width, object()
+
+        def __repr__(self) -> str:
+            return f"Net({self.width}, {self.activation!r})"
+
+        init = apply = fan_in = __repr__
+
+    class Deep(Wide):
+        pass
+
+    assert to_identity(Wide(3)) == to_identity(Wide(3))
+    assert "0x" not in str(to_identity(Wide(3)))
+    assert to_identity(Wide(3)) != to_identity(Wide(4))
+    assert to_identity(Wide(3)) != to_identity(Deep(3))
+    nested = to_identity(LeadingInputs(Wide(3), 2))
+    assert nested == to_identity(LeadingInputs(Wide(3), 2))
+    assert nested != to_identity(LeadingInputs(Deep(3), 2))
+    assert to_identity(MLP(1)) == to_spec(MLP(1))
 
 
 def test_a_given_network_takes_the_place_of_its_description() -> None:
