@@ -98,6 +98,11 @@ class BNN(BaseEstimator, ABC):
         self.progress = progress
         self.random_state = random_state
 
+    def _forget(self) -> None:
+        """Forget an earlier fit: where this one fails, its networks do not suit the new scaling."""
+        for name in ("ensemble_", "diagnostics_", "findings_"):
+            self.__dict__.pop(name, None)
+
     def _inputs(self, X: Any, *, reset: bool) -> Float[np.ndarray, "point feature"]:
         """X checked and preprocessed: standardised numbers, one-hot categories, gaps filled."""
         table = self._checked(X, reset=reset)
@@ -168,7 +173,6 @@ class BNN(BaseEstimator, ABC):
             num_chains=None if self.num_chains is None else as_count("num_chains", self.num_chains),
         )
         self._total_weight = float(np.sum(weight))
-        self.__dict__.pop("findings_", None)
         self._recalibration = None
         progress = RichProgress() if self.progress else NoProgress()
         if self.checkpoint_folder is not None:

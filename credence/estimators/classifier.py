@@ -81,6 +81,7 @@ class BNNClassifier(ClassifierMixin, BNN):
         `sample_weight` (n,) counts how many observations each row stands for; a row of weight 0 is
         as if it were not there.
         """
+        self._forget()
         if y is None:
             raise ValueError(
                 "This BNNClassifier requires y to be passed, but the target y is None."

@@ -112,6 +112,7 @@ class BNNRegressor(RegressorMixin, BNN):
         `sample_weight` (n,) counts how many observations each row stands for; a row of weight 0 is
         as if it were not there.
         """
+        self._forget()
         x, y, weight = self._training_set(X, y, sample_weight)
         self._y_ndim = y.ndim
         scaler = TargetScaler.fit if self.standardize_target else TargetScaler.unscaled

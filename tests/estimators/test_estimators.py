@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import logsumexp
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -51,6 +51,17 @@ def test_predictions_are_in_units_of_y(regressor: BNNRegressor) -> None:
     quantiles = regressor.predict_quantiles([[1.0]], (0.1, 0.5, 0.9))
     assert quantiles.shape == (1, 3)
     assert (np.diff(quantiles) > 0).all()
+
+
+@pytest.mark.parametrize("model", [BNNRegressor(), BNNClassifier()], ids=["numbers", "labels"])
+def test_a_second_fit_that_fails_leaves_no_networks_of_the_first(model: Any) -> None:
+    """They would predict with the scaling of the second."""
+    x, y = np.arange(8.0)[:, None], np.arange(8) % 2
+    model.ensemble_ = "networks"
+    with pytest.raises(InputError, match="nuts_of_old"):
+        model.set_params(method="nuts_of_old").fit(x, y)
+    with pytest.raises(NotFittedError):
+        model.predict(x)
 
 
 def test_functions_and_samples(regressor: BNNRegressor) -> None:
