@@ -173,7 +173,7 @@ def _draws(ensemble: "Predictor | AveragedPredictions") -> dict[str, Any]:
 
 
 def build_method(cell: CellSpec) -> "Algorithm":
-    """The method with its settings.
+    """The method with its settings, for the model of the cell.
 
     Raises:
         InputError: for an unknown method or setting.
@@ -188,7 +188,7 @@ def build_method(cell: CellSpec) -> "Algorithm":
                 f"The method '{cell.method}' has no setting '{name}': it has {', '.join(known)}."
                 + did_you_mean(name, known)
             )
-    return chosen.from_settings(dict(cell.settings))
+    return chosen.from_settings(dict(cell.settings)).for_named_model()
 
 
 def build_posterior(cell: CellSpec, arrays: "Arrays") -> "Posterior":

@@ -49,6 +49,7 @@ class BNNRegressor(RegressorMixin, BNN):
         method: "auto", the name of a method (`credence methods` lists them), or a method object.
             "auto" tries several networks, priors and kinds of noise and combines them, unless one
             of these, or a number of draws or chains, is named: see `credence.methods.choose`.
+            "stacking" without `models` does so unless a network, prior or likelihood is named.
         num_draws: draws per chain; 1000 unless given, of methods that draw.
         num_chains: independent chains, runs or particles; None: the method's own number, mostly 4.
         network, prior, likelihood: parts from `credence.models` in place of the defaults (an MLP;

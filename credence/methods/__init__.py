@@ -122,14 +122,19 @@ def resolve(
     """A method object, and in a sentence why it runs.
 
     Args:
-        method: "auto", a name in `METHODS`, or a method object (returned as it is).
+        method: "auto", a name in `METHODS`, or a method object.
         posterior: what "auto" judges by.
-        is_model_named: whether "auto" has to keep the model of the posterior.
+        is_model_named: whether the model of the posterior is to be kept, by "auto" and by a method
+            that tries several models and was told of none.
         settings: of a named method; None where it keeps its own. "auto" uses those that the
             method it chooses has.
     Raises:
         InputError: for an unknown name, a setting out of range or one that the method lacks.
     """
+
+    def keeping_model(chosen: Algorithm) -> Algorithm:
+        return chosen.for_named_model() if is_model_named else chosen
+
     if isinstance(method, Algorithm):
         unused = [name for name, value in settings.items() if value is not None]
         if unused:
@@ -137,7 +142,7 @@ def resolve(
                 f"{unused[0]} and a method object were given: set it in the object, "
                 f"{type(method).__name__}({unused[0]}=...)."
             )
-        return method, "Chosen by the caller."
+        return keeping_model(method), "Chosen by the caller."
     if method == "auto":
         is_named = is_model_named or any(value is not None for value in settings.values())
         name, own, reason = choose(posterior, is_model_named=is_named)
@@ -145,7 +150,7 @@ def resolve(
         usual = chosen.known(num_draws=USUAL_DRAWS)
         return chosen(**usual | own | chosen.known(**settings)), reason
     chosen = METHODS[check_name(method)]
-    return chosen(**chosen.given(**settings)), "Chosen by the caller."
+    return keeping_model(chosen(**chosen.given(**settings))), "Chosen by the caller."
 
 
 def findings(ensemble: Predictor) -> Findings:

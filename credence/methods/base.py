@@ -114,6 +114,10 @@ class Algorithm(ABC):
             StorageError: where a checkpoint cannot be written or read.
         """
 
+    def for_named_model(self) -> "Algorithm":
+        """What runs where the caller has named the model: one that tries several keeps to it."""
+        return self
+
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> "Algorithm":
         """The algorithm that `dataclasses.asdict` described."""

@@ -134,6 +134,12 @@ def test_bad_folders(calls, tmp_path: Path) -> None:
     assert calls == []
 
 
+def test_stacking_has_the_model_of_its_cell() -> None:
+    assert cell.build_method(small_cell("stacking")).models == ("own/own/own",)
+    named = cell.build_method(small_cell("stacking", models=["8/own/own"]))
+    assert named.models == ("8/own/own",)
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)

@@ -7,6 +7,7 @@ import pytest
 
 from credence import BNNClassifier, BNNRegressor, methods
 from credence.density.posterior import Posterior
+from credence.methods import Stacking
 from credence.models import MLP, Gaussian, Normal, ResNet
 
 
@@ -49,6 +50,18 @@ def test_a_large_table_keeps_the_model_that_was_named() -> None:
     model = Posterior(network, Gaussian(), Normal(), (images, np.arange(1000.0)))
     assert model.num_points * model.num_weights > methods.LARGEST_EXACT
     assert methods.resolve("auto", model)[0].name == "deep_ensemble"
+
+
+@pytest.mark.parametrize("method", ["stacking", Stacking(max_work=1e9)], ids=["name", "object"])
+def test_stacking_keeps_a_model_that_was_named(method: Any) -> None:
+    """Unless it was told what to try: parts called "own" are those that were named."""
+    model = posterior(100)
+    found: Any = methods.resolve(method, model)[0]
+    assert found.models == ("own/own/own",)
+    found = methods.resolve(method, model, is_model_named=False)[0]
+    assert found.models == ()
+    told = Stacking(models=("8/own/own", "8-8/own/own"))
+    assert methods.resolve(told, model)[0] == told
 
 
 def test_a_posterior_has_a_named_model() -> None:

@@ -34,7 +34,7 @@ from credence.methods.stacking.left_out import (
     shape_of_mixture,
     temperature_of_mixture,
 )
-from credence.methods.stacking.models import ModelSpec, usual_models
+from credence.methods.stacking.models import OWN_MODEL, ModelSpec, usual_models
 from credence.methods.stacking.pace import (
     Budget,
     affordable,
@@ -77,7 +77,7 @@ class Stacking(Algorithm):
     Args:
         models: what to try, HIDDEN/PRIOR/LIKELIHOOD each, such as 50-50/unit/student_t; "own" in
             place of a part is that of the posterior, and ple-50-50 and plv-50-50 are networks of
-            encoded inputs. None are usual ones of its task.
+            encoded inputs. None are usual ones of its task; of a model that was named, that one.
         least_weight: models with less are left out.
         chains: how each model is sampled.
         max_work: rows times weights that a row uses times gradients of all chains, at most, of
@@ -115,6 +115,10 @@ class Stacking(Algorithm):
         object.__setattr__(self, "models", tuple(self.models))
         for model in self.models:
             ModelSpec.read(model)
+
+    def for_named_model(self) -> "Stacking":
+        """The models that were asked for, or the named one alone."""
+        return self if self.models else replace(self, models=(OWN_MODEL,))
 
     def run(
         self,
