@@ -123,6 +123,11 @@ class Ensemble(Predictor):
         means = np.asarray(self.predictive(x).member_means())
         return means.reshape(self.num_chains, self.num_draws, *means.shape[1:])
 
+    @property
+    def function_weights(self) -> Float[np.ndarray, "chain draw"] | None:
+        """How much each of `functions` counts, sum one, possibly signed; None for equally."""
+        return self.weights
+
     def monitored(self, x: Inputs) -> Float[np.ndarray, "chain draw point quantity"]:
         """What convergence is judged by: every noise-free prediction, and the log of its noise."""
         found = self.predictive(x).monitored()

@@ -62,8 +62,9 @@ class Effect:
     Args:
         name: of the column.
         values: numbers in growing order, or names, the most common first.
-        mean: over networks; for labels, of their probability.
-        lower, upper: between which nine of ten networks lie.
+        mean: over networks, each by its weight; for labels, of their probability.
+        lower, upper: between which nine of ten networks lie, each by its weight. Networks with a
+            negative weight count in the mean alone, so it may lie outside.
     """
 
     name: str

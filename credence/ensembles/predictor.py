@@ -99,6 +99,11 @@ class Predictor(ABC):
     def functions(self, x: Inputs) -> Float[np.ndarray, "chain draw point target"]:
         """Noise-free predictions of every draw: locations, or class probabilities."""
 
+    @property
+    def function_weights(self) -> Float[np.ndarray, "chain draw"] | None:
+        """How much each of `functions` counts, sum one, possibly signed; None for equally."""
+        return None
+
     @abstractmethod
     def monitored(self, x: Inputs) -> Float[np.ndarray, "chain draw point quantity"]:
         """What convergence is judged by: every noise-free prediction, and the log of its noise."""

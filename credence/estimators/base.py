@@ -379,7 +379,8 @@ class BNN(BaseEstimator, ABC):
 
         check_is_fitted(self, "ensemble_")
         X = X if isinstance(X, pd.DataFrame) else self._checked(X, reset=False)
-        return effect(self.sample_functions, self.preprocessor_, X, name, seed)
+        weights = self.ensemble_.function_weights
+        return effect(self.sample_functions, weights, self.preprocessor_, X, name, seed)
 
     @abstractmethod
     def sample_functions(self, X: Any) -> Float[np.ndarray, "chain draw point *output"]:

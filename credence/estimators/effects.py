@@ -74,6 +74,7 @@ def importances(
 
 def effect(
     functions: Callable[[Any], Float[np.ndarray, "chain draw point *output"]],
+    weights: Float[np.ndarray, "chain draw"] | None,
     preprocessor: TablePreprocessor,
     X: Any,
     name: str | int,
@@ -83,6 +84,7 @@ def effect(
 
     Args:
         functions: X -> what every network predicts of every row.
+        weights: how much each network counts, sum one, possibly signed; None for equally.
         preprocessor: tells numbers from names.
     """
     columns = preprocessor.feature_names_in_
@@ -100,9 +102,21 @@ def effect(
     tables = (_like(X, _with_column(rows, name, value)) for value in values)
     found = [_mean_over_rows(functions(table)) for table in tables]
     curves = np.stack(found, axis=1)  # (network, value, output)
-    lower, upper = np.quantile(curves, QUANTILES, axis=0)
     told = tuple(values) if is_number else tuple(map(str, values))
-    return Effect(name, told, curves.mean(0), lower, upper)
+    return Effect(name, told, *_mean_and_band(curves, weights))
+
+
+def _mean_and_band(
+    curves: Float[np.ndarray, "network value output"],
+    weights: Float[np.ndarray, "chain draw"] | None,
+) -> tuple[Float[np.ndarray, "value output"], ...]:
+    """Mean over networks by their weights, and quantiles of those whose weight is not negative."""
+    if weights is None:
+        return curves.mean(0), *np.quantile(curves, QUANTILES, axis=0)
+    each = np.asarray(weights, float).ravel()
+    kept = each > 0
+    band = np.quantile(curves[kept], QUANTILES, axis=0, weights=each[kept], method="inverted_cdf")
+    return np.tensordot(each, curves, axes=1), *band
 
 
 def _as_named(name: str | int, columns: Sequence[str]) -> str:

@@ -1,6 +1,8 @@
 """What a fit makes of its inputs, against functions that are known."""
 
 import re
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ import pytest
 from credence import BNNClassifier, BNNRegressor
 from credence.ensembles.inputs import Effect, Importances, from_document, to_document
 from credence.errors import IdentifierWarning, InputError
-from credence.estimators.effects import effect, importances
+from credence.estimators.effects import ROWS_OF_EFFECT, effect, importances
 from credence.methods import DeepEnsemble, Training
 from credence.preprocessing import make_preprocessor
 
@@ -84,6 +86,35 @@ def test_effect_of_a_number_is_its_slope(fitted: BNNRegressor) -> None:
     assert abs(slope - 2) < 0.3
     assert np.all(found.lower <= found.mean)
     assert np.all(found.mean <= found.upper)
+
+
+@pytest.mark.parametrize("weights", [[0.7, 0.1, 0.1, 0.1], [0.9, 0.3, 0.3, -0.5]])
+def test_effect_is_that_of_the_mean_prediction(weights: list[float], fitted: BNNRegressor) -> None:
+    """Whatever the weights of the networks are."""
+    model = copy(fitted)
+    shape = fitted.ensemble_.num_chains, fitted.ensemble_.num_draws
+    model.ensemble_ = replace(fitted.ensemble_, weights=np.reshape(weights, shape))
+    rows = table(ROWS_OF_EFFECT, seed=2)
+    found = model.effect(rows, "slope")
+    predicted = [model.predict(rows.assign(slope=value)).mean() for value in found.values]
+    np.testing.assert_allclose(found.mean[:, 0], predicted, rtol=1e-4, atol=1e-5)
+    assert np.all(found.lower <= found.upper)
+
+
+def test_bands_of_an_effect_count_networks_by_weight() -> None:
+    """Networks 0 x, 1 x, ..., 9 x: those of weight 0 or less are not in the band."""
+    X = np.linspace(0, 1, 20)[:, None]
+    weights = np.array([[0.5, 0.02, 0.02, 0.02, 0.02], [0.02, 0.5, 0.0, 0.0, -0.1]])
+
+    def functions(X: np.ndarray) -> np.ndarray:
+        return np.arange(10.0).reshape(2, 5, 1) * X[:, 0]
+
+    found = effect(functions, weights, make_preprocessor(X), X, "x0", 0)
+    values = np.array(found.values)
+    mean = np.arange(10) @ weights.ravel()
+    np.testing.assert_allclose(found.mean[:, 0], mean * values, atol=1e-12)
+    np.testing.assert_allclose(found.lower[:, 0], 0 * values)
+    np.testing.assert_allclose(found.upper[:, 0], 6 * values)
 
 
 def test_effect_of_names(fitted: BNNRegressor) -> None:
