@@ -162,7 +162,8 @@ class _Both(NamedTuple):
         return sum(map(total, (smaller, above, left)), start=target.log_prior_of_others(z.above))
 
     def metric(self, inverse_mass: Float[Array, " weight"]) -> Float[Array, " both"]:
-        """That of the larger network, and prior variances of what the smaller one alone has."""
+        """Inverse masses of the larger network, and prior variances of what the smaller one alone
+        has."""
         pair, (_, alone) = self.pair, self.masks()
         variances = shifted(self.target.prior_variances(pair.below, pair.lower), self.after)
         ones = jax.tree.map(jnp.ones_like, variances)

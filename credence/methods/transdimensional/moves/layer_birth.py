@@ -241,7 +241,7 @@ def removed(widths: Widths, after: Int[Array, ""]) -> Widths:
 
 
 def places_with(layers: Layers, after: Int[Array, ""]) -> Int[Array, " layer"]:
-    """Where each hidden layer but the first comes from if one is inserted after that one.
+    """Say whence each hidden layer but the first comes if one is inserted after that one.
 
     The last, which must be absent, comes from nowhere: it takes the new one's place.
     """
