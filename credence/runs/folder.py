@@ -191,12 +191,7 @@ def claim(folder: Path, manifest: Manifest) -> None:
 
 
 def release(folder: Path) -> None:
-    """Undo `claim`, where a method refuses what it was given: the next try finds a free folder.
-
-    Where something was computed already, the run stays: `credence resume` has its checkpoints.
-    """
-    if any((folder / "checkpoint").rglob("*.npz")):
-        return
+    """Undo `claim`, where a method refuses what it was given: the next try finds a free folder."""
     (folder / "manifest.json").unlink(missing_ok=True)
     shutil.rmtree(folder / "checkpoint", ignore_errors=True)
 

@@ -81,7 +81,8 @@ def fit(
         try:
             return finish(folder, settings, method_of(settings), rows, progress, watch)
         except InputError:
-            release(folder)
+            if "fit" not in watch.laps:  # otherwise `resume` has the networks
+                release(folder)
             raise
 
 

@@ -62,7 +62,7 @@ def test_a_column_may_have_any_name() -> None:
     assert preprocessor.feature_names_in_ == ["self", "other"]
     found = importances(lambda X, y: -np.square(X["self"] - y), ["self", "other"], X, X["self"], 0)
     assert found.nats[0] > 0 == found.nats[1]
-    slope = effect(lambda X: X["self"].to_numpy()[None, None], preprocessor, X, "self", 0)
+    slope = effect(lambda X: X["self"].to_numpy()[None, None], None, preprocessor, X, "self", 0)
     np.testing.assert_allclose(np.ravel(slope.mean), slope.values)
 
 

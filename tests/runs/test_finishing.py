@@ -24,7 +24,7 @@ from credence.methods import Stacking
 from credence.runs import finishing, prediction, workflow
 from credence.runs.folder import FitSettings, read_manifest
 from credence.runs.page import report_data, write_page
-from credence.storage import read_json, write_arrays, write_json, write_text
+from credence.storage import read_json, write_arrays, write_json
 
 QUICK = ("num_members=2", "training.max_epochs=20")
 STACKING = (
@@ -163,24 +163,24 @@ def test_a_table_whose_name_is_not_utf_8_is_refused_before_the_fit(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("is_computed", [True, False])
-def test_a_refusal_leaves_what_was_computed(
-    is_computed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_fitted", [True, False])
+def test_a_refusal_after_the_fit_leaves_what_was_computed(
+    is_fitted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder is free again where that is nothing."""
+    """The folder is free again where the method itself refused, whatever it tried before."""
     checkpoint = tmp_path / "run" / "checkpoint"
 
-    def finish(*_: Any) -> None:
-        write_text(checkpoint / "identity.json", "{}")
-        if is_computed:
-            write_arrays(checkpoint / "train" / "state.npz", {"leaf_0000": np.zeros(3)})
+    def finish(*given: Any) -> None:
+        write_arrays(checkpoint / "train" / "state.npz", {"leaf_0000": np.zeros(3)})
+        if is_fitted:
+            given[-1].lap("fit")
         raise InputError("The rows are refused.")
 
     monkeypatch.setattr(workflow, "finish", finish)
     with pytest.raises(InputError, match="are refused"):
         workflow.fit(settings(tmp_path, "y"), tmp_path / "run")
-    assert checkpoint.exists() == is_computed
-    assert (tmp_path / "run" / "manifest.json").exists() == is_computed
+    assert checkpoint.exists() == is_fitted
+    assert (tmp_path / "run" / "manifest.json").exists() == is_fitted
 
 
 def test_predict_reads_the_estimator_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
