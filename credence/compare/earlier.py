@@ -1,4 +1,4 @@
-"""What a folder holds already, and whether a run may go on there.
+"""Tells what a folder holds already, and whether a run may go on there.
 
 A published experiment is known by its name: parts of it may be run one after the other, at other
 sizes and with other seeds. A comparison has no name of its own: it is the one that it was as long
@@ -85,7 +85,7 @@ def _told(earlier: Mapping[str, Any], experiment: Experiment) -> str:
 
 
 def _differences(earlier: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    """What two comparisons differ in, as far as descriptions tell, part by part."""
+    """Say what two comparisons differ in, as far as descriptions tell, part by part."""
     (before,), (now,) = earlier["problems"], wanted["problems"]
     for part in ("source", "model"):
         yield from _changed(before[part], now[part])

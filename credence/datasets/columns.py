@@ -186,7 +186,7 @@ def is_row_number(column: pd.Series) -> bool:
 
 
 def steps(column: pd.Series) -> Float[np.ndarray, " step"]:
-    """What each number is more than the one before, in float64: unsigned numbers wrap around."""
+    """Return the step to each number from the one before; in float64, as unsigned ones wrap."""
     return np.diff(column.to_numpy(np.float64, na_value=np.nan))
 
 

@@ -185,7 +185,7 @@ class _Trace(NamedTuple):
     """Every number in Info, summed over the steps of a draw: (draw, chain)."""
 
     def after(self, states: Any, info: Any, draw: Array) -> "_Trace":
-        """What a step leaves, which belongs to this draw."""
+        """Add what a step leaves, which belongs to this draw."""
         add = lambda sums, leaf: sums.at[draw].add(leaf)  # noqa: E731
         return _Trace(
             states,
@@ -194,7 +194,7 @@ class _Trace(NamedTuple):
         )
 
     def block(self, thinning: int) -> Block:
-        """What it comes to, chains first."""
+        """Return what it comes to, chains first."""
         chain_first = lambda leaf: leaf.swapaxes(0, 1)  # noqa: E731
         return Block(
             self.states,

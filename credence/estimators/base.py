@@ -439,7 +439,7 @@ class BNN(BaseEstimator, ABC):
         write_json(folder / "estimator.json", {"ensemble_sha256": digest, **document})
 
     def _document(self) -> dict[str, Any]:
-        """What estimator.json says, the checksum of the ensemble left out."""
+        """Collect what estimator.json says, the checksum of the ensemble left out."""
         from credence.storage import jsonable
 
         parameters = jsonable(self.get_params(deep=False))

@@ -115,7 +115,7 @@ class Algorithm(ABC):
         """
 
     def for_named_model(self) -> "Algorithm":
-        """What runs where the caller has named the model: one that tries several keeps to it."""
+        """Return what runs where the caller names the model: one that tries several keeps to it."""
         return self
 
     @classmethod

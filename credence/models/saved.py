@@ -57,7 +57,7 @@ def _is_part(value: Any) -> bool:
 
 
 def to_identity(part: Any) -> dict[str, Any]:
-    """What tells a part from others, as JSON data that is the same in every process.
+    """Return what tells a part from others, as JSON data that is the same in every process.
 
     Of one from outside: its class, and its `repr` without addresses in memory.
     """
