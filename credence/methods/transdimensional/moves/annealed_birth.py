@@ -21,11 +21,8 @@ from credence.methods.transdimensional.target import Point, VariableWidth
 def annealed_birth(
     target: VariableWidth,
     layer: int,
-    *,
-    step_size: float | Float[Array, ""],
+    bridge: Bridge,
     inverse_mass: Float[Array, " weight"],
-    num_temperatures: int = 10,
-    num_integration_steps: int = 5,
 ) -> Move:
     """Annealed importance sampling between two widths, on the larger space.
 
@@ -44,17 +41,9 @@ def annealed_birth(
     Args:
         target: joint law of widths and weights.
         layer: which hidden layer.
-        step_size, inverse_mass: of the Hamiltonian steps.
-        num_temperatures: T.
-        num_integration_steps: leapfrog steps between two changes.
-    Raises:
-        InputError: for T < 1 or no leapfrog step.
+        bridge: T, and the Hamiltonian steps.
+        inverse_mass: of these steps.
     """
-    bridge = Bridge(
-        step_size=step_size,
-        num_temperatures=num_temperatures,
-        num_integration_steps=num_integration_steps,
-    )
 
     def along(
         key: PRNGKeyArray, point: Point, lower: Widths, upper: Widths, data: Data

@@ -28,11 +28,8 @@ from credence.models.priors import normal_sample
 def annealed_layer(
     target: VariableWidth,
     law: LayerLaw,
-    *,
-    step_size: float | Float[Array, ""],
+    bridge: Bridge,
     inverse_mass: Float[Array, " weight"],
-    num_temperatures: int = 10,
-    num_integration_steps: int = 5,
 ) -> LayerMove:
     """Annealed importance sampling between two depths, on the weights of both networks together.
 
@@ -49,15 +46,9 @@ def annealed_layer(
     Args:
         target: joint law of widths, depth and weights.
         law: by which a layer is proposed; not a collapsed one.
-        step_size, inverse_mass, num_temperatures, num_integration_steps: as of `annealed_birth`.
-    Raises:
-        InputError: for T < 1 or no leapfrog step.
+        bridge: T, and the Hamiltonian steps.
+        inverse_mass: of these steps.
     """
-    bridge = Bridge(
-        step_size=step_size,
-        num_temperatures=num_temperatures,
-        num_integration_steps=num_integration_steps,
-    )
 
     def crossed(
         key: PRNGKeyArray, pair: Pair, after: Int[Array, ""], data: Data, *, is_birth: bool

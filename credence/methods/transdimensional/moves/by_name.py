@@ -8,6 +8,7 @@ from credence.methods.transdimensional.moves.annealed_birth import annealed_birt
 from credence.methods.transdimensional.moves.annealed_layer import annealed_layer
 from credence.methods.transdimensional.moves.base import LayerMove, Move
 from credence.methods.transdimensional.moves.birth_death import birth_death
+from credence.methods.transdimensional.moves.bridge import Bridge
 from credence.methods.transdimensional.moves.collapsed_birth import collapsed_birth
 from credence.methods.transdimensional.moves.informed_birth import informed_birth
 from credence.methods.transdimensional.moves.layer_birth import layer_birth, near_identity
@@ -44,8 +45,8 @@ def build_move(
     """
     base, size = base_and_size(name)
     if base == "annealed":
-        bridge = _chosen(settings, "num_temperatures", "num_integration_steps")
-        move = annealed_birth(target, layer, **tuning, **bridge)
+        bridge = _bridge(tuning, settings)
+        move = annealed_birth(target, layer, bridge, tuning["inverse_mass"])
     elif base == "split_merge":
         move = split_merge(target, layer, **_chosen(settings, "split_std"))
     else:
@@ -65,11 +66,17 @@ def build_layer_move(
     """
     near = _chosen(settings, "identity_std")
     if name == "annealed_layer":
-        bridge = _chosen(settings, "num_temperatures", "num_integration_steps")
-        return annealed_layer(target, near_identity(target, **near), **tuning, **bridge)
+        law = near_identity(target, **near)
+        return annealed_layer(target, law, _bridge(tuning, settings), tuning["inverse_mass"])
     return layer_birth(
         target, is_identity="identity" in name, is_collapsed="collapsed" in name, **near
     )
+
+
+def _bridge(tuning: Mapping[str, Any], settings: Mapping[str, Any]) -> Bridge:
+    """Make the bridge of annealed jumps."""
+    lengths = _chosen(settings, "num_temperatures", "num_integration_steps")
+    return Bridge(step_size=tuning["step_size"], **lengths)
 
 
 def _chosen(settings: Mapping[str, Any], *names: str) -> dict[str, Any]:
