@@ -4,9 +4,11 @@ import contextlib
 import hashlib
 import json
 import re
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +85,18 @@ class Cache:
         write_text(path, json.dumps(content))
         self.watch.say(f"{label}: {time.perf_counter() - start:.0f} s")
         return json.loads(json.dumps(result))
+
+    def resumed(
+        self, label: str, settings: list[Any], compute: Callable[[Path], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """The result, as of `kept`, of a run that goes on where it was stopped.
+
+        Args:
+            label, settings: as of `kept`.
+            compute: is given the folder of the run's checkpoints, which is removed at the end.
+        """
+        name = digest([*settings, credence.__version__])[:16]
+        folder = self.folder.parent / "checkpoints" / name
+        found = self.kept(label, settings, partial(compute, folder))
+        shutil.rmtree(folder, ignore_errors=True)
+        return found

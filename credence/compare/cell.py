@@ -226,7 +226,7 @@ def build_network(model: ModelSpec, num_outputs: int) -> "Network":
     depth = model.network.removeprefix("resnet")
     if depth == model.network or not depth.isdigit():
         raise InputError(f"Unknown network '{model.network}': use 'mlp' or one as 'resnet18'.")
-    return ResNet.of_depth(int(depth), num_outputs)
+    return ResNet.of_depth(int(depth), num_outputs, dtype=model.dtype)
 
 
 def peak_memory_mib() -> float | None:

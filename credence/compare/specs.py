@@ -31,6 +31,8 @@ class ModelSpec:
         prior_settings: what is different in it, e.g. {"alpha": 4.0}.
         likelihood: auto, normal, student_t, heteroscedastic, heteroscedastic_t, bernoulli or
             categorical.
+        dtype: of the convolutions of a residual network: "bfloat16", or None for that of the
+            weights.
     """
 
     network: str = "mlp"
@@ -39,6 +41,7 @@ class ModelSpec:
     prior: str = "fan_in"
     likelihood: str = "auto"
     prior_settings: Settings = field(default_factory=dict)
+    dtype: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

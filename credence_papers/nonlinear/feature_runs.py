@@ -1,8 +1,8 @@
 """One contender on features of photographs: run, scored, and its curve told."""
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,16 +78,15 @@ def measured(
     effort: FeatureEffort,
     seed: int,
     rows: LazyRows,
-    cache: Cache,
-    name: str,
+    folder: Path,
 ) -> dict[str, Any]:
     """Scores of one contender, there and where images are strange, its curve, its convergence and
     its cost.
 
-    A run that is stopped goes on from its checkpoints.
+    Args:
+        folder: of the run's checkpoints.
     """
     found = rows().without(problem.strangers)
-    folder = cache.folder.parent / "checkpoints" / name[:16]
     effort = replace(effort, num_train=len(found.x_train))
     network = MLP(NUM_LABELS - len(problem.strangers), problem.hidden)
     prior = Gaussian("fan_in", problem.prior_std, problem.prior_std)
@@ -101,7 +100,6 @@ def measured(
         told = _of_averages(averaged, found, effort)
     else:
         told = _of_members(method.run(seed, posterior, folder=folder), found)
-    shutil.rmtree(folder, ignore_errors=True)
     return jsonable({**told, "features_sha256": found.sha256, "weights": posterior.num_weights})
 
 

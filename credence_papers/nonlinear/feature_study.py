@@ -15,7 +15,7 @@ import numpy as np
 from rich.table import Table
 
 from credence.compare.seeds import mean_and_error
-from credence_papers.cache import Cache, digest
+from credence_papers.cache import Cache
 from credence_papers.nonlinear.feature_contenders import FeatureEffort, wanted
 from credence_papers.nonlinear.feature_page import cells, render
 from credence_papers.nonlinear.feature_rows import CORRUPTIONS, SEVERITY, check_images
@@ -55,10 +55,10 @@ class FeatureStudy(Study[FeatureProblem, FeatureEffort]):
         """Every contender; the features are computed when the first one needs them."""
         rows = LazyRows(effort, cache)
         return {
-            contender.label: cache.kept(
+            contender.label: cache.resumed(
                 f"{problem.name}, {contender.label}, seed {seed}",
-                about := [problem, contender, contender.at(effort), rows.made_of, seed],
-                partial(measured, problem, contender, effort, seed, rows, cache, digest(about)),
+                [problem, contender, contender.at(effort), rows.made_of, seed],
+                partial(measured, problem, contender, effort, seed, rows),
             )
             for contender in wanted(effort)
         }

@@ -75,6 +75,13 @@ SMALL = Effort(
     num_draws=40, num_warmup=40 * PASS, thinning=PASS, batch_size=128, particles=4, epochs=20,
     potential_rows=2048, members=8, member_epochs=100,
 )  # fmt: skip
+PASS_OF_ALL = 196
+"""Steps in which a sampler sees 50,000 rows, 256 at a time."""
+EARLY = Effort(
+    num_draws=16, num_warmup=4 * PASS_OF_ALL, thinning=PASS_OF_ALL // 4, batch_size=256,
+    particles=4, epochs=8, potential_rows=4096, members=8, member_epochs=16,
+)  # fmt: skip
+"""16 passes in all: 8 of training, 4 of warm-up, 4 of sampling."""
 
 
 def _sampler(label: str, method: str, by_size: dict[str, dict[str, object]]) -> MethodSpec:

@@ -4,7 +4,14 @@ from typing import Any
 
 from credence.compare.sources import ImageSource
 from credence.compare.specs import Experiment, ModelSpec, Problem, Published, RowLimits
-from credence_papers.nonlinear.image_contenders import LAPTOP, PAPER, SMALL, SMOKE, contenders
+from credence_papers.nonlinear.image_contenders import (
+    EARLY,
+    LAPTOP,
+    PAPER,
+    SMALL,
+    SMOKE,
+    contenders,
+)
 
 PUBLISHED: tuple[dict[str, Any], ...] = (
     {"label": "Linear", "tempered": False, "accuracy": 0.8501, "ece_all_classes": 0.0024},
@@ -125,5 +132,32 @@ CIFAR10_SMALL = Experiment(
         *REASONS,
         "There are 10,000 of 50,000 training images, a quarter of the pixels and 8 of 18 layers; "
         "sizes laptop and paper are the same.",
+    ),
+)
+
+CIFAR10_RESNET20 = Experiment(
+    name="cifar10_resnet20",
+    description="Photographs by a residual network of 20 layers, for a GPU: the contenders of "
+    "cifar10 on all images.",
+    source=CIFAR10.source,
+    baseline="SGLD (linear)",
+    methods=contenders({"smoke": SMOKE, "laptop": EARLY, "paper": PAPER}),
+    problems=(
+        Problem(
+            name="cifar10_resnet20",
+            description="Photographs in ten classes, model and prior as of cifar10, convolutions "
+            "in bfloat16.",
+            source=ImageSource(name="cifar10", as_vectors=False),
+            model=ModelSpec(network="resnet20", dtype="bfloat16"),
+            models={"smoke": ModelSpec(network="resnet20")},
+            rows={"smoke": RowLimits(train=96, test=64)},
+            published=TABLE_1,
+        ),
+    ),
+    reasons=(
+        *REASONS,
+        "The network is ResNet-20, with a quarter of the channels of ResNet-18. Size laptop takes "
+        "minutes on a GPU, and days without one: 4 networks and 4 partners in place of ten each, "
+        "and 16 passes over the images in place of 300.",
     ),
 )

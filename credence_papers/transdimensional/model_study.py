@@ -1,6 +1,5 @@
 """The study that sets models of one table side by side, split by split."""
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -9,13 +8,12 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-import credence
 from credence.compare.seeds import mean_and_error
 from credence.html.document import document
 from credence.html.markup import element
 from credence.html.parts import masthead, section, table
 from credence.storage import jsonable
-from credence_papers.cache import Cache, digest
+from credence_papers.cache import Cache
 from credence_papers.study import Row, Study
 from credence_papers.transdimensional.models import SCORES, ModelEffort, ModelProblem, run_model
 
@@ -35,12 +33,8 @@ class ModelStudy(Study[ModelProblem, ModelEffort]):
         self, problem: ModelProblem, effort: ModelEffort, seed: int, cache: Cache
     ) -> dict[str, Any]:
         """One model of one split; what was stopped goes on from its checkpoints."""
-        about = [problem, effort, seed]
-        folder = cache.folder.parent / "checkpoints" / digest([*about, credence.__version__])[:16]
-        compute = partial(run_model, problem, effort, seed, folder)
-        found = cache.kept(f"{problem.name}, seed {seed}", about, compute)
-        shutil.rmtree(folder, ignore_errors=True)
-        return found
+        compute = partial(run_model, problem, effort, seed)
+        return cache.resumed(f"{problem.name}, seed {seed}", [problem, effort, seed], compute)
 
     def rows(
         self, problem: ModelProblem, effort: ModelEffort, results: Mapping[int, Any]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,11 +99,17 @@ class Effort:
         return {name: value for name, value in vars(self).items() if name != "ways"}
 
 
-def measured(problem: ArchitectureProblem, effort: Effort, seed: int) -> dict[str, Any]:
-    """One run: the posterior over architectures, scores on test rows, convergence and cost."""
+def measured(
+    problem: ArchitectureProblem, effort: Effort, seed: int, folder: Path
+) -> dict[str, Any]:
+    """One run: the posterior over architectures, scores on test rows, convergence and cost.
+
+    Args:
+        folder: of its checkpoints.
+    """
     arrays = problem.data(seed)
     posterior = problem.posterior(arrays)
-    ensemble = problem.method(effort).run(seed, posterior)
+    ensemble = problem.method(effort).run(seed, posterior, folder=folder)
     found = architecture_posterior(ensemble.scalars)
     assert found is not None
     tried = sum(each.tried for each in found.jumps.values())

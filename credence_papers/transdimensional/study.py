@@ -32,8 +32,8 @@ class ArchitectureStudy(Study[ArchitectureProblem, Effort]):
         self, problem: ArchitectureProblem, effort: Effort, seed: int, cache: Cache
     ) -> dict[str, Any]:
         """One posterior over architectures."""
-        compute = lambda: runs.measured(problem, effort, seed)  # noqa: E731
-        return cache.kept(f"{problem.name}, seed {seed}", [problem, effort, seed], compute)
+        compute = lambda folder: runs.measured(problem, effort, seed, folder)  # noqa: E731
+        return cache.resumed(f"{problem.name}, seed {seed}", [problem, effort, seed], compute)
 
     def rows(
         self, problem: ArchitectureProblem, effort: Effort, results: Mapping[int, Any]

@@ -83,6 +83,30 @@ class Heard(NoWatch):
         self.said.append(message)
 
 
+def test_what_is_stopped_finds_its_checkpoints_again(tmp_path: Path) -> None:
+    cache, folders = Cache(tmp_path, NoWatch()), []
+
+    def compute(folder: Path) -> dict[str, Any]:
+        folders.append(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "half").touch()
+        if len(folders) == 1:
+            raise KeyboardInterrupt
+        return {"half": (folder / "half").exists()}
+
+    with pytest.raises(KeyboardInterrupt):
+        cache.resumed("run", [1], compute)
+    assert (folders[0] / "half").exists()
+    assert (
+        cache.resumed("run", [1], compute) == {"half": True} == cache.resumed("run", [1], compute)
+    )
+    assert folders[0] == folders[1]
+    assert len(folders) == 2
+    assert not folders[0].exists()
+    cache.resumed("run", [2], compute)
+    assert folders[2] != folders[0]
+
+
 def test_a_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
     study, watch = dice(), Heard()
     summary = study.run(tmp_path, size="smoke", seed=4, watch=watch)

@@ -100,7 +100,7 @@ class ResNet:
             check_name("dtype", self.dtype, DTYPES)
 
     @classmethod
-    def of_depth(cls, depth: int, num_outputs: int, **others: str) -> "ResNet":
+    def of_depth(cls, depth: int, num_outputs: int, **others: Any) -> "ResNet":
         """ResNet-18 (64 channels at first, 2 blocks per stage), or one of the small networks for
         CIFAR, ResNet-20 and ResNet-8 (16 channels, 3 blocks or one)."""
         if depth not in DEPTHS:

@@ -7,7 +7,7 @@ from credence.compare.problem import _channels
 from credence.compare.sources import ImageSource
 from credence.compare.specs import ModelSpec, RowLimits
 from credence.models import MLP, ResNet
-from credence_papers.nonlinear.images import CIFAR10, CIFAR10_SMALL
+from credence_papers.nonlinear.images import CIFAR10, CIFAR10_RESNET20, CIFAR10_SMALL
 
 
 def test_channels_are_centred_whatever_the_number_of_pixels() -> None:
@@ -22,6 +22,8 @@ def test_channels_are_centred_whatever_the_number_of_pixels() -> None:
 
 def test_networks_by_name() -> None:
     assert build_network(ModelSpec(network="resnet20"), 10) == ResNet.of_depth(20, 10)
+    half = ModelSpec(network="resnet20", dtype="bfloat16")
+    assert build_network(half, 10) == ResNet.of_depth(20, 10, dtype="bfloat16")
     assert build_network(ModelSpec(hidden=(3,)), 1) == MLP(1, (3,))
 
 
@@ -47,3 +49,14 @@ def test_the_small_experiment_has_two_chains_for_a_particle_and_its_partner() ->
     ] * 2
     assert cells[0].settings == {"num_members": 8, "training": {"max_epochs": 100}}
     assert [each.name for each in CIFAR10_SMALL.cells("paper")] == [each.name for each in cells]
+
+
+def test_the_experiment_for_a_gpu_sees_all_images_in_half_precision() -> None:
+    for each in CIFAR10_RESNET20.cells("paper"):
+        assert each.model == ModelSpec(network="resnet20", dtype="bfloat16")
+        assert each.rows == RowLimits()
+    early = [
+        each.settings for each in CIFAR10_RESNET20.cells("laptop") if "thinning" in each.settings
+    ]
+    assert {each["num_warmup"] / -(-50_000 // each["batch_size"]) for each in early} == {4}
+    assert {each["num_draws"] * each["thinning"] for each in early} == {4 * 196}

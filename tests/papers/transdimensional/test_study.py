@@ -72,7 +72,7 @@ def test_methods_start_where_the_thesis_does() -> None:
     np.testing.assert_array_equal(np.bincount(depths)[1:], 2)
 
 
-def measured(problem: Any, effort: Any, seed: int) -> dict[str, Any]:
+def measured(problem: Any, effort: Any, seed: int, folder: Any) -> dict[str, Any]:
     """A run that nobody ran."""
     rng = np.random.default_rng(seed)
     depth = rng.integers(1, 4, size=(4, 100)).astype(float)
