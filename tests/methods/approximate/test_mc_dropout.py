@@ -168,8 +168,9 @@ def test_settings_change_the_result_and_compile_nothing():
     posterior = identity_posterior()
     base: dict[str, Any] = {"num_draws": 10, "num_steps": 100}
     first = MCDropout(**base).run(0, posterior).params.network[0].kernel
+    second = identity_posterior(seed=1)
     with CompileClock() as clock:
-        MCDropout(**base, rate=0.2, learning_rate=0.02).run(1, identity_posterior(seed=1))
+        MCDropout(**base, rate=0.2, learning_rate=0.02).run(1, second)
     assert clock.num_traces == 0
     for changed in ({"rate": 0.2}, {"learning_rate": 0.02}, {"num_steps": 200}, {"batch_size": 10}):
         other = MCDropout(**(base | changed)).run(0, posterior).params.network[0].kernel

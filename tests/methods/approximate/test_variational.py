@@ -202,8 +202,9 @@ def test_settings_change_the_result():
 
 def test_second_data_set_of_the_same_shape_compiles_nothing():
     small().run(0, PROBLEM.posterior)
+    other = linear_regression(seed=1).posterior
     with CompileClock() as clock:
-        small(learning_rate=0.02, initial_std=0.1).run(1, linear_regression(seed=1).posterior)
+        small(learning_rate=0.02, initial_std=0.1).run(1, other)
     assert clock.num_traces == 0
 
 
