@@ -62,6 +62,19 @@ class Spectrum:
         """The inverse of `to_eigen`."""
         return self._rotate(vectors, lambda basis: basis.T)
 
+    def inverse_diagonal(self) -> Float[np.ndarray, " weight"]:
+        """Variance of every weight under the curvature and the prior's: the diagonal of the inverse
+        of their sum, in units of the prior variance."""
+        inverse = 1 / (self.values + 1)
+        if not self.bases:
+            return inverse
+        ends = np.cumsum([len(left) * len(right) for left, right in self.bases])[:-1]
+        found = [
+            left**2 @ block.reshape(len(left), len(right)) @ (right**2).T
+            for block, (left, right) in zip(np.split(inverse, ends), self.bases, strict=True)
+        ]
+        return np.concatenate([block.ravel() for block in found])
+
     def _rotate(self, vectors: np.ndarray, turn: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Every block turned on both sides, each side in one matrix product for the batch."""
         if not self.bases:

@@ -229,14 +229,13 @@ class Laplace(Method):
         scale = weight_scale(posterior, start, noise_is_fixed=noise_is_fixed)
         refined = climb("refine", key_refine, posterior, driver, start, scale, self.refine_steps)
         found, num_steps = around(refined.positions[0]), refined.num_steps
-        is_whole = self.structure == "full" and self.layers == "all"
-        if is_whole and found.decrement() > MOST_DECREMENT:
+        if found.decrement() > MOST_DECREMENT:
 
             def whitened(position: Position) -> tuple[float, np.ndarray]:
                 there = around(position)
-                return there.decrement(), there.whitening(posterior)
+                return there.decrement(), there.whitening(posterior, self.layers)
 
-            mode, root = found.position, found.whitening(posterior)
+            mode, root = found.position, found.whitening(posterior, self.layers)
             polished = climb(
                 "polish", key_polish, posterior, driver, mode, root, POLISH_STEPS, whitened
             )

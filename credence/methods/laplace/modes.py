@@ -113,10 +113,10 @@ def climb(
 
     Args:
         scale: see `lbfgs`; what has 0 stays.
-        whitened: position -> Newton decrement there, and `whitening`, the coordinates of the next
-            round. For curved valleys, as of networks with little noise, where rises in the
-            coordinates of the prior are below the rounding of single precision long before the
-            mode.
+        whitened: position -> Newton decrement there, and the coordinates of the next round, see
+            `Around.whitening`. For curved valleys, as of networks with little noise or of many
+            rows, where rises in the coordinates of the prior are below the rounding of single
+            precision long before the mode.
         budget_share: of the phase.
     """
 

@@ -17,7 +17,7 @@ from credence.density.data import Data
 from credence.density.posterior import BayesianModel, Params, Position, Posterior
 from credence.errors import InputError
 from credence.methods.laplace.curvature import Spectrum, active_weights, prior_stds
-from credence.methods.laplace.modes import whitening
+from credence.methods.laplace.modes import num_likelihood_parameters, whitening
 
 
 class LocalGaussian(NamedTuple):
@@ -107,11 +107,20 @@ class Around(NamedTuple):
         """Newton decrement, in nats: what a step would gain."""
         return self.weights.decrement() + self.likelihood.decrement()
 
-    def whitening(self, posterior: Posterior) -> np.ndarray:
-        """Coordinates in which the posterior is round there."""
-        precision = self.likelihood.precision
-        noise = np.diag(precision) ** -0.5 if len(self.likelihood.point) else np.zeros(1)
-        return whitening(self.spectrum, posterior, noise, self.position)
+    def whitening(self, posterior: Posterior, layers: str) -> np.ndarray:
+        """Coordinates in which the posterior is round there, see `lbfgs`.
+
+        A matrix where the curvature is whole. Of another one, the standard deviation of every
+        weight: what is left is the correlations.
+        """
+        noise = np.zeros(num_likelihood_parameters(posterior))  # which stay where they are fixed
+        if len(self.likelihood.point):
+            noise = np.diag(self.likelihood.precision) ** -0.5
+        if self.weights.is_full and layers == "all":
+            return whitening(self.spectrum, posterior, noise, self.position)
+        scale = np.append(prior_stds(posterior, "all"), noise)
+        scale[active_weights(posterior, layers)] *= np.sqrt(self.spectrum.inverse_diagonal())
+        return scale.astype(self.position.dtype)
 
 
 def local_gaussian(

@@ -294,6 +294,31 @@ def test_two_outputs_of_a_linear_model_share_their_inputs():
     np.testing.assert_allclose(found, np.kron(design.T @ design, 4 * np.eye(2)), atol=1e-3)
 
 
+@structures
+@pytest.mark.parametrize("layers", ["all", "last"])
+def test_variances_are_the_diagonal_of_the_inverse(structure, layers):
+    posterior = bnn(Categorical(), 3)
+    found = spectrum(some_position(posterior), posterior, structure, layers)
+    axes = found.from_eigen(np.eye(len(found.values)))
+    precision = axes.T @ np.diag(found.values + 1) @ axes
+    expected = np.diag(np.linalg.inv(precision))
+    np.testing.assert_allclose(found.inverse_diagonal(), expected, rtol=1e-8)
+    if structure != "diagonal":
+        assert np.abs(1 / np.diag(precision) / expected - 1).max() > 0.05, "planted: inverse of it"
+
+
+@structures
+@pytest.mark.parametrize("layers", ["all", "last"])
+def test_a_climb_that_ends_early_is_gone_on_with(structure, layers):
+    """Two steps in the coordinates of the prior do not reach a mode; those of the curvature do."""
+    posterior = bnn(Categorical(), 3)
+    training = Training(max_epochs=1, validation_fraction=0.0)
+    method = Laplace(structure=structure, layers=layers, training=training, refine_steps=2)
+    found = method.run(0, posterior)
+    assert {"refine", "polish"} <= set(found.cost.seconds)
+    assert found.scalars["newton_decrement"].max() < 0.05
+
+
 def test_last_layer_is_everything_where_there_is_no_other():
     posterior = PROBLEM.posterior
     every, last = (weights(Laplace(layers=layers).run(0, posterior)) for layers in ("all", "last"))
