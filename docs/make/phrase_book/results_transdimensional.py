@@ -126,13 +126,22 @@ def is_fixed(model: str) -> bool:
 def of_depths() -> Iterator[Phrase]:
     """Tell how far the three ways to the depth are from one another."""
     jumps, particles, ladder = kept("transdimensional_depth_ways")["ways"]
-    *apart, largest = np.abs(differences(jumps, ladder))
-    assert max(apart) < 1.8 < largest, "the largest is at eight layers"
-    yield made("of seven differences is {:.1f} standard errors", largest)
-    yield from given("six are below 1.8", "by up to 4.3 standard")
-    lower = differences(ladder, particles)
-    assert np.abs(lower[:3]).max() < 2, "up to four layers"
-    yield made("by {:.1f} standard errors, and at eight by {:.1f}.", lower[3], lower[6])
+    above = np.array(jumps["log_ratio"]) - np.array(particles["log_ratio"])
+    yield made("by up to {:.2f} nats, a third", above.max())
+    assert 0.28 < np.expm1(above.max()) < 0.4, "a third"
+    share = np.exp(jumps["log_ratio"]) / np.sum(np.exp(jumps["log_ratio"]))
+    assert share[6:].max() < 1 / 200, "below one in two hundred, where ways differ by more than two"
+    pairs = (jumps, particles), (jumps, ladder), (particles, ladder)
+    shallow = max(np.abs(differences(*pair)[:4]).max() for pair in pairs)
+    deep = differences(jumps, particles)[4:]
+    yield made("two ways differ by more than {:.1f} standard", shallow)
+    yield made("by {:.2f} nats at six, {:.2f} at seven and {:.2f} at eight", *above[5:])
+    yield made("which is {:.1f}, {:.1f}\n  and {:.1f} standard errors.", *deep)
+    between = np.array([ladder["log_ratio"][6:], jumps["log_ratio"][6:], particles["log_ratio"][6:]])
+    assert np.all((between[0] < between[1]) & (between[0] > between[2])), "the ladder is between"
+    either = [np.abs(differences(ladder, way)[5:]).max() for way in (jumps, particles)]
+    yield made("within {:.1f} standard errors of either", max(either))
+    yield from given("by up to 4.3 standard errors", "the ladder by 8.7 at", "one in two hundred")
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
