@@ -170,7 +170,8 @@ def _check_quantity(y: pd.Series) -> None:
 
 
 def _check_classes(y: pd.Series) -> None:
-    """Refuse fewer than two classes, or a class with fewer than two examples."""
+    """Refuse what are no labels, fewer than two classes, or a class with one example."""
+    _check_labels(y)
     counts = y.value_counts()
     counts = counts[counts > 0]  # declared categories that do not occur
     if len(counts) == 1:
@@ -181,6 +182,23 @@ def _check_classes(y: pd.Series) -> None:
         raise InputError(
             f"The target '{y.name}' has {noun} with one example only ({quoted(single, most=4)}): "
             "merge or remove them; a quantity needs plain numbers and --task regression."
+        )
+
+
+def _check_labels(y: pd.Series) -> None:
+    """Refuse labels that are neither text nor whole numbers."""
+    if is_numeric(y):
+        refuse_infinity(y)
+        labels = y[y % 1 != 0]
+    elif isinstance(y.dtype, pd.CategoricalDtype):
+        labels = y[[not isinstance(label, str | bool | int | np.integer) for label in y]]
+    else:
+        return
+    if len(labels):
+        raise InputError(
+            f"The target '{y.name}' has labels that are neither text nor whole numbers, such as "
+            f"{labels.iloc[0]}: choose --task regression, or have them read as text by "
+            f"--categorical '{y.name}'."
         )
 
 

@@ -133,8 +133,12 @@ def as_numbers(column: pd.Series) -> Float[np.ndarray, " row"]:
     """The column as float64, NaN where missing.
 
     Raises:
-        InputError: for infinities, and for values that are not numbers.
+        InputError: for infinities, and for values that are not numbers, or complex ones.
     """
+    if pd.api.types.is_complex_dtype(column):
+        raise InputError(
+            f"The column '{column.name}' holds complex numbers: give their parts as two columns."
+        )
     if not is_numeric(column):
         column = _parsed(column)
     refuse_infinity(column)

@@ -101,7 +101,7 @@ def read_csv(path: Path, text_columns: Iterable[str] = (), *, missing: bool = Tr
     """
     text = _decoded(path)
     header_line = text.lstrip("\r\n").partition("\n")[0]
-    delimiter = max(DELIMITERS, key=header_line.count)
+    delimiter = max(DELIMITERS, key=re.sub(r'"[^"]*"', "", header_line).count)
     columns = _checked_header(path, text, delimiter)
     try:
         return pd.read_csv(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -27,6 +27,7 @@ from credence.errors import (
     IdentifierWarning,
     InputError,
     level_of_caller,
+    plural,
     time_limit,
 )
 from credence.estimators.checks import (
@@ -42,6 +43,7 @@ from credence.preprocessing import Table, make_preprocessor
 from credence.spacing import evenly_spaced
 
 if TYPE_CHECKING:
+    from credence.density.posterior import BayesianModel
     from credence.ensembles.diagnostics.convergence import Convergence
     from credence.ensembles.diagnostics.recalibration import Recalibration
     from credence.ensembles.findings import Findings
@@ -68,6 +70,8 @@ class BNN(BaseEstimator, ABC):
     """Holds what `calibrate` found."""
     _told: frozenset[str] = frozenset()
     """Texts that were warned of since the fit: each once, whatever the filters do."""
+    _rows: Int[np.ndarray, " row"] | None = None
+    """Places of the rows of the fit that have weight; None where weights were not looked at."""
 
     def __init__(
         self,
@@ -111,18 +115,20 @@ class BNN(BaseEstimator, ABC):
                 raise InputError(
                     f"Found {len(table)} sample, but learning needs at least 2 samples."
                 )
+            self.preprocessor_ = make_preprocessor(table)
             if isinstance(table, pd.DataFrame):
                 _warn_of_identifiers(table)
-            self.preprocessor_ = make_preprocessor(table)
             self._told = frozenset()
         return self.preprocessor_.transform(table)
 
     def _with_weight(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """The rows that have weight: the others are as if they were not there."""
+        self._rows = None
         if sample_weight is None or np.isscalar(sample_weight):
             return X, y, sample_weight
         table, y = self._checked(X, reset=True), np.asarray(y)
         weight = checked_weights(sample_weight, table, y)
+        self._rows = np.flatnonzero(weight > 0)
         return table[weight > 0], y[weight > 0], weight[weight > 0]
 
     def _checked(self, X: Any, *, reset: bool) -> Table:
@@ -130,7 +136,8 @@ class BNN(BaseEstimator, ABC):
         if isinstance(X, pd.DataFrame):
             X = with_text_names(X)
             validate_data(self, X, skip_check_array=True, reset=reset)
-            return X
+            is_of_array = not reset and not hasattr(self, "feature_names_in_")
+            return X.set_axis(self.preprocessor_.feature_names_in_, axis=1) if is_of_array else X
         with numbers_wanted("X", "Pass a DataFrame, whose columns may hold names."):
             X = validate_data(self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=reset)
         names = getattr(self, "feature_names_in_", None)
@@ -148,7 +155,8 @@ class BNN(BaseEstimator, ABC):
     def _sample(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int) -> None:
         """Build the posterior, run the method, judge convergence."""
         check_total(weight)
-        x, y, weight = (each[weight > 0] for each in (x, y, weight))  # of class weights
+        rows = np.arange(len(x)) if self._rows is None else self._rows
+        x, y, weight, rows = (each[weight > 0] for each in (x, y, weight, rows))  # of class weights
         from credence import methods
         from credence.density.posterior import Posterior
         from credence.engine.progress import NoProgress, RichProgress
@@ -165,6 +173,7 @@ class BNN(BaseEstimator, ABC):
         )
         prior = named("prior", self.prior or methods.default_prior(self.method), PRIORS)
         posterior = Posterior(network, prior, self._likelihood(), (x, y, weight))
+        self._check_model(posterior.model, x.shape[1])
         self.method_, self.method_reason_ = methods.resolve(
             self.method,
             posterior,
@@ -178,18 +187,22 @@ class BNN(BaseEstimator, ABC):
         if self.checkpoint_folder is not None:
             early = Path(self.checkpoint_folder) / EARLY_FOLDER
             progress = EarlyAnswers(progress, early, self._save_early)
-        self.ensemble_ = self.method_.run(
+        found = self.method_.run(
             self._seed(),
             posterior,
             folder=self.checkpoint_folder,
             progress=progress,
             max_seconds=time_limit(self.max_seconds),
         )
+        self.ensemble_ = _in_rows_of_fit(found, rows)
         self.diagnostics_ = self._assess(x)
         if self.diagnostics_.converged is False:
             warnings.warn(
                 f"Not converged: {self.diagnostics_.reason}", ConvergenceWarning, stacklevel=3
             )
+
+    def _check_model(self, model: BayesianModel, num_features: int) -> None:
+        """Refuse a model that cannot predict the targets; the posterior checks quantities."""
 
     def _save_early(self, ensemble: Predictor, folder: Path) -> None:
         """Save an estimator that has this ensemble, before there is a better one."""
@@ -353,7 +366,7 @@ class BNN(BaseEstimator, ABC):
         check_is_fitted(self, "ensemble_")
 
         def log_prob(X: Any, y: Any) -> np.ndarray:
-            coded = self._coded(y)
+            coded = self._truth(X, y)
             coded = coded.astype(np.float32) if coded.dtype.kind == "f" else coded
             return self.ensemble_.over_batches(
                 self._inputs(X, reset=False),
@@ -401,10 +414,24 @@ class BNN(BaseEstimator, ABC):
 
         check_is_fitted(self, "ensemble_")
         x = None if X is None else self._inputs(X, reset=False)
-        coded = None if y is None else self._coded(y)
+        coded = None if y is None else self._coded(y) if x is None else self._truth(x, y)
         groups = self.ensemble_.arviz_groups(x, coded, seed=seed)
         self._to_units_of_y(groups)
         return as_arviz(groups)
+
+    def _truth(self, X: Any, y: Any) -> np.ndarray:
+        """The targets of these rows, as the network's likelihood takes them.
+
+        Raises:
+            InputError: where they are not one for every row, or not those that the fit saw.
+        """
+        num_targets = len(y) if np.ndim(y) else 1
+        if num_targets != len(X) or not np.ndim(y):
+            raise InputError(
+                f"X has {plural(len(X), 'row')} but y has {num_targets}: they must match row by "
+                "row."
+            )
+        return self._coded(y)
 
     @abstractmethod
     def _coded(self, y: Any) -> np.ndarray:
@@ -475,6 +502,14 @@ class BNN(BaseEstimator, ABC):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def _in_rows_of_fit(ensemble: Any, rows: Int[np.ndarray, " row"]) -> Predictor:
+    """The ensemble, its left-out rows numbered among all of the fit, weightless ones included."""
+    if ensemble.left_out is None:
+        return ensemble
+    places = {"row": rows[ensemble.left_out["row"]]}
+    return dataclasses.replace(ensemble, left_out={**ensemble.left_out, **places})
 
 
 def _warn_of_identifiers(table: pd.DataFrame) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from credence.errors import InputError, did_you_mean, plural
 
 MOST_OBSERVATIONS = 1e15
+LARGEST_LABEL = 2**63 - 1
 TEXT_IS_REFUSED = ("could not convert string to float", "arrays of bytes/strings")
 """Words of scikit-learn on text where numbers are wanted."""
 
@@ -80,7 +81,8 @@ def as_widths(hidden: Any) -> tuple[int, ...]:
         InputError: for anything but whole numbers.
     """
     widths = (hidden,) if isinstance(hidden, int | np.integer) else hidden
-    if isinstance(widths, str) or not all(isinstance(w, int | np.integer) for w in widths):
+    is_many = isinstance(widths, Iterable) and not isinstance(widths, str)
+    if not is_many or not all(isinstance(width, int | np.integer) for width in widths):
         raise InputError(f"hidden must be whole numbers such as (50, 50), got {hidden!r}.")
     return tuple(int(width) for width in widths)
 
@@ -139,9 +141,15 @@ def checked_labels(y: Any) -> np.ndarray:
     """Labels as an array, none missing, all text or all numbers.
 
     Raises:
-        InputError: for missing labels, text among numbers, and dates or times.
+        InputError: for missing labels, text among numbers, dates or times, and whole numbers that
+            are too large to be saved.
     """
     labels = np.asarray(y)
+    if labels.dtype.kind == "u" and labels.size and labels.max() > LARGEST_LABEL:
+        raise InputError(
+            f"y has the label {labels.max()}, and whole numbers are below 2^63: write labels as "
+            "text (y.astype(str))."
+        )
     if labels.dtype.kind in "mM":
         raise InputError(
             "y has labels that are dates or times: write them as text (y.astype(str)), or predict "

@@ -20,6 +20,7 @@ from credence.estimators.base import BNN
 from credence.estimators.checks import checked_labels, checked_weights, named
 
 if TYPE_CHECKING:
+    from credence.density.posterior import BayesianModel
     from credence.ensembles.scores import Scores
     from credence.methods.base import Algorithm
     from credence.models.likelihoods.base import Likelihood
@@ -102,14 +103,33 @@ class BNNClassifier(ClassifierMixin, BNN):
         weight = checked_weights(sample_weight, x, y)
         if self.class_weight is not None:
             classes = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            if not np.all(np.isfinite(classes) & (classes >= 0)):
+                raise InputError(
+                    f"class_weight must have finite numbers of at least 0, got {self.class_weight}."
+                )
             weight = weight * classes[encoder.transform(y)]
         self._sample(x, encoder.transform(y).astype(np.int32), weight, len(self.classes_))
         return self
 
     def _likelihood(self) -> Likelihood:
         from credence.models import Categorical
+        from credence.models.likelihoods.labels import Classification
 
-        return named("likelihood", self.likelihood or "categorical", {"categorical": Categorical()})
+        known = {"categorical": Categorical()}
+        found = named("likelihood", self.likelihood or "categorical", known)
+        if not issubclass(type(found), Classification):
+            raise InputError(f"A BNNClassifier needs a likelihood of labels, got {found}.")
+        return found
+
+    def _check_model(self, model: BayesianModel, num_features: int) -> None:
+        from credence.ensembles.saved import num_predicted
+
+        number = num_predicted(model, num_features, 1)
+        if number != len(self.classes_):
+            raise InputError(
+                f"The network predicts {number} classes, and y has {len(self.classes_)}: give it "
+                "as many outputs."
+            )
 
     def predict_proba(self, X: Any, *, tempered: bool = False) -> Float[np.ndarray, "point class"]:
         """Predictive probability of every class, columns in the order of `classes_`.
@@ -162,17 +182,17 @@ class BNNClassifier(ClassifierMixin, BNN):
         Labels are positions in `classes_`.
 
         Raises:
-            InputError: for a label that `fit` never saw.
+            InputError: for a label that `fit` never saw, or another number of labels than rows.
         """
         from credence.ensembles.scores import classification_scores
 
         check_is_fitted(self, "ensemble_")
         x = self._inputs(X, reset=False)
         found = self._unseen_rows_say()
-        return classification_scores(self.ensemble_, x, self._coded(y), recalibration=found)
+        return classification_scores(self.ensemble_, x, self._truth(x, y), recalibration=found)
 
     def _coded(self, y: Any) -> Int[np.ndarray, " point"]:
-        labels = np.asarray(y)
+        labels = column_or_1d(y)
         is_known = np.isin(labels, self.classes_)
         if not is_known.all():
             raise InputError(

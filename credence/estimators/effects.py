@@ -137,7 +137,8 @@ def _values(column: pd.Series, is_number: bool) -> list[Any]:
     if not len(present):
         raise InputError(f"Column {column.name!r} has no values in these rows.")
     if not is_number:
-        return present.value_counts().index[:MOST_NAMES].tolist()
+        counts = present.value_counts()
+        return counts[counts > 0].index[:MOST_NAMES].tolist()  # categories may not occur
     numbers = present.to_numpy(float)
     found = np.unique(numbers)
     if len(found) <= NUM_VALUES:

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from credence.errors import InputError
+from credence.errors import InputError, plural
 from credence.estimators.base import BNN
 from credence.estimators.checks import batch_keys, checked_weights, named, numbers_wanted
 from credence.preprocessing import TargetScaler
@@ -184,7 +184,13 @@ class BNNRegressor(RegressorMixin, BNN):
     def predict_quantiles(
         self, X: Any, levels: Sequence[float] = (0.025, 0.25, 0.5, 0.75, 0.975)
     ) -> Float[np.ndarray, "point *target level"]:
-        """Quantiles of the predictive distribution, exact to float precision."""
+        """Quantiles of the predictive distribution, exact to float precision.
+
+        Raises:
+            InputError: unless there is a level, and all are between 0 and 1.
+        """
+        if np.ndim(levels) != 1 or not len(levels):
+            raise InputError(f"levels must be numbers such as (0.05, 0.95), got {levels!r}.")
         found = self._over_rows(X, lambda p: {str(i): q for i, q in enumerate(p.quantiles(levels))})
         return np.stack([self._to_units(q) for q in found.values()], axis=-1)
 
@@ -231,12 +237,15 @@ class BNNRegressor(RegressorMixin, BNN):
         """Row-by-row scores of the truth: `log_prob` (nats, joint over targets), `cdf`, `crps`.
 
         In units of y; `cdf` is the probability integral transform.
+
+        Raises:
+            InputError: for another number of rows or targets.
         """
         from credence.ensembles.predictive import filled
 
         check_is_fitted(self, "ensemble_")
-        keys = batch_keys(seed)
-        scaled = self._coded(y).astype(np.float32)
+        x = self._inputs(X, reset=False)
+        keys, scaled = batch_keys(seed), self._truth(x, y).astype(np.float32)
 
         def scores(predictive: Predictions, rows: slice) -> dict[str, Any]:
             truth = filled(scaled, rows, predictive.num_points)
@@ -246,7 +255,7 @@ class BNNRegressor(RegressorMixin, BNN):
                 "crps": predictive.crps(truth, next(keys)),
             }
 
-        found = self.ensemble_.over_batches(self._inputs(X, reset=False), scores)
+        found = self.ensemble_.over_batches(x, scores)
         return {
             "log_prob": found["log_prob"].astype(float) - np.log(self.target_scaler_.scale).sum(),
             "cdf": self._shaped(found["cdf"]),
@@ -264,14 +273,14 @@ class BNNRegressor(RegressorMixin, BNN):
         from credence.ensembles.scores import regression_scores
 
         check_is_fitted(self, "ensemble_")
-        y = np.asarray(y, float)
         if self.ensemble_.num_targets != 1:
             raise InputError(
                 f"scores() is of one target, and the fit saw {self.ensemble_.num_targets}: "
                 "evaluate(X, y) scores several, row by row."
             )
-        x = self._inputs(X, reset=False)
-        y, units = y.reshape(len(y)), self.target_scaler_
+        x, units = self._inputs(X, reset=False), self.target_scaler_
+        self._truth(x, y)
+        y = np.asarray(y, float).reshape(len(x))
         return regression_scores(self.ensemble_, x, y, units, self._unseen_rows_say())
 
     def _rows_in_units(self, rows: Rows) -> Rows:
@@ -280,7 +289,14 @@ class BNNRegressor(RegressorMixin, BNN):
         return in_units(rows, self.target_scaler_)
 
     def _coded(self, y: Any) -> Float[np.ndarray, "point target"]:
-        return self.target_scaler_.transform(np.asarray(y, float)).reshape(len(y), -1)
+        with numbers_wanted("y", "It must be numbers, in the units of the fit."):
+            y = np.asarray(y, float).reshape(len(y), -1)
+        if y.shape[1] != self.ensemble_.num_targets:
+            raise InputError(
+                f"y has {plural(y.shape[1], 'target')}, and the fit saw "
+                f"{self.ensemble_.num_targets}."
+            )
+        return self.target_scaler_.transform(y)
 
     def _to_units_of_y(self, groups: dict[str, dict[str, np.ndarray]]) -> None:
         for name in {"posterior_predictive", "observed_data"} & groups.keys():

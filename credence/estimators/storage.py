@@ -89,6 +89,8 @@ def restored(
         parts: dict[str, Any] = {"network": network}
         if isinstance(ensemble, Ensemble):
             parts |= {"prior": ensemble.model.prior, "likelihood": ensemble.model.likelihood}
+            if network is None and "network" not in document["parameters"]:
+                parts["network"] = _unwrapped(ensemble.model.network)
         model = kind(**parts | document["parameters"])
         model.ensemble_ = ensemble
         model.preprocessor_ = TablePreprocessor.from_json(document["preprocessor"])
@@ -109,6 +111,13 @@ def restored(
         model._recalibration = recalibration
         model._restore(document)
     return model
+
+
+def _unwrapped(network: Network) -> Network:
+    """The network that was fitted, of one that was made linear around its mode."""
+    from credence.models.networks.linearized import Linearized
+
+    return network.network if isinstance(network, Linearized) else network
 
 
 def _check_columns(model: BNNRegressor | BNNClassifier) -> None:

@@ -202,6 +202,8 @@ def inputs_of(
     if not 1 < x.shape[1] <= MOST_COLUMNS or len(x) < FEWEST_ROWS_OF_EFFECTS:
         return None
     found = model.importances(x, y)
+    if not np.isfinite(found.nats).all():
+        return None  # a test row that is impossible to the networks
     names = [found.names[i] for i in found.order if x[found.names[i]].notna().any()]
     return to_document(found, tuple(model.effect(x, name) for name in names[:NUM_EFFECTS]))
 

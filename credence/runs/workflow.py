@@ -261,8 +261,14 @@ def check_held_out(rows: Rows) -> None:
     Raises:
         InputError: where the network can take none of the numbers, or not those of a held-out row.
     """
-    learnt = make_preprocessor(rows.train.drop(columns=rows.table.target))
-    learnt.transform(rows.test)
+    inputs = rows.train.drop(columns=rows.table.target)
+    for name in inputs:
+        if inputs[name].isna().all() and rows.test[name].notna().any():
+            raise InputError(
+                f"The column '{name}' has no values in the training rows, only in held-out ones: "
+                f"leave it out (--drop '{name}'), or take another --seed."
+            )
+    make_preprocessor(inputs).transform(rows.test)
 
 
 def random_split(settings: FitSettings, table: CheckedTable) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -108,7 +108,7 @@ def test_task_must_be_known_and_fit_the_target():
     with pytest.raises(InputError, match="holds names such as 'Ulm', not numbers"):
         check_table(table(), "town", "regression")
     with pytest.raises(InputError, match="40 classes with one example only"):
-        check_table(table(), "price", "classification")
+        check_table(table(price=range(40)), "price", "classification")
 
 
 @pytest.mark.parametrize(
@@ -140,13 +140,32 @@ def test_rows_without_target_are_left_out_and_said():
     assert "Left out 1 row whose target 'price' is missing." in checked.notes
 
 
-@pytest.mark.parametrize(
-    ("labels", "found"), [((0, 1), [0, 1]), ((0.5, 1.0), [0.5, 1.0]), ((1e30, 0.0), [1e30, 0.0])]
-)
+@pytest.mark.parametrize(("labels", "found"), [((0, 1), [0, 1]), ((1e30, 0.0), [1e30, 0.0])])
 def test_a_missing_label_leaves_the_others_as_they_are(labels: tuple, found: list) -> None:
     frame = table(price=with_first(None, list(labels) * 20).astype(float))
     checked = check_table(frame, "price", "classification")
     assert [str(each) for each in checked.frame["price"].unique()] == [str(each) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        ([0.5, 1.5] * 20, "neither text nor whole numbers, such as 0.5.*--categorical 'price'"),
+        ([0.0, 1.0, 1.0, np.inf] * 10, "10 infinite values"),
+        (pd.Categorical([0.5, 1.5] * 20), "neither text nor whole numbers"),
+        (pd.cut([1.0, 2.0] * 20, 2), "neither text nor whole numbers"),
+    ],
+    ids=["decimals", "infinity", "categories", "intervals"],
+)
+def test_labels_are_text_or_whole_numbers(labels: object, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        check_table(table(price=labels), "price", "classification")
+
+
+@pytest.mark.parametrize("labels", [[True, False], [1, 2], ["a", "b"]], ids=str)
+def test_categories_may_be_text_whole_numbers_or_truth_values(labels: list) -> None:
+    checked = check_table(table(price=pd.Categorical(labels * 20)), "price", "classification")
+    assert checked.frame["price"].nunique() == 2
 
 
 def test_useless_columns_are_left_out_and_said():

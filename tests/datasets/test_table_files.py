@@ -42,6 +42,12 @@ def test_csv_is_read_however_it_was_saved(tmp_path, content):
     assert frame["price"].tolist() == [10, 20]
 
 
+def test_a_delimiter_within_quotes_is_none(tmp_path):
+    frame = read_table(write(tmp_path, '"price, in EUR, net";size\n1;2\n3;4\n'))
+    assert list(frame.columns) == ["price, in EUR, net", "size"]
+    assert frame["size"].tolist() == [2, 4]
+
+
 def test_columns_may_be_read_as_text(tmp_path):
     path = write(tmp_path, "id ,x\n007,1\n,2\n")
     assert read_table(path, text_columns=["id"])["id"].tolist()[0] == "007"

@@ -118,6 +118,10 @@ def test_rows_without_weight_are_not_there() -> None:
     assert model.recalibration_["num_rows"] == 30
     np.testing.assert_array_equal(model.predict(x[~is_odd]), without.predict(x[~is_odd]))
     assert model.is_outside(x)[is_odd].all()
+    assert model.left_out_ is not None
+    places = model.left_out_["row"]
+    assert sorted(places) == list(range(0, 60, 2)), "among all rows of the fit"
+    np.testing.assert_allclose(y[places], model.left_out_["y"], rtol=1e-5)
 
 
 def test_probabilities_are_tempered(tmp_path: Path) -> None:

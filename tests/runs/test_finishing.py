@@ -6,7 +6,7 @@ import warnings
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ import credence
 from credence import BNNRegressor, storage
 from credence.datasets import check_table, load
 from credence.ensembles.ensemble import Ensemble
+from credence.ensembles.inputs import Importances
 from credence.ensembles.scores import Scores
 from credence.errors import InputError
 from credence.methods import Stacking
@@ -151,6 +152,27 @@ def test_a_fill_value_in_a_held_out_row_is_refused_before_the_fit(
     with pytest.raises(InputError, match="x"):
         workflow.fit(asked, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_column_whose_values_were_all_held_out_is_told_of(tmp_path: Path) -> None:
+    asked = settings(tmp_path, "y")
+    held_out = workflow.split(asked, workflow.read(asked)[1]).test.index[0]
+    frame = pd.read_csv(asked.table)
+    frame["rare"] = np.where(frame.index == held_out, 1.0, np.nan)
+    frame.to_csv(asked.table, index=False)
+    with pytest.raises(InputError, match=r"'rare' has no values in the training rows.*--drop"):
+        workflow.fit(asked, tmp_path / "run")
+
+
+def test_importances_that_are_no_numbers_are_not_written() -> None:
+    """A row that is impossible to all networks has a log density of minus infinity."""
+
+    class Impossible:
+        def importances(self, x: pd.DataFrame, y: pd.Series) -> Importances:
+            return Importances(tuple(x), np.array([np.nan, 1.0]), np.zeros(2))
+
+    x = pd.DataFrame({"a": np.arange(60.0), "b": np.arange(60.0)})
+    assert finishing.inputs_of(cast("Any", Impossible()), x, x["a"]) is None
 
 
 def test_a_table_whose_name_is_not_utf_8_is_refused_before_the_fit(
