@@ -23,6 +23,9 @@ from credence.engine.blocks import Block
 from credence.engine.phases import Adapter
 from credence.kernels.base import Settings
 
+SMALLEST_VARIANCE = 1e-30
+"""Of a weight, in its metric: trace-class priors have standard deviations of 1e-9 and less."""
+
 
 class Memory(NamedTuple):
     """What the warm-up remembers between rounds (numpy, fixed shapes)."""
@@ -213,7 +216,7 @@ def renew_metric(memory: Memory) -> Memory:
     count = memory.degrees_of_freedom
     if count == 0:  # one draw per round says nothing
         return memory
-    log_variance = np.log(np.maximum(memory.sum_of_squares / count, 1e-10))
+    log_variance = np.log(np.maximum(memory.sum_of_squares / count, SMALLEST_VARIANCE))
     log_metric = (count * log_variance + 5 * np.mean(log_variance)) / (count + 5)
     rescale = 0.5 * np.mean(np.log(memory.inverse_mass) - log_metric)
     return memory._replace(

@@ -11,6 +11,7 @@ resumed on the same number of devices gives bit for bit the draws of a run never
 number of devices draws from the same law; compiled code for other shapes may round otherwise.)
 """
 
+import glob
 import signal
 import threading
 import time
@@ -183,7 +184,7 @@ class Driver(AbstractContextManager["Driver"]):
             data=data,
             adapter=plan.adapter,
             keep_draws=plan.keep_draws,
-            folder=self.folder and self.folder / f"{len(self.results):02d}-{name}",
+            folder=self._folder_of(name),
             saved=Saved(0, 0, spread(states, devices), plan.adapter.memory, 0.0, 0.0, False),
         )
         phase.restore()
@@ -205,6 +206,13 @@ class Driver(AbstractContextManager["Driver"]):
             result = replace(result, memory=result.memory.adapted)
         self.results[name] = result
         return result
+
+    def _folder_of(self, name: str) -> Path | None:
+        """The folder of a phase: that of an earlier run, where its place may have been another."""
+        if self.folder is None:
+            return None
+        found = sorted(self.folder.glob(f"[0-9][0-9]-{glob.escape(name)}"))
+        return found[0] if found else self.folder / f"{len(self.results):02d}-{name}"
 
     def _run(self, name: str, phase: Phase, plan: Plan) -> None:
         """Run a phase block by block until it has all draws, Ctrl-C comes, or time is up."""
@@ -240,6 +248,8 @@ class Driver(AbstractContextManager["Driver"]):
             return phase.block_draws
         left = self.seconds_left - (1 - budget_share) * self.max_seconds
         fitting = int(np.clip(left / max(phase.draw_seconds, 1e-9), 0, phase.block_draws))
+        if phase.num_draws and int(phase.saved.num_draws) < min(FEWEST_DRAWS, phase.num_draws):
+            return max(fitting, 1)
         return fitting if fitting >= min(FEWEST_DRAWS, phase.block_draws) else 0
 
     def _interruption(self, name: str) -> Interrupted:

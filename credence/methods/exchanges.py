@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from credence.adaptation.ladder import mean_rates
 from credence.ensembles.ensemble import Ensemble
@@ -39,16 +39,26 @@ def told_of_ladder(
     of_rungs = np.asarray(info["log_likelihood"], float)
     nats = [ladder_evidence(each, powers) + log_anchor for each in of_rungs]
     shape, rates = of_rungs.shape[:2], np.asarray(info["exchange_rate"], float)
-    num_turns = np.maximum(np.sum(~np.isnan(rates), axis=-1), 1)
+    num_turns = np.sum(~np.isnan(rates), axis=-1)
+    mean_rates = np.nansum(rates, axis=-1) / np.maximum(num_turns, 1)
     scalars = {
         **{name: each for name, each in info.items() if np.ndim(each) == 2},
         "log_likelihood": of_rungs[..., -1] + log_anchor,
         "acceptance_rate": info["acceptance_rate"][..., 1:].mean(axis=-1),
-        "exchange_rate": np.nansum(rates, axis=-1) / num_turns,
+        "exchange_rate": _last_known(mean_rates, num_turns > 0),
         "log_evidence": np.broadcast_to(np.array(nats)[:, None], shape),
     }
     exchanges = Exchanges.measured(powers, rates, info["is_restart"])
     return scalars, {Exchanges.name: exchanges.entries()}
+
+
+def _last_known(
+    values: Float[np.ndarray, "chain draw"], is_known: Bool[np.ndarray, "chain draw"]
+) -> Float[np.ndarray, "chain draw"]:
+    """Values, where they are not known those of the draw before; at first, of the first known."""
+    first = np.argmax(is_known, axis=1)[:, None]
+    places = np.where(is_known, np.arange(values.shape[1]), first)
+    return np.take_along_axis(values, np.maximum.accumulate(places, axis=1), axis=1)
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,18 @@ def test_metric_of_independent_draws():
     assert np.all(np.abs(np.log(metric) - expected) < 5 * (2 / degrees) ** 0.5)
 
 
+def test_weights_that_hardly_move_have_a_metric_of_their_own():
+    """Weights of trace-class priors: a metric too wide for them would shorten the steps of all."""
+    adapter = window_adaptation(0.1, jnp.ones(6), num_rounds=1)
+    draws = TARGET.sample(seed=0, num_draws=NUM_CHAINS * ROUND).reshape(NUM_CHAINS, ROUND, 6)
+    info = {"acceptance_rate": np.full((NUM_CHAINS, ROUND), 0.8)}
+    metrics = [
+        adapter.update(adapter.memory, Block(None, jnp.asarray(d, jnp.float32), info)).inverse_mass
+        for d in (draws, 1e-9 * draws)
+    ]
+    np.testing.assert_allclose(metrics[1], 1e-18 * metrics[0], rtol=1e-3)
+
+
 def test_chains_in_different_modes_do_not_widen_the_metric():
     adapter = window_adaptation(0.1, jnp.ones(6), num_rounds=1)
     draws = TARGET.sample(seed=0, num_draws=NUM_CHAINS * ROUND).reshape(NUM_CHAINS, ROUND, 6)

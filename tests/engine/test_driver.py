@@ -307,6 +307,24 @@ def test_a_block_that_would_take_too_long_is_cut(tmp_path, batch_size):
     np.testing.assert_array_equal(again.positions, result.positions)
 
 
+def test_a_phase_is_found_again_wherever_it_comes(tmp_path):
+    """A part before it may be left out when the run goes on, where there is more time."""
+
+    def walked(driver: Driver, name: str) -> PhaseResult:
+        plan = Plan(RECIPE, "sample", fixed(scale=np.float32(0.1)), num_steps=20, block_steps=10)
+        return driver.phase(name, jax.random.key(3), plan, STARTS, DATA)
+
+    with Driver(tmp_path) as driver:
+        walked(driver, "small")
+        walked(driver, "main [1]")
+    with Driver(tmp_path) as driver:
+        walked(driver, "main [1]")
+    assert sorted(each.name for each in tmp_path.iterdir() if each.is_dir()) == [
+        "00-small",
+        "01-main [1]",
+    ]
+
+
 def test_a_run_with_time_to_spare_is_not_cut(uninterrupted):
     assert_same(run(max_seconds=1e6), uninterrupted)
 

@@ -15,7 +15,7 @@ from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.methods import ParallelTempering
 from credence.methods.evidence import LogEvidence, bennett, ladder_evidence
-from credence.methods.exchanges import Exchanges
+from credence.methods.exchanges import Exchanges, told_of_ladder
 from credence.methods.training import Training
 
 PROBLEM = linear_regression()
@@ -52,6 +52,18 @@ def test_scalars_and_findings_say_how_the_ladder_is_travelled(ensemble: Ensemble
     assert Exchanges.read(exchanges.entries(), {}) == exchanges
     assert "of the prior came down" in exchanges.sentences()[0]
     assert ensemble.cost.likelihood_evaluations > np.sum(ensemble.scalars["num_gradients"])
+
+
+def test_a_draw_without_a_turn_has_the_last_known_rate() -> None:
+    """Of two rungs every second step has no pair whose turn it is."""
+    info = {
+        "acceptance_rate": np.ones((1, 6, 2)),
+        "log_likelihood": np.zeros((1, 6, 2)),
+        "exchange_rate": np.array([[[np.nan], [0.8], [np.nan], [0.6], [np.nan], [np.nan]]]),
+        "is_restart": np.zeros((1, 6)),
+    }
+    scalars, _ = told_of_ladder(info, np.array([0.0, 1.0]), 0.0)
+    np.testing.assert_allclose(scalars["exchange_rate"], [[0.8, 0.8, 0.8, 0.6, 0.6, 0.6]])
 
 
 def test_no_restart_is_no_convergence() -> None:

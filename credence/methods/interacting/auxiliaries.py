@@ -133,6 +133,8 @@ def _ensemble(at: _Fit) -> Chosen:
     return Chosen(MIXTURE, Mixture(at.members, std, jnp.zeros(len(std), std.dtype)))
 
 
+STRUCTURES = {"laplace": "full", "ensemble": "diagonal"}
+"""Curvatures that an auxiliary density is made of, see `credence.methods.laplace.curvature`."""
 AUXILIARIES: dict[str, Callable[[_Fit], Chosen]] = {
     "tempered": _tempered,
     "ladder": _tempered,

@@ -23,6 +23,7 @@ from credence.methods.base import Drawn, Method
 from credence.methods.chains import Rounds
 from credence.methods.interacting.auxiliaries import (
     AUXILIARIES,
+    STRUCTURES,
     USUAL_WIDENING,
     Chosen,
     check_temperature,
@@ -35,6 +36,7 @@ from credence.methods.interacting.kernel import interacting
 from credence.methods.interacting.partner_warnings import CHOOSE, warn_of_partners
 from credence.methods.interacting.partners import Partners
 from credence.methods.interacting.tempered_ladder import tempered_ladder
+from credence.methods.laplace.curvature import check_structure
 from credence.methods.training import Training, train
 
 
@@ -198,6 +200,8 @@ class Interacting(Method):
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         keys = dict(zip(_KEYS, jax.random.split(key, len(_KEYS)), strict=True))
+        if self.auxiliary in STRUCTURES:
+            check_structure(posterior, STRUCTURES[self.auxiliary], "all")
         if any(kernel.reference == "prior" for kernel in self._linear_kernels):
             prior_reference(posterior)  # may refuse the prior
         members = train(

@@ -115,7 +115,7 @@ def check_structure(posterior: Posterior, structure: str, layers: str) -> None:
     if not isinstance(prior, GaussianPrior):
         raise InputError(
             f"A Laplace approximation needs a Gaussian prior, got {prior}: a mode over its "
-            "precisions too says little about them. Use prior='fan_in' with "
+            "precisions too says little about them. Use prior='fan_in', for method 'laplace' with "
             "prior_precision='evidence', or sample with method='nuts'."
         )
     active = active_weights(posterior, layers)

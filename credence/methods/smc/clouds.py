@@ -18,6 +18,9 @@ from credence.methods.smc.mutation import Tuning
 
 MOST_TEMPERATURES = 500
 """A path that needs more is refused: its ends are too far apart for these particles."""
+UNFELT = 1e-16
+"""So near to 0 `temperature_step` ends when more particles are impossible than the target of the
+ESS allows; nothing of the likelihood is felt there."""
 
 
 class Cloud(NamedTuple):
@@ -116,7 +119,8 @@ def log_step_change(
 
     Along stiff directions of the log density its width falls by the root of what its curvature
     gains. On the way from the prior that is the root of the ratio of the temperatures. Where the
-    unit of the steps has fallen as much, it is done. At temperature 0 no step has been tried; and
+    unit of the steps has fallen as much, it is done. At temperature 0 no step has been tried, and
+    just above it, where most particles were impossible, steps were tried on the prior alone; and
     on a bridge from one likelihood to another nothing is foreseen, since all weights but the new
     ones have all of a likelihood at every temperature.
 
@@ -126,10 +130,11 @@ def log_step_change(
     """
     before = memory.temperature
     from_prior = jnp.all(memory.cloud.log_start == 0)
-    ratio = jnp.where(from_prior, temperature / jnp.where(before > 0, before, 1.0), 1.0)
+    is_felt = before > UNFELT
+    ratio = jnp.where(from_prior, temperature / jnp.where(is_felt, before, 1.0), 1.0)
     of_units = jnp.mean(jnp.log(memory.tuning.std) - jnp.log(std)) if steps_in_stds else 0.0
     change = jnp.minimum(of_units - 0.5 * jnp.log(ratio), 0.0)
-    return jnp.where(before > 0, change, 0.0).astype(std.dtype)
+    return jnp.where(is_felt, change, 0.0).astype(std.dtype)
 
 
 @partial(jax.jit, static_argnames=("scheme", "num"))

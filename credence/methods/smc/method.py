@@ -22,7 +22,7 @@ from credence.methods.evidence import LogEvidence
 from credence.methods.smc.bridge import Bridge
 from credence.methods.smc.budget import Counts, within_budget
 from credence.methods.smc.clouds import Memory
-from credence.methods.smc.mutation import Mutation, Tuning
+from credence.methods.smc.mutation import Mutation, Tuning, check_mutation
 from credence.methods.smc.tempering import Tempering
 
 PARTICLES_AND_RUNS = {"num_draws": "num_particles", "num_chains": "num_runs"}
@@ -66,6 +66,7 @@ class SMC(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_mutation(self.mutation)
         require_positive(num_runs=self.num_runs, chain_length=self.chain_length)
         check_particles(self.num_particles)
         if self.num_particles % self.chain_length or self.num_particles == self.chain_length:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
 from credence.adaptation.windows import newton_step
-from credence.errors import check_name, check_numbers, check_share, require_positive
+from credence.errors import InputError, check_name, check_numbers, check_share, require_positive
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.mcmc.pcn import pcn
 from credence.kernels.resampling import RESAMPLING
@@ -51,7 +51,7 @@ class Mutation:
             where they came from, or their distance from there grows no more (they fill their
             mode), the step size tuned on the way.
         autocorrelation: of a particle's old and new weights, at which it has forgotten.
-        max_steps: bound on num_steps=None.
+        max_steps: bound on num_steps=None, for every draw of a chain where there are chains.
         target_acceptance_rate: of the step size; None: the kernel's usual one.
         trajectory_length: of HMC and MCLMC, in standard deviations of the particles.
         resampling: "systematic", "stratified", "multinomial" or "residual".
@@ -177,6 +177,14 @@ class Mutation:
     def _target(self) -> float:
         usual = self.tunable.target_acceptance_rate
         return usual if self.target_acceptance_rate is None else self.target_acceptance_rate
+
+
+def check_mutation(mutation: Any) -> None:
+    """Refuse what does not say how particles move, such as the name of a kernel."""
+    if not isinstance(mutation, Mutation):
+        raise InputError(
+            f"mutation must be a Mutation, such as Mutation(kernel='hmc'), got {mutation!r}."
+        )
 
 
 class Tuning(NamedTuple):

@@ -336,7 +336,7 @@ class Transdimensional(Chains):
             told, of_ladder = told_of_ladder(told, powers, data.log_anchor)
             found |= of_ladder
         sizes = self._sizes(posterior, sample.draws)
-        size, noun = ("width", "neurons") if self.max_depth is None else ("depth", "layers")
+        size, noun = ("depth", "layers") if groups[1] else ("width", "neurons")
         found |= size_effect(posterior, sample.draws, sizes[size], noun)
         return Drawn(sample.draws, told | sizes | by_kind(sample.info, groups), found=found)
 

@@ -23,7 +23,7 @@ from credence.errors import InputError, Interrupted
 from credence.methods import METHODS
 from credence.methods.smc import clouds, tempering
 from credence.methods.smc.method import SMC, check_particles
-from credence.methods.smc.mutation import Mutation, StuckParticlesWarning
+from credence.methods.smc.mutation import Mutation, StuckParticlesWarning, check_mutation
 from credence.models import MLP, Gaussian, HierarchicalGamma, Normal
 
 pytestmark = pytest.mark.rotates(3)
@@ -342,6 +342,7 @@ def test_steps_fall_as_a_stiff_direction_narrows() -> None:
     assert change(0.1, [0.1, 0.1]) == pytest.approx(1), "steps do not grow unseen"
     assert change(0.1, [0.5, 0.5], steps_in_stds=False) == pytest.approx(0.5)
     assert change(0.0, [30.0, 30.0]) == 1, "no step has been tried"
+    assert change(4e-18, [1.0, 1.0]) == 1, "most particles were impossible"
     assert change(0.1, [1.0, 1.0], start=0.5) == 1, "from one likelihood to another"
 
 
@@ -475,6 +476,11 @@ def test_data_no_particle_explains_are_a_sentence() -> None:
     posterior = Posterior(MLP(1, hidden=()), PROBLEM.prior, Normal(1e-25), (PROBLEM.x, PROBLEM.y))
     with pytest.raises(InputError, match="likelihood is zero or not a number at every particle"):
         SMC(num_particles=20).run(0, posterior)
+
+
+def test_the_name_of_a_kernel_is_no_mutation() -> None:
+    with pytest.raises(InputError, match=r"such as Mutation\(kernel='hmc'\), got 'hmc'"):
+        check_mutation("hmc")
 
 
 def test_pcn_needs_a_gaussian_prior() -> None:

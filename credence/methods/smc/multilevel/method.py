@@ -32,7 +32,7 @@ from credence.methods.smc.multilevel.coupling import COUPLINGS, CoupledLevels
 from credence.methods.smc.multilevel.levels import with_networks
 from credence.methods.smc.multilevel.proposal import PROPOSALS, check_conditional
 from credence.methods.smc.multilevel.reach import narrowest, share_left
-from credence.methods.smc.mutation import Mutation
+from credence.methods.smc.mutation import Mutation, check_mutation
 from credence.methods.smc.tempering import Tempering
 from credence.methods.work import total_flops
 from credence.models.networks.mlp import Network
@@ -50,6 +50,11 @@ MOST_PILOT_BYTES = 2**32
 
 MOST_PILOT_ROWS = 50
 """Rows of the data at which a pilot's increments are compared."""
+
+
+def are_widths(level: Any) -> bool:
+    """Whether this is a tuple of whole numbers."""
+    return isinstance(level, tuple) and all(isinstance(width, int) for width in level)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,11 +157,12 @@ class MLSMC(Method):
                 "one of them."
             )
         require_positive(num_runs=self.num_runs, num_tries=self.num_tries, ratio=self.ratio)
+        check_mutation(self.mutation)
         check_share(direct_ess=self.direct_ess)
         counts = self.num_particles
         for count in counts if isinstance(counts, tuple) else (counts,):
             check_particles(count)
-        if self.widths is not None and not all(isinstance(level, tuple) for level in self.widths):
+        if not all(map(are_widths, self.widths or ())):
             raise InputError(
                 "widths are one tuple of hidden widths per level, as ((4,), (8,)), got "
                 f"{self.widths}."

@@ -7,6 +7,7 @@ much where classes leave the networks free.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -85,8 +86,8 @@ def particles(key: PRNGKeyArray, pair: CoupledLevels) -> Float[Array, "run parti
     """Particles of the coarse level."""
     key_prior, key_temper = jax.random.split(key)
     coarse, driver = pair.levels[0], pair.driver
-    memory, *_ = from_prior(key_prior, coarse, driver, pair.tempering, pair.counts[0])
-    (members,) = pair.first(key_temper, memory).members
+    memory, data, _ = from_prior(key_prior, coarse, driver, pair.tempering, pair.counts[0])
+    (members,) = replace(pair, data=data).first(key_temper, memory).members
     return jnp.asarray(members.position)
 
 

@@ -315,6 +315,8 @@ def _faults(found: Architecture) -> list[str]:
     tried = sum(each.tried for each in found.jumps.values())
     if tried and not sum(each.accepted for each in found.jumps.values()):
         return ["No jump between architectures was accepted: try other moves."]
+    if np.isnan(found.max_rhat) and not np.isnan(found.min_ess):
+        return ["One chain cannot be compared with another: run more chains."]
     disagree = {name: each.rhat for name, each in found.judged.items() if each.rhat >= RHAT_LIMIT}
     few = {name: each.ess for name, each in found.judged.items() if each.ess < ESS_LIMIT}
     faults = []

@@ -641,3 +641,9 @@ def test_settings_survive_json() -> None:
     method = MLSMC(widths=((4,), (8,)), num_particles=(100, 50), mutation=Mutation(num_steps=3))
     stored = json.loads(json.dumps(dataclasses.asdict(method)))
     assert MLSMC.from_settings(stored) == method
+
+
+@pytest.mark.parametrize("widths", [((2.0,), (4,)), (2, 4), (("2",), ("4",))], ids=str)
+def test_widths_of_levels_are_tuples_of_whole_numbers(widths: Any) -> None:
+    with pytest.raises(InputError, match="one tuple of hidden widths per level"):
+        MLSMC(widths=widths, num_particles=10)

@@ -42,6 +42,18 @@ def z_of_the_mean(cloud: np.ndarray) -> float:
     return float(found)
 
 
+def test_particles_of_a_small_run_stay_many() -> None:
+    """Steps refused leave likelihoods from where the cloud measures them: a particle with another
+    zero point would win all the weight."""
+    with Driver() as driver:
+        mutation = Mutation(kernel="pcn", num_steps=2)
+        pair = reach.pair_of(driver, posterior(NARROW), posterior(WIDE), mutation, 200)
+        (cloud,) = np.asarray(reach.particles(jax.random.key(0), pair))
+    assert len(np.unique(cloud, axis=0)) > 60
+    mean = exact_particles(NARROW, NUM_PARTICLES).mean(axis=0)
+    assert np.linalg.norm(cloud.mean(axis=0) - mean) < 0.5 * np.linalg.norm(mean)
+
+
 def test_tries_of_a_particle_count_together() -> None:
     log_weights = np.log([[1.0, 3.0], [2.0, 2.0]])
     assert reach.effective_share(log_weights) == pytest.approx(1)

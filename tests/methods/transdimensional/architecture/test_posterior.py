@@ -67,6 +67,15 @@ def test_chains_that_stay_apart_are_read_back_as_such() -> None:
     assert "inf" in str(again.section({}, is_converged=False))
 
 
+def test_one_chain_settles_nothing() -> None:
+    one = {name: each[:1] for name, each in scalars(law(2, 3)).items()}
+    about = architecture_posterior(one)
+    assert about is not None
+    assert np.isnan(about.max_rhat)
+    assert not about.settled
+    assert "One chain cannot be compared" in about.reason
+
+
 def test_absent_layers_have_no_units() -> None:
     second = law(0, 4)
     about = found(law(3, 3), second, depth=1.0 + (second > 0))
