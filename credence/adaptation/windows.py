@@ -24,7 +24,7 @@ from credence.engine.phases import Adapter
 from credence.kernels.base import Settings
 
 SMALLEST_VARIANCE = 1e-30
-"""Of a weight, in its metric: trace-class priors have standard deviations of 1e-9 and less."""
+"""The least variance of a weight in a metric; under trace-class priors 1e-18 is usual."""
 
 
 class Memory(NamedTuple):

@@ -55,7 +55,7 @@ def compare(
     shared = {
         name: value
         for name, value in asdict(model).items()
-        if name not in ("network", "prior_settings")
+        if name not in ("network", "prior_settings", "dtype")
     }
     for name in methods:
         check_name(name)

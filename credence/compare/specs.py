@@ -257,6 +257,8 @@ class CellSpec:
         for name, usual in (("shrink", 1), ("coarse", None)):  # as above
             if about["source"].get(name, "") == usual:
                 del about["source"][name]
+        if self.model.dtype is None:
+            del about["model"]["dtype"]
         text = json.dumps(about, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         return f"{_slug(self.problem)}--{_slug(self.label)}--{digest}"

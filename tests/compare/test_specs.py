@@ -130,7 +130,8 @@ def test_cell_names_tell_cells_apart() -> None:
 
 
 def test_cells_of_whole_images_keep_the_names_they_had() -> None:
-    """Names in the files of cells that were finished before sources could shrink images."""
+    """Names in the files of cells that were finished before sources could shrink images, and
+    convolutions be in half precision."""
     cell = CellSpec(
         problem="p",
         source=ImageSource(name="mnist"),
@@ -143,8 +144,9 @@ def test_cells_of_whole_images_keep_the_names_they_had() -> None:
     )
     assert cell.name == "p--l--dec3790982"
     assert replace(cell, source=ImageSource(name="mnist", shrink=2)).name != cell.name
+    assert replace(cell, model=ModelSpec(dtype="bfloat16")).name != cell.name
     old = to_json(cell)
-    del old["source"]["shrink"]
+    del old["source"]["shrink"], old["model"]["dtype"]
     assert cell_from_json(old) == cell
 
 

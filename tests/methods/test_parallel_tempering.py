@@ -55,7 +55,7 @@ def test_scalars_and_findings_say_how_the_ladder_is_travelled(ensemble: Ensemble
 
 
 def test_a_draw_without_a_turn_has_the_last_known_rate() -> None:
-    """Of two rungs every second step has no pair whose turn it is."""
+    """No pair has a turn in every second step of two rungs."""
     info = {
         "acceptance_rate": np.ones((1, 6, 2)),
         "log_likelihood": np.zeros((1, 6, 2)),

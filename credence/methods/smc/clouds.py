@@ -19,8 +19,8 @@ from credence.methods.smc.mutation import Tuning
 MOST_TEMPERATURES = 500
 """A path that needs more is refused: its ends are too far apart for these particles."""
 UNFELT = 1e-16
-"""So near to 0 `temperature_step` ends when more particles are impossible than the target of the
-ESS allows; nothing of the likelihood is felt there."""
+"""A temperature at which nothing of the likelihood is felt: `temperature_step` ends so near to 0
+where more particles are impossible than the target of the ESS allows."""
 
 
 class Cloud(NamedTuple):
