@@ -137,8 +137,8 @@ def of_depths() -> Iterator[Phrase]:
     yield made("two ways differ by more than {:.1f} standard", shallow)
     yield made("by {:.2f} nats at six, {:.2f} at seven and {:.2f} at eight", *above[5:])
     yield made("which is {:.1f}, {:.1f}\n  and {:.1f} standard errors.", *deep)
-    between = np.array([ladder["log_ratio"][6:], jumps["log_ratio"][6:], particles["log_ratio"][6:]])
-    assert np.all((between[0] < between[1]) & (between[0] > between[2])), "the ladder is between"
+    top, middle, bottom = (np.array(way["log_ratio"][6:]) for way in (jumps, ladder, particles))
+    assert np.all((bottom < middle) & (middle < top)), "the ladder is between"
     either = [np.abs(differences(ladder, way)[5:]).max() for way in (jumps, particles)]
     yield made("within {:.1f} standard errors of either", max(either))
     yield from given("by up to 4.3 standard errors", "the ladder by 8.7 at", "one in two hundred")
