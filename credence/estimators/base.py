@@ -425,11 +425,10 @@ class BNN(BaseEstimator, ABC):
         Raises:
             InputError: where they are not one for every row, or not those that the fit saw.
         """
-        num_targets = len(y) if np.ndim(y) else 1
-        if num_targets != len(X) or not np.ndim(y):
+        number = len(y) if np.ndim(y) else 1
+        if number != len(X) or not np.ndim(y):
             raise InputError(
-                f"X has {plural(len(X), 'row')} but y has {num_targets}: they must match row by "
-                "row."
+                f"X has {plural(len(X), 'row')} but y has {number}: they must match row by row."
             )
         return self._coded(y)
 
