@@ -156,8 +156,8 @@ CIFAR10_RESNET20 = Experiment(
     ),
     reasons=(
         *REASONS,
-        "The network is ResNet-20, with a quarter of the channels of ResNet-18. Size laptop takes "
-        "minutes on a GPU, and days without one: 4 networks and 4 partners in place of ten each, "
+        "The network is ResNet-20, with a quarter of the channels of ResNet-18. Size laptop is "
+        "its beginning, for a GPU: 4 networks and 4 partners in place of ten each, "
         "and 16 passes over the images in place of 300.",
     ),
 )

@@ -68,21 +68,23 @@ class Spectrum:
         inverse = 1 / (self.values + 1)
         if not self.bases:
             return inverse
-        ends = np.cumsum([len(left) * len(right) for left, right in self.bases])[:-1]
         found = [
             left**2 @ block.reshape(len(left), len(right)) @ (right**2).T
-            for block, (left, right) in zip(np.split(inverse, ends), self.bases, strict=True)
+            for block, (left, right) in zip(self._blocks(inverse), self.bases, strict=True)
         ]
         return np.concatenate([block.ravel() for block in found])
+
+    def _blocks(self, vectors: Float[np.ndarray, "*batch weight"]) -> list[np.ndarray]:
+        """The part of every block."""
+        ends = np.cumsum([len(left) * len(right) for left, right in self.bases])[:-1]
+        return np.split(vectors, ends, axis=-1)
 
     def _rotate(self, vectors: np.ndarray, turn: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Every block turned on both sides, each side in one matrix product for the batch."""
         if not self.bases:
             return vectors
-        ends = np.cumsum([len(left) * len(right) for left, right in self.bases])[:-1]
-        blocks = np.split(vectors, ends, axis=-1)
         parts = []
-        for block, (left, right) in zip(blocks, self.bases, strict=True):
+        for block, (left, right) in zip(self._blocks(vectors), self.bases, strict=True):
             matrices = block.reshape(-1, len(left), len(right))
             matrices = np.tensordot(np.tensordot(matrices, turn(left), (1, 0)), turn(right), (1, 0))
             parts.append(matrices.reshape(block.shape))
