@@ -154,6 +154,9 @@ def _boston(
     )
 
 
+LADDER = {"within": "mclmc", "trajectory_length": 0.5, "num_jumps": 1, "thinning": 4}
+"""Chains that are ladders of temperatures: others are slow to leave their mode, or never do."""
+
 BOSTON = ArchitectureStudy(
     name="transdimensional_boston",
     description="How deep should a network be for Boston housing? Experiment D3",
@@ -161,7 +164,7 @@ BOSTON = ArchitectureStudy(
         _boston("boston_2a", 2, 8, 1.0, (3.75, 2, 3.74, 0.045, 0.661, 3.74, 3.69)),
         _boston(
             "boston_2b", 2, 8, 0.8, (3.90, 4, 3.73, 0.049, 0.658, 3.96, 3.79),
-            patience=3.0,
+            settings={"num_rungs": 12, "num_chains": 4, **LADDER}, patience=2.5,
         ),
         _boston("boston_4a", 4, 4, 1.0, (3.55, 3, 2.67, 0.011, 0.634, 3.36, 3.56)),
         _boston("boston_4b", 4, 4, 0.8, (3.42, 3, 3.07, 0.014, 0.648, 3.32, 3.42)),
@@ -171,20 +174,15 @@ BOSTON = ArchitectureStudy(
 )  # fmt: skip
 
 
-LADDER = {
-    "num_rungs": 36, "within": "mclmc", "trajectory_length": 0.5, "num_jumps": 1, "thinning": 4,
-}  # fmt: skip
-"""Chains that are ladders of temperatures: with learnt noise others do not leave their mode."""
-
-
-def _uci(name: str, table: str, rmse: float) -> ArchitectureProblem:
+def _uci(name: str, table: str, rmse: float, patience: float) -> ArchitectureProblem:
     return ArchitectureProblem(
         name=name,
         description=f"{table}, 1 to 16 tanh neurons, learnt noise",
         data=PublishedSplits(table),
         likelihood=Normal(),
         max_width=16,
-        settings=LADDER,
+        settings={"num_rungs": 36, **LADDER},
+        patience=patience,
         published={"rmse": rmse},
         reasons=(
             "the published error is that of probabilistic backpropagation with 50 relu neurons, a "
@@ -198,8 +196,8 @@ UCI = ArchitectureStudy(
     name="transdimensional_uci",
     description="How wide should a network be for two UCI tables, the noise learnt with it?",
     problems=(
-        _uci("boston_width", "boston", 3.01),
-        _uci("wine_width", "wine_quality_red", 0.64),
+        _uci("boston_width", "boston", 3.01, patience=1.0),
+        _uci("wine_width", "wine_quality_red", 0.64, patience=0.5),
     ),
     efforts={"smoke": SMOKE, "laptop": Effort(4, 12_000, 2500), "paper": Effort(4, 40_000, 5000)},
     source="after " + THESIS + "section 6.3",
