@@ -194,6 +194,8 @@ def of_widths() -> Iterator[Phrase]:
 def of_published_experiments() -> Iterator[Phrase]:
     """Tell what the thesis's three experiments say."""
     yield from given(
+        "(3000 iterations gave R-hat 1.035, in 399 seconds)",
+        "12 of them, and 2500 draws after 300 of warm-up",
         "outputs scaled by .1 (a) or .5 (b)",
         "noise variance 1 (a) or .8 (b)",
         "the prior's (4.5 in 2a and 2b, 2.5 in 4a and 4b)",
