@@ -6,13 +6,15 @@ why it differs.
 
 tables       transdimensional_xor (D1), transdimensional_digits (D2), transdimensional_boston (D3),
              transdimensional_uci, architecture_three_ways, transdimensional_depth_ways
-boston_models, model_study, models
-             transdimensional_models: noise and prior fixed or learnt, beside the published chain
+boston_models, digit_models, model_study, models
+             transdimensional_models, transdimensional_digit_models: noise and prior fixed or
+             learnt, beside trained networks and the published chain
 study        what runs found beside what is published
 runs         one posterior over architectures
 depth_ways   p(depth) in three independent ways
 published_chain
              the published acceptance ratio, which is biased
+label_ranks  how often the truth is among the likeliest labels
 three_ways   jumps, evidences and cross-validation on one question
 data         the data, split so that no test row is seen in training
 

@@ -1,6 +1,6 @@
 """The study that sets models of one table side by side, split by split."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,10 +15,14 @@ from credence.html.parts import masthead, section, table
 from credence.storage import jsonable
 from credence_papers.cache import Cache
 from credence_papers.study import Row, Study
-from credence_papers.transdimensional.models import SCORES, ModelEffort, ModelProblem, run_model
+from credence_papers.transdimensional.models import ModelEffort, ModelProblem, run_model
 
-AVERAGED = (*SCORES, "single_train_rmse", "single_test_rmse", "within", "seconds")
-HEADS = ("model", "RMSE", "NLL", "coverage", "size", "R-hat of size", "of predictions", "seconds")
+SCORES = {
+    "rmse": {"rmse": ("RMSE", 2), "nll": ("NLL", 2), "coverage_95": ("coverage", 3)},
+    "accuracy": {"accuracy": ("accuracy", 4), "nll": ("NLL", 3), "ece": ("ECE", 3)},
+}
+"""Of numbers and of labels, by the first: what a row tells, its head and its decimals."""
+HEADS = ("size", "R-hat of size", "of predictions", "seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +60,8 @@ class ModelStudy(Study[ModelProblem, ModelEffort]):
     def render(self, summary: dict[str, Any]) -> str:
         """The page as text."""
         facts = f"Credence · size {summary['size']} · {summary['num_seeds']} splits"
-        found = table([*HEADS], [cells(row) for row in summary["models"]])
+        models = summary["models"]
+        found = table(heads(models), [cells(row) for row in models])
         body = element(
             "main",
             masthead(summary["description"], facts),
@@ -66,7 +71,7 @@ class ModelStudy(Study[ModelProblem, ModelEffort]):
 
     def table(self, summary: dict[str, Any]) -> Table:
         """One line a model."""
-        found = Table(*HEADS)
+        found = Table(*heads(summary["models"]))
         for row in summary["models"]:
             found.add_row(*cells(row))
         return found
@@ -79,14 +84,15 @@ def over_splits(results: list[dict[str, Any]]) -> Row:
     """
     known = {
         name: mean_and_error([r[name] for r in results])
-        for name in AVERAGED
-        if results[0][name] is not None
+        for name, value in results[0].items()
+        if isinstance(value, float) and name != "rhat_predictions"
     }
+    first = first_score(results[0])
     row: Row = {
         "num_splits": len(results),
         "means": {name: mean for name, (mean, _) in known.items()},
         "errors": {n: error for n, (_, error) in known.items() if error is not None},
-        "rmse": [r["rmse"] for r in results],
+        first: [r[first] for r in results],
         "size": None,
         "num_converged": None,
         "rhat_predictions": [r["rhat_predictions"] for r in results],
@@ -122,14 +128,23 @@ def worst_and_median(name: str, values: list[float | str | None]) -> dict[str, A
     }
 
 
+def first_score(names: Iterable[str]) -> str:
+    """The score by which models are told apart: "rmse" of numbers, "accuracy" of labels."""
+    return next(name for name in SCORES if name in names)
+
+
+def heads(rows: list[Row]) -> list[str]:
+    """Those of `cells`."""
+    scores = SCORES[first_score(rows[0]["means"])].values() if rows else ()
+    return ["model", *(head for head, _ in scores), *HEADS]
+
+
 def cells(row: Row) -> list[str]:
-    """A model in eight words, as of `HEADS`."""
-    size = row["size"]
+    """A model in eight words, as of `heads`."""
+    size, scores = row["size"], SCORES[first_score(row["means"])]
     return [
         row["name"],
-        with_error(row, "rmse"),
-        with_error(row, "nll"),
-        with_error(row, "coverage_95", 3),
+        *(with_error(row, name, decimals) for name, (_, decimals) in scores.items()),
         likeliest_sizes(size["shares"]) if size else "fixed",
         rhats(size, "rhat"),
         rhats(row, "rhat_predictions"),

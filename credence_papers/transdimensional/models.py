@@ -26,10 +26,12 @@ from credence.methods.transdimensional.architecture.posterior import (
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.models import MLP, Gaussian, HierarchicalGamma
 from credence.storage import jsonable
+from credence_papers.transdimensional.label_ranks import label_ranks
 from credence_papers.transdimensional.published_chain import PublishedChain
 
 Settings = Mapping[str, Any]
-SCORES = ("rmse", "nll", "coverage_95", "crps")
+NUMBERS = ("rmse", "nll", "coverage_95", "crps")
+LABELS = ("accuracy", "nll", "ece")
 UNIT = Gaussian(scaling="unit")
 
 
@@ -103,7 +105,8 @@ class ModelProblem:
     def posterior(self, arrays: Arrays) -> Posterior:
         """The posterior of the widest network, with one hidden layer unless it is of one size."""
         hidden = (self.family.width,) * self.layers
-        network = MLP(self.likelihood.num_outputs(1), hidden, self.family.activation)
+        outputs = self.likelihood.num_outputs(len(arrays.labels) or 1)
+        network = MLP(outputs, hidden, self.family.activation)
         return Posterior(network, self.prior, self.likelihood, (arrays.x_train, arrays.y_train))
 
     def method(self, effort: ModelEffort) -> Method:
@@ -147,13 +150,15 @@ def run_model(
     found, has_chains = architecture_posterior(ensemble.scalars), problem.how != "trained"
     findings = found_in(ensemble, method.findings).values() if has_chains else ()
     numbers = scoring.scores(ensemble, arrays, findings)[0]
+    of_kind = NUMBERS if arrays.scaler else LABELS
     monitored = ensemble.monitored(arrays.x_test) if has_chains else None
     convergence = judged(ensemble, monitored, findings)
     return jsonable(
         {
             "n_train": len(arrays.x_train),
             "n_test": len(arrays.x_test),
-            **{name: numbers[name] for name in SCORES},
+            **{name: numbers[name] for name in of_kind},
+            **label_ranks(ensemble, arrays),
             **single_fits(ensemble, arrays),
             "size": found and of_size(found),
             "converged": convergence.converged,
@@ -182,14 +187,16 @@ def of_size(found: Architecture) -> dict[str, Any]:
 
 
 def single_fits(ensemble: Ensemble, arrays: Arrays) -> dict[str, float]:
-    """Root mean squared errors of single networks, over draws and rows, in units of the target."""
-    assert arrays.scaler is not None
+    """How well single networks fit, over draws and rows: root mean squared error or accuracy."""
     found = {}
-    for name, x, y in (
-        ("single_train_rmse", arrays.x_train, arrays.y_train),
-        ("single_test_rmse", arrays.x_test, arrays.y_test),
+    for part, x, y in (
+        ("train", arrays.x_train, arrays.y_train),
+        ("test", arrays.x_test, arrays.y_test),
     ):
-        functions = arrays.scaler.inverse(np.asarray(ensemble.functions(x))[..., 0])
-        error = functions - arrays.scaler.inverse(np.asarray(y).ravel())
-        found[name] = float(np.sqrt(np.mean(error**2)))
+        functions, truth = np.asarray(ensemble.functions(x)), np.asarray(y).ravel()
+        if arrays.scaler is None:
+            found[f"single_{part}_accuracy"] = float(np.mean(functions.argmax(axis=-1) == truth))
+        else:
+            error = arrays.scaler.inverse_scale(functions[..., 0] - truth)
+            found[f"single_{part}_rmse"] = float(np.sqrt(np.mean(error**2)))
     return found

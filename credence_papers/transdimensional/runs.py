@@ -10,7 +10,6 @@ import numpy as np
 from credence.compare import scoring
 from credence.compare.problem import Arrays
 from credence.density.posterior import Posterior
-from credence.ensembles.diagnostics import classification
 from credence.ensembles.ensemble import Ensemble
 from credence.methods import Transdimensional
 from credence.methods.transdimensional.architecture.posterior import (
@@ -21,10 +20,8 @@ from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.models import MLP, Gaussian
 from credence.storage import jsonable
 from credence_papers.transdimensional.draw_by_draw import draw_by_draw
+from credence_papers.transdimensional.label_ranks import label_ranks
 from credence_papers.transdimensional.three_ways import Ways, compared
-
-THRESHOLDS = (0.2, 0.4)
-"""Confidences at which precision and recall are given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +114,7 @@ def measured(
     size = found.size
     scores = {
         **scoring.scores(ensemble, arrays)[0],
-        **jsonable(_ranked(ensemble, arrays)),
+        **jsonable(label_ranks(ensemble, arrays)),
         **_alone(ensemble, arrays, size.mode),
         "across": accepted / max(tried, 1),
         "within": float(np.mean(ensemble.scalars["acceptance_rate"])),
@@ -187,19 +184,3 @@ def _alone(ensemble: Ensemble, arrays: Arrays, mode: int) -> dict[str, float]:
         "best_chain": min(error(chain.mean(axis=0)) for chain in functions),
         "modal_size": error(functions[np.asarray(sizes) == mode].mean(axis=0)),
     }
-
-
-def _ranked(ensemble: Ensemble, arrays: Arrays) -> dict[str, float]:
-    """Shares of the test rows, for more labels than two: top k, precision and recall."""
-    if len(arrays.labels) < 3:
-        return {}
-    found = ensemble.over_batches(arrays.x_test, lambda law, rows: {"p": law.mean()})["p"]
-    probabilities = found.astype(float) / found.sum(axis=1, keepdims=True, dtype=float)
-    scores = {
-        f"top_{k}": classification.top_k_accuracy(probabilities, arrays.y_test, k) for k in (2, 3)
-    }
-    pairs = classification.precision_recall(probabilities, arrays.y_test, THRESHOLDS)
-    for threshold, precision, recall in zip(THRESHOLDS, *pairs, strict=True):
-        percent = round(100 * threshold)
-        scores |= {f"precision_{percent}": float(precision), f"recall_{percent}": float(recall)}
-    return scores

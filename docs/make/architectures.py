@@ -19,6 +19,7 @@ from credence_papers.transdimensional.model_study import with_error
 from credence_papers.transdimensional.page import size_of, trace_chart
 
 MODELS, DEPTHS = "transdimensional_models", "transdimensional_depth_ways"
+DIGIT_MODELS = "transdimensional_digit_models"
 WIDTHS = "xor_widths"
 UCI = "transdimensional_uci"
 PUBLISHED = ("transdimensional_xor", "transdimensional_digits", "transdimensional_boston")
@@ -49,6 +50,19 @@ def models() -> str:
         name, rmse, nll, coverage, *rest = model_cells(row)
         single = [with_error(row, f"single_{part}_rmse") for part in ("train", "test")]
         rows.append([name, str(row["num_splits"]), rmse, nll, coverage, *single, *rest])
+    return markdown(heads, rows)
+
+
+def digit_models() -> str:
+    """Models of digits, a row each: labels that are right, sizes, convergence, cost."""
+    heads = ["model", "splits", "accuracy", "NLL, nats per row", "ECE", "truth among the first two"]
+    heads += ["accuracy of single networks", "likeliest sizes"]
+    heads += ["R-hat of size", "of predictions", "seconds"]
+    rows = []
+    for row in kept(DIGIT_MODELS)["models"]:
+        name, accuracy, nll, ece, *rest = model_cells(row)
+        more = [with_error(row, key, 4) for key in ("top_2", "single_test_accuracy")]
+        rows.append([name, str(row["num_splits"]), accuracy, nll, ece, *more, *rest])
     return markdown(heads, rows)
 
 
@@ -231,6 +245,8 @@ def parts() -> dict[str, Callable[[], str]]:
     found: dict[str, Callable[[], str]] = {}
     if is_kept(MODELS):
         found |= {"boston-models": models}
+    if is_kept(DIGIT_MODELS):
+        found["digit-models"] = digit_models
     if is_kept(DEPTHS):
         found["depth-ways"] = depths
     if is_kept(WIDTHS):

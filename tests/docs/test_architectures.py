@@ -48,6 +48,13 @@ RESULTS = {
              "seconds": 60.0}, "errors": {"rmse": 0.1}, "size": None}
         ]
     },
+    "transdimensional_digit_models": {
+        "models": [
+            {"name": "digits-5-b", "num_splits": 2, "means": {"accuracy": 0.975, "nll": 0.1,
+             "ece": 0.02, "top_2": 0.99, "single_test_accuracy": 0.94, "seconds": 60.0},
+             "errors": {"accuracy": 0.01}, "size": None}
+        ]
+    },
 }  # fmt: skip
 
 
@@ -71,6 +78,8 @@ def test_parts_are_tables_of_what_was_run() -> None:
     ) in made["sizes"]
     assert "| ladder | −1.29 ± 0.12 | – | 1.007 | 180 |" in made["depth-ways"]
     assert "| 3 | 3.70 ± 0.10" in made["boston-models"]
+    labels = "| digits-5-b | 2 | 0.9750 ± 0.0100 | 0.100 | 0.020 | 0.9900 | 0.9400 | fixed |"
+    assert labels in made["digit-models"]
 
 
 @pytest.mark.usefixtures("_results")

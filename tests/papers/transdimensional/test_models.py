@@ -12,11 +12,12 @@ from credence.methods import NUTS, DeepEnsemble
 from credence.preprocessing import TargetScaler
 from credence_papers.transdimensional import model_study, models
 from credence_papers.transdimensional.boston_models import MODELS
-from credence_papers.transdimensional.model_study import cells, over_splits, rhats
+from credence_papers.transdimensional.digit_models import MODELS as DIGITS
+from credence_papers.transdimensional.model_study import cells, heads, over_splits, rhats
 from credence_papers.transdimensional.models import ModelEffort, run_model
 from credence_papers.transdimensional.published_chain import PublishedChain
 
-BY_NAME = {each.name: each for each in MODELS.problems}
+BY_NAME = {each.name: each for each in (*MODELS.problems, *DIGITS.problems)}
 TINY = ModelEffort(
     2, 12, 4, max_doublings=2, num_starts=4, num_members=2,
     fixed={"num_draws": 12, "num_warmup": 4},
@@ -31,6 +32,14 @@ def line(seed: int) -> Arrays:
     scaler = TargetScaler.fit(y[:12])
     z = scaler.transform(y)
     return Arrays(x[:12], z[:12], x[12:], z[12:], scaler, ())
+
+
+def clusters(seed: int) -> Arrays:
+    """Thirty rows of three labels to learn from and fifteen others; inputs tell the label."""
+    rng = np.random.default_rng(seed)
+    labels = np.tile(np.arange(3), 15)
+    x = np.eye(3)[labels] * 4 + rng.normal(size=(45, 3))
+    return Arrays(x[:30], labels[:30], x[30:], labels[30:], None, ("a", "b", "c"))
 
 
 def test_models_are_what_their_names_say() -> None:
@@ -61,6 +70,25 @@ def test_a_model_is_run(name: str) -> None:
     assert (found["within"] is None) == (name == "deep-a-trained")
     if found["size"]:
         assert sum(found["size"]["probabilities"]) == pytest.approx(1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["digits-5-a", "digits-10-c-layer", "digits-5-b-trained"])
+def test_a_model_of_labels_is_run(name: str) -> None:
+    found = run_model(replace(BY_NAME[name], data=clusters), TINY, 0)
+    assert 0.4 < found["accuracy"] <= found["top_2"] <= found["top_3"] == 1
+    assert 0.4 < found["single_test_accuracy"] <= 1
+    assert (found["size"] is None) == (name == "digits-5-b-trained")
+
+
+def test_a_row_of_labels_tells_accuracy() -> None:
+    scores = {"accuracy": 0.9, "nll": 0.3, "ece": 0.02, "seconds": 5.0, "top_2": 0.95}
+    about = {"size": None, "rhat_predictions": 1.01, "converged": True, "within": 0.8}
+    others = {**scores, "accuracy": 0.8}
+    row = {"name": "digits", **over_splits([{**scores, **about}, {**others, **about}])}
+    assert row["accuracy"] == [0.9, 0.8]
+    told = dict(zip(heads([row]), cells(row), strict=True))
+    assert (told["accuracy"], told["ECE"]) == ("0.8500 ± 0.0500", "0.020 ± 0.000")
 
 
 def result(seed: int, *, is_trained: bool = False) -> dict[str, Any]:
