@@ -359,6 +359,7 @@ def test_jumps_land_on_the_newest_auxiliary_states(
     assert share_on_new(on_gaussian(jump, **settings)) == 0
 
 
+@pytest.mark.rotates(4)
 @pytest.mark.parametrize("synchronous", [False, True])
 @pytest.mark.parametrize("jump", ["bg", "ar"])
 def test_rings_far_from_the_start(jump: str, synchronous: bool) -> None:

@@ -39,6 +39,7 @@ def scores(sampled: TraceClass, depth: int, activation: str, num_draws: int) -> 
     return ((mean - exact) / error).ravel()
 
 
+@pytest.mark.rotates(3)
 @pytest.mark.parametrize("activation", ["relu", "identity", "tanh"])
 def test_one_hidden_layer(activation: str) -> None:
     z = scores(TraceClass(2.0, decay_inputs=True), 1, activation, 200_000)
