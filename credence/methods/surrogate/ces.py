@@ -337,7 +337,7 @@ class CES(TrainedChains):
             start,
             {"surrogates": arrays},
             num_steps=self.surrogate_steps or usual,
-            most=affordable(target.posterior, emulated.flops * sampler.evaluations),
+            most=affordable(target.posterior, emulated.flops * sampler.warmup.evaluations),
         )
         if self.step_size is not None:
             adapter = with_step(adapter, self.step_size)
