@@ -6,6 +6,8 @@ from typing import Any
 from kept import kept
 from parts import markdown
 
+from credence.compare.seeds import of_seeds
+
 
 def sections(name: str) -> str:
     """Tell what ran an experiment; then a heading, a table and its reasons for every problem."""
@@ -36,12 +38,8 @@ def made_by(summary: dict[str, Any]) -> str:
 def section(problem: dict[str, Any]) -> list[str]:
     """What a problem is, its table, and reasons for differences."""
     found = ["", f"### {problem['name']}", "", sizes(problem), "", table(problem), ""]
-    failures = [
-        f"{row['label']} failed: {row['error']}"
-        for row in problem["rows"]
-        if row["status"] != "done"
-    ]
-    return [*found, *bullets([*failures, *problem["reasons"]])]
+    told = [sentence for row in problem["rows"] for sentence in of_seeds(row)]
+    return [*found, *bullets([*told, *problem["reasons"]])]
 
 
 def seeds(summary: dict[str, Any]) -> str:
@@ -61,7 +59,8 @@ def legend(summary: dict[str, Any]) -> str:
         f"Published / ours{of_splits(summary)}. ESS (min ; median ; max) is of predictions at the "
         "test rows, of all chains together. Draws per effective draw are those of single weights "
         "in single chains: 1 is best, and a large number is a chain that stands still. Speed-up "
-        f"over {summary['baseline']} is in ESS per second of all phases, between converged chains."
+        f"over {summary['baseline']} is in ESS per second of all phases, between converged chains"
+        f"{over_splits(summary)}."
     )
 
 
@@ -71,6 +70,11 @@ def of_splits(summary: dict[str, Any]) -> str:
     if most == 1:
         return ", one split"
     return f", mean and standard error over {most} splits of the data, the worst one's R-hat"
+
+
+def over_splits(summary: dict[str, Any]) -> str:
+    """How the speed-ups of several splits become one."""
+    return "" if summary.get("num_seeds", 1) == 1 else ", geometric mean of those of single splits"
 
 
 def versions(found: Any) -> str:
