@@ -60,7 +60,7 @@ def legend(summary: dict[str, Any]) -> str:
         "test rows, of all chains together. Draws per effective draw are those of single weights "
         "in single chains: 1 is best, and a large number is a chain that stands still. Speed-up "
         f"over {summary['baseline']} is in ESS per second of all phases, between converged chains"
-        f"{over_splits(summary)}."
+        f"{over_splits(summary)}.{of_bad_chains(summary)}"
     )
 
 
@@ -70,6 +70,17 @@ def of_splits(summary: dict[str, Any]) -> str:
     if most == 1:
         return ", one split"
     return f", mean and standard error over {most} splits of the data, the worst one's R-hat"
+
+
+def of_bad_chains(summary: dict[str, Any]) -> str:
+    """What stands in place of numbers of chains that stand still or are short, if any do."""
+    rows = [row for each in summary["problems"] for row in each["rows"] if row["status"] == "done"]
+    told = ""
+    if any(map(stands_still, rows)):
+        told += " R-hat is ∞ where chains stand still in different places."
+    if any(row["ess_function"] and ess_of(row, "ess_function") == "-" for row in rows):
+        told += f" There is no ESS of fewer than {FEWEST_DRAWS} draws."
+    return told
 
 
 def over_splits(summary: dict[str, Any]) -> str:
@@ -178,10 +189,10 @@ def chain_cells(row: dict[str, Any], regression: bool) -> list[str]:
         scored(row, second, regression),
         scored(row, "nll"),
         drawn(row),
-        rhat(row["max_rhat_function"]),
-        triple(row["ess_function"]),
-        triple(row["ess_weights"]),
-        f"{triple(published.get(RATIO))} / {triple(row.get(RATIO))}",
+        rhat_of(row),
+        ess_of(row, "ess_function"),
+        ess_of(row, "ess_weights"),
+        f"{triple(published.get(RATIO))} / {ess_of(row, RATIO)}",
         both(published.get("total_seconds"), row["total_seconds"]),
         f"{number(published.get('speed_up'))} / {row['speed_up_text']}",
         number(row["peak_memory_mib"]),
@@ -211,6 +222,8 @@ def scores_of(regression: bool) -> tuple[str, str]:
     return ("mse", "coverage_95") if regression else ("accuracy", "ece")
 
 
+FEWEST_DRAWS = 50
+"""Draws of all chains together from which on an ESS is shown."""
 RATIO = "draws_per_effective_draw"
 """What the FBNN paper prints as ESS: the number of draws over the ESS."""
 
@@ -239,6 +252,7 @@ def emulator(row: dict[str, Any]) -> list[str]:
         return ["all rows: nothing emulated", "-"]
     error, k, rate = (row.get(f"emulator_{name}") for name in ("error", "pareto_k", "acceptance"))
     accepted = "-" if rate is None else f"accepted {float(rate):.2g}"
+    accepted = "stands still" if stands_still(row) else accepted  # to stay is always accepted
     meaning = accepted if k is None else f"k-hat {float(k):.2g}"
     return [f"{float(error):.2g}", meaning]
 
@@ -249,6 +263,21 @@ def both(published: float | None, ours: float | None) -> str:
 
 def number(value: float | None, digits: int = 3) -> str:
     return "-" if value is None else f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def stands_still(row: dict[str, Any]) -> bool:
+    """Whether chains stand still in different places; JSON has no infinite R-hat."""
+    return row.get("max_rhat_function") is None and "R-hat is inf" in (row.get("reason") or "")
+
+
+def rhat_of(row: dict[str, Any]) -> str:
+    """The R-hat of predictions, where there is one."""
+    return "∞" if stands_still(row) else rhat(row["max_rhat_function"])
+
+
+def ess_of(row: dict[str, Any], name: str) -> str:
+    """Effective sample sizes of one kind; none of too few draws."""
+    return "-" if row["num_chains"] * row["num_draws"] < FEWEST_DRAWS else triple(row.get(name))
 
 
 def rhat(value: float | None) -> str:

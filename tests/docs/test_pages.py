@@ -169,6 +169,32 @@ def test_tables_of_chains_show_draws_and_errors_over_splits() -> None:
     assert "standard error over 5 splits" in legend
 
 
+def test_chains_that_stand_still_or_are_short_have_no_numbers_that_flatter() -> None:
+    row = {
+        "label": "A", "status": "done", "error": None, "converged": False, "published": {},
+        "accuracy": 0.8, "ece": 0.02, "nll": 0.3, "max_rhat_function": None,
+        "reason": "The chains disagree: R-hat is inf, not below 1.05; draw more.",
+        "ess_function": [16, 16, 16], "ess_weights": [9, 10, 11], "total_seconds": 12.0,
+        "draws_per_effective_draw": [1, 2, 3], "speed_up_text": "n/a", "peak_memory_mib": 500,
+        "num_chains": 4, "num_draws": 4, "stopped": None, "emulator_error": "0.2",
+        "emulator_acceptance": "1.0",
+    }  # fmt: skip
+    tables = pages.experiment_tables
+    problem = {"task": "classification", "rows": [row]}
+    line = tables.table_of_chains(problem).splitlines()[-1]
+    assert "| 4 x 4 | ∞ | - | - | - / - |" in line
+    assert line.endswith("| 0.2 | stands still |")
+    legend = tables.legend({"baseline": "A", "problems": [problem]})
+    assert "R-hat is ∞ where chains stand still in different places" in legend
+    assert "no ESS of fewer than 50 draws" in legend
+    longer = row | {"num_draws": 13, "max_rhat_function": 12.0, "reason": "R-hat is 12.000."}
+    problem = {"task": "classification", "rows": [longer]}
+    line = tables.table_of_chains(problem).splitlines()[-1]
+    assert "| > 10 | 16 ; 16 ; 16 | 9 ; 10 ; 11 | - / 1 ; 2 ; 3 |" in line
+    assert line.endswith("| 0.2 | accepted 1 |")
+    assert "∞" not in tables.legend({"baseline": "A", "problems": [problem]})
+
+
 def test_a_method_that_failed_still_shows_what_was_published() -> None:
     """The reason is a line below the table."""
     failed = {
