@@ -1,4 +1,4 @@
-"""SGHMC as the public code of the FBNN paper runs it: raw draws from a random start.
+"""SGHMC and pCN as the FBNN paper calibrates by them: raw draws from a random start.
 
 The code (github.com/zahraMoslemi/FBNN-codes) takes the scale-adapted SGHMC of Springenberg, Klein,
 Falkner & Hutter, "Bayesian optimization with robust Bayesian neural networks" (2016), with these
@@ -14,6 +14,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from credence.adaptation.reference import prior_reference
 from credence.density.data import Data
 from credence.density.posterior import BayesianModel, LogDensity, Position, Posterior
 from credence.engine.driver import Driver
@@ -22,6 +23,7 @@ from credence.engine.plan import Plan
 from credence.errors import InputError, require_positive
 from credence.kernels.base import Kernel, Recipe
 from credence.kernels.mcmc.gibbs import GibbsState, gibbs_precisions
+from credence.kernels.mcmc.pcn import pcn
 from credence.kernels.sgmcmc.sghmc import check_friction, scale_adapted_sghmc
 from credence.methods.base import Drawn, Method
 from credence.models.priors import HierarchicalGamma
@@ -177,6 +179,62 @@ class PublicSGHMC(Method):
         )
         drawn = driver.phase("sample", key_sample, sampling, adapted.states, posterior.data)
         return Drawn.by(drawn)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicPCN(Method):
+    """The preconditioned Crank-Nicolson algorithm with the step of the FBNN paper's public code,
+    from a random start.
+
+    Draws are raw, one step apart: the chain has not converged where they begin.
+
+    Args:
+        num_draws: per chain.
+        num_chains: independent starts; the code has one.
+        h: of the public code's proposal, w' = ((1 - h/4) w + sqrt(h) xi) / (1 + h/4), xi a draw of
+            the prior: that of `credence.kernels.pcn` with the step b = sqrt(h) / (1 + h/4).
+    """
+
+    name: ClassVar[str] = "pcn_public"
+    reads_disk: ClassVar[bool] = True
+    summary: ClassVar[str] = "pCN with the step of the FBNN paper's public code"
+    sources: ClassVar[tuple[str, ...]] = PublicSGHMC.sources
+
+    num_draws: int = 200
+    num_chains: int = 4
+    h: float = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(num_draws=self.num_draws, num_chains=self.num_chains, h=self.h)
+
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The posterior itself.
+
+        Raises:
+            InputError: where its prior is not Gaussian.
+        """
+        prior_reference(posterior)
+        return posterior
+
+    def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
+        key_init, key_sample = jax.random.split(key)
+        start = posterior.init(key_init, self.num_chains)
+        mean, std = prior_reference(posterior)
+        settings = {
+            "step_size": np.asarray(self.h**0.5 / (1 + self.h / 4), start.dtype),
+            "reference_mean": np.asarray(mean, start.dtype),
+            "reference_std": np.asarray(std, start.dtype),
+        }
+        plan = Plan(
+            Recipe(pcn, posterior.log_density),
+            "sample",
+            fixed(**settings),
+            num_steps=self.num_draws,
+            may_stop_early=True,
+        )
+        data = posterior.anchored(start[0])
+        return Drawn.by(driver.phase("sample", key_sample, plan, start, data))
 
 
 def under_own_prior(
