@@ -24,7 +24,7 @@ EMULATORS = {
 """Problems, and whose emulator of table 2 is theirs; the public code's example has its own."""
 BY_PROBLEM = {name: {"emulator": f"published:{of}"} for name, of in EMULATORS.items()}
 RAW = "credence.methods.surrogate.public_code:PublicSGHMC"
-"""SGHMC with the public code's settings, from a random start."""
+"""SGHMC with the public code's steps, from a random start."""
 
 
 def crank_nicolson_step(h: float) -> float:
@@ -86,10 +86,11 @@ def emulated(label: str, calibration: str, sampler: str, **settings: Any) -> Met
 
 
 def as_published(label: str, emulator: str | None = None) -> MethodSpec:
-    """The paper's method as its code runs it, from four starts.
+    """The paper's method with the steps of its code, from four starts.
 
     200 raw epochs of SGHMC from a random start teach the emulator, and 2000 steps of pCN with
-    h = .01, one a draw, follow it from the last epoch on.
+    h = .01, one a draw, follow it from the last epoch on. What the code has otherwise stands in the
+    reasons of the experiments.
 
     Args:
         emulator: on all problems; None for that of each.

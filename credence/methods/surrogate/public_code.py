@@ -3,6 +3,9 @@
 The code (github.com/zahraMoslemi/FBNN-codes) takes the scale-adapted SGHMC of Springenberg, Klein,
 Falkner & Hutter, "Bayesian optimization with robust Bayesian neural networks" (2016), with these
 settings. Nothing here is good practice: it is what was published, to be compared with.
+
+What differs: the code's scales and their windows start at 1, ours as `scale_adapted_sghmc` says;
+its networks have ReLUs, ours the activation that they are given.
 """
 
 from dataclasses import dataclass, replace
@@ -93,7 +96,7 @@ def _is_weight(model: BayesianModel, position: Position, data: Data) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicSGHMC(Method):
-    """SGHMC with the settings of the FBNN paper's public code, from a random start.
+    """SGHMC with the steps of the FBNN paper's public code, from a random start.
 
     The prior is the public code's, whatever that of the posterior; see `PRIOR`. Draws are raw: the
     chain has not converged where they begin.
@@ -101,7 +104,8 @@ class PublicSGHMC(Method):
     Args:
         num_draws: per chain, one after every epoch.
         num_chains: independent starts; the code has one.
-        burn_in: epochs in which the scales of the weights are found, before the first draw.
+        burn_in: epochs in which the scales of the weights are found, before the first draw; 40 in
+            the code.
         step_size, friction: as of `scale_adapted_sghmc`.
         batch_size: rows per step, from shuffled epochs.
         refresh_every: steps from one draw of the momentum to the next.
@@ -109,7 +113,7 @@ class PublicSGHMC(Method):
     """
 
     name: ClassVar[str] = "sghmc_public"
-    summary: ClassVar[str] = "SGHMC as the FBNN paper's public code runs it"
+    summary: ClassVar[str] = "SGHMC with the steps of the FBNN paper's public code"
     sources: ClassVar[tuple[str, ...]] = (
         (
             'Moslemi, Meng, Lan & Shahbaba, "Scaling up Bayesian neural networks with '
@@ -119,7 +123,7 @@ class PublicSGHMC(Method):
 
     num_draws: int = 200
     num_chains: int = 4
-    burn_in: int = 1
+    burn_in: int = 40
     step_size: float = 0.01
     friction: float = 0.05
     batch_size: int = 32

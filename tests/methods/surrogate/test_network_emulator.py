@@ -197,6 +197,7 @@ class TestPublished:
         public = Network.published("public_code")
         assert (public.hidden, public.dropout) == ((256, 512), 0.0)
         assert (public.training.learning_rate, public.training.batch_size) == (0.01, 64)
+        assert public.training.max_epochs == 200
 
     def test_another_data_set_is_refused(self) -> None:
         with pytest.raises(InputError, match=r"No emulator was published.*'adlt'.*mean 'adult'"):

@@ -1,4 +1,4 @@
-"""The FBNN paper's method as its public code runs it."""
+"""The FBNN paper's method with the steps of its public code."""
 
 from functools import lru_cache
 from typing import Any
@@ -102,11 +102,11 @@ def test_the_step_of_pcn_keeps_the_reference() -> None:
 
 
 def test_raw_draws_begin_at_a_random_start() -> None:
-    """An epoch in which scales are found, then a draw of every epoch: no training, no warm-up."""
+    """40 epochs in which scales are found, then a draw of every epoch: no training, no warm-up."""
     ensemble = PublicSGHMC(num_draws=30, num_chains=2, batch_size=5).run(0, PROBLEM)
     assert (ensemble.num_chains, ensemble.num_draws) == (2, 30)
     assert set(ensemble.cost.seconds) <= {"compile", "warmup", "sample", "other"}
-    epochs = 1 + 30
+    epochs = 40 + 30
     assert ensemble.cost.gradient_evaluations == 2 * epochs * 3 * 5  # three batches of 12 rows
 
 
