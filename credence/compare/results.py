@@ -15,6 +15,7 @@ from credence.compare.seeds import (
 from credence.compare.specs import Experiment, Outcome, Problem, to_json
 from credence.ensembles.diagnostics.convergence import Convergence
 from credence.ensembles.diagnostics.cost import Cost, format_speed_up
+from credence.environment import UNKNOWN_COMMIT
 
 COLUMNS = {
     "regression": ("rmse", "mse", "nll", "crps", "coverage_95", "coverage_95_credible"),
@@ -93,6 +94,7 @@ def summarise(
         "failed": failed,
         "reasons": list(experiment.reasons),
         "problems": problems,
+        "commits": sorted({commit for row in rows for commit in row["commits"]}),
         "versions": next((o.result["versions"] for o in outcomes if o.is_done), {}),
     }
 
@@ -144,6 +146,9 @@ def _row(outcomes: Sequence[Outcome], baseline: Sequence[Outcome]) -> Row:
         "num_seeds": sum(each.is_done for each in outcomes),
         "num_failed": sum(not each.is_done for each in outcomes),
         "num_converged": num_converged(outcomes),
+        "commits": sorted(
+            {each.result.get("commit", UNKNOWN_COMMIT) for each in outcomes if each.is_done}
+        ),
     }
     if not outcome.is_done:
         return row

@@ -160,6 +160,16 @@ def test_a_seed_that_is_of_no_use_leaves_the_others() -> None:
     assert "Failed: fast (1 of 4 seeds)." in conclusion.sentence
 
 
+def test_rows_tell_the_commits_that_made_them() -> None:
+    base = with_seeds("base", {}, {}, None)
+    base[0].result["commit"], base[1].result["commit"] = "bbb", "aaa"
+    summary = table(*base, *with_seeds("other", {}))
+    found = rows(summary)
+    assert found["base"]["commits"] == ["aaa", "bbb"]
+    assert found["other"]["commits"] == ["unknown"]
+    assert summary["commits"] == ["aaa", "bbb", "unknown"]
+
+
 def test_seeds_that_all_failed_are_a_failure() -> None:
     summary = table(*with_seeds("base", {}, {}), *with_seeds("gone", None, None))
     found = rows(summary)["gone"]
