@@ -48,6 +48,12 @@ def chain(label: str, method: str, share: float = 1.0, **smoke: int) -> MethodSp
     )
 
 
+def raw(label: str, num_draws: int) -> MethodSpec:
+    """So many epochs of SGHMC with the public code's steps, from each of four random starts."""
+    settings = {"num_draws": num_draws, "num_chains": 4}
+    return MethodSpec(label=label, method=RAW, settings=settings, by_size={"smoke": SMOKE})
+
+
 def draws(label: str, method: str, **settings: Any) -> MethodSpec:
     """Independent draws from an approximation, 2000 at paper size."""
     numbers = {"smoke": 20, "laptop": 500, "paper": 2000}
@@ -125,12 +131,8 @@ METHODS = (
     draws("BNN-Lasso", "laplace", prior_precision="evidence"),
     draws("BNN-MC-Dropout", "mc_dropout"),
     chain("BNN-SGHMC", "sghmc"),
-    MethodSpec(
-        label="BNN-SGHMC (first 200)",
-        method=RAW,
-        settings={"num_draws": CALIBRATION, "num_chains": 4},
-        by_size={"smoke": SMOKE},
-    ),
+    raw("BNN-SGHMC with the public code's steps", 2000),
+    raw("BNN-SGHMC (first 200)", CALIBRATION),
     draws("SWAG", "swag"),
     chain("BNN-RNS-HMC", "rns_hmc"),
     chain("BNN-pCN", "pcn"),
@@ -145,7 +147,8 @@ METHODS = (
     chain("NUTS on all rows", "nuts", num_warmup=25),
     chain("MCLMC on all rows", "mclmc", num_warmup=25),
 )
-"""The fourteen rows, the public code's emulator, and exact chains that emulate nothing."""
+"""The fourteen rows, SGHMC and the emulator of the public code, and exact chains that emulate
+nothing."""
 EXACT = (exact("CES exact (SGHMC-HMC)", "sghmc", "hmc"),
          exact("CES exact (modes-MCLMC)", "mode", "mclmc"))  # fmt: skip
 """Rows for data of more rows than a coreset takes whole."""

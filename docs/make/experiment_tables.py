@@ -60,7 +60,7 @@ def legend(summary: dict[str, Any]) -> str:
         "test rows, of all chains together. Draws per effective draw are those of single weights "
         "in single chains: 1 is best, and a large number is a chain that stands still. Speed-up "
         f"over {summary['baseline']} is in ESS per second of all phases, between converged chains"
-        f"{over_splits(summary)}.{of_bad_chains(summary)}"
+        f"{over_splits(summary)}.{of_cells(summary)}"
     )
 
 
@@ -72,10 +72,12 @@ def of_splits(summary: dict[str, Any]) -> str:
     return f", mean and standard error over {most} splits of the data, the worst one's R-hat"
 
 
-def of_bad_chains(summary: dict[str, Any]) -> str:
-    """What stands in place of numbers of chains that stand still or are short, if any do."""
+def of_cells(summary: dict[str, Any]) -> str:
+    """What is beaten, and what stands in place of numbers that would mislead, if any do."""
     rows = [row for each in summary["problems"] for row in each["rows"] if row["status"] == "done"]
     told = ""
+    if any(row["published"] for row in rows):
+        told += " Beaten: the published numbers that ours equal, as printed, or better."
     if any(map(stands_still, rows)):
         told += " R-hat is ∞ where chains stand still in different places."
     if any(row["ess_function"] and ess_of(row, "ess_function") == "-" for row in rows):
@@ -167,13 +169,16 @@ def table_of_chains(problem: dict[str, Any]) -> str:
         "speed-up",
         "MiB",
     ]
+    has_published = any(row["published"] for row in problem["rows"])
+    heads += ["beaten?"] if has_published else []
     is_emulated = any(row.get("emulator_error") is not None for row in problem["rows"])
     heads += ["emulator's error, nats", "k-hat or accepted"] if is_emulated else []
     rows = []
     for row in problem["rows"]:
         has_result = row["status"] == "done"
         found = (chain_cells if has_result else failed_cells)(row, regression)
-        more = emulator(row) if has_result and is_emulated else []
+        more = [beaten(row, regression)] if has_result and has_published else []
+        more += emulator(row) if has_result and is_emulated else []
         rows.append(
             [row["label"], *found, *more, *[""] * (len(heads) - 1 - len(found) - len(more))]
         )
@@ -199,6 +204,22 @@ def chain_cells(row: dict[str, Any], regression: bool) -> list[str]:
     ]
 
 
+def beaten(row: dict[str, Any], regression: bool) -> str:
+    """Which published numbers ours equal, as they are printed, or better, and which they do not."""
+    published, (score, _) = row["published"] or {}, scores_of(regression)
+    told: dict[bool, list[str]] = {True: [], False: []}
+    for name, title in ((score, score), ("total_seconds", "seconds"), ("speed_up", "speed-up")):
+        theirs, ours = published.get(name), row.get(name)
+        if theirs is None:
+            continue
+        ours = round(ours, 2) if ours is not None and name == score else ours
+        is_good = ours is not None and (ours <= theirs if name in SMALLER else ours >= theirs)
+        told[is_good].append(title)
+    words = ((True, "yes"), (False, "no"))
+    return "; ".join(f"{word}: {', '.join(told[is_good])}" for is_good, word in words
+                     if told[is_good]) or "-"  # fmt: skip
+
+
 def failed_cells(row: dict[str, Any], regression: bool) -> list[str]:
     """Published / failed; the reason stands below the table."""
     published = row["published"] or {}
@@ -222,6 +243,8 @@ def scores_of(regression: bool) -> tuple[str, str]:
     return ("mse", "coverage_95") if regression else ("accuracy", "ece")
 
 
+SMALLER = ("mse", "total_seconds")
+"""Numbers that are the better the smaller they are."""
 FEWEST_DRAWS = 50
 """Draws of all chains together from which on an ESS is shown."""
 RATIO = "draws_per_effective_draw"

@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,6 +168,24 @@ def test_tables_of_chains_show_draws_and_errors_over_splits() -> None:
         assert f"| {part} |" in line
     legend = pages.experiment_tables.legend({**summary, "problems": [problem]})
     assert "standard error over 5 splits" in legend
+
+
+@pytest.mark.parametrize(
+    ("regression", "ours", "text"),
+    [
+        (True, {"mse": 3.8349, "total_seconds": 90}, "yes: mse, seconds; no: speed-up"),
+        (True, {"mse": 3.836, "total_seconds": 90}, "yes: seconds; no: mse, speed-up"),
+        (False, {"accuracy": 0.826, "total_seconds": 91, "speed_up": 8}, "yes: accuracy, speed-up; "
+         "no: seconds"),
+        (False, {"accuracy": 0.824, "total_seconds": 91, "speed_up": 6}, "no: accuracy, seconds, "
+         "speed-up"),
+    ],
+)  # fmt: skip
+def test_what_is_beaten_is_at_least_as_good_as_printed(regression: bool, ours: Any, text: str):
+    published = {"mse": 3.83, "accuracy": 0.83, "total_seconds": 90, "speed_up": 7}
+    row = {"speed_up": None, "published": published, **ours}
+    assert pages.experiment_tables.beaten(row, regression) == text
+    assert pages.experiment_tables.beaten({**row, "published": {}}, regression) == "-"
 
 
 def test_chains_that_stand_still_or_are_short_have_no_numbers_that_flatter() -> None:

@@ -170,6 +170,7 @@ class PublicSGHMC(Method):
             block_steps=epoch,
             batch_size=rows,
             keep_draws=False,
+            budget_share=self.burn_in / (self.burn_in + self.num_draws),
         )
         start = posterior.init(key_init, self.num_chains)
         adapted = driver.phase("adapt", key_adapt, adapting, start, posterior.data)
@@ -179,6 +180,7 @@ class PublicSGHMC(Method):
             adapter=fixed(**settings, is_adapting=np.asarray(False)),
             num_steps=self.num_draws * epoch,
             keep_draws=True,
+            budget_share=1.0,
             may_stop_early=True,
         )
         drawn = driver.phase("sample", key_sample, sampling, adapted.states, posterior.data)
