@@ -63,7 +63,7 @@ class Cache:
     def __init__(self, folder: Path, watch: NoWatch) -> None:
         self.folder, self.watch = folder / "runs", watch
         self.commits: set[str] = set()
-        """Of all results that were asked for."""
+        """Commits that made the results that were asked for."""
 
     def path(self, label: str, settings: Any) -> Path:
         """The file in which a result is kept."""

@@ -80,7 +80,7 @@ def _sentences(problem: Problem, baseline: str) -> list[str]:
 
 
 def _part(some: int, every: int) -> str:
-    """In how many of the seeds, if not in all."""
+    """Say in how many of the seeds, if not in all."""
     return "" if some == every else f" ({some} of {every} seeds)"
 
 

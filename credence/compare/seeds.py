@@ -62,7 +62,7 @@ class Ratio(NamedTuple):
     factor: float
     """Geometric mean of the ratios of single seeds."""
     error: float | None
-    """Its standard error; one seed has none."""
+    """Standard error of the factor; one seed has none."""
     num_seeds: int
     """Seeds in which both converged."""
 

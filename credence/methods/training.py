@@ -134,13 +134,9 @@ def train(
     )
     result = driver.phase("train", key_phase, plan, start, fitting)
     best: Best = result.memory
-    return Trained(
-        best.positions,
-        best.loss,
-        result.num_steps,
-        num_epochs=result.num_steps // plan.thinning,
-        is_whole=result.num_steps >= plan.num_steps or adapter.finished(best),
-    )
+    num_epochs = result.num_steps // plan.thinning
+    is_whole = num_epochs >= training.max_epochs or adapter.finished(best)
+    return Trained(best.positions, best.loss, result.num_steps, num_epochs, is_whole)
 
 
 def training_plan(

@@ -49,7 +49,7 @@ def chain(label: str, method: str, share: float = 1.0, **smoke: int) -> MethodSp
 
 
 def raw(label: str, num_draws: int) -> MethodSpec:
-    """So many epochs of SGHMC with the public code's steps, from each of four random starts."""
+    """Draw in so many epochs of SGHMC with the public code's steps, from four random starts."""
     settings = {"num_draws": num_draws, "num_chains": 4}
     return MethodSpec(label=label, method=RAW, settings=settings, by_size={"smoke": SMOKE})
 
@@ -129,7 +129,7 @@ METHODS = (
     MethodSpec(label="Ensemble-DNN", method="deep_ensemble"),
     draws("BNN-VI", "variational"),
     draws("BNN-Lasso", "laplace", prior_precision="evidence"),
-    draws("BNN-MC-Dropout", "mc_dropout"),
+    draws("BNN-MC-Dropout", "mc_dropout", rate=None),
     chain("BNN-SGHMC", "sghmc"),
     raw("BNN-SGHMC with the public code's steps", 2000),
     raw("BNN-SGHMC (first 200)", CALIBRATION),

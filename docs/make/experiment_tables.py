@@ -205,7 +205,7 @@ def chain_cells(row: dict[str, Any], regression: bool) -> list[str]:
 
 
 def beaten(row: dict[str, Any], regression: bool) -> str:
-    """Which published numbers ours equal, as they are printed, or better, and which they do not."""
+    """Name the published numbers that ours equal, as they are printed, or better, and others."""
     published, (score, _) = row["published"] or {}, scores_of(regression)
     told: dict[bool, list[str]] = {True: [], False: []}
     for name, title in ((score, score), ("total_seconds", "seconds"), ("speed_up", "speed-up")):

@@ -114,6 +114,7 @@ def test_baselines_are_at_their_best() -> None:
     cells = {cell.label: cell for cell in find("fbnn").only(("boston",)).cells("laptop")}
     assert build_method(cells["DNN"]).training.validation_fraction == 0.1
     assert build_method(cells["BNN-Lasso"]).prior_precision == "evidence"
+    assert build_method(cells["BNN-MC-Dropout"]).rate is None
     for label in ("FBNN (pCN-SGHMC)", "FBNN (pCN-pCN)", "FBNN (SGHMC-SGHMC)", "FBNN (SGHMC-pCN)"):
         method = build_method(cells[label])
         assert method.num_calibration == 200

@@ -61,7 +61,7 @@ class Sampler(NamedTuple):
     found: Callable[[Settings], Settings] = lambda settings: settings
     """(its settings) -> the chain's own."""
     warmup_steps: int | None = None
-    """Its steps in place of the chain's, where it is another kernel."""
+    """Steps of the warm-up in place of the chain's, where it moves by another kernel."""
 
 
 def sampler_named(name: str) -> Sampler:
