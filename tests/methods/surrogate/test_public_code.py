@@ -1,5 +1,6 @@
 """The FBNN paper's method with the steps of its public code."""
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from tools.exact import linear_regression
 
 from credence.density.posterior import Posterior
 from credence.density.stored_rows import open_rows
+from credence.engine.driver import Driver
 from credence.errors import InputError
 from credence.methods.surrogate import public_code
 from credence.methods.surrogate.ces import CES
@@ -108,6 +110,19 @@ def test_raw_draws_begin_at_a_random_start() -> None:
     assert set(ensemble.cost.seconds) <= {"compile", "warmup", "sample", "other"}
     epochs = 40 + 30
     assert ensemble.cost.gradient_evaluations == 2 * epochs * 3 * 5  # three batches of 12 rows
+
+
+def test_scales_take_their_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """40 epochs of 240: the draws have the rest, whatever there is."""
+    shares, phase = {}, Driver.phase
+
+    def noting(self: Driver, name: str, key: Any, plan: Any, *rest: Any) -> Any:
+        shares[name] = plan.budget_share
+        return phase(self, name, key, replace(plan, num_steps=1, thinning=1, block_steps=1), *rest)
+
+    monkeypatch.setattr(Driver, "phase", noting)
+    PublicSGHMC(num_chains=1).run(0, PROBLEM)
+    assert shares == {"adapt": pytest.approx(40 / 240), "sample": 1.0}
 
 
 FLAT = Posterior(NETWORK, Gaussian(scaling="unit"), Normal(1e4), (X, np.sin(X[:, 0])))
