@@ -10,12 +10,14 @@ first JAX computation of the process; to import Credence is none:
 
 import contextlib
 import os
+import subprocess
 from pathlib import Path
 
 from credence.errors import CredenceError, InputError
 
 MOST_PROGRAMS = 256
 """Compiled programs that stay in memory where nobody has said otherwise: about 1 GB of them."""
+UNKNOWN_COMMIT = "unknown"
 
 
 class ForkedProcessError(CredenceError, RuntimeError):
@@ -34,6 +36,22 @@ def num_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def source_commit() -> str:
+    """The commit of the checkout that runs, with a mark where files differ from it.
+
+    UNKNOWN_COMMIT where Credence is installed without one, or git is not there.
+    """
+    git = ["git", "-C", str(Path(__file__).parent)]
+    is_tracked = [*git, "ls-files", "--error-unmatch", Path(__file__).name]
+    describe = [*git, "describe", "--always", "--dirty", "--exclude", "*"]
+    try:
+        for command in (is_tracked, describe):
+            found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return UNKNOWN_COMMIT
+    return found.strip()
 
 
 def use_all_cores() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import credence
 from credence.compare.runner import NoWatch
 from credence.engine.checkpoint import write_text
+from credence.environment import UNKNOWN_COMMIT, source_commit
 
 
 def plain(settings: Any) -> Any:
@@ -61,6 +62,8 @@ class Cache:
 
     def __init__(self, folder: Path, watch: NoWatch) -> None:
         self.folder, self.watch = folder / "runs", watch
+        self.commits: set[str] = set()
+        """Commits that made the results that were asked for."""
 
     def path(self, label: str, settings: Any) -> Path:
         """The file in which a result is kept."""
@@ -78,10 +81,15 @@ class Cache:
         """
         path = self.path(label, settings)
         with contextlib.suppress(OSError, ValueError, KeyError):  # a broken file is run again
-            return json.loads(path.read_text(encoding="utf-8"))["result"]
+            content = json.loads(path.read_text(encoding="utf-8"))
+            found = content["result"]
+            self.commits.add(content.get("commit", UNKNOWN_COMMIT))
+            return found
         start = time.perf_counter()
+        commit = source_commit()
         result = compute()
-        content = {"settings": plain(settings), "result": result}
+        self.commits.add(commit)
+        content = {"settings": plain(settings), "commit": commit, "result": result}
         write_text(path, json.dumps(content))
         self.watch.say(f"{label}: {time.perf_counter() - start:.0f} s")
         return json.loads(json.dumps(result))

@@ -131,6 +131,7 @@ class Study(ABC, Generic[Problem, Effort]):
         summary = {
             **heading(self, size=size, seed=seed),
             "num_seeds": len(seeds),
+            "commits": sorted(cache.commits),
             **self.summary(self.efforts[size], rows),
         }
         write_results(cache.folder.parent, summary, self.render)

@@ -98,3 +98,22 @@ def check(script: str, *words: str) -> None:
         [sys.executable, "-c", script, *words], capture_output=True, text=True, timeout=300
     )
     assert found.returncode == 0, found.stderr
+
+
+def test_the_commit_is_that_of_the_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    module = tmp_path / "environment.py"
+    monkeypatch.setattr(environment, "__file__", str(module))
+    module.write_text("1")
+    subprocess.run([*git, "init"], check=True, capture_output=True)
+    assert environment.source_commit() == "unknown"  # not tracked: installed into a repository
+    for command in (["add", "environment.py"], ["commit", "-m", "first"]):
+        subprocess.run([*git, *command], check=True, capture_output=True)
+    found = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    clean = environment.source_commit()
+    assert len(clean) >= 7
+    assert found.stdout.startswith(clean)
+    module.write_text("2")
+    assert environment.source_commit() == f"{clean}-dirty"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert environment.source_commit() == "unknown"

@@ -74,7 +74,9 @@ def compute(cell: CellSpec, folder: Path | None = None) -> dict[str, Any]:
         Interrupted: on Ctrl-C; with a folder, the next call goes on where this one stopped.
     """
     from credence.compare import problem
+    from credence.environment import source_commit
 
+    commit = source_commit()  # before anything changes
     method = build_method(cell)
     arrays = problem.load_cell(cell)
     posterior = build_posterior(cell, arrays)
@@ -95,6 +97,7 @@ def compute(cell: CellSpec, folder: Path | None = None) -> dict[str, Any]:
         "peak_memory_mib": after,
         "memory_before_mib": before,
         **_draws(ensemble),
+        "commit": commit,
         "rows": rows,
     }
 

@@ -28,24 +28,26 @@ def conclusions(summary: Summary) -> list[Conclusion]:
 def overall(summary: Summary) -> tuple[Level, str, str]:
     """The level, a word and a headline for the whole experiment."""
     rows = [row for problem in summary["problems"] for row in problem["rows"]]
-    chains = [row for row in rows if row["converged"] is not None]
-    good = sum(row["converged"] for row in chains)
-    failed = sum(row["status"] == "failed" for row in rows)
-    parts = [f"{good} of {len(chains)} chain runs converged"] if chains else []
-    parts += [f"{failed} of {len(rows)} cells failed"] if failed else []
+    chains = sum(row["num_seeds"] for row in rows if row["converged"] is not None)
+    good = sum(row["num_converged"] for row in rows)
+    failed = sum(row["num_failed"] for row in rows)
+    cells = failed + sum(row["num_seeds"] for row in rows)
+    parts = [f"{good} of {chains} chain runs converged"] if chains else []
+    parts += [f"{failed} of {cells} cells failed"] if failed else []
     headline = "; ".join(parts) + "." if parts else "No method here is a Markov chain."
     if chains and not good:
         return Level.DO_NOT_TRUST, "None converged", headline
-    if failed or good < len(chains):
+    if failed or good < chains:
         return Level.CARE, "Compare with care", headline
     return Level.TRUST, "Comparable", headline
 
 
 def _level(rows: list[dict[str, Any]]) -> Level:
-    chains = [row["converged"] for row in rows if row["converged"] is not None]
-    if all(row["status"] == "failed" for row in rows) or (chains and not any(chains)):
+    chains = [row for row in rows if row["converged"] is not None]
+    none_converged = bool(chains) and not any(row["num_converged"] for row in chains)
+    if none_converged or not any(row["num_seeds"] for row in rows):
         return Level.DO_NOT_TRUST
-    is_sound = all(chains) and all(row["status"] == "done" for row in rows)
+    is_sound = all(row["converged"] for row in chains) and not any(r["num_failed"] for r in rows)
     return Level.TRUST if is_sound else Level.CARE
 
 
@@ -62,11 +64,24 @@ def _sentences(problem: Problem, baseline: str) -> list[str]:
             _calibrated(rows, is_regression),
             *_fastest(rows, baseline),
         ]
-    missed = [row["label"] for row in rows.values() if row["converged"] is False]
-    failed = [row["label"] for row in problem["rows"] if row["status"] == "failed"]
+    missed = [
+        f"{label}{_part(row['num_seeds'] - row['num_converged'], row['num_seeds'])}"
+        for label, row in rows.items()
+        if row["converged"] is False
+    ]
+    failed = [
+        f"{row['label']}{_part(row['num_failed'], row['num_seeds'] + row['num_failed'])}"
+        for row in problem["rows"]
+        if row["num_failed"]
+    ]
     found += [f"Not converged: {', '.join(missed)}."] if missed else []
     found += [f"Failed: {', '.join(failed)}."] if failed else []
     return [sentence for sentence in found if sentence]
+
+
+def _part(some: int, every: int) -> str:
+    """Say in how many of the seeds, if not in all."""
+    return "" if some == every else f" ({some} of {every} seeds)"
 
 
 def _best(rows: dict[str, Any], winner: dict[str, Any], score: str, title: str) -> str:

@@ -6,10 +6,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from credence.compare.seeds import merged
+from credence.compare.seeds import (
+    merged,
+    num_converged,
+    smallest_ess_per_second,
+    speed_ups,
+)
 from credence.compare.specs import Experiment, Outcome, Problem, to_json
 from credence.ensembles.diagnostics.convergence import Convergence
-from credence.ensembles.diagnostics.cost import Cost, ess_per_second, format_speed_up, speed_up
+from credence.ensembles.diagnostics.cost import Cost, format_speed_up
+from credence.environment import UNKNOWN_COMMIT
 
 COLUMNS = {
     "regression": ("rmse", "mse", "nll", "crps", "coverage_95", "coverage_95_credible"),
@@ -77,10 +83,10 @@ def summarise(
     ]
     rows = [row for problem in problems for row in problem["rows"]]
     verdicts = [row["converged"] for row in rows if row["converged"] is not None]
-    failed = [f"{r['problem']}: {r['label']}" for r in rows if r["status"] == "failed"]
+    failed = [f"{r['problem']}: {r['label']}" for r in rows if r["num_failed"]]
     return {
         **heading(experiment, size=size, seed=seed),
-        "num_seeds": max((row.get("num_seeds", 1) for row in rows), default=1),
+        "num_seeds": max((row["num_seeds"] + row["num_failed"] for row in rows), default=1),
         "n_jobs": n_jobs,
         "baseline": experiment.baseline,
         "converged": False if failed else (all(verdicts) if verdicts else None),
@@ -88,6 +94,7 @@ def summarise(
         "failed": failed,
         "reasons": list(experiment.reasons),
         "problems": problems,
+        "commits": sorted({commit for row in rows for commit in row["commits"]}),
         "versions": next((o.result["versions"] for o in outcomes if o.is_done), {}),
     }
 
@@ -96,11 +103,10 @@ def _summarise_problem(
     experiment: Experiment, problem: Problem, outcomes: Sequence[Outcome], size: str
 ) -> dict[str, Any]:
     labels = dict.fromkeys(outcome.cell.label for outcome in outcomes)
-    outcomes = [merged([o for o in outcomes if o.cell.label == label]) for label in labels]
-    done = [outcome for outcome in outcomes if outcome.is_done]
-    baseline = next((o for o in done if o.cell.label == experiment.baseline), None)
+    seeds = {label: [o for o in outcomes if o.cell.label == label] for label in labels}
+    done = [each for each in map(merged, seeds.values()) if each.is_done]
     published = {entry.label: dict(entry.values) for entry in problem.published}
-    rows = [_row(outcome, baseline) for outcome in outcomes]
+    rows = [_row(each, seeds.get(experiment.baseline, [])) for each in seeds.values()]
     for row in rows:
         row["published"] = published.get(row["label"], {})
     about = done[0].result["problem"] if done else {"task": "unknown", "notes": []}
@@ -122,7 +128,13 @@ def _summarise_problem(
     }
 
 
-def _row(outcome: Outcome, baseline: Outcome | None) -> Row:
+def _row(outcomes: Sequence[Outcome], baseline: Sequence[Outcome]) -> Row:
+    """The row of a method.
+
+    Args:
+        outcomes, baseline: of the method's seeds, and of those of what it is compared with.
+    """
+    outcome = merged(outcomes)
     cell, result = outcome.cell, outcome.result
     row: Row = {
         "problem": cell.problem,
@@ -131,31 +143,36 @@ def _row(outcome: Outcome, baseline: Outcome | None) -> Row:
         "status": result["status"],
         "error": result.get("error"),
         "converged": None,
+        "num_seeds": sum(each.is_done for each in outcomes),
+        "num_failed": sum(not each.is_done for each in outcomes),
+        "num_converged": num_converged(outcomes),
+        "commits": sorted(
+            {each.result.get("commit", UNKNOWN_COMMIT) for each in outcomes if each.is_done}
+        ),
     }
     if not outcome.is_done:
         return row
-    judged, cost = _convergence(outcome), Cost.from_dict(result["cost"])
-    ess, ess_weights = result["ess_function"], result["ess_weights"]
-    value = None if baseline is None else _speed_up(outcome, baseline)
+    judged, cost = Convergence(**result["convergence"]), Cost.from_dict(result["cost"])
+    faster = speed_ups(outcomes, baseline)
     return row | {
         **result["scores"],
-        "num_seeds": result.get("num_seeds", 1),
         "standard_errors": result.get("standard_errors", {}),
         "scores_by_seed": result.get("scores_by_seed", {}),
         "converged": judged.converged,
         "reason": judged.reason,
         "max_rhat_function": judged.max_rhat_function,
-        "ess_function": ess,
-        "ess_weights": ess_weights,
+        "ess_function": result["ess_function"],
+        "ess_weights": result["ess_weights"],
         "draws_per_effective_draw": result.get("draws_per_effective_draw"),
         "weights_judged": result["weights_judged"],
         "num_weights": result["num_weights"],
         "seconds": dict(cost.seconds),
         "total_seconds": cost.total_seconds,
-        "ess_per_second": ess and ess_per_second(ess[0], cost),
-        "ess_weights_per_second": ess_weights and ess_per_second(ess_weights[0], cost),
-        "speed_up": value,
-        "speed_up_text": speed_up_text(judged, baseline and _convergence(baseline), value),
+        "ess_per_second": smallest_ess_per_second(outcomes, "ess_function"),
+        "ess_weights_per_second": smallest_ess_per_second(outcomes, "ess_weights"),
+        "speed_up": faster and faster.factor,
+        "speed_up_error": faster and faster.error,
+        "speed_up_text": speed_up_text(outcomes, baseline),
         "likelihood_evaluations": cost.likelihood_evaluations,
         "gradient_evaluations": cost.gradient_evaluations,
         "peak_memory_mib": result["peak_memory_mib"],
@@ -164,26 +181,22 @@ def _row(outcome: Outcome, baseline: Outcome | None) -> Row:
     }
 
 
-def speed_up_text(judged: Convergence, baseline: Convergence | None, value: float | None) -> str:
-    """The speed-up, or why there is none."""
-    if judged.converged is None:
+def speed_up_text(outcomes: Sequence[Outcome], baseline: Sequence[Outcome]) -> str:
+    """The speed-up, and of how many seeds if not of all; or why there is none."""
+    verdicts = [each.result["convergence"]["converged"] for each in outcomes if each.is_done]
+    if all(verdict is None for verdict in verdicts):
         return "n/a: not a chain"
-    if not judged.converged:
+    if not num_converged(outcomes):
         return format_speed_up(None)
-    if baseline is None:
+    if not any(each.is_done for each in baseline):
         return "n/a: no baseline"
-    return "n/a: baseline not converged" if value is None else format_speed_up(value)
-
-
-def _speed_up(outcome: Outcome, baseline: Outcome) -> float | None:
-    (judged, cost), (reference, reference_cost) = (
-        (_convergence(o), Cost.from_dict(o.result["cost"])) for o in (outcome, baseline)
-    )
-    return speed_up(judged, cost, reference, reference_cost)
-
-
-def _convergence(outcome: Outcome) -> Convergence:
-    return Convergence(**outcome.result["convergence"])
+    faster = speed_ups(outcomes, baseline)
+    if faster is None:
+        return "n/a: baseline not converged"
+    spread = "" if faster.error is None else f" ± {faster.error:.2g}"
+    is_of_all = faster.num_seeds == len(outcomes)
+    some = "" if is_of_all else f" ({faster.num_seeds} of {len(outcomes)} seeds)"
+    return f"{format_speed_up(faster.factor)}{spread}{some}"
 
 
 def best(done: Sequence[Outcome], score: str) -> dict[str, Any]:
@@ -191,8 +204,10 @@ def best(done: Sequence[Outcome], score: str) -> dict[str, Any]:
 
     The difference of two methods is a mean over the same test rows: they are a draw where it is
     below NUM_ERRORS of its standard errors. Rows are taken as independent, the fits as given; those
-    of several seeds may be the same ones again, and count as those of one.
+    of several seeds may be the same ones again, and count as those of one. A method that failed in
+    a seed has not the rows of the others, and is left out.
     """
+    done = [outcome for outcome in done if not outcome.result.get("num_failed")]
     num_seeds = max((o.result.get("num_seeds", 1) for o in done), default=1)
     rows = {o.cell.label: np.asarray(o.result["rows"][score], float) for o in done}
     rows = {label: values for label, values in rows.items() if np.isfinite(values).all()}

@@ -30,8 +30,8 @@ from credence.storage import jsonable
 
 MAX_FUNCTIONS = 200
 """Predictions (row x output) whose R-hat and ESS are computed."""
-MAX_WEIGHTS = 1000
-"""Weights whose ESS is computed; of more, so many at random."""
+MAX_WEIGHTS = 200
+"""Weights whose ESS is computed; of more, so many at random. They take seconds, of 2000 draws."""
 MOST_NLL = 1e3
 """Largest NLL of a row; a label without probability would have an infinite one."""
 

@@ -1,12 +1,13 @@
 """Several runs of one cell, which differ in their seed only, as one outcome with errors."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from credence.compare.specs import Outcome
-from credence.ensembles.diagnostics.cost import Cost
+from credence.ensembles.diagnostics.convergence import Convergence
+from credence.ensembles.diagnostics.cost import Cost, ess_per_second, speed_up
 from credence.storage import jsonable
 
 
@@ -16,13 +17,15 @@ def merged(outcomes: Sequence[Outcome]) -> Outcome:
     Scores of every seed stay too, so that two methods can be compared seed by seed.
 
     Convergence, effective sample sizes and settings are those of the worst run, memory that of the
-    largest. The rows are those of all seeds, one after the other: each has its own split. Where a
-    seed failed, the failure is the outcome.
+    largest; num_converged says how many runs converged. The rows are those of all seeds, one after
+    the other: each has its own split. Seeds that failed are counted, num_failed, with the sentence
+    of the first; where all failed, that failure is the outcome.
     """
-    failed = next((outcome for outcome in outcomes if not outcome.is_done), None)
-    if failed or len(outcomes) == 1:
-        return failed or outcomes[0]
-    results = [outcome.result for outcome in outcomes]
+    done = [outcome for outcome in outcomes if outcome.is_done]
+    failed = [outcome for outcome in outcomes if not outcome.is_done]
+    if not done or len(outcomes) == 1:
+        return outcomes[0]
+    results = [outcome.result for outcome in done]
     worst = max(results, key=_badness)
     scores = {name: [r["scores"].get(name) for r in results] for name in results[0]["scores"]}
     means, errors = {}, {}
@@ -33,7 +36,10 @@ def merged(outcomes: Sequence[Outcome]) -> Outcome:
         "scores": means,
         "standard_errors": errors,
         "scores_by_seed": scores,
-        "num_seeds": len(outcomes),
+        "num_seeds": len(done),
+        "num_failed": len(failed),
+        "num_converged": num_converged(done),
+        "error": failed[0].result["error"] if failed else None,
         "cost": mean_cost([Cost.from_dict(r["cost"]) for r in results]).to_dict(),
         "peak_memory_mib": max(memory, default=None),
         "rows": {
@@ -41,7 +47,69 @@ def merged(outcomes: Sequence[Outcome]) -> Outcome:
             for name in results[0]["rows"]
         },
     }
-    return Outcome(outcomes[0].cell, worst | together)
+    return Outcome(done[0].cell, worst | together)
+
+
+def num_converged(outcomes: Sequence[Outcome]) -> int:
+    """The number of runs whose chains agree."""
+    done = [outcome for outcome in outcomes if outcome.is_done]
+    return sum(outcome.result["convergence"]["converged"] is True for outcome in done)
+
+
+class Ratio(NamedTuple):
+    """How many times as fast one method is as another."""
+
+    factor: float
+    """Geometric mean of the ratios of single seeds."""
+    error: float | None
+    """Standard error of the factor; one seed has none."""
+    num_seeds: int
+    """Seeds in which both converged."""
+
+
+def speed_ups(outcomes: Sequence[Outcome], baseline: Sequence[Outcome]) -> Ratio | None:
+    """The speed-up over a baseline, seed by seed; None where no seed has both converged."""
+    by_seed = {outcome.cell.seed: outcome for outcome in baseline if outcome.is_done}
+    pairs = [(o, by_seed[o.cell.seed]) for o in outcomes if o.is_done and o.cell.seed in by_seed]
+    ratios = [_speed_up(outcome, other) for outcome, other in pairs]
+    known = [ratio for ratio in ratios if ratio]
+    return Ratio(*geometric_mean(known), len(known)) if known else None
+
+
+def _speed_up(outcome: Outcome, baseline: Outcome) -> float | None:
+    """The speed-up of one run over another."""
+    (judged, cost), (reference, reference_cost) = (
+        (Convergence(**o.result["convergence"]), Cost.from_dict(o.result["cost"]))
+        for o in (outcome, baseline)
+    )
+    return speed_up(judged, cost, reference, reference_cost)
+
+
+def smallest_ess_per_second(outcomes: Sequence[Outcome], name: str) -> float | None:
+    """The smallest ESS of a kind per second of all phases, geometric mean over the seeds."""
+    results = [outcome.result for outcome in outcomes if outcome.is_done]
+    known = [ess_per_second(r[name][0], Cost.from_dict(r["cost"])) for r in results if r.get(name)]
+    return geometric_mean(known)[0] if known else None
+
+
+def geometric_mean(values: Sequence[float]) -> tuple[float, float | None]:
+    """Geometric mean and its standard error, by the delta method; one value has no error."""
+    logs = np.log(values)
+    mean = float(np.exp(logs.mean()))
+    return mean, float(mean * logs.std(ddof=1) / len(logs) ** 0.5) if len(logs) > 1 else None
+
+
+def of_seeds(row: dict[str, Any]) -> list[str]:
+    """Say of a row of a table in how many seeds its runs failed, or converged; often nothing."""
+    done, failed = row.get("num_seeds", 1), row.get("num_failed", 0)
+    label, found = row["label"], []
+    if row["status"] != "done":
+        found.append(f"{label} failed: {row['error']}")
+    elif failed:
+        found.append(f"{label} failed in {failed} of {done + failed} seeds: {row['error']}")
+    if 0 < row.get("num_converged", 0) < done:
+        found.append(f"{label} converged in {row['num_converged']} of {done} seeds.")
+    return found
 
 
 def mean_and_error(values: Sequence[Any]) -> tuple[Any, float | None]:

@@ -83,6 +83,10 @@ class Trained(NamedTuple):
     """The loss of every member's best weights, as in `Best`."""
     num_steps: int
     """Steps of Adam that every member made."""
+    num_epochs: int
+    """Passes over the rows that these are."""
+    is_whole: bool
+    """Whether training ended by itself, and not because time was up."""
 
 
 def train(
@@ -130,7 +134,9 @@ def train(
     )
     result = driver.phase("train", key_phase, plan, start, fitting)
     best: Best = result.memory
-    return Trained(best.positions, best.loss, result.num_steps)
+    num_epochs = result.num_steps // plan.thinning
+    is_whole = num_epochs >= training.max_epochs or adapter.finished(best)
+    return Trained(best.positions, best.loss, result.num_steps, num_epochs, is_whole)
 
 
 def training_plan(

@@ -6,6 +6,8 @@ from typing import Any
 from kept import kept
 from parts import markdown
 
+from credence.compare.seeds import of_seeds
+
 
 def sections(name: str) -> str:
     """Tell what ran an experiment; then a heading, a table and its reasons for every problem."""
@@ -36,12 +38,8 @@ def made_by(summary: dict[str, Any]) -> str:
 def section(problem: dict[str, Any]) -> list[str]:
     """What a problem is, its table, and reasons for differences."""
     found = ["", f"### {problem['name']}", "", sizes(problem), "", table(problem), ""]
-    failures = [
-        f"{row['label']} failed: {row['error']}"
-        for row in problem["rows"]
-        if row["status"] != "done"
-    ]
-    return [*found, *bullets([*failures, *problem["reasons"]])]
+    told = [sentence for row in problem["rows"] for sentence in of_seeds(row)]
+    return [*found, *bullets([*told, *problem["reasons"]])]
 
 
 def seeds(summary: dict[str, Any]) -> str:
@@ -61,7 +59,8 @@ def legend(summary: dict[str, Any]) -> str:
         f"Published / ours{of_splits(summary)}. ESS (min ; median ; max) is of predictions at the "
         "test rows, of all chains together. Draws per effective draw are those of single weights "
         "in single chains: 1 is best, and a large number is a chain that stands still. Speed-up "
-        f"over {summary['baseline']} is in ESS per second of all phases, between converged chains."
+        f"over {summary['baseline']} is in ESS per second of all phases, between converged chains"
+        f"{over_splits(summary)}.{of_cells(summary)}"
     )
 
 
@@ -71,6 +70,24 @@ def of_splits(summary: dict[str, Any]) -> str:
     if most == 1:
         return ", one split"
     return f", mean and standard error over {most} splits of the data, the worst one's R-hat"
+
+
+def of_cells(summary: dict[str, Any]) -> str:
+    """What is beaten, and what stands in place of numbers that would mislead, if any do."""
+    rows = [row for each in summary["problems"] for row in each["rows"] if row["status"] == "done"]
+    told = ""
+    if any(row["published"] for row in rows):
+        told += " Beaten: the published numbers that ours equal, as printed, or better."
+    if any(map(stands_still, rows)):
+        told += " R-hat is ∞ where chains stand still in different places."
+    if any(row["ess_function"] and ess_of(row, "ess_function") == "-" for row in rows):
+        told += f" There is no ESS of fewer than {FEWEST_DRAWS} draws."
+    return told
+
+
+def over_splits(summary: dict[str, Any]) -> str:
+    """How the speed-ups of several splits become one."""
+    return "" if summary.get("num_seeds", 1) == 1 else ", geometric mean of those of single splits"
 
 
 def versions(found: Any) -> str:
@@ -152,13 +169,16 @@ def table_of_chains(problem: dict[str, Any]) -> str:
         "speed-up",
         "MiB",
     ]
+    has_published = any(row["published"] for row in problem["rows"])
+    heads += ["beaten?"] if has_published else []
     is_emulated = any(row.get("emulator_error") is not None for row in problem["rows"])
     heads += ["emulator's error, nats", "k-hat or accepted"] if is_emulated else []
     rows = []
     for row in problem["rows"]:
         has_result = row["status"] == "done"
         found = (chain_cells if has_result else failed_cells)(row, regression)
-        more = emulator(row) if has_result and is_emulated else []
+        more = [beaten(row, regression)] if has_result and has_published else []
+        more += emulator(row) if has_result and is_emulated else []
         rows.append(
             [row["label"], *found, *more, *[""] * (len(heads) - 1 - len(found) - len(more))]
         )
@@ -174,14 +194,30 @@ def chain_cells(row: dict[str, Any], regression: bool) -> list[str]:
         scored(row, second, regression),
         scored(row, "nll"),
         drawn(row),
-        rhat(row["max_rhat_function"]),
-        triple(row["ess_function"]),
-        triple(row["ess_weights"]),
-        f"{triple(published.get(RATIO))} / {triple(row.get(RATIO))}",
+        rhat_of(row),
+        ess_of(row, "ess_function"),
+        ess_of(row, "ess_weights"),
+        f"{triple(published.get(RATIO))} / {ess_of(row, RATIO)}",
         both(published.get("total_seconds"), row["total_seconds"]),
         f"{number(published.get('speed_up'))} / {row['speed_up_text']}",
         number(row["peak_memory_mib"]),
     ]
+
+
+def beaten(row: dict[str, Any], regression: bool) -> str:
+    """Name the published numbers that ours equal, as they are printed, or better, and others."""
+    published, (score, _) = row["published"] or {}, scores_of(regression)
+    told: dict[bool, list[str]] = {True: [], False: []}
+    for name, title in ((score, score), ("total_seconds", "seconds"), ("speed_up", "speed-up")):
+        theirs, ours = published.get(name), row.get(name)
+        if theirs is None:
+            continue
+        ours = round(ours, 2) if ours is not None and name == score else ours
+        is_good = ours is not None and (ours <= theirs if name in SMALLER else ours >= theirs)
+        told[is_good].append(title)
+    words = ((True, "yes"), (False, "no"))
+    return "; ".join(f"{word}: {', '.join(told[is_good])}" for is_good, word in words
+                     if told[is_good]) or "-"  # fmt: skip
 
 
 def failed_cells(row: dict[str, Any], regression: bool) -> list[str]:
@@ -207,6 +243,10 @@ def scores_of(regression: bool) -> tuple[str, str]:
     return ("mse", "coverage_95") if regression else ("accuracy", "ece")
 
 
+SMALLER = ("mse", "total_seconds")
+"""Numbers that are the better the smaller they are."""
+FEWEST_DRAWS = 50
+"""Draws of all chains together from which on an ESS is shown."""
 RATIO = "draws_per_effective_draw"
 """What the FBNN paper prints as ESS: the number of draws over the ESS."""
 
@@ -235,6 +275,7 @@ def emulator(row: dict[str, Any]) -> list[str]:
         return ["all rows: nothing emulated", "-"]
     error, k, rate = (row.get(f"emulator_{name}") for name in ("error", "pareto_k", "acceptance"))
     accepted = "-" if rate is None else f"accepted {float(rate):.2g}"
+    accepted = "stands still" if stands_still(row) else accepted  # to stay is always accepted
     meaning = accepted if k is None else f"k-hat {float(k):.2g}"
     return [f"{float(error):.2g}", meaning]
 
@@ -245,6 +286,21 @@ def both(published: float | None, ours: float | None) -> str:
 
 def number(value: float | None, digits: int = 3) -> str:
     return "-" if value is None else f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def stands_still(row: dict[str, Any]) -> bool:
+    """Whether chains stand still in different places; JSON has no infinite R-hat."""
+    return row.get("max_rhat_function") is None and "R-hat is inf" in (row.get("reason") or "")
+
+
+def rhat_of(row: dict[str, Any]) -> str:
+    """The R-hat of predictions, where there is one."""
+    return "∞" if stands_still(row) else rhat(row["max_rhat_function"])
+
+
+def ess_of(row: dict[str, Any], name: str) -> str:
+    """Effective sample sizes of one kind; none of too few draws."""
+    return "-" if row["num_chains"] * row["num_draws"] < FEWEST_DRAWS else triple(row.get(name))
 
 
 def rhat(value: float | None) -> str:

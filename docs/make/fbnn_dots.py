@@ -29,6 +29,7 @@ TITLES = {
 }
 SHORTER = {
     "FBNN (SGHMC-pCN) with the public code's emulator": "FBNN, the public code's emulator",
+    "BNN-SGHMC with the public code's steps": "BNN-SGHMC, the public code's",
 }
 READING = "Hollow: published. Filled: ours. Where a dot is missing, there is no number."
 NAMES, LINE = 178.0, 15.5

@@ -13,7 +13,6 @@ from typing import Any
 from experiment_tables import both, number, rhat, triple
 from kept import keep_rows, kept_rows
 from parts import markdown
-from rows import commit
 
 NAME = "fbnn_as_published"
 LABELS = {
@@ -64,10 +63,14 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
 def keep(folder: Path) -> list[dict[str, Any]]:
     """The rows of a finished run, with what made them."""
     summary = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    about = {"seed": summary["seed"], "size": summary["size"], "commit": commit(is_needed=True),
-             "versions": summary["versions"]}  # fmt: skip
+    about = {name: summary[name] for name in ("seed", "size", "versions")}
     return [
-        {**{name: row.get(name) for name in KEPT}, "n_train": problem["n_train"], **about}
+        {
+            **{name: row.get(name) for name in KEPT},
+            "n_train": problem["n_train"],
+            **about,
+            "commit": ", ".join(row["commits"]),
+        }
         for problem in summary["problems"]
         for row in problem["rows"]
         if row["status"] == "done" and row["label"] in LABELS

@@ -12,6 +12,8 @@ RESULTS = ROOT / "results"
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from rows import commit, done, short  # noqa: E402
 
+from credence.environment import UNKNOWN_COMMIT  # noqa: E402
+
 
 def path_of(name: str, size: str | None = None) -> Path:
     """Name the file of an experiment's results: of a size, or of the largest that was kept."""
@@ -42,7 +44,7 @@ def keep_rows(name: str, rows: Iterable[dict[str, Any]]) -> None:
 def keep(folder: Path, *, is_part: bool = False) -> Path:
     """Copy the results of a finished run, with the commit and the machine that made them.
 
-    A run that is continued later, by another commit, has the commit that finished it.
+    The commit is that, or those, which its cells tell; see `mixtures`.
 
     Args:
         is_part: keep what is there of problems that this run did not have.
@@ -51,8 +53,9 @@ def keep(folder: Path, *, is_part: bool = False) -> Path:
     from credence.environment import num_cores
 
     summary = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    told = [each for each in summary.get("commits", []) if each != UNKNOWN_COMMIT]
     about = {
-        "commit": commit(is_needed=True),
+        "commit": ", ".join(told) or commit(is_needed=True),
         "machine": f"{platform.machine()}, {num_cores()} cores",
         "versions": package_versions(),
     }
@@ -63,6 +66,20 @@ def keep(folder: Path, *, is_part: bool = False) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(lines(found), encoding="utf-8")
     return path
+
+
+def mixtures(summary: dict[str, Any]) -> list[str]:
+    """Say which commits made results, and which rows, where there are several, or unknown ones."""
+    commits = summary.get("commits", [])
+    if len(commits) < 2 and UNKNOWN_COMMIT not in commits:
+        return []
+    rows = [row for each in summary.get("problems", []) for row in each.get("rows", [])]
+    told = [
+        f"  {row['problem']}, {row['label']}: {', '.join(row['commits'])}"
+        for row in rows
+        if row.get("commits")
+    ]
+    return [f"Made by {', '.join(commits)}:", *told]
 
 
 def beside(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -87,6 +104,8 @@ def beside(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
             row for name in names for row in (told if name in own else known) if row["name"] == name
         ]
     found["converged"] = old["converged"] and new["converged"]
+    if "commits" in new:
+        found["commits"] = sorted({*old.get("commits", [old["commit"]]), *new["commits"]})
     return found
 
 

@@ -10,11 +10,12 @@ day, the same command goes on where it stopped. `python docs/make/pages.py` then
 """
 
 import argparse
+import json
 import subprocess
 import sys
 from pathlib import Path
 
-from kept import ROOT, keep
+from kept import ROOT, keep, mixtures
 
 from credence.compare import EXPERIMENTS
 
@@ -35,7 +36,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     if options.keep:
-        print(keep(options.keep, is_part=options.part))
+        print(*keep_and_tell(options.keep, is_part=options.part), sep="\n")
         return
     failed = []
     for name in options.names or sorted(EXPERIMENTS):
@@ -46,10 +47,16 @@ def main() -> None:
         print(f"== {name}", flush=True)
         ended = subprocess.run([sys.executable, "-m", "credence.cli", *command], check=False)
         if ended.returncode in CONVERGED_OR_NOT:
-            print(keep(folder), flush=True)
+            print(*keep_and_tell(folder), sep="\n", flush=True)
         else:
             failed.append(name)
     sys.exit(f"Not finished: {', '.join(failed)}." if failed else 0)
+
+
+def keep_and_tell(folder: Path, *, is_part: bool = False) -> list[str]:
+    """Keep the results of a folder; name the file, and the commits where there are several."""
+    path = keep(folder, is_part=is_part)
+    return [str(path), *mixtures(json.loads(path.read_text(encoding="utf-8")))]
 
 
 if __name__ == "__main__":

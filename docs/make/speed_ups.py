@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from experiment_tables import drawn, number, rhat
+from experiment_tables import drawn, number, rhat_of
 from kept import kept
 from parts import markdown
 
@@ -21,15 +21,14 @@ def table() -> str:
 
 def cells(problem: dict[str, Any], row: dict[str, Any]) -> tuple[str, ...]:
     """One chain on one data set."""
-    worst = row["ess_function"][0]
     return (
         f"{problem['name']}, {problem['n_train']:,}",
         row["label"],
         drawn(row),
         number(row["total_seconds"]),
-        rhat(row["max_rhat_function"]),
-        number(worst),
-        number(worst / row["total_seconds"]),
+        rhat_of(row),
+        number(row["ess_function"][0]),
+        number(row["ess_per_second"]),
         row["speed_up_text"],
         number(row["accuracy"]),
         number(row["nll"]),

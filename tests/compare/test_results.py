@@ -8,7 +8,7 @@ from tools import experiment_samples as samples
 
 from credence.compare.conclusions import conclusions, overall
 from credence.compare.results import best, summarise
-from credence.compare.seeds import mean_and_error, merged
+from credence.compare.seeds import mean_and_error, merged, of_seeds
 from credence.compare.specs import Outcome
 from credence.report.judging.verdict import Level
 
@@ -111,6 +111,70 @@ def test_a_seed_that_failed_is_a_failure() -> None:
     failed = Outcome(replace(failed.cell, seed=1), failed.result)
     summary = table(seeded("a", 0), failed)
     assert summary["failed"] == ["line: a"]
+
+
+def with_seeds(label: str, *runs: dict | None) -> list:
+    """A cell per seed, None where it failed."""
+    found = [
+        samples.failed(label) if run is None else seeded(label, seed, **run)
+        for seed, run in enumerate(runs)
+    ]
+    return [Outcome(replace(each.cell, seed=seed), each.result) for seed, each in enumerate(found)]
+
+
+def test_speed_up_over_seeds_is_the_geometric_mean_of_their_own() -> None:
+    """Ratios 2 and 8: 4, where the worst ESS by the mean of the seconds would say 2.5."""
+    base = with_seeds("base", {"ess": 100, "seconds": 10}, {"ess": 200, "seconds": 10})
+    fast = with_seeds("fast", {"ess": 200, "seconds": 10}, {"ess": 4800, "seconds": 30})
+    found = rows(table(*base, *fast))
+    assert found["fast"]["speed_up"] == pytest.approx(4.0)
+    error = 4 * np.log(2)  # logarithms ln 2 and 3 ln 2 have a standard error of ln 2
+    assert found["fast"]["speed_up_error"] == pytest.approx(error)
+    assert found["fast"]["speed_up_text"] == "4x ± 2.8"
+    assert found["fast"]["ess_per_second"] == pytest.approx((20 * 160) ** 0.5)
+
+
+def test_a_seed_that_is_of_no_use_leaves_the_others() -> None:
+    """Both good; then the method not converged, then the baseline not, then the method failed."""
+    bad = {"converged": False}
+    base = with_seeds("base", {"seconds": 30}, {"seconds": 30}, bad, {})
+    fast = with_seeds("fast", {}, bad | {"ess": 1e6}, {}, None)
+    summary = table(*base, *fast)
+    found = rows(summary)["fast"]
+    assert found["speed_up"] == pytest.approx(3.0)
+    assert found["speed_up_text"] == "3x (1 of 4 seeds)"
+    assert (found["num_seeds"], found["num_failed"], found["num_converged"]) == (3, 1, 2)
+    assert found["status"] == "done"
+    assert found["converged"] is False
+    assert summary["num_seeds"] == 4
+    assert of_seeds(found) == [
+        "fast failed in 1 of 4 seeds: Unknown method 'nope'.",
+        "fast converged in 2 of 3 seeds.",
+    ]
+    assert summary["problems"][0]["best"]["error"] == {"label": "base", "draws": []}
+    level, _, headline = overall(summary)
+    assert level == Level.CARE
+    assert headline == "5 of 7 chain runs converged; 1 of 8 cells failed."
+    (conclusion,) = conclusions(summary)
+    assert "Not converged: base (1 of 4 seeds), fast (1 of 3 seeds)." in conclusion.sentence
+    assert "Failed: fast (1 of 4 seeds)." in conclusion.sentence
+
+
+def test_rows_tell_the_commits_that_made_them() -> None:
+    base = with_seeds("base", {}, {}, None)
+    base[0].result["commit"], base[1].result["commit"] = "bbb", "aaa"
+    summary = table(*base, *with_seeds("other", {}))
+    found = rows(summary)
+    assert found["base"]["commits"] == ["aaa", "bbb"]
+    assert found["other"]["commits"] == ["unknown"]
+    assert summary["commits"] == ["aaa", "bbb", "unknown"]
+
+
+def test_seeds_that_all_failed_are_a_failure() -> None:
+    summary = table(*with_seeds("base", {}, {}), *with_seeds("gone", None, None))
+    found = rows(summary)["gone"]
+    assert (found["status"], found["num_seeds"], found["num_failed"]) == ("failed", 0, 2)
+    assert of_seeds(found) == ["gone failed: Unknown method 'nope'."]
 
 
 def test_nothing_to_converge_is_neither() -> None:

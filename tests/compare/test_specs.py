@@ -10,6 +10,7 @@ import pytest
 from tools import experiment_samples as samples
 
 from credence.compare import EXPERIMENTS, find
+from credence.compare.cell import build_method
 from credence.compare.sources import ImageSource, moved
 from credence.compare.specs import (
     SIZES,
@@ -106,6 +107,18 @@ def test_published_emulators_go_with_their_data() -> None:
             assert emulator_named(emulator).activation == "relu"
     assert row.at("smoke", "wine")["num_draws"] == 20
     assert row.at("laptop", "wine")["step_size"] == pytest.approx(crank_nicolson_step(0.01))
+
+
+def test_baselines_are_at_their_best() -> None:
+    """Noise on rows not seen, a prior precision by evidence; emulators learn from 200 draws."""
+    cells = {cell.label: cell for cell in find("fbnn").only(("boston",)).cells("laptop")}
+    assert build_method(cells["DNN"]).training.validation_fraction == 0.1
+    assert build_method(cells["BNN-Lasso"]).prior_precision == "evidence"
+    assert build_method(cells["BNN-MC-Dropout"]).rate is None
+    for label in ("FBNN (pCN-SGHMC)", "FBNN (pCN-pCN)", "FBNN (SGHMC-SGHMC)", "FBNN (SGHMC-pCN)"):
+        method = build_method(cells[label])
+        assert method.num_calibration == 200
+        assert method.calibration == ("pcn_public" if "(pCN" in label else "sghmc_public")
 
 
 def test_full_size_is_all_rows_but_for_smoke() -> None:

@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,6 +168,50 @@ def test_tables_of_chains_show_draws_and_errors_over_splits() -> None:
         assert f"| {part} |" in line
     legend = pages.experiment_tables.legend({**summary, "problems": [problem]})
     assert "standard error over 5 splits" in legend
+
+
+@pytest.mark.parametrize(
+    ("regression", "ours", "text"),
+    [
+        (True, {"mse": 3.8349, "total_seconds": 90}, "yes: mse, seconds; no: speed-up"),
+        (True, {"mse": 3.836, "total_seconds": 90}, "yes: seconds; no: mse, speed-up"),
+        (False, {"accuracy": 0.826, "total_seconds": 91, "speed_up": 8}, "yes: accuracy, speed-up; "
+         "no: seconds"),
+        (False, {"accuracy": 0.824, "total_seconds": 91, "speed_up": 6}, "no: accuracy, seconds, "
+         "speed-up"),
+    ],
+)  # fmt: skip
+def test_what_is_beaten_is_at_least_as_good_as_printed(regression: bool, ours: Any, text: str):
+    published = {"mse": 3.83, "accuracy": 0.83, "total_seconds": 90, "speed_up": 7}
+    row = {"speed_up": None, "published": published, **ours}
+    assert pages.experiment_tables.beaten(row, regression) == text
+    assert pages.experiment_tables.beaten({**row, "published": {}}, regression) == "-"
+
+
+def test_chains_that_stand_still_or_are_short_have_no_numbers_that_flatter() -> None:
+    row = {
+        "label": "A", "status": "done", "error": None, "converged": False, "published": {},
+        "accuracy": 0.8, "ece": 0.02, "nll": 0.3, "max_rhat_function": None,
+        "reason": "The chains disagree: R-hat is inf, not below 1.05; draw more.",
+        "ess_function": [16, 16, 16], "ess_weights": [9, 10, 11], "total_seconds": 12.0,
+        "draws_per_effective_draw": [1, 2, 3], "speed_up_text": "n/a", "peak_memory_mib": 500,
+        "num_chains": 4, "num_draws": 4, "stopped": None, "emulator_error": "0.2",
+        "emulator_acceptance": "1.0",
+    }  # fmt: skip
+    tables = pages.experiment_tables
+    problem = {"task": "classification", "rows": [row]}
+    line = tables.table_of_chains(problem).splitlines()[-1]
+    assert "| 4 x 4 | ∞ | - | - | - / - |" in line
+    assert line.endswith("| 0.2 | stands still |")
+    legend = tables.legend({"baseline": "A", "problems": [problem]})
+    assert "R-hat is ∞ where chains stand still in different places" in legend
+    assert "no ESS of fewer than 50 draws" in legend
+    longer = row | {"num_draws": 13, "max_rhat_function": 12.0, "reason": "R-hat is 12.000."}
+    problem = {"task": "classification", "rows": [longer]}
+    line = tables.table_of_chains(problem).splitlines()[-1]
+    assert "| > 10 | 16 ; 16 ; 16 | 9 ; 10 ; 11 | - / 1 ; 2 ; 3 |" in line
+    assert line.endswith("| 0.2 | accepted 1 |")
+    assert "∞" not in tables.legend({"baseline": "A", "problems": [problem]})
 
 
 def test_a_method_that_failed_still_shows_what_was_published() -> None:

@@ -107,6 +107,17 @@ def test_what_is_stopped_finds_its_checkpoints_again(tmp_path: Path) -> None:
     assert folders[2] != folders[0]
 
 
+def test_results_tell_their_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are there tell the commit that made them, not the one that finds them."""
+    for commit in ("first", "second"):
+        monkeypatch.setattr("credence_papers.cache.source_commit", lambda commit=commit: commit)
+        seeds = 1 if commit == "first" else 2
+        summary = dice().run(tmp_path, num_seeds=seeds)
+    assert summary["commits"] == ["first", "second"]
+    monkeypatch.setattr("credence_papers.cache.source_commit", lambda: "third")
+    assert dice().run(tmp_path, num_seeds=2)["commits"] == ["first", "second"]
+
+
 def test_a_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
     study, watch = dice(), Heard()
     summary = study.run(tmp_path, size="smoke", seed=4, watch=watch)

@@ -5,6 +5,7 @@ from typing import Any
 
 from credence.compare import conclusions as verdict
 from credence.compare.results import COLUMNS, DOUBT
+from credence.compare.seeds import of_seeds
 from credence.compare.show import charts
 from credence.html.document import document
 from credence.html.markup import Html, element, join
@@ -106,8 +107,8 @@ def _problem(problem: Problem, index: int, summary: dict[str, Any]) -> Html:
             parts.append(_convergence(done, summary["baseline"]))
         parts.append(_costs(done))
     parts += _published(problem)
-    parts += _list("Failed", [f"{r['label']}: {r['error']}" for r in problem["rows"]
-                              if r["status"] == "failed"])  # fmt: skip
+    told = [sentence for row in problem["rows"] for sentence in of_seeds(row)]
+    parts += _list("Failed, or converged in part", told)
     parts += _list("About the data and the published numbers",
                    [*problem["notes"], *problem["reasons"]])  # fmt: skip
     return section(problem["name"], *parts, is_converged=True)
@@ -228,7 +229,7 @@ def _convergence(done: list[Row], baseline: str) -> Html:
     subset = [row for row in done if 0 < row["weights_judged"] < row["num_weights"]]
     note = (
         "ESS: smallest / median / largest. Min ESS / s: of predictions, by the second of all "
-        f"phases; speed-up: its ratio to that of {baseline}."
+        f"phases; speed-up: its ratio to that of {baseline}. Over several seeds, geometric means."
     )
     if subset:
         total = number(subset[0]["num_weights"])

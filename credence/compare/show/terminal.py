@@ -10,6 +10,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from credence.compare.results import DOUBT
+from credence.compare.seeds import of_seeds
 from credence.compare.specs import SIZES, Experiment, Outcome, RowLimits
 
 SHOWN = {
@@ -133,9 +134,8 @@ def _problem(problem: dict[str, Any], baseline: str) -> Group:
             f"{row['total_seconds']:.1f}",
             *of_chain[: len(about_chains)],
         )
-    failed = [row for row in problem["rows"] if row["status"] == "failed"]
     late = [row["label"] for row in problem["rows"] if row.get("stopped") == "time"]
-    told = [f"{row['label']} failed: {row['error']}" for row in failed]
+    told = [sentence for row in problem["rows"] for sentence in of_seeds(row)]
     told += [f"Out of time, with the draws it had by then: {', '.join(late)}."] if late else []
     return Group(listing, *map(Text, told), Text())
 

@@ -8,19 +8,20 @@ from credence.engine.driver import Driver
 from credence.methods.base import Method
 from credence.methods.pcn import PCN
 from credence.methods.stochastic_gradient import SGHMC
-from credence.methods.surrogate.public_code import PublicSGHMC, under_own_prior
+from credence.methods.surrogate.public_code import PublicPCN, PublicSGHMC, under_own_prior
 from credence.methods.training import Training
 
-MODE, PUBLIC = "mode", "sghmc_public"
-"""Every chain's own mode; the public code's calibration, from a random start."""
-CALIBRATIONS = (MODE, "sghmc", "pcn", PUBLIC)
+MODE, PUBLIC, PUBLIC_PCN = "mode", "sghmc_public", "pcn_public"
+"""Every chain's own mode; the FBNN paper's calibrations, from a random start."""
+CALIBRATIONS = (MODE, "sghmc", "pcn", PUBLIC, PUBLIC_PCN)
 """Ways to calibrate, by their names."""
 
 
 def sampler_of(name: str, num_draws: int, num_chains: int, training: Training) -> Method:
     """The sampler that calibrates; it need not converge."""
-    if name == PUBLIC:
-        return PublicSGHMC(num_draws=num_draws, num_chains=num_chains)
+    if name in (PUBLIC, PUBLIC_PCN):
+        raw = PublicSGHMC if name == PUBLIC else PublicPCN
+        return raw(num_draws=num_draws, num_chains=num_chains)
     kind = {"sghmc": SGHMC, "pcn": PCN}[name]
     return kind(num_draws=num_draws, num_chains=num_chains, training=training)
 

@@ -82,8 +82,8 @@ class CES(TrainedChains):
 
     Args beyond those of `TrainedChains`, whose acceptance rate is that of the emulator's chain and
     whose num_warmup and thinning count evaluations of the likelihood:
-        calibration: "mode", every chain's own; or the draws of "sghmc", "pcn", or "sghmc_public",
-            raw epochs from a random start as in the FBNN paper's public code.
+        calibration: "mode", every chain's own; or the draws of "sghmc", "pcn", or, raw from a
+            random start as the FBNN paper has them, "sghmc_public" and "pcn_public".
         calibration_rows: at random, that these two see, and the training before them; None for all
             in memory, or of those on disk as many as fit 256 MB. The emulator learns from all rows.
         num_calibration: draws per chain for the emulator to learn from; a fifth is held out.
@@ -337,7 +337,7 @@ class CES(TrainedChains):
             start,
             {"surrogates": arrays},
             num_steps=self.surrogate_steps or usual,
-            most=affordable(target.posterior, emulated.flops * sampler.evaluations),
+            most=affordable(target.posterior, emulated.flops * sampler.warmup.evaluations),
         )
         if self.step_size is not None:
             adapter = with_step(adapter, self.step_size)

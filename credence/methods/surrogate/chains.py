@@ -55,13 +55,13 @@ class Sampler(NamedTuple):
     build: Callable[..., Kernel]
     steps: int
     """Steps from draw to draw where no target has a say."""
-    evaluations: int
-    """About how often a step evaluates the surrogate; a gradient counts three."""
     fixed_cost: bool
     warmup: Tunable
     """Moves in the warm-up."""
     found: Callable[[Settings], Settings] = lambda settings: settings
     """(its settings) -> the chain's own."""
+    warmup_steps: int | None = None
+    """Steps of the warm-up in place of the chain's, where it moves by another kernel."""
 
 
 def sampler_named(name: str) -> Sampler:
@@ -69,12 +69,12 @@ def sampler_named(name: str) -> Sampler:
 
     "sghmc", as published, leaves no density invariant; HMC finds its metric.
     """
-    if name == SGHMC:
-        return Sampler(sghmc, EVALUATIONS, 3, True, tunable_kernel("hmc"), _shorter)
-    kernel = tunable_kernel(name)
+    kernel = tunable_kernel("hmc" if name == SGHMC else name)
     kernel = kernel.reversible_together or kernel
     steps = max(1, EVALUATIONS // kernel.evaluations)
-    return Sampler(kernel.build, steps, kernel.evaluations, kernel.fixed_cost, kernel)
+    if name == SGHMC:
+        return Sampler(sghmc, EVALUATIONS, True, kernel, _shorter, steps)
+    return Sampler(kernel.build, steps, kernel.fixed_cost, kernel)
 
 
 class Memory(NamedTuple):
@@ -92,13 +92,17 @@ def steps_adaptation(
     Args:
         sampler, start: the chain, and what the search for its settings starts from.
         shared: other settings, constant.
-        num_steps: where it is given; else tuned, up to `most`, to `SECOND_STAGE`.
+        num_steps: where it is given; else tuned, up to `most`, to `SECOND_STAGE`. A warm-up by
+            another kernel has a number of its own.
     """
     inner = chain_adaptation(sampler.warmup, start)
+    in_warmup = num_steps and (sampler.warmup_steps or num_steps)
 
-    def settings(found: Settings, memory: Memory) -> Settings:
-        num_steps = np.asarray(np.round(np.exp(memory.log_num_steps)), np.int32)
-        return {**shared, "settings": found, "num_steps": num_steps}
+    def settings(found: Settings, num_steps: float) -> Settings:
+        return {**shared, "settings": found, "num_steps": np.asarray(np.round(num_steps), np.int32)}
+
+    def current(memory: Memory) -> float:
+        return float(np.exp(memory.log_num_steps))
 
     def update(memory: Memory, block: Block) -> Memory:
         info = {**block.info, "acceptance_rate": block.info["first_acceptance_rate"]}
@@ -108,12 +112,15 @@ def steps_adaptation(
             log_num_steps = np.clip(log_num_steps + 2 * surplus, 0.0, np.log(most))
         return Memory(inner.update(memory.inner, block._replace(info=info)), log_num_steps)
 
-    first = Memory(inner.memory, np.log(np.asarray(float(num_steps or 1))))
+    def tuned(memory: Memory) -> Settings:
+        found = sampler.found(inner.tuned(memory.inner))
+        return settings(found, num_steps or current(memory))
+
     return Adapter(
-        first,
-        lambda memory: settings(inner.settings(memory.inner), memory),
+        Memory(inner.memory, np.log(np.asarray(float(in_warmup or 1)))),
+        lambda memory: settings(inner.settings(memory.inner), current(memory)),
         update,
-        tuned=lambda memory: settings(sampler.found(inner.tuned(memory.inner)), memory),
+        tuned=tuned,
     )
 
 

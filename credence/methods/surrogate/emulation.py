@@ -16,7 +16,7 @@ from credence.ensembles.diagnostics.importance import (
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.html.markup import Html
-from credence.methods.surrogate.emulators.base import centred
+from credence.methods.surrogate.emulators.base import CUT_SHORT, centred
 from credence.schema import build
 from credence.storage import jsonable, require_array
 
@@ -46,6 +46,7 @@ class Document(TypedDict):
     held_out_share: Number
     candidates: NotRequired[list[Candidate]]
     is_likelihood: NotRequired[bool]
+    trained_epochs: NotRequired[int]
 
 
 @dataclass(frozen=True)
@@ -112,10 +113,12 @@ class Emulation(Finding):
 
     def judged(self) -> "Emulation":
         """The same with a verdict: no number of draws makes those of a refuted emulator the
-        posterior's."""
-        if self.chosen.get("is_likelihood") or self.is_exact or self.pareto_k is None:
+        posterior's, and one that has not learnt for as long as it was to is not what it is called.
+        """
+        if self.chosen.get("is_likelihood") or self.is_exact:
             return self
-        if self.pareto_k <= MOST_PARETO_K:
+        is_refuted = self.pareto_k is not None and self.pareto_k > MOST_PARETO_K
+        if not is_refuted and CUT_SHORT not in self.chosen:
             return self
         return replace(self, settled=False, reason=" ".join(self.sentences()))
 
@@ -152,7 +155,7 @@ class Emulation(Finding):
 
 TRUE, EMULATED = "emulation_true", "emulation_emulated"
 """Names of the log densities in evaluation.npz."""
-CHOSEN = ("candidates", "is_likelihood")
+CHOSEN = ("candidates", "is_likelihood", CUT_SHORT)
 NUMBERS = tuple(name for name in Document.__annotations__ if name not in CHOSEN)
 """Names of the numbers in metrics.json."""
 

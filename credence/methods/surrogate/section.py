@@ -12,6 +12,7 @@ from credence.html.markup import Html, element
 from credence.html.parts import columns, figure, section, settings
 from credence.html.svg import CHAINS, MUTED, label, new_figure, to_svg
 from credence.html.wording import duration, number
+from credence.methods.surrogate.emulators.base import CUT_SHORT
 
 MOST_CHAINS = 4
 MOST_DRAWS = 250  # drawn per chain
@@ -48,7 +49,22 @@ def emulation_section(
 
 
 def read_emulation(numbers: Mapping[str, Any]) -> str:
-    """One sentence that says whether the draws are to be trusted, and why."""
+    """Say whether the draws are to be trusted, and why."""
+    return _judgement(numbers) + _cut_short(numbers)
+
+
+def _cut_short(numbers: Mapping[str, Any]) -> str:
+    """A sentence on training that time ended; empty where it ended by itself."""
+    if CUT_SHORT not in numbers:
+        return ""
+    return (
+        f" Time ended the emulator's training after {numbers[CUT_SHORT]} epochs: it could have "
+        "learnt more (give more seconds)."
+    )
+
+
+def _judgement(numbers: Mapping[str, Any]) -> str:
+    """Whose the draws are."""
     if numbers.get("is_likelihood"):
         return (
             "Nothing was emulated: with so few rows the emulator is the likelihood of all of them, "

@@ -71,7 +71,7 @@ def checked_error(error: Error, driver: Driver, max_error: float, num_calibratio
             f"{'' if np.isfinite(error.nats) else STUCK}"
             "Use more pseudo-observations (emulator=Coreset(num_inputs=...)), more draws "
             f"to learn from (num_calibration={num_calibration} per chain), or fewer "
-            "weights; max_error=1e9 samples all the same. Or use method='mclmc', which needs "
-            "no emulator."
+            f"weights; max_error={'1e9' if np.isfinite(error.nats) else 'inf'} samples all the "
+            "same. Or use method='mclmc', which needs no emulator."
         )
     return error

@@ -15,12 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import norm
 from tools.exact import z_scores
 
 from credence.density.posterior import Params, Posterior
 from credence.engine.clock import CompileClock
 from credence.errors import InputError
 from credence.kernels.ascent.dropout import masked_layers, masked_log_density, masked_outputs
+from credence.methods.approximate import mc_dropout
 from credence.methods.approximate.mc_dropout import MCDropout
 from credence.models import MLP, Gaussian, Layer, Normal
 from credence.models.networks.adapters import FlaxLinen
@@ -175,3 +177,40 @@ def test_settings_change_the_result_and_compile_nothing():
     for changed in ({"rate": 0.2}, {"learning_rate": 0.02}, {"num_steps": 200}, {"batch_size": 10}):
         other = MCDropout(**(base | changed)).run(0, posterior).params.network[0].kernel
         assert not np.array_equal(other, first), changed
+
+
+def test_held_out_rows_choose_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four neurons and a line with little noise: masks of six in ten neurons predict it worse."""
+    monkeypatch.setattr(mc_dropout, "RATES", (0.01, 0.6))
+    method = MCDropout(rate=None, num_steps=600, num_draws=40)
+    ensemble = method.run(0, identity_posterior())
+    assert np.all(ensemble.scalars["rate"] == 0.01)
+    chosen = MCDropout(rate=0.01, num_steps=600, num_draws=40).run(0, identity_posterior())
+    jax.tree.map(np.testing.assert_array_equal, ensemble.params, chosen.params)
+    original = mc_dropout.mean_log_predictive
+    monkeypatch.setattr(mc_dropout, "mean_log_predictive", lambda *a, **s: -original(*a, **s))
+    planted = method.run(0, identity_posterior())
+    assert np.all(planted.scalars["rate"] == 0.6)
+
+
+def test_predictive_density_is_of_the_mean_likelihood() -> None:
+    """Two draws, which differ in the last bias by 1: log((phi(r) + phi(r - 1)) / 2)."""
+    posterior = identity_posterior()
+    first = posterior.init(jax.random.key(0), 1)[0]
+    params = posterior.unravel(first)
+    *others, last = params.network
+    moved = params._replace(network=(*others, Layer(last.kernel, last.bias + 1.0)))
+    draws = jnp.stack([first, posterior.ravel(moved)])
+    data = posterior.data
+    outputs = posterior.model.network.apply(params.network, data.x)
+    residuals = np.asarray(data.y - outputs, float)[:, 0]
+    densities = [norm.pdf(residuals - shift, scale=NOISE_STD) for shift in (0, 1)]
+    found = mc_dropout.mean_log_predictive(draws, data, model=posterior.model)
+    assert float(found) == pytest.approx(np.mean(np.log(np.mean(densities, axis=0))), rel=1e-4)
+    wrong = np.mean(np.log(densities))
+    assert float(found) != pytest.approx(wrong, rel=1e-2)
+
+
+def test_too_few_rows_to_choose_by_are_refused() -> None:
+    with pytest.raises(InputError, match="none to choose the rate by"):
+        MCDropout(rate=None).run(0, identity_posterior(num_points=2))

@@ -742,3 +742,22 @@ def test_as_published_with_sghmc() -> None:
     assert not found.is_exact
     assert found.pareto_k is not None
     assert found.true.shape == (2, 50)
+
+
+def test_the_warm_up_of_sghmc_is_one_trajectory_of_hmc_a_draw(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """HMC has a step of its own number of gradients there, not as many steps as SGHMC has."""
+    gradients, phase = {}, Driver.phase
+
+    def noting(self: Driver, name: str, key: Any, plan: Any, *rest: Any) -> Any:
+        found = phase(self, name, key, plan, *rest)
+        evaluations = found.info.get("num_surrogate_evaluations", np.zeros(()))
+        per_draw = float(evaluations.sum(dtype=float)) / (2 * plan.num_steps) - 1
+        gradients[name] = per_draw / 3
+        return found
+
+    monkeypatch.setattr(Driver, "phase", noting)
+    small(calibration="sghmc", sampler="sghmc", correction="none", num_refinements=0)
+    assert gradients["sample"] == 50
+    assert 1 <= gradients["warmup"] < 20  # a length of 1 by steps of .1 or more

@@ -1,6 +1,7 @@
 """What CES says of its emulator, on laws whose distance and tail index are known."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,6 +71,21 @@ def test_no_verdict_relies_on_an_emulator_that_is_refuted() -> None:
     exact = emulation(scalars(0.3, is_exact=True))
     assert exact is not None
     assert exact.judged().settled is None
+
+
+def test_no_verdict_relies_on_an_emulator_that_time_kept_from_learning() -> None:
+    functions = RNG.normal(size=(4, 1000, 3))
+    near = emulation(scalars(0.95, is_exact=False))
+    assert near is not None
+    starved = replace(near, chosen={"trained_epochs": 7})
+    again = Emulation.read(json.loads(json.dumps(starved.entries())), starved.arrays())
+    for each in (starved.judged(), again):
+        verdict = with_findings(assess(functions), [each])
+        assert not verdict.converged
+        assert "Time ended the emulator's training after 7 epochs" in verdict.reason
+    exact = emulation(scalars(0.3, is_exact=True))
+    assert exact is not None
+    assert replace(exact, chosen={"trained_epochs": 7}).judged().settled is None
 
 
 def test_draws_without_a_true_density_are_left_out() -> None:

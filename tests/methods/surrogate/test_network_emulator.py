@@ -128,6 +128,28 @@ def test_every_chain_may_have_an_emulator_of_its_own(posterior: Posterior) -> No
     assert others.share > 2 * own.share
 
 
+def test_training_that_time_ended_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three epochs of fifty, of one chain's emulator; whole training says nothing."""
+    original, learnt = network.train, []
+
+    def cut_short(*args: Any, **settings: Any) -> Any:
+        found = original(*args, **settings)
+        assert (found.num_epochs, found.is_whole) == (50, True)
+        learnt.append(found)
+        return found._replace(num_epochs=3, is_whole=False) if len(learnt) == 2 else found
+
+    training = Training(validation_fraction=0.0, max_epochs=50, patience=1000)
+    emulator = Network(hidden=(3,), per_chain=True, training=training)
+    points = points_of(NUMBERS)
+    with Driver() as driver:
+        whole = emulator.fit(jax.random.key(0), points, NUMBERS, NUMBERS.data, driver)
+    monkeypatch.setattr(network, "train", cut_short)
+    with Driver() as driver:
+        starved = emulator.fit(jax.random.key(0), points, NUMBERS, NUMBERS.data, driver)
+    assert whole.about == {}
+    assert starved.about == {"trained_epochs": 3}
+
+
 def rows(num_rows: int, num_outputs: int) -> Posterior:
     """Make as many rows and outputs as a data set has, with one input."""
     x = np.zeros((num_rows, 1), np.float32)
@@ -175,6 +197,7 @@ class TestPublished:
         public = Network.published("public_code")
         assert (public.hidden, public.dropout) == ((256, 512), 0.0)
         assert (public.training.learning_rate, public.training.batch_size) == (0.01, 64)
+        assert public.training.max_epochs == 200
 
     def test_another_data_set_is_refused(self) -> None:
         with pytest.raises(InputError, match=r"No emulator was published.*'adlt'.*mean 'adult'"):

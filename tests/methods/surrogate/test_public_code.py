@@ -1,5 +1,6 @@
-"""The FBNN paper's method as its public code runs it."""
+"""The FBNN paper's method with the steps of its public code."""
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,12 +12,14 @@ from tools.exact import linear_regression
 
 from credence.density.posterior import Posterior
 from credence.density.stored_rows import open_rows
+from credence.engine.driver import Driver
 from credence.errors import InputError
 from credence.methods.surrogate import public_code
 from credence.methods.surrogate.ces import CES
 from credence.methods.surrogate.emulation import emulation
 from credence.methods.surrogate.public_code import (
     PRIOR,
+    PublicPCN,
     PublicSGHMC,
     refreshed_sghmc,
     under_own_prior,
@@ -101,12 +104,57 @@ def test_the_step_of_pcn_keeps_the_reference() -> None:
 
 
 def test_raw_draws_begin_at_a_random_start() -> None:
-    """An epoch in which scales are found, then a draw of every epoch: no training, no warm-up."""
+    """40 epochs in which scales are found, then a draw of every epoch: no training, no warm-up."""
     ensemble = PublicSGHMC(num_draws=30, num_chains=2, batch_size=5).run(0, PROBLEM)
     assert (ensemble.num_chains, ensemble.num_draws) == (2, 30)
     assert set(ensemble.cost.seconds) <= {"compile", "warmup", "sample", "other"}
-    epochs = 1 + 30
+    epochs = 40 + 30
     assert ensemble.cost.gradient_evaluations == 2 * epochs * 3 * 5  # three batches of 12 rows
+
+
+def test_scales_take_their_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """40 epochs of 240: the draws have the rest, whatever there is."""
+    shares, phase = {}, Driver.phase
+
+    def noting(self: Driver, name: str, key: Any, plan: Any, *rest: Any) -> Any:
+        shares[name] = plan.budget_share
+        return phase(self, name, key, replace(plan, num_steps=1, thinning=1, block_steps=1), *rest)
+
+    monkeypatch.setattr(Driver, "phase", noting)
+    PublicSGHMC(num_chains=1).run(0, PROBLEM)
+    assert shares == {"adapt": pytest.approx(40 / 240), "sample": 1.0}
+
+
+FLAT = Posterior(NETWORK, Gaussian(scaling="unit"), Normal(1e4), (X, np.sin(X[:, 0])))
+"""Data that say nothing: the posterior is N(0, 1), and every proposal of pCN is accepted."""
+
+
+def raw_noise(h: float) -> tuple[np.ndarray, np.ndarray]:
+    """Draws of raw pCN, and what a step adds to them, in units of the published b."""
+    drawn = PublicPCN(num_draws=400, num_chains=2, h=h).run(0, FLAT)
+    positions = np.asarray(jax.vmap(jax.vmap(FLAT.ravel))(drawn.params))
+    b = crank_nicolson_step(0.01)
+    return positions, (positions[:, 1:] - (1 - b**2) ** 0.5 * positions[:, :-1]) / b
+
+
+def test_raw_pcn_takes_one_published_step_a_draw_from_a_random_start() -> None:
+    positions, noise = raw_noise(0.01)
+    assert positions.shape == (2, 400, NUM_WEIGHTS)
+    assert not np.allclose(positions[0, 0], positions[1, 0])
+    assert abs(np.mean(noise**2) - 1) < 5 * (2 / noise.size) ** 0.5
+    planted = raw_noise(0.011)[1]
+    assert abs(np.mean(planted**2) - 1) > 5 * (2 / noise.size) ** 0.5
+
+
+def test_raw_pcn_calibrates() -> None:
+    method = published(calibration="pcn_public", num_draws=60)
+    assert isinstance(method._sampler, PublicPCN)
+    ensemble = method.run(0, PROBLEM)
+    assert set(ensemble.cost.seconds) <= {"compile", "calibrate", "emulate", "sample", "reweigh",
+                                          "other"}  # fmt: skip
+    prior = Posterior(NETWORK, PRIOR, Normal(), (X, np.sin(X[:, 0])))
+    with pytest.raises(InputError, match="needs a Gaussian prior"):
+        PublicPCN().prepared(prior)
 
 
 def published(**settings: Any) -> CES:

@@ -1,5 +1,6 @@
 """What CES says before it samples, and what it refuses before anything is computed."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,16 @@ def test_a_measured_error_is_said_and_refused_with_another_method() -> None:
             checked_error(Error(23.0, 1.05), driver, 10.0, 100)
         with pytest.raises(HopelessEmulator, match="has not moved"):
             checked_error(Error(np.inf, np.inf), driver, 10.0, 100)
+
+
+@pytest.mark.parametrize("nats", [1e5, np.inf])
+def test_the_bound_that_it_advises_is_enough(nats: float) -> None:
+    error = Error(nats, 1.0)
+    with Driver() as driver:
+        with pytest.raises(HopelessEmulator) as refused:
+            checked_error(error, driver, 10.0, 100)
+        advised = re.findall(r"max_error=(\S+) samples all the same", str(refused.value))
+        assert checked_error(error, driver, float(advised[0]), 100) == error
 
 
 def test_draws_on_all_rows_are_not_called_emulated() -> None:

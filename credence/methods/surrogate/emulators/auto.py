@@ -83,7 +83,8 @@ class Auto(Emulator):
         best, emulated = max(tried, key=lambda pair: pair[0].promise)
         driver.progress.say(described(best, [candidate for candidate, _ in tried]))
         chosen = [candidate._asdict() for candidate, _ in tried]
-        return emulated._replace(about={"emulator": best.name, "candidates": chosen})
+        about = {**emulated.about, "emulator": best.name, "candidates": chosen}
+        return emulated._replace(about=about)
 
     def _usable(self, posterior: Posterior, points: Points) -> list[Emulator]:
         """Candidates that can learn from these points."""

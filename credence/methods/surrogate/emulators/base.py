@@ -17,6 +17,9 @@ from credence.density.posterior import BayesianModel, Position, Posterior, flat_
 from credence.engine.driver import Driver
 from credence.methods.surrogate.delayed_acceptance import Surrogate, member_of
 
+CUT_SHORT = "trained_epochs"
+"""What an emulator's `about` calls the epochs after which time ended its training, if it did."""
+
 
 class Points(NamedTuple):
     """Points at which a log likelihood was evaluated, and its values there, by chain."""

@@ -16,10 +16,10 @@ from credence.engine.driver import Driver
 from credence.errors import InputError, check_name, check_numbers, require_positive
 from credence.kernels.ascent.dropout import dropout, masked_log_density
 from credence.kernels.base import Recipe
-from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points
+from credence.methods.surrogate.emulators.base import CUT_SHORT, Emulated, Emulator, Points
 from credence.methods.surrogate.emulators.components import Basis, principal_components
 from credence.methods.surrogate.emulators.published_networks import published_settings
-from credence.methods.training import Training, train
+from credence.methods.training import Trained, Training, train
 from credence.models.likelihoods.numbers import Normal
 from credence.models.networks.mlp import MLP
 from credence.models.priors import Gaussian
@@ -114,10 +114,12 @@ class Network(Emulator):
             key_member = jax.random.fold_in(key, number)
             with driver.part(f"member {number}"):
                 fitted.append(self._fit_one(key_member, part, posterior, data, driver, len(parts)))
-        arrays = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[each for each, _ in fitted])
+        arrays = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[each.parts for each in fitted])
         network = MLP(arrays.components.shape[1], self.hidden, self.activation)
         likelihood = NetworkLikelihood(posterior.model, network, self.target)
-        return Emulated(likelihood, arrays, fitted[0][1])
+        cut_short = [each.trained.num_epochs for each in fitted if not each.trained.is_whole]
+        about = {CUT_SHORT: min(cut_short)} if cut_short else {}
+        return Emulated(likelihood, arrays, fitted[0].flops, about)
 
     def _fit_one(
         self,
@@ -127,8 +129,8 @@ class Network(Emulator):
         data: Data,
         driver: Driver,
         num_members: int,
-    ) -> tuple["Parts", float]:
-        """One network's arrays, and the operations of an evaluation."""
+    ) -> "Fitted":
+        """One network that has learnt."""
         flat = points.positions.reshape(-1, posterior.num_weights)
         mean, std = flat.mean(axis=0), np.maximum(flat.std(axis=0), 1e-6)
         first = rows_at(data, slice(1))
@@ -151,19 +153,20 @@ class Network(Emulator):
             Normal(RESOLUTION),
             ((flat - mean) / std, targets / scale),
         )
-        weights = learning.unravel(self._trained(key, learning, driver)).network
+        trained = self._trained(key, learning, driver)
+        weights = learning.unravel(trained.positions[0]).network
         numbers = (mean, 1 / std, scale, basis.mean, basis.components)
         centre, inverse, unit, mean, rows = (np.asarray(each, flat.dtype) for each in numbers)
         parts = Parts(weights, centre, inverse, unit, mean, rows, kept)
-        return parts, 2.0 * (learning.num_weights + basis.components.size)
+        return Fitted(parts, 2.0 * (learning.num_weights + basis.components.size), trained)
 
-    def _trained(self, key: PRNGKeyArray, learning: Posterior, driver: Driver) -> Position:
-        """The weights of a network that has learnt."""
+    def _trained(self, key: PRNGKeyArray, learning: Posterior, driver: Driver) -> Trained:
+        """Train the network."""
         masking: dict[str, Any] = {}
         if self.dropout:
             recipe = Recipe(dropout, masked_log_density(learning.model, MASKED))
             masking = {"recipe": recipe, "rate": np.float32(self.dropout)}
-        return train(key, learning, driver, 1, self.training, **masking).positions[0]
+        return train(key, learning, driver, 1, self.training, **masking)
 
 
 def _likelihoods(points: Points) -> tuple[Float[np.ndarray, "draw 1"], Basis]:
@@ -201,6 +204,15 @@ class Parts(NamedTuple):
     components: Any
     data: Data
     """All targets with their weights, and the inputs of one row, which give the shapes."""
+
+
+class Fitted(NamedTuple):
+    """A network that has learnt."""
+
+    parts: Parts
+    flops: float
+    """Operations of an evaluation."""
+    trained: Trained
 
 
 @dataclass(frozen=True)
