@@ -21,7 +21,7 @@ SCORES = {
     "rmse": {"rmse": ("RMSE", 2), "nll": ("NLL", 2), "coverage_95": ("coverage", 3)},
     "accuracy": {"accuracy": ("accuracy", 4), "nll": ("NLL", 3), "ece": ("ECE", 3)},
 }
-"""Of numbers and of labels, by the first: what a row tells, its head and its decimals."""
+"""The scores that a row tells, of numbers and of labels, by the first; their heads and decimals."""
 HEADS = ("size", "R-hat of size", "of predictions", "seconds")
 
 
