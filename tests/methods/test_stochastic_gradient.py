@@ -326,6 +326,37 @@ def test_trials_of_a_step_size_do_not_grow_with_the_chains(
     assert len(np.unique(found)) == min(num_chains, num_trials)
 
 
+@pytest.mark.parametrize("step_size", [None, 0.02])
+def test_trials_are_for_a_step_size_that_is_looked_for(
+    step_size: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each costs passes over all rows."""
+    tried = []
+
+    def watched(*_: Any, **__: Any) -> float:
+        tried.append(True)
+        return 0.9
+
+    monkeypatch.setattr(preconditioning, "trial_acceptance", watched)
+    monkeypatch.setattr(preconditioning, "reasonable_step_size", watched)
+    few = SGLD(step_size=step_size, num_chains=2, num_draws=2, num_warmup=20, thinning=2,
+               training=Training(max_epochs=2))  # fmt: skip
+    assert np.isfinite(weights(few.run(0, PROBLEM.posterior))).all()
+    assert bool(tried) == (step_size is None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps"), [({}, 200), ({"thinning": 5}, 50), ({"thinning": 980}, 500)]
+)
+def test_a_warm_up_has_rounds_however_far_draws_are_apart(
+    settings: dict[str, int], steps: int
+) -> None:
+    """Planted: a round of ten draws, of which 9,800 steps would be the whole warm-up."""
+    rounds = SGHMC(num_warmup=4000, **settings)._warmup_rounds(PROBLEM.posterior)
+    assert (rounds.round_steps, rounds.number) == (steps, 4000 // steps)
+    assert rounds.number >= 8
+
+
 @pytest.mark.parametrize(
     ("num_draws", "num_cycles", "share"), [(10, 3, 0.5), (7, 2, 0.3), (4, 4, 0.9)]
 )
