@@ -121,7 +121,7 @@ class FeatureStudy(Study[FeatureProblem, FeatureEffort]):
         return f"{row['problem']}, {row['label']}: accuracy {row['accuracy']:.4f}, ECE {ece:.3f} %"
 
     def summary(self, effort: FeatureEffort, rows: list[Row]) -> dict[str, Any]:
-        """The rows, beside what was published."""
+        """The rows, beside what was published; whether none failed and the reference converged."""
         return {
             "num_train": effort.num_train,
             "num_test": effort.num_test,
@@ -131,6 +131,9 @@ class FeatureStudy(Study[FeatureProblem, FeatureEffort]):
             "severity": SEVERITY,
             "published": list(PUBLISHED),
             "contenders": rows,
+            "failed": sum("failed" in row for row in rows),
+            "converged": not any("failed" in row for row in rows)
+            and all(row.get("is_converged", True) for row in rows),
         }
 
     def render(self, summary: dict[str, Any]) -> str:

@@ -224,6 +224,7 @@ class TestFailures:
             "Laplace": "It is too large.",
             REFERENCE: None,
         }
+        assert (told["failed"], told["converged"]) == (1, False)
         assert "failed: It is too large." in (tmp_path / "report.html").read_text()
         assert len(list((tmp_path / "runs").glob("*.json"))) == 3
         assert len(calls) == 4
