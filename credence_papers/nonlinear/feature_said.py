@@ -2,7 +2,6 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -80,11 +79,10 @@ def against_reference(said: Said, reference: Said) -> dict[str, float]:
         mean square deviation between members to that of the reference.
     """
     p, q = (each.mean.astype(float) for each in (said, reference))
-    logs = (np.log(np.maximum(each, LEAST)) for each in (q, p))
-    of_reference, of_said = logs
+    log_p, log_q = (np.log(np.maximum(each, LEAST)) for each in (p, q))
     return {
         "total_variation": float(0.5 * np.abs(p - q).sum(axis=1).mean()),
-        "kl": float((q * (of_reference - of_said)).sum(axis=1).mean()),
+        "kl": float((q * (log_q - log_p)).sum(axis=1).mean()),
         "std_ratio": _width(said) / _width(reference),
     }
 
@@ -97,5 +95,6 @@ def against_baseline(said: Said, baseline: Said) -> dict[str, float]:
     return {"nll_more": float(more.mean()), "nll_more_over_rows": error}
 
 
-def _width(said: Said) -> Any:
+def _width(said: Said) -> float:
+    """Root mean square deviation between members."""
     return float(np.sqrt(np.mean(said.std.astype(float) ** 2)))
