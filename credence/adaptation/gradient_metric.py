@@ -151,7 +151,7 @@ class _Tuning(NamedTuple):
     def tried(
         self, key: PRNGKeyArray, memory: Memory, positions: Float[Array, "chain weight"]
     ) -> Memory:
-        """With the step size that the trials from here suggest, where one is looked for."""
+        """Move the step size by what trials from here say, where one is looked for."""
         if self.target_acceptance_rate is None:
             return memory
         acceptance = trial_acceptance(
