@@ -90,7 +90,7 @@ class FeatureEffort:
 
     @property
     def gradients_per_draw(self) -> float:
-        """Of minibatches: those of a particle and its partner where potentials cost nothing."""
+        """Gradients of minibatches: of a particle and its partner where potentials cost nothing."""
         return NETWORKS_FOR_ONE * self.passes["draw"] * self.steps_per_pass
 
     def batches(self, num_rows: int) -> int:

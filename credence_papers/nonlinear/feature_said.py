@@ -22,9 +22,9 @@ class Said:
 
     mean: Float[np.ndarray, "point target"]
     std: Float[np.ndarray, "point target"]
-    """Over the members."""
+    """Standard deviation over the members."""
     nll: Float[np.ndarray, " point"]
-    """Of the truth, in nats."""
+    """Negative log probability of the truth, in nats."""
 
     @classmethod
     def of_averages(cls, averaged: AveragedPredictions, y: Int[np.ndarray, " point"]) -> "Said":
@@ -50,7 +50,7 @@ class Said:
         variance: Float[np.ndarray, "point target"],
         y: Int[np.ndarray, " point"],
     ) -> "Said":
-        """Of means and variances over members, and truths."""
+        """Rounded from means and variances over members, and truths."""
         nll = -np.log(np.maximum(mean[np.arange(len(y)), y], LEAST))
         return cls(
             mean.astype(np.float16), np.sqrt(variance).astype(np.float16), nll.astype(np.float32)

@@ -53,7 +53,7 @@ PATHS = ("path_work", "path_accuracy", "path_cloud_accuracy", "path_nll")
 REFERENCE_SEED = 0
 """The reference is the same for all seeds: it runs once."""
 REFERENCE_RHAT = 1.01
-"""Above it the reference is none, and nothing is compared with it."""
+"""R-hat from which the reference is none: nothing is compared with it."""
 
 TOLD = ("problem", "contender", "accuracy", "NLL", "ECE, all classes", "R-hat", "seconds")
 """Columns of the table in a terminal."""
@@ -68,7 +68,7 @@ class FeatureStudy(Study[FeatureProblem, FeatureEffort]):
         return problem.effort(self.efforts[size])
 
     def seeds_of(self, problem: FeatureProblem, size: str) -> int:
-        """As many as the size has, or fewer."""
+        """Seeds of the size, or fewer."""
         number = super().seeds_of(problem, size)
         return number if problem.num_seeds is None else min(number, problem.num_seeds)
 

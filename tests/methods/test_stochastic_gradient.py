@@ -134,7 +134,7 @@ def _squares(build: Any, rows: Any, settings: Any, *, num_rows: int) -> Any:
 
 
 class TestStepsOnMinibatchesAreAsStableAsALeapfrog:
-    """On a Gaussian, rows drawn afresh, a step adds to the variance what its leapfrog may."""
+    """A step on rows drawn afresh adds to a Gaussian's variance what its leapfrog may."""
 
     NUM_POINTS, NUM_ROWS, LEAPFROG = 40, 4, 0.8
     ALLOWED = LEAPFROG**2 / 4

@@ -16,7 +16,7 @@ from credence.methods.interacting.kernel import interacting
 
 NUM_WEIGHTS, NUM_CLOUDS, NUM_PARTICLES, NUM_STEPS = 20, 60, 10, 200
 TEMPERATURE, STEP, NOISE_STD = 2.0, 0.2, 3.0
-"""Of the partners; of Langevin steps; of what minibatches add to a gradient."""
+"""Temperature of the partners, size of Langevin steps, noise that minibatches add to a gradient."""
 
 
 def log_density(w: Any, data: Data) -> Any:
@@ -26,7 +26,7 @@ def log_density(w: Any, data: Data) -> Any:
 
 class Found(NamedTuple):
     log_potential: np.ndarray
-    """Of every cloud: mean over its partners and steps."""
+    """Mean over the partners and steps of every cloud."""
     acceptance: np.ndarray
 
 
@@ -68,7 +68,7 @@ def _run(*, moves_last: bool) -> Any:
 
 
 def found(*, moves_last: bool) -> Found:
-    """After 100 steps, which are five of a partner's relaxation times."""
+    """Run clouds, and leave out 100 steps: five of a partner's relaxation times."""
     return Found(
         *(np.asarray(part)[:, 100:].mean(axis=(1, 2)) for part in _run(moves_last=moves_last))
     )

@@ -73,7 +73,7 @@ class TestContenders:
         assert found["Laplace"]["num_draws"] == 2 * effort.particles * effort.num_draws
 
     def test_draws_cost_as_many_gradients(self) -> None:
-        """By hand: 5 passes of 196 steps; a value counts a third; all rows are 196 minibatches."""
+        """Counted by hand: 5 passes of 196 steps; a value is a third; all rows are 196 batches."""
         effort = STUDY.efforts["paper"]
         rare = 0.02
         of_a_step = {
