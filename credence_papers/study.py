@@ -85,6 +85,10 @@ class Study(ABC, Generic[Problem, Effort]):
         """How much is run of a problem."""
         return self.efforts[size]
 
+    def seeds_of(self, problem: Problem, size: str) -> int:
+        """How often a problem is run where nobody says it."""
+        return self.num_seeds.get(size, 1)
+
     def check(self, problem: Problem, effort: Effort, seed: int) -> None:
         """Refuse a problem whose data are not to be had with that seed."""
 
@@ -117,24 +121,29 @@ class Study(ABC, Generic[Problem, Effort]):
         if num_seeds is not None and num_seeds < 1:
             raise InputError(f"--seeds must be >= 1, got {num_seeds}; 5 show the spread.")
         wanted = chosen("problem", problems, [each.name for each in self.problems])
-        seeds = range(seed, seed + (num_seeds or self.num_seeds.get(size, 1)))
-        todo = [(p, self.effort(p, size)) for p in self.problems if p.name in wanted]
-        for problem, effort in todo:
+        todo = [
+            (p, self.effort(p, size), range(seed, seed + (num_seeds or self.seeds_of(p, size))))
+            for p in self.problems
+            if p.name in wanted
+        ]
+        for problem, effort, seeds in todo:
             self.check(problem, effort, seeds[-1])
-        cache = Cache(self._claimed(Path(out), size, seeds), watch)
+        most = max((seeds for *_, seeds in todo), key=len)
+        cache = Cache(self._claimed(Path(out), size, most), watch)
+        about = {**heading(self, size=size, seed=seed), "num_seeds": len(most)}
+        summary: dict[str, Any] = {}
         rows: list[Row] = []
-        for problem, effort in todo:
+        for problem, effort, seeds in todo:
             results = {each: self.run_one(problem, effort, each, cache) for each in seeds}
             for row in self.rows(problem, effort, results):
                 rows.append(row)
                 watch.say(self.sentence(row))
-        summary = {
-            **heading(self, size=size, seed=seed),
-            "num_seeds": len(seeds),
-            "commits": sorted(cache.commits),
-            **self.summary(self.efforts[size], rows),
-        }
-        write_results(cache.folder.parent, summary, self.render)
+            summary = {
+                **about,
+                "commits": sorted(cache.commits),
+                **self.summary(self.efforts[size], rows),
+            }
+            write_results(cache.folder.parent, summary, self.render)  # what is there can be read
         return summary
 
     def about(self) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def gradient_metric(
     positions: Float[Array, "chain weight"],
     *,
     num_rounds: int,
-    target_acceptance_rate: float,
+    target_acceptance_rate: float | None,
     unit_metric: bool = False,
 ) -> Adapter:
     """Adapter of `step_size` and `inverse_mass`; tuned to the averaged step size and last metric.
@@ -75,7 +75,7 @@ def gradient_metric(
         posterior: whose gradients.
         positions: where the chains start.
         num_rounds: blocks in the warm-up phase.
-        target_acceptance_rate: of the trial leapfrogs.
+        target_acceptance_rate: of the trial leapfrogs; None tries none, for who has a step size.
         unit_metric: keep an inverse_mass of one.
     """
     key_prior, key_first, key_step, key_rounds = jax.random.split(key, 4)
@@ -98,7 +98,8 @@ class _Tuning(NamedTuple):
     posterior: Posterior
     ends: Collection[int]
     """Rounds after which the metric is renewed."""
-    target_acceptance_rate: float
+    target_acceptance_rate: float | None
+    """None looks for no step size."""
     of_prior: Float[np.ndarray, " weight"] | None
     """The prior's precision; None keeps an inverse_mass of one."""
 
@@ -108,15 +109,17 @@ class _Tuning(NamedTuple):
         """The metric that the rows' gradients suggest, and a step a quarter of the stable one."""
         _, variance = self.moments(key, positions)
         inverse_mass = 1 / self.information(variance)
-        stable = reasonable_step_size(
-            key_step,
-            _spaced(positions, len(positions)),
-            inverse_mass,
-            self.posterior.data,
-            log_density=self.posterior.log_density,
-            num_steps=TRIAL_STEPS,
-        )
-        cautious = np.log(np.asarray(stable, float) / 4)
+        cautious = np.zeros(())
+        if self.target_acceptance_rate is not None:
+            stable = reasonable_step_size(
+                key_step,
+                _spaced(positions, len(positions)),
+                inverse_mass,
+                self.posterior.data,
+                log_density=self.posterior.log_density,
+                num_steps=TRIAL_STEPS,
+            )
+            cautious = np.log(np.asarray(stable, float) / 4)
         none, zero = np.zeros(()), np.zeros_like(variance)
         return Memory(
             round=none,
@@ -135,16 +138,7 @@ class _Tuning(NamedTuple):
         key_rows, key_trial = jax.random.split(key)
         positions = block.states.position
         square, variance = self.moments(key_rows, positions)
-        acceptance = trial_acceptance(
-            key_trial,
-            _spaced(positions, TRIALS_PER_CHAIN * len(positions), int(memory.round)),
-            np.exp(memory.log_step_size).astype(square.dtype),
-            memory.inverse_mass,
-            self.posterior.data,
-            log_density=self.posterior.log_density,
-            num_steps=TRIAL_STEPS,
-        )
-        memory = move_step_size(memory, float(acceptance), self.target_acceptance_rate, most=1.5)
+        memory = self.tried(key_trial, memory, positions)
         memory = memory._replace(
             round=memory.round + 1,
             rounds_in_window=memory.rounds_in_window + 1,
@@ -153,6 +147,23 @@ class _Tuning(NamedTuple):
         )
         is_end = int(memory.round) in self.ends
         return self.renewed(memory, len(positions)) if is_end else memory
+
+    def tried(
+        self, key: PRNGKeyArray, memory: Memory, positions: Float[Array, "chain weight"]
+    ) -> Memory:
+        """Move the step size by what trials from here say, where one is looked for."""
+        if self.target_acceptance_rate is None:
+            return memory
+        acceptance = trial_acceptance(
+            key,
+            _spaced(positions, TRIALS_PER_CHAIN * len(positions), int(memory.round)),
+            np.exp(memory.log_step_size).astype(positions.dtype),
+            memory.inverse_mass,
+            self.posterior.data,
+            log_density=self.posterior.log_density,
+            num_steps=TRIAL_STEPS,
+        )
+        return move_step_size(memory, float(acceptance), self.target_acceptance_rate, most=1.5)
 
     def renewed(self, memory: Memory, num_chains: int) -> Memory:
         """The window's metric; then a new window."""

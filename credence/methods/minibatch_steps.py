@@ -44,12 +44,12 @@ def minibatch_rows(batch_size: int | None, posterior: Posterior) -> int:
 
 
 def friction_noise(friction: float, num_rows: int, num_points: int) -> float:
-    """The gradients' noise of SGHMC against what its step itself may add to the variance.
+    """The gradients' noise of SGHMC against what its step itself adds to the variance.
 
-    Along a direction of precision p (in the metric) the noise of b of N rows adds to the variance
-    leapfrog^2 p (N/b - 1) / (2 friction).
+    Along a direction of precision p (in the metric) the step adds step^2 p / 4 of the variance, and
+    the noise of b of N rows step^2 p (N/b - 1) / (2 friction).
     """
-    return (num_points / num_rows - 1) / (2 * friction)
+    return 2 * (num_points / num_rows - 1) / friction
 
 
 def rms_settings(

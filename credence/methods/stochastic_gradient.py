@@ -28,7 +28,7 @@ from credence.kernels.sgmcmc.rms_sgld import rms_sgld
 from credence.kernels.sgmcmc.sghmc import check_friction, scale_adapted_sghmc, sghmc
 from credence.kernels.sgmcmc.ula import ula
 from credence.methods.base import Drawn
-from credence.methods.chains import TrainedChains
+from credence.methods.chains import Rounds, TrainedChains
 from credence.methods.minibatch_steps import (
     USUAL_FRICTION,
     friction_noise,
@@ -36,6 +36,10 @@ from credence.methods.minibatch_steps import (
     rms_settings,
 )
 from credence.models.priors import HierarchicalGamma
+
+FEWEST_ROUNDS = 8
+"""Rounds of a warm-up: a metric that is found in one serves no step of it, and rests on as many
+gradients as there are chains."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +134,8 @@ class StochasticGradient(TrainedChains):
             key,
             posterior,
             positions,
-            num_rounds=self._rounds(self._steps_per_draw(posterior)).number,
-            target_acceptance_rate=self.target_acceptance_rate,
+            num_rounds=self._warmup_rounds(posterior).number,
+            target_acceptance_rate=self.target_acceptance_rate if self.step_size is None else None,
             unit_metric=self.preconditioner == "none",
         )
         return Adapter(
@@ -143,6 +147,11 @@ class StochasticGradient(TrainedChains):
 
     def _steps_per_draw(self, posterior: Posterior) -> int:
         return self.thinning or max(20, 10 * -(-posterior.num_points // self._rows(posterior)))
+
+    def _warmup_rounds(self, posterior: Posterior) -> Rounds:
+        """Rounds of as many steps as draws are apart, or of fewer, so that there are enough."""
+        most = max(1, self.num_warmup // (FEWEST_ROUNDS * self.round_draws))
+        return self._rounds(min(self._steps_per_draw(posterior), most))
 
     @abstractmethod
     def _rows(self, posterior: Posterior) -> int:
@@ -159,7 +168,7 @@ class StochasticGradient(TrainedChains):
         if self.gibbs:
             static = (("kernel", self._kernel()), ("model", posterior.model))
             recipe = Recipe(with_gibbs, posterior.log_density, static)
-        plan = self._rounds(thinning).plan(recipe, adapter)
+        plan = self._warmup_rounds(posterior).plan(recipe, adapter)
         plan = replace(plan, batch_size=self._rows(posterior))
         warmup = driver.phase("warmup", key_warmup, plan, start, data)
         plan = self._sample_plan(plan, warmup.memory, thinning=thinning)

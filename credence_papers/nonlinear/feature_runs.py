@@ -18,16 +18,18 @@ from credence.ensembles.scores import (
     classification_scores,
     separation,
 )
-from credence.methods import METHODS
-from credence.methods.base import Method
+from credence.errors import Interrupted
 from credence.models import MLP, Categorical, Gaussian
 from credence.storage import jsonable
 from credence_papers.cache import Cache
 from credence_papers.nonlinear.feature_contenders import Contender, FeatureEffort
 from credence_papers.nonlinear.feature_rows import CORRUPTIONS, SEVERITY, FeatureRows, feature_rows
+from credence_papers.nonlinear.feature_said import Said
 
 NUM_LABELS = 10
 SCORES = ("accuracy", "nll", "ece", "ece_all_classes", "mce", "mce_all_classes", "brier")
+JUDGED = 200
+"""Test rows by which the convergence of kept draws is judged."""
 WORSE = ("accuracy", "nll", "ece")
 """Scores of images that were made worse."""
 
@@ -40,6 +42,10 @@ class FeatureProblem:
         hidden: widths of its hidden layers; () is a softmax.
         prior_std: of biases, and of weights times the root of a layer's inputs.
         strangers: classes that no label stands for.
+        contenders: only these, by label; () takes all of the effort.
+        num_seeds: at most so many; None takes as many as the size has.
+        is_early: whether draws begin after one pass of training and one of warm-up, and lie close
+            together: see `FeatureProblem.effort`.
     """
 
     name: str
@@ -47,6 +53,22 @@ class FeatureProblem:
     hidden: tuple[int, ...]
     prior_std: float = 1.0
     strangers: tuple[int, ...] = ()
+    contenders: tuple[str, ...] = field(default=(), compare=False)
+    num_seeds: int | None = field(default=None, compare=False)
+    is_early: bool = False
+
+    def effort(self, effort: FeatureEffort) -> FeatureEffort:
+        """How much is run of it.
+
+        Where it is early, samplers without partners have as many networks as the others have
+        particles, and make twice as many steps: averages of as many networks are compared.
+        """
+        if self.contenders:
+            effort = replace(effort, contenders=effort.contenders or self.contenders)
+        if not self.is_early:
+            return effort
+        passes = {"train": 1, "warmup": 1, "draw": 0.25}
+        return replace(effort, passes=passes, num_draws=2 * effort.num_draws, networks_for_one=1)
 
 
 class LazyRows:
@@ -78,29 +100,45 @@ def measured(
     effort: FeatureEffort,
     seed: int,
     rows: LazyRows,
+    predictions: Path,
     folder: Path,
 ) -> dict[str, Any]:
     """Scores of one contender, there and where images are strange, its curve, its convergence and
     its cost.
 
     Args:
+        predictions: file in which what it says of the test images is kept.
         folder: of the run's checkpoints.
+    Raises:
+        Interrupted: on Ctrl-C; the next call goes on where this one stopped.
     """
     found = rows().without(problem.strangers)
     effort = replace(effort, num_train=len(found.x_train))
     network = MLP(NUM_LABELS - len(problem.strangers), problem.hidden)
     prior = Gaussian("fan_in", problem.prior_std, problem.prior_std)
     posterior = Posterior(network, prior, Categorical(), (found.x_train, found.y_train))
-    method = METHODS.find(contender.method).from_settings(contender.at(effort))
-    assert isinstance(method, Method)
+    method = contender.build(effort)
     if contender.is_streamed:
         averaged = method.run_averaged(
             seed, posterior, found.x_test, found.y_test, others=found.x_others, folder=folder
         )
+        _require_finished(averaged)
+        said = Said.of_averages(averaged, found.y_test)
         told = _of_averages(averaged, found, effort)
     else:
-        told = _of_members(method.run(seed, posterior, folder=folder), found)
-    return jsonable({**told, "features_sha256": found.sha256, "weights": posterior.num_weights})
+        ensemble = method.run(seed, posterior, folder=folder)
+        _require_finished(ensemble)
+        said = Said.of_members(ensemble, found.x_test, found.y_test)
+        told = _of_members(ensemble, found)
+    said.write(predictions)
+    about = {"features_sha256": found.sha256, "weights": posterior.num_weights}
+    return jsonable({**told, **about}, spell_infinite=True)
+
+
+def _require_finished(run: AveragedPredictions | Ensemble) -> None:
+    """Refuse what a stopped run left: kept, it would pass for a whole one."""
+    if run.provenance.stopped != "finished":
+        raise Interrupted("Stopped before all draws were there; run again to go on.")
 
 
 def _of_averages(
@@ -119,6 +157,7 @@ def _of_averages(
         "max_rhat": averaged.max_rhat(),
         "potential_ess": _mean_of(averaged.scalars, "potential_ess"),
         "accepted_jumps": _mean_of(averaged.scalars, "is_accepted_jump"),
+        "accepted_of_tried": _accepted_of_tried(averaged.scalars),
         **_cost(averaged.cost),
         "path_work": (before + sampled).tolist(),
         "path_accuracy": (1 - np.asarray(paths["error"], float)).tolist(),
@@ -147,7 +186,7 @@ def _named(kind: str, numbers: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _of_members(ensemble: Ensemble, found: FeatureRows) -> dict[str, Any]:
-    """What an ensemble tells; chains are judged by 20 test rows."""
+    """What an ensemble tells; chains are judged by `JUDGED` test rows, evenly spaced."""
     strangers = found.x_strangers if len(found.x_strangers) else None
     numbers = classification_scores(ensemble, found.x_test, found.y_test, strangers).numbers
     told = {
@@ -159,13 +198,14 @@ def _of_members(ensemble: Ensemble, found: FeatureRows) -> dict[str, Any]:
     }
     if strangers is not None:
         told["strangers_auroc"] = numbers["ood_auroc"]
-    rhat = None
     if ensemble.is_chain:
-        rhat = assess(ensemble.functions(found.x_test[:20])).max_rhat_function
+        spaced = np.linspace(0, len(found.x_test) - 1, min(JUDGED, len(found.x_test))).astype(int)
+        functions = ensemble.functions(found.x_test[spaced])
+        judged = assess(functions, max_functions=functions[0, 0].size)
+        told["max_rhat"], told["min_ess"] = judged.max_rhat_function, judged.min_ess_function
     return {
         **{score: numbers[score] for score in SCORES},
         **told,
-        "max_rhat": rhat,
         **_cost(ensemble.cost),
     }
 
@@ -178,6 +218,12 @@ def work(cost: Cost) -> float:
 
 def _cost(cost: Cost) -> dict[str, float]:
     return {"work": work(cost), "seconds": cost.total_seconds}
+
+
+def _accepted_of_tried(scalars: Mapping[str, np.ndarray]) -> float | None:
+    """Share of the tried jumps that were accepted; None where none was tried."""
+    tried = float(np.sum(scalars.get("is_jump", 0)))
+    return float(np.sum(scalars["is_accepted_jump"])) / tried if tried else None
 
 
 def _mean_of(scalars: Mapping[str, np.ndarray], name: str) -> float | None:

@@ -5,7 +5,13 @@ from pathlib import Path
 from kept import kept, path_of
 from parts import markdown, write_figure
 
-from credence_papers.nonlinear.feature_page import cells, chart, published_cells, worse_cells
+from credence_papers.nonlinear.feature_page import (
+    against_cells,
+    cells,
+    chart,
+    published_cells,
+    worse_cells,
+)
 
 NAME = "cifar10_features"
 
@@ -32,11 +38,19 @@ def tables() -> str:
         f"{summary['commit']}; {summary['machine']}. ECE and MCE are in per cent, work in 10⁹ "
         "gradients of one row."
     )
-    return "\n\n".join([about, markdown(*cells(summary)), markdown(*published_cells(summary))])
+    parts = [_filled(*cells(summary)), _filled(*against_cells(summary))]
+    parts = [part for part in parts if len(part[0]) > 2]  # more than problem and contender
+    return "\n\n".join(
+        [about, *(markdown(*part) for part in parts), markdown(*published_cells(summary))]
+    )
 
 
 def strange() -> str:
     """A row per contender: scores of images that were made worse."""
-    heads, rows = worse_cells(kept(NAME))
+    return markdown(*_filled(*worse_cells(kept(NAME))))
+
+
+def _filled(heads: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """The columns that hold something: not all runs have every number."""
     filled = [i for i in range(len(heads)) if any(row[i] != "-" for row in rows)]
-    return markdown([heads[i] for i in filled], [[row[i] for i in filled] for row in rows])
+    return [heads[i] for i in filled], [[row[i] for i in filled] for row in rows]

@@ -5,6 +5,7 @@ a linear recursion whose stationary covariance is known.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -21,12 +22,14 @@ from credence.adaptation.gradient_metric import (
     gradient_moments,
     prior_precision,
 )
+from credence.density.data import Data, minibatch
 from credence.density.posterior import Posterior
 from credence.engine.blocks import Block
 from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.errors import InputError
-from credence.kernels.sgmcmc.ula import LangevinState
+from credence.kernels.sgmcmc.sghmc import sghmc
+from credence.kernels.sgmcmc.ula import LangevinState, ula
 from credence.methods.minibatch_steps import minibatch_rows
 from credence.methods.stochastic_gradient import (
     SGHMC,
@@ -106,6 +109,67 @@ def test_preconditioners_of_their_papers_run(method: StochasticGradient):
     few = replace(method, num_chains=2, num_draws=3, num_warmup=4, thinning=2,
                   training=Training(max_epochs=2))  # fmt: skip
     assert np.isfinite(weights(few.run(0, PROBLEM.posterior))).all()
+
+
+@partial(jax.jit, static_argnames=("build", "num_rows"))
+def _squares(build: Any, rows: Any, settings: Any, *, num_rows: int) -> Any:
+    """Squared weights of a Gaussian posterior, of minibatches drawn afresh: (draw, weight)."""
+    ones = jnp.ones(len(rows))
+    data = Data(rows, ones, ones)
+
+    def log_density(w: Any, data: Any) -> Any:
+        return -0.5 * jnp.mean(jnp.sum((w - data.x) ** 2, axis=-1))
+
+    kernel = build(log_density, inverse_mass=jnp.ones(rows.shape[1]), **settings)
+
+    def step(state: Any, key: Any) -> Any:
+        key_rows, key_step = jax.random.split(key)
+        index = jax.random.permutation(key_rows, len(rows))[:num_rows]
+        state, _ = kernel.step(key_step, state, minibatch(data, index, ones[:num_rows]))
+        return state, state.position**2
+
+    key_start, key_run = jax.random.split(jax.random.key(0))
+    start = kernel.init(jax.random.normal(key_start, (rows.shape[1],)), data)
+    return jax.lax.scan(step, start, jax.random.split(key_run, 1400))[1][400:]
+
+
+class TestStepsOnMinibatchesAreAsStableAsALeapfrog:
+    """A step on rows drawn afresh adds to a Gaussian's variance what its leapfrog may."""
+
+    NUM_POINTS, NUM_ROWS, LEAPFROG = 40, 4, 0.8
+    ALLOWED = LEAPFROG**2 / 4
+    """Share of the variance; terms of higher order add about as large a share of it again."""
+
+    def added(self, build: Any, **settings: float) -> tuple[float, float]:
+        """Share added to the variance, and its standard error: 1,000 weights, most independent.
+
+        A weight of posterior N(0, 1) is the mean of rows of variance N.
+        """
+        rows = np.random.default_rng(0).normal(size=(self.NUM_POINTS, 1000))
+        rows -= rows.mean(axis=0)
+        rows *= self.NUM_POINTS**0.5 / rows.std(axis=0, ddof=1)
+        squares = _squares(build, rows.astype(np.float32), settings, num_rows=self.NUM_ROWS)
+        means = np.asarray(squares, float).mean(axis=0)
+        return float(means.mean() - 1), float(means.std(ddof=1) / len(means) ** 0.5)
+
+    def stable(self, method: StochasticGradient) -> float:
+        return float(method._stable(self.LEAPFROG, self.NUM_ROWS, self.NUM_POINTS))
+
+    def test_sghmc_adds_what_sgld_adds(self) -> None:
+        """Planted: a quarter of the gradients' noise."""
+        found = {"sgld": self.added(ula, step_size=self.stable(SGLD()))}
+        for friction in (0.1, 0.5):
+            step_size = self.stable(SGHMC(friction=friction))
+            found[f"sghmc, friction {friction}"] = self.added(
+                sghmc, step_size=step_size, friction=friction
+            )
+        quarter = self.LEAPFROG / (1 + 9 / (2 * 0.1)) ** 0.5
+        planted, _ = self.added(sghmc, step_size=quarter, friction=0.1)
+        print(f"allowed {self.ALLOWED:.4f}, planted {planted:.4f}; {found}")
+        for share, error in found.values():
+            assert error < 0.1 * self.ALLOWED
+            assert abs(share - self.ALLOWED) < 5 * error + self.ALLOWED**2
+            assert planted > self.ALLOWED + 8 * error + self.ALLOWED**2
 
 
 @pytest.mark.parametrize(
@@ -260,6 +324,37 @@ def test_trials_of_a_step_size_do_not_grow_with_the_chains(
     (found,) = starts
     assert len(found) == num_trials
     assert len(np.unique(found)) == min(num_chains, num_trials)
+
+
+@pytest.mark.parametrize("step_size", [None, 0.02])
+def test_trials_are_for_a_step_size_that_is_looked_for(
+    step_size: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each costs passes over all rows."""
+    tried = []
+
+    def watched(*_: Any, **__: Any) -> float:
+        tried.append(True)
+        return 0.9
+
+    monkeypatch.setattr(preconditioning, "trial_acceptance", watched)
+    monkeypatch.setattr(preconditioning, "reasonable_step_size", watched)
+    few = SGLD(step_size=step_size, num_chains=2, num_draws=2, num_warmup=20, thinning=2,
+               training=Training(max_epochs=2))  # fmt: skip
+    assert np.isfinite(weights(few.run(0, PROBLEM.posterior))).all()
+    assert bool(tried) == (step_size is None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps"), [({}, 200), ({"thinning": 5}, 50), ({"thinning": 980}, 500)]
+)
+def test_a_warm_up_has_rounds_however_far_draws_are_apart(
+    settings: dict[str, int], steps: int
+) -> None:
+    """Planted: a round of ten draws, of which 9,800 steps would be the whole warm-up."""
+    rounds = SGHMC(num_warmup=4000, **settings)._warmup_rounds(PROBLEM.posterior)
+    assert (rounds.round_steps, rounds.number) == (steps, 4000 // steps)
+    assert rounds.number >= 8
 
 
 @pytest.mark.parametrize(

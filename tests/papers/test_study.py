@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +131,28 @@ def test_a_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert len(study.calls) == 2
     replace(study, problems=(Die("small", 7),)).run(tmp_path, size="smoke", seed=4)
     assert len(study.calls) == 3
+
+
+def test_what_is_there_is_written_before_the_next_problem(tmp_path: Path) -> None:
+    """Planted: a problem that fails after another that does not."""
+    study = replace(dice(), problems=(Die("small", 6), Die("none", 0), Die("large", 20)))
+    with pytest.raises(ZeroDivisionError):
+        study.run(tmp_path, size="smoke", seed=4)
+    told = json.loads((tmp_path / "results.json").read_text())
+    assert [row["name"] for row in told["rows"]] == ["small"]
+
+
+def test_a_problem_may_have_seeds_of_its_own(tmp_path: Path) -> None:
+    class Fewer(Dice):
+        def seeds_of(self, problem: Die, size: str) -> int:
+            return 1 if problem.name == "small" else super().seeds_of(problem, size)
+
+    study = Fewer(**{f.name: getattr(dice(), f.name) for f in fields(dice())})
+    told = study.run(tmp_path, size="paper")
+    names = [row["name"] for row in told["rows"]]
+    assert names == ["small", "large, seed 0", "large, seed 1", "large, seed 2"]
+    assert told["num_seeds"] == 3
+    assert len(study.run(tmp_path / "said", size="paper", num_seeds=2)["rows"]) == 4
 
 
 def test_a_broken_result_is_run_again(tmp_path: Path) -> None:

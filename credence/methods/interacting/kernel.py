@@ -88,13 +88,14 @@ def interacting(
     composed: bool = False,
     num_past: int = 1,
     synchronous: bool = False,
+    moves_last: bool = False,
     axes: tuple[str, ...] = (),
 ) -> Kernel:
     """Nonlinear MCMC: Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), eqs (1)-(6);
     first Andrieu, Jasra, Doucet & Del Moral, "On nonlinear Markov chain Monte Carlo" (2011).
 
         Y' ~ Q(Y, .)                                for all particles, on the auxiliary density eta;
-        log G = log pi - log eta                    at the NEW Y';
+        log G = log pi - log eta                    at the NEW Y' (unless moves_last);
         X' ~ K(X, .), or with probability eps a jump J(X, .):
             "bg"  X' = Y'^j,  j with probability G(Y'^j) / sum G;
             "ar"  X' = Y'^j,  j uniform, accepted with probability min(1, G(Y'^j) / G(X)).
@@ -126,6 +127,10 @@ def interacting(
             that jump themselves, of a ladder, have another joint law). Particles then jump
             together, so that means over the cloud vary a little more. It needs num_past = 1:
             between jumps there is nothing to remember.
+        moves_last: True weighs the Y as this step finds them, jumps to these, and moves them along.
+            That is for steps whose data are a random minibatch: a Y that has moved on the rows that
+            weigh it has fitted their noise, and its log G is too high; as it is found it does not
+            depend on them, and neither does X. The law of the cloud is the same, a step later.
         axes: names of the mapped axes along which the particles lie, outermost first.
     Raises:
         InputError: for fewer than 2 particles, a probability outside (0, 1], an unknown name, or
@@ -133,6 +138,8 @@ def interacting(
     A Y of non-finite potential is never jumped to, and is_finite is False.
     """
     _check(jump_probability, jump, selection, num_past, synchronous)
+    if composed and moves_last:
+        raise InputError("composed=True jumps from where a particle has moved: moves_last=False.")
     system = _system(
         log_density, auxiliary, arrays, kernel, settings, auxiliary_kernel, auxiliary_settings
     )
@@ -148,9 +155,10 @@ def interacting(
         partner, partner_info = system.auxiliary.step(key_auxiliary, state.auxiliary, data)
         moved, info = system.target.step(key_move, state.target, data)
         origin = moved if composed else state.target
+        weighed = state.auxiliary if moves_last else partner
 
         def jumped() -> _Jumped:
-            past = system.remembered(state, partner.position, data)
+            past = system.remembered(state, weighed.position, data)
             cloud = everyone(past, axes)
             if jump == "bg":
                 there = boltzmann_gibbs(

@@ -47,9 +47,10 @@ class NonlinearSGLD(Langevin):
     Nothing here is exact. Both kernels are biased by their step size, as `SGLD` is. Jumps are
     biased too, by the noise of the potentials of the minibatch that all particles of a step share:
     the exponential of what networks differ by in its noise has a mean above 1, so that
-    Boltzmann-Gibbs jumps prefer networks whose loss changes most from batch to batch; and partners
-    have just moved along this minibatch's gradient, so that their log G is a little too high, and
-    accept-reject jumps are accepted a little too often.
+    Boltzmann-Gibbs jumps prefer networks whose loss changes most from batch to batch. Partners are
+    weighed, and jumped to, where they were before they moved along this minibatch's gradient: after
+    it they have fitted its noise, their log G is too high, and accept-reject jumps would be
+    accepted too often.
     `potential_rows` takes the same rows in every step instead. There is no such noise then, but
     jumps leave posterior^(1/T) (posterior of these rows, scaled to all)^(1 - 1/T) as it is, and
     with all rows they are right.
@@ -123,6 +124,10 @@ class NonlinearSGLD(Langevin):
     def _rows(self, posterior: Posterior) -> int:
         return minibatch_rows(self.batch_size, posterior)
 
+    def _weighs_minibatches(self, posterior: Posterior) -> bool:
+        """Whether potentials are of the rows along whose gradient the partners move."""
+        return self.potential_rows is None and self._rows(posterior) < posterior.num_points
+
     @property
     def _partner_kernel(self) -> Wanted:
         """What is asked of Q."""
@@ -154,6 +159,7 @@ class NonlinearSGLD(Langevin):
             ("auxiliary_kernel", moving.build),
             ("jump", self.jump),
             ("kernel", plan.recipe.build),
+            ("moves_last", self._weighs_minibatches(posterior)),
             ("selection", self.selection),
             ("synchronous", self.synchronous),
         )

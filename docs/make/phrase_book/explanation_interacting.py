@@ -78,7 +78,7 @@ def of_residual_networks() -> Iterator[Phrase]:
         "at 128 images each takes",
         "the 50,000 images and",
         "10,000 images of 16 x 16",
-        "their partners, 100 passes",
+        "their partners, 50 passes",
         "once on an H100, for 12 minutes in all",
         "time on 16 cores, each from",
         "22 to 30 GiB of its memory",

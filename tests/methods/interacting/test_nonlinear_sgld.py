@@ -13,6 +13,7 @@ from credence.errors import InputError
 from credence.kernels.sgmcmc.ula import ula
 from credence.methods import METHODS, NonlinearSGLD
 from credence.methods.interacting import nonlinear_sgld
+from credence.methods.interacting.kernel import interacting
 from credence.methods.interacting.partner_kernels import Particles, Wanted, partner_kernel
 from credence.methods.interacting.partner_warnings import (
     ColdPartnersWarning,
@@ -109,6 +110,36 @@ def test_all_rows_as_potential_rows_are_the_whole_batch() -> None:
     assert np.all(whole.scalars["num_gradients"] == 2 * steps)
 
 
+@pytest.mark.parametrize(
+    ("settings", "is_minibatch"),
+    [
+        ({}, False),  # all 12 rows are in every step
+        ({"batch_size": 4}, True),
+        ({"batch_size": 4, "potential_rows": 8}, False),
+    ],
+)
+def test_only_rows_that_partners_move_along_weigh_them_before(
+    settings: dict[str, int], is_minibatch: bool
+) -> None:
+    method = replace(QUICK, **settings)
+    assert method._weighs_minibatches(PROBLEM.posterior) == is_minibatch
+
+
+@pytest.mark.filterwarnings(
+    "ignore::credence.methods.interacting.partner_warnings.DegenerateAuxiliaryWarning"
+)
+def test_the_order_of_a_step_reaches_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+
+    def watched(*args: Any, moves_last: bool, **rest: Any) -> Any:
+        found.append(moves_last)
+        return interacting(*args, moves_last=moves_last, **rest)
+
+    monkeypatch.setattr(nonlinear_sgld, "interacting", watched)
+    replace(QUICK, num_draws=2, num_warmup=4, thinning=1, batch_size=4).run(0, PROBLEM.posterior)
+    assert set(found) == {True}
+
+
 class TestPartnersByAKernelOfTheirOwn:
     @pytest.mark.filterwarnings(
         "ignore::credence.methods.interacting.partner_warnings.DegenerateAuxiliaryWarning"
@@ -139,7 +170,7 @@ class TestPartnersByAKernelOfTheirOwn:
             langevin = partner_kernel(Wanted("sgld", None, None), particles).settings["step_size"]
             assert langevin / temperature == pytest.approx(0.02, rel=1e-5)
             momentum = partner_kernel(Wanted("sghmc", None, 0.5), particles).settings["step_size"]
-            leapfrog = 0.02 * 10 / (1 + 9)  # h N / b, less the noise of ten batches at friction .5
+            leapfrog = 0.02 * 10 / (1 + 36)  # h N / b, less the noise of ten batches at friction .5
             assert momentum**2 / temperature == pytest.approx(leapfrog, rel=1e-5)
 
     def test_the_rms_metric_is_frozen_when_particles_jump(self) -> None:

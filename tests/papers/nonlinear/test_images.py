@@ -1,11 +1,13 @@
 """Images as they are, not as vectors: each channel standardised."""
 
 import numpy as np
+import pytest
 
 from credence.compare.cell import build_network
 from credence.compare.problem import _channels
 from credence.compare.sources import ImageSource
 from credence.compare.specs import ModelSpec, RowLimits
+from credence.methods import SGHMC
 from credence.models import MLP, ResNet
 from credence_papers.nonlinear.images import CIFAR10, CIFAR10_RESNET20, CIFAR10_SMALL
 
@@ -41,13 +43,17 @@ def test_the_small_experiment_has_two_chains_for_a_particle_and_its_partner() ->
         steps_per_pass = -(-10_000 // each.settings["batch_size"])
         assert each.settings["num_chains"] == chains[each.method]
         assert each.settings["thinning"] == steps_per_pass == 79
-        assert each.settings["num_warmup"] == 40 * steps_per_pass
+        assert each.settings["num_warmup"] == 10 * steps_per_pass
         assert each.settings["training"] == {"max_epochs": 20}
+        drift = each.settings["step_size"] / 2  # of Langevin; with friction it is s^2 / friction
+        if each.method == "sghmc":
+            drift = each.settings["step_size"] ** 2 / SGHMC().friction
+        assert drift == pytest.approx(0.2 * 128 / 10_000)
     of_own_rows = [each.settings for each in cells if "potential_rows" in each.settings]
     assert [(each["potential_rows"], each["synchronous"]) for each in of_own_rows] == [
         (2048, True)
     ] * 2
-    assert cells[0].settings == {"num_members": 8, "training": {"max_epochs": 100}}
+    assert cells[0].settings == {"num_members": 8, "training": {"max_epochs": 40}}
     assert [each.name for each in CIFAR10_SMALL.cells("paper")] == [each.name for each in cells]
 
 
