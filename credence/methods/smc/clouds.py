@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from credence.kernels.resampling import RESAMPLING, temperature_step
+from credence.kernels.resampling import RESAMPLING, effective_share, temperature_step
 from credence.methods.smc.bridge import ParticleState
 from credence.methods.smc.mutation import Tuning
 
@@ -73,6 +73,18 @@ def log_ratios(cloud: Cloud) -> Float[Array, "run particle"]:
 def step_weights(cloud: Cloud, step: Float[Any, ""]) -> Float[Array, "run particle"]:
     """Weights that lead a cloud a step further along the bridge."""
     return jax.nn.softmax(step * log_ratios(cloud), axis=-1)
+
+
+@partial(jax.jit, static_argnames="num_tries")
+def share_at_end(cloud: Cloud, *, num_tries: int) -> Float[Array, ""]:
+    """Effective share of the particles that weights to the end of the bridge leave.
+
+    Args:
+        num_tries: successive ones are tries of one particle, which is judged by their mean weight.
+    """
+    ratios = log_ratios(cloud)
+    tries = ratios.reshape(len(ratios), -1, num_tries)
+    return effective_share(logsumexp(tries, axis=-1))
 
 
 def is_finished(memory: Memory) -> bool:

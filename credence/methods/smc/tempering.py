@@ -85,13 +85,12 @@ class Tempering:
         return Cloud(*(leaf.reshape(*shape[:2], *leaf.shape[1:]) for leaf in leaves))
 
     def start(
-        self, key: PRNGKeyArray, cloud: Cloud, tuning: Tuning, *, direct_ess: float = 1.0
+        self, key: PRNGKeyArray, cloud: Cloud, tuning: Tuning, *, at_once: bool = False
     ) -> Memory:
         """A cloud at temperature 0, weighed for the first step.
 
         Args:
-            direct_ess: effective share of the particles from which on the first step goes to the
-                end of the bridge at once.
+            at_once: whether that step goes to the end of the bridge, whatever is left of the ESS.
         Raises:
             InputError: where no particle of a run has a likelihood above zero.
         """
@@ -115,11 +114,7 @@ class Tempering:
             tuning,
             jnp.broadcast_to(jnp.arange(particles), (runs, particles)),
         )
-        if direct_ess < self.mutation.ess_target:
-            direct = self._weighed(blank, direct_ess)
-            if is_finished(direct):
-                return direct
-        return self._weighed(blank)
+        return self._weighed(blank, 0.0 if at_once else self.mutation.ess_target)
 
     def temper(
         self,
@@ -209,11 +204,9 @@ class Tempering:
         """Particles of every run, equally weighted, likelihoods with them."""
         return resampled(memory, scheme=self.mutation.resampling, num=num_chains)
 
-    def _weighed(self, memory: Memory, target: float | None = None) -> Memory:
-        """Weigh for the next temperature; by default `mutation.ess_target` is kept."""
-        mutation = self.mutation
-        target = target or mutation.ess_target
-        return weighed(memory, target=target, steps_in_stds=mutation.steps_in_stds)
+    def _weighed(self, memory: Memory, ess_target: float) -> Memory:
+        """Weigh for the next temperature."""
+        return weighed(memory, target=ess_target, steps_in_stds=self.mutation.steps_in_stds)
 
     def _families(self, memory: Memory, num_particles: int) -> Int[Array, "run particle"]:
         """Families of `num_particles` particles, resampled from the memory and then moved."""
@@ -259,7 +252,7 @@ class Tempering:
         before = memory.temperature
         family = self._families(memory, memory.weights.shape[1])
         memory = memory._replace(cloud=cloud, num_stuck=num_stuck, family=family)
-        memory = self._weighed(memory)
+        memory = self._weighed(memory, self.mutation.ess_target)
         if int(memory.stage) > MOST_TEMPERATURES or not memory.temperature > before:
             raise InputError(
                 f"The particles cannot follow: {int(memory.stage)} temperatures did not suffice. "

@@ -100,14 +100,16 @@ class MLSMC(Method):
             only the first does. Weighing is cheap beside moving, but all are kept: memory grows in
             proportion.
         direct_ess: effective sample size of the weights between levels, over the number of
-            particles, from which on a level is reached by weights alone. Below it particles are
-            tempered, with `mutation.ess_target`, and moved at the fine level, which costs as much
-            as hundreds of them that are only weighed.
+            particles, from which on a level is reached by weights alone; the weight of a particle
+            is the mean over its tries. Below it particles are tempered, with `mutation.ess_target`,
+            and moved at the fine level, which costs as much as hundreds of them that are only
+            weighed.
         mutation: how particles move and resample, and the ESS to keep.
 
     Scalars: log_evidence (nats) of the run; of a member its level, that level's evidence as the run
-    has it (level_log_evidence, nats), the increment (term of the sum) in which it counts, and the
-    flops that one particle of that increment cost.
+    has it (level_log_evidence, nats), the increment (term of the sum) in which it counts, and for
+    that increment num_temperatures, 1 where weights alone lead to the level, and the flops that one
+    particle cost.
     """
 
     name: ClassVar[str] = "mlsmc"

@@ -28,7 +28,7 @@ from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, OutOfTime
 from credence.methods import METHODS
 from credence.methods.smc import tempering
-from credence.methods.smc.clouds import Cloud
+from credence.methods.smc.clouds import Cloud, share_at_end
 from credence.methods.smc.multilevel import coupling as coupling_module
 from credence.methods.smc.multilevel import method as method_module
 from credence.methods.smc.multilevel import nested, proposal
@@ -129,6 +129,48 @@ def test_every_level_and_the_evidence(method: MLSMC) -> None:
         assert ensemble.num_draws == first + 6 * sum(others)
     if method is TEMPERED:
         assert ensemble.num_draws > first + 2 * sum(others)
+
+
+@pytest.mark.usefixtures("float64")
+def test_a_level_is_reached_at_once_where_particles_are_left_by_the_means_of_their_tries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Most tries of every particle are far off, and one in so many is enough."""
+    few = method(
+        (8, 32),
+        num_particles=(200, 100),
+        num_runs=4,
+        num_tries=16,
+        direct_ess=0.35,
+        mutation=Mutation(kernel="pcn", num_steps=5),
+    )
+    right, shares = coupling_module.share_at_end, []
+
+    def share(cloud: Cloud, *, num_tries: int) -> Any:
+        shares.append(right(cloud, num_tries=num_tries))
+        return shares[-1]
+
+    def judge_each_try(cloud: Cloud, *, num_tries: int) -> Any:
+        return share(cloud, num_tries=1)
+
+    monkeypatch.setattr(coupling_module, "share_at_end", share)
+    found = few.run(1, posterior())
+    monkeypatch.setattr(coupling_module, "share_at_end", judge_each_try)
+    planted = few.run(1, posterior())
+    print(shares)
+    assert shares[0] > few.direct_ess > shares[1]  # .54 and .14 of exact particles
+    assert found.num_draws == 200 + 17 * 100
+    assert planted.num_draws > 200 + 2 * 100
+    temperatures = (each.scalars["num_temperatures"][0, -1] for each in (found, planted))
+    assert next(temperatures) == 1 < next(temperatures)
+
+
+def test_tries_are_judged_by_their_mean() -> None:
+    """Of two particles one has weights 1 and 3, and of the other one try is impossible."""
+    log_end = jnp.log(jnp.asarray([[1.0, 3.0, 0.0, 4.0]]))
+    cloud = Cloud(jnp.zeros((1, 4, 1)), jnp.zeros((1, 4)), log_end)
+    assert share_at_end(cloud, num_tries=2) == pytest.approx(1)
+    assert share_at_end(cloud, num_tries=1) == pytest.approx(64 / 26 / 4)
 
 
 class Parts:
