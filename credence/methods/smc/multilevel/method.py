@@ -80,7 +80,8 @@ class MLSMC(Method):
             network; None: `num_levels` or as many as there are above `base`, each `ratio` wider;
             without those two and with one number of particles: the narrowest whose particles can be
             weighed to the finest at once, as small runs tell (see
-            `credence.methods.smc.multilevel.reach`), and the finest.
+            `credence.methods.smc.multilevel.reach`), and the finest; the finest alone where less
+            than `direct_ess` of them is left even from the widest other level.
         num_levels, base, ratio: see `credence.methods.smc.multilevel.nested.widths`.
         coarse: networks of the coarse levels, where they differ otherwise than in width.
         num_particles: of every level; one number is the coarsest level's, and `allocation.usual`
@@ -202,7 +203,8 @@ class MLSMC(Method):
     def _found(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> list[Posterior]:
         """The levels told; or the finest, and the narrowest from which small runs reach it.
 
-        Where time does not suffice for those, the levels that the prior alone suggests.
+        Where particles would be tempered even from the widest other level, the finest is alone.
+        Where time does not suffice for small runs, the levels that the prior alone suggests.
         """
         if self._are_told or isinstance(self.num_particles, tuple):
             return self.levels(posterior)
@@ -219,13 +221,15 @@ class MLSMC(Method):
             base, shares = narrowest(len(levels), share)
         except OutOfTime:
             base, shares = -1, []
+        for width, left in zip(widths, shares, strict=False):
+            driver.progress.say(f"{left:.0%} of particles at width {width[0]} reach the finest.")
+        if shares and shares[-1] < self.direct_ess:
+            driver.progress.say("No other level is near enough to the finest, which is alone then.")
+            base = len(levels) - 1
         base = driver.decided("coarsest level", int, lambda: base)
         if base < 0:
             return self.levels(posterior)
-        chosen = [levels[base], *levels[max(base + 1, len(levels) - 1) :]]
-        for width, left in zip(widths, shares, strict=False):
-            driver.progress.say(f"{left:.0%} of particles at width {width[0]} reach the finest.")
-        return chosen
+        return [levels[base], *levels[max(base + 1, len(levels) - 1) :]]
 
     def counts(self, levels: Sequence[Posterior]) -> tuple[int, ...]:
         """Particles of every level.

@@ -24,6 +24,7 @@ from tools.stops import AfterBlocks, Stop
 
 from credence.density.posterior import Posterior
 from credence.engine.blocks import run_block
+from credence.engine.progress import NoProgress
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, OutOfTime
 from credence.methods import METHODS
@@ -444,6 +445,16 @@ SHORT: dict[str, Any] = {
 }
 
 
+class Told(NoProgress):
+    """Keeps what a run says."""
+
+    def __init__(self) -> None:
+        self.sentences: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.sentences.append(message)
+
+
 def curve(width: int = 16) -> Posterior:
     """A posterior of a curve whose noise is unknown."""
     y = np.tanh(2 * CURVE) + 0.2 * np.random.default_rng(0).normal(size=CURVE.shape)
@@ -592,6 +603,19 @@ def test_levels_that_nobody_tells_are_found_by_a_small_run(tmp_path: Any) -> Non
     assert found.cost.flops > told.cost.flops, "the small run counts"
     assert found.provenance.found["level_widths"] == [[4], [8]]
     assert free.allocated(found, CURVE, 1.0).widths == ((4,), (8,))
+
+
+@pytest.mark.parametrize(("left", "widths"), [(0.1, [[8]]), (0.3, [[4], [8]])])
+def test_the_finest_level_is_alone_where_no_other_is_near_enough(
+    left: float, widths: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below `direct_ess`, .2, particles would be tempered to it and moved there."""
+    monkeypatch.setattr(method_module, "share_left", lambda *_, **__: left)
+    few = MLSMC(num_particles=20, num_runs=2, mutation=Mutation(num_steps=1))
+    told = Told()
+    found = few.run(0, curve(width=8), progress=told)
+    assert found.provenance.found["level_widths"] == widths
+    assert any("which is alone" in sentence for sentence in told.sentences) == (len(widths) == 1)
 
 
 def test_without_time_for_small_runs_the_prior_says_which_levels_there_are(
