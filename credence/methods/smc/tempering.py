@@ -44,6 +44,14 @@ class Moved(NamedTuple):
     """Number of each particle's ancestor at the start, as in `Memory.family`."""
 
 
+class Look(NamedTuple):
+    """What is known of particles between looks at how far they have moved (fixed shapes)."""
+
+    tuning: Tuning
+    cloud: Cloud
+    """The last one alone: those of all looks might not fit in memory."""
+
+
 @dataclass(frozen=True)
 class Tempering:
     """Moves clouds along bridges, each in a phase whose name is its cost class.
@@ -162,19 +170,23 @@ class Tempering:
     ) -> Moved:
         """Resample particles at the end of the bridge, and move them there."""
         states = self.resampled(memory, num_particles // self.chain_length)
+        shape, dtype = (self.num_runs, num_particles), memory.cloud.position.dtype
+        position = np.zeros((*shape, memory.cloud.position.shape[-1]), dtype)
         adapter = Adapter(
-            memory.tuning.afresh(),
-            lambda tuning: self.mutation.settings(tuning, memory.temperature),
-            lambda tuning, block: self.mutation.after(tuning, block.info),
-            self.mutation.is_done,
+            Look(memory.tuning.afresh(), Cloud(position, *np.zeros((2, *shape), dtype))),
+            lambda look: self.mutation.settings(look.tuning, memory.temperature),
+            lambda look, block: Look(
+                self.mutation.after(look.tuning, block.info), self._cloud_of(block)
+            ),
+            lambda look: self.mutation.is_done(look.tuning),
         )
-        plan = self._plan(bridge, name, adapter, keep_draws=True)
+        plan = self._plan(bridge, name, adapter, keep_draws=False)
         phase = driver.phase(name, key, plan, states, data)
-        self._warn(name, int(self.mutation.is_stuck(phase.memory)), 1)
-        cloud = jax.tree.map(lambda leaf: leaf[-1], self._clouds(phase.draws, phase.info))
+        tuning, cloud = phase.memory
+        self._warn(name, int(self.mutation.is_stuck(tuning)), 1)
         rates = phase.info["acceptance_rate"][:, -self.chain_length :]
         families = self._families(memory, num_particles)
-        return Moved(cloud, phase.memory, rates.reshape(self.num_runs, -1), np.asarray(families))
+        return Moved(cloud, tuning, rates.reshape(self.num_runs, -1), np.asarray(families))
 
     def compile(self, bridge: Bridge, template: Tuning, num_particles: int, data: Data) -> None:
         """Compile the program that moves so many particles of every run along a bridge.
@@ -248,8 +260,7 @@ class Tempering:
         if not self.mutation.is_done(tuning):
             return memory
         num_stuck = memory.num_stuck + self.mutation.is_stuck(tuning)
-        cloud = jax.tree.map(lambda leaf: leaf[0], self._clouds(block.draws, block.info))
-        before = memory.temperature
+        cloud, before = self._cloud_of(block), memory.temperature
         family = self._families(memory, memory.weights.shape[1])
         memory = memory._replace(cloud=cloud, num_stuck=num_stuck, family=family)
         memory = self._weighed(memory, self.mutation.ess_target)
@@ -275,6 +286,10 @@ class Tempering:
             jax.tree.map(lambda leaf: leaf[index], clouds)  # noqa: B023
             for index in np.flatnonzero(is_last)
         ]
+
+    def _cloud_of(self, block: Block) -> Cloud:
+        """The particles after a block."""
+        return jax.tree.map(lambda leaf: leaf[0], self._clouds(block.draws, block.info))
 
     def _clouds(self, draws: Any, info: Any) -> Cloud:
         """(run and chain, stage and draw, ...) as clouds (stage, run, particle, ...)."""
