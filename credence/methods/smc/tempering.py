@@ -191,6 +191,8 @@ class Tempering:
     def compile(self, bridge: Bridge, template: Tuning, num_particles: int, data: Data) -> None:
         """Compile the program that moves so many particles of every run along a bridge.
 
+        Nothing is run, and what is there already is not compiled again.
+
         Args:
             template: of the tuning.
         """
@@ -199,10 +201,10 @@ class Tempering:
         nothing = jnp.zeros(num_chains, zero.dtype)
         settings = self.mutation.settings(template, jnp.zeros((), zero.dtype))
         devices = chain_devices(num_chains)
-        run_block(
+        run_block.lower(
             jax.random.key(0),
             spread(ParticleState(zero, nothing, nothing, zero), devices),
-            {**settings, "num_steps": np.zeros((), np.int32)},
+            settings,
             data,
             recipe=self.mutation.recipe(bridge),
             num_draws=self.chain_length,
@@ -210,7 +212,7 @@ class Tempering:
             batch_size=None,
             devices=devices,
             wanted=self.chain_length,
-        )
+        ).compile()
 
     def resampled(self, memory: Memory, num_chains: int) -> ParticleState:
         """Particles of every run, equally weighted, likelihoods with them."""

@@ -6,6 +6,7 @@ under a prior whose standard deviations fall with the feature's number.
 
 import dataclasses
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -23,7 +24,6 @@ from tools.particles import assert_same, resample_positions_only
 from tools.stops import AfterBlocks, Stop
 
 from credence.density.posterior import Posterior
-from credence.engine.blocks import run_block
 from credence.engine.progress import NoProgress
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, OutOfTime
@@ -484,9 +484,17 @@ problems = pytest.mark.parametrize("problem", [curve, three_classes])
 def test_programs_compiled_ahead_are_those_that_run(coupling: Any, num_particles: Any) -> None:
     """Two at the base, weighing and tempering; three at every level. Levels count together."""
     method = MLSMC(**SHORT | {"coupling": coupling, "num_particles": num_particles})
-    before = run_block._cache_size()
+    compiled = []
+
+    def note(event: str, _: float, **about: Any) -> None:
+        if event.endswith("backend_compile_duration") and about["fun_name"] == "jit(run_block)":
+            compiled.append(threading.current_thread())
+
+    jax.monitoring.register_event_duration_secs_listener(note)
     seconds = method.run(0, curve()).cost.seconds
-    assert run_block._cache_size() - before == 2 + 3 + 3
+    assert len(compiled) == 2 + 3 + 3
+    ahead = [thread for thread in compiled if thread is not threading.main_thread()]
+    assert len(ahead) == {"sequential": 2 + 2, "independent": 1 + 1}[coupling]
     step = {"sequential": "mutate", "independent": "reweigh"}[coupling]
     assert set(seconds) == {"weigh", "temper", "sample", step, "compile", "other"}
 
