@@ -69,6 +69,11 @@ def effective_sample_size(log_weights: Weights) -> Float[Array, ""]:
     return jnp.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights))
 
 
+def effective_share(log_weights: Float[Array, "run particle"]) -> Float[Array, ""]:
+    """Effective sample size over the number of particles, as a mean over the runs."""
+    return jnp.mean(jax.vmap(effective_sample_size)(log_weights)) / log_weights.shape[1]
+
+
 def temperature_step(
     log_ratios: Float[Array, "run particle"], most: Float[Array, ""], target: float
 ) -> Float[Array, ""]:
@@ -83,10 +88,9 @@ def temperature_step(
         most: what is left of the way.
         target: ESS of the weights over the number of particles.
     """
-    num_particles = log_ratios.shape[1]
 
     def share(step: Float[Array, ""]) -> Float[Array, ""]:
-        return jnp.mean(jax.vmap(effective_sample_size)(step * log_ratios)) / num_particles
+        return effective_share(step * log_ratios)
 
     def halve(_: Int[Array, ""], bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds

@@ -5,6 +5,7 @@ sections 4 and 5. At laptop size the data are fewer and the networks narrower, s
 a problem in about ten minutes; the page says so.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -183,15 +184,22 @@ DEEP = ErrorCostStudy(
     source=SOURCE,
 )  # fmt: skip
 _PUBLISHED = efforts()
-_WIDE = (
-    *(
-        Contender(method="smc", widths=(width,), num_particles=(count,), replicates=replicates)
-        for width in (64, 128)
-        for count, replicates in ((40, 16), (160, 8))
-    ),
-)
-"""One level at the widths where a run takes minutes."""
 SHORT = "short moves"
+AT_ONCE = {"direct_ess": 0.02}
+"""Levels are reached by weights alone, also where few particles are left: the difference of two
+levels has more variance in these replicates, but no particle is moved at the finest width."""
+
+
+def _long(width: int, replicates: Mapping[int, int]) -> tuple[Contender, ...]:
+    """One level by the usual moves.
+
+    Args:
+        replicates: by number of particles.
+    """
+    return tuple(
+        Contender(method="smc", widths=(width,), num_particles=(count,), replicates=number)
+        for count, number in replicates.items()
+    )
 
 
 def _short(
@@ -244,19 +252,20 @@ PUBLISHED = ErrorCostStudy(
                     Contender(method="smc", widths=(4,), num_particles=(count,))
                     for count in (40, 160)
                 ),
-                *_WIDE,
+                *_long(64, {40: 16, 160: 8}),
+                *_long(128, {40: 8, 160: 8}),
                 *_short(4, 8, 16, 32),
-                *_short(128, counts=(40, 160)),
-                *_short(128, counts=(640,), replicates=8),
+                *_short(128, replicates=8),
             ),
             ladders=None,
-            base_share=0.5,
+            base_share=0.7,
             base_particles=(100, 400),
             manners={
-                "": {},
-                "16 tries": {"num_tries": 16},
-                SHORT: {"mutation": HMC, "base_particles": (100, 400, 1600)},
+                "": {**AT_ONCE, "base_particles": (100, 400, 1600)},
+                "16 tries": {**AT_ONCE, "num_tries": 16},
+                SHORT: {**AT_ONCE, "mutation": HMC, "base_particles": (100, 400, 1600)},
                 f"{SHORT}, 16 tries": {
+                    **AT_ONCE,
                     "mutation": HMC,
                     "num_tries": 16,
                     "base_particles": (100, 400, 1600),
@@ -265,7 +274,7 @@ PUBLISHED = ErrorCostStudy(
             replicates=32,
             biases=False,
             mutation={},
-            reference={"num_particles": 500, "num_runs": 8},
+            reference={"num_particles": 500, "num_runs": 32},
             reference_nats=0.06,
             reference_width=128,
         ),
@@ -290,12 +299,20 @@ PUBLISHED_256 = replace(
             _AT_128,
             reference_width=256,
             reference_nats=0.07,
+            base_particles=(25, 100, 400),
+            manners={
+                "4 tries": {**AT_ONCE, "num_tries": 4},
+                f"{SHORT}, 4 tries": {**AT_ONCE, "num_tries": 4, "mutation": HMC},
+            },
             further=(
-                Contender(method="smc", widths=(256,), num_particles=(40,), replicates=16),
-                Contender(method="smc", widths=(256,), num_particles=(160,), replicates=4),
+                *_long(64, {40: 8, 160: 4}),
+                *_long(128, {40: 8, 160: 4}),
+                *_long(256, {40: 8, 80: 4}),
                 *_short(8, 16, 32),
-                *_short(256, counts=(40, 160), replicates=16),
-                *_short(256, counts=(640,), replicates=8),
+                *_short(64, 128, counts=(40, 160), replicates=8),
+                *_short(256, counts=(40,), replicates=16),
+                *_short(256, counts=(160,), replicates=8),
+                *_short(256, counts=(640,), replicates=3),
             ),
         ),
     },

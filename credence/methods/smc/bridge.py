@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from credence.density.chunks import chunked
 from credence.density.data import Data
 from credence.density.posterior import LogDensity, Position
-from credence.kernels.base import Kernel, Moves, Scalar, Settings, Work, repeated
+from credence.kernels.base import Kernel, Moves, Scalar, Settings, Work, first_work, repeated
 
 
 class Tempered(NamedTuple):
@@ -147,7 +147,8 @@ def mutation(
         known = Terms(bridge.log_prior(state.position, data), state.log_start, state.log_end)
         known = known if carries_terms else total(known)
         first = kernel.init(state.position, data)._replace(log_density=known)
-        none = Moves.none(state.log_end, Work(0, 0))
+        gradients = first_work(first).gradients  # the value is known
+        none = Moves.none(state.log_end, Work(0, gradients))
         last, counts = repeated(kernel, key, first, data, num_steps, none)
         if carries_terms:
             _, *ends = last.log_density

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from credence.kernels.resampling import RESAMPLING, temperature_step
+from credence.kernels.resampling import RESAMPLING, effective_share, temperature_step
 from credence.methods.smc.bridge import ParticleState
 from credence.methods.smc.mutation import Tuning
 
@@ -21,6 +21,8 @@ MOST_TEMPERATURES = 500
 UNFELT = 1e-16
 """A temperature at which nothing of the likelihood is felt: `temperature_step` ends so near to 0
 where more particles are impossible than the target of the ESS allows."""
+LEAST_VARIANCE = 1e-30
+"""Of a weight, in a cloud: single precision holds it, its root and its inverse."""
 
 
 class Cloud(NamedTuple):
@@ -73,6 +75,18 @@ def step_weights(cloud: Cloud, step: Float[Any, ""]) -> Float[Array, "run partic
     return jax.nn.softmax(step * log_ratios(cloud), axis=-1)
 
 
+@partial(jax.jit, static_argnames="num_tries")
+def share_at_end(cloud: Cloud, *, num_tries: int) -> Float[Array, ""]:
+    """Effective share of the particles that weights to the end of the bridge leave.
+
+    Args:
+        num_tries: successive ones are tries of one particle, which is judged by their mean weight.
+    """
+    ratios = log_ratios(cloud)
+    tries = ratios.reshape(len(ratios), -1, num_tries)
+    return effective_share(logsumexp(tries, axis=-1))
+
+
 def is_finished(memory: Memory) -> bool:
     """Whether the weights lead to the end of the bridge."""
     return bool(memory.temperature == 1)
@@ -93,8 +107,7 @@ def weighed(memory: Memory, *, target: float, steps_in_stds: bool = True) -> Mem
     stage = memory.stage + 1
     temperature = jnp.where(step >= left, 1.0, memory.temperature + step).astype(left.dtype)
     mean = jnp.mean(jnp.einsum("rp,rpw->rw", weights, cloud.position), axis=0)
-    variance = jnp.einsum("rp,rpw->rw", weights, (cloud.position - mean) ** 2)
-    std = jnp.sqrt(jnp.mean(variance, axis=0) + 1e-12)
+    std = cloud_std(cloud.position, weights, mean, memory.tuning.std)
     num_particles = jnp.asarray(ratios.shape[1], left.dtype)
     increment = logsumexp(step * ratios, axis=1) - jnp.log(num_particles)
     log_change = log_step_change(memory, temperature, std, steps_in_stds=steps_in_stds)
@@ -106,6 +119,24 @@ def weighed(memory: Memory, *, target: float, steps_in_stds: bool = True) -> Mem
         temperatures=memory.temperatures.at[stage].set(temperature),
         tuning=memory.tuning.at_next(mean, std, log_change),
     )
+
+
+def cloud_std(
+    position: Float[Array, "run particle weight"],
+    weights: Float[Array, "run particle"],
+    mean: Float[Array, " weight"],
+    before: Float[Array, " weight"],
+) -> Float[Array, " weight"]:
+    """Standard deviations of the weights in a cloud, of any order of magnitude.
+
+    Args:
+        mean: of the cloud.
+        before: what a weight keeps that is the same in all particles, which tells no scale.
+    """
+    squares = jnp.einsum("rp,rpw->rw", weights, (position - mean) ** 2)
+    variance = jnp.mean(squares, axis=0)
+    is_spread = (variance > 0) & jnp.any(position != position[0, 0], axis=(0, 1))
+    return jnp.where(is_spread, jnp.sqrt(jnp.maximum(variance, LEAST_VARIANCE)), before)
 
 
 def log_step_change(

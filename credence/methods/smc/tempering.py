@@ -44,6 +44,14 @@ class Moved(NamedTuple):
     """Number of each particle's ancestor at the start, as in `Memory.family`."""
 
 
+class Look(NamedTuple):
+    """What is known of particles between looks at how far they have moved (fixed shapes)."""
+
+    tuning: Tuning
+    cloud: Cloud
+    """The last one alone: those of all looks might not fit in memory."""
+
+
 @dataclass(frozen=True)
 class Tempering:
     """Moves clouds along bridges, each in a phase whose name is its cost class.
@@ -85,13 +93,12 @@ class Tempering:
         return Cloud(*(leaf.reshape(*shape[:2], *leaf.shape[1:]) for leaf in leaves))
 
     def start(
-        self, key: PRNGKeyArray, cloud: Cloud, tuning: Tuning, *, direct_ess: float = 1.0
+        self, key: PRNGKeyArray, cloud: Cloud, tuning: Tuning, *, at_once: bool = False
     ) -> Memory:
         """A cloud at temperature 0, weighed for the first step.
 
         Args:
-            direct_ess: effective share of the particles from which on the first step goes to the
-                end of the bridge at once.
+            at_once: whether that step goes to the end of the bridge, whatever is left of the ESS.
         Raises:
             InputError: where no particle of a run has a likelihood above zero.
         """
@@ -115,11 +122,7 @@ class Tempering:
             tuning,
             jnp.broadcast_to(jnp.arange(particles), (runs, particles)),
         )
-        if direct_ess < self.mutation.ess_target:
-            direct = self._weighed(blank, direct_ess)
-            if is_finished(direct):
-                return direct
-        return self._weighed(blank)
+        return self._weighed(blank, 0.0 if at_once else self.mutation.ess_target)
 
     def temper(
         self,
@@ -167,22 +170,28 @@ class Tempering:
     ) -> Moved:
         """Resample particles at the end of the bridge, and move them there."""
         states = self.resampled(memory, num_particles // self.chain_length)
+        shape, dtype = (self.num_runs, num_particles), memory.cloud.position.dtype
+        position = np.zeros((*shape, memory.cloud.position.shape[-1]), dtype)
         adapter = Adapter(
-            memory.tuning.afresh(),
-            lambda tuning: self.mutation.settings(tuning, memory.temperature),
-            lambda tuning, block: self.mutation.after(tuning, block.info),
-            self.mutation.is_done,
+            Look(memory.tuning.afresh(), Cloud(position, *np.zeros((2, *shape), dtype))),
+            lambda look: self.mutation.settings(look.tuning, memory.temperature),
+            lambda look, block: Look(
+                self.mutation.after(look.tuning, block.info), self._cloud_of(block)
+            ),
+            lambda look: self.mutation.is_done(look.tuning),
         )
-        plan = self._plan(bridge, name, adapter, keep_draws=True)
+        plan = self._plan(bridge, name, adapter, keep_draws=False)
         phase = driver.phase(name, key, plan, states, data)
-        self._warn(name, int(self.mutation.is_stuck(phase.memory)), 1)
-        cloud = jax.tree.map(lambda leaf: leaf[-1], self._clouds(phase.draws, phase.info))
+        tuning, cloud = phase.memory
+        self._warn(name, int(self.mutation.is_stuck(tuning)), 1)
         rates = phase.info["acceptance_rate"][:, -self.chain_length :]
         families = self._families(memory, num_particles)
-        return Moved(cloud, phase.memory, rates.reshape(self.num_runs, -1), np.asarray(families))
+        return Moved(cloud, tuning, rates.reshape(self.num_runs, -1), np.asarray(families))
 
     def compile(self, bridge: Bridge, template: Tuning, num_particles: int, data: Data) -> None:
         """Compile the program that moves so many particles of every run along a bridge.
+
+        Nothing is run, and what is there already is not compiled again.
 
         Args:
             template: of the tuning.
@@ -192,10 +201,10 @@ class Tempering:
         nothing = jnp.zeros(num_chains, zero.dtype)
         settings = self.mutation.settings(template, jnp.zeros((), zero.dtype))
         devices = chain_devices(num_chains)
-        run_block(
+        run_block.lower(
             jax.random.key(0),
             spread(ParticleState(zero, nothing, nothing, zero), devices),
-            {**settings, "num_steps": np.zeros((), np.int32)},
+            settings,
             data,
             recipe=self.mutation.recipe(bridge),
             num_draws=self.chain_length,
@@ -203,17 +212,15 @@ class Tempering:
             batch_size=None,
             devices=devices,
             wanted=self.chain_length,
-        )
+        ).compile()
 
     def resampled(self, memory: Memory, num_chains: int) -> ParticleState:
         """Particles of every run, equally weighted, likelihoods with them."""
         return resampled(memory, scheme=self.mutation.resampling, num=num_chains)
 
-    def _weighed(self, memory: Memory, target: float | None = None) -> Memory:
-        """Weigh for the next temperature; by default `mutation.ess_target` is kept."""
-        mutation = self.mutation
-        target = target or mutation.ess_target
-        return weighed(memory, target=target, steps_in_stds=mutation.steps_in_stds)
+    def _weighed(self, memory: Memory, ess_target: float) -> Memory:
+        """Weigh for the next temperature."""
+        return weighed(memory, target=ess_target, steps_in_stds=self.mutation.steps_in_stds)
 
     def _families(self, memory: Memory, num_particles: int) -> Int[Array, "run particle"]:
         """Families of `num_particles` particles, resampled from the memory and then moved."""
@@ -255,11 +262,10 @@ class Tempering:
         if not self.mutation.is_done(tuning):
             return memory
         num_stuck = memory.num_stuck + self.mutation.is_stuck(tuning)
-        cloud = jax.tree.map(lambda leaf: leaf[0], self._clouds(block.draws, block.info))
-        before = memory.temperature
+        cloud, before = self._cloud_of(block), memory.temperature
         family = self._families(memory, memory.weights.shape[1])
         memory = memory._replace(cloud=cloud, num_stuck=num_stuck, family=family)
-        memory = self._weighed(memory)
+        memory = self._weighed(memory, self.mutation.ess_target)
         if int(memory.stage) > MOST_TEMPERATURES or not memory.temperature > before:
             raise InputError(
                 f"The particles cannot follow: {int(memory.stage)} temperatures did not suffice. "
@@ -282,6 +288,10 @@ class Tempering:
             jax.tree.map(lambda leaf: leaf[index], clouds)  # noqa: B023
             for index in np.flatnonzero(is_last)
         ]
+
+    def _cloud_of(self, block: Block) -> Cloud:
+        """The particles after a block."""
+        return jax.tree.map(lambda leaf: leaf[0], self._clouds(block.draws, block.info))
 
     def _clouds(self, draws: Any, info: Any) -> Cloud:
         """(run and chain, stage and draw, ...) as clouds (stage, run, particle, ...)."""

@@ -95,7 +95,7 @@ def _problem(problem: dict[str, Any], name: str) -> Html:
     if problem["points"]:
         drawn = [_figure(problem, measure, name) for measure in ("flops", "seconds", "nominal")]
         parts += [columns(drawn[:1], drawn[1:2]), columns(drawn[2:], [_slopes(problem)])]
-    parts += [_reference(problem), *_ladders(problem), _points(problem)]
+    parts += [_reference(problem), *_ladders(problem), *_preparation(problem), _points(problem)]
     parts += [
         element("p", f"{each['label']} failed: {each['error']}", class_="small")
         for each in problem["failed"]
@@ -126,7 +126,24 @@ def _slopes(problem: dict[str, Any]) -> Html:
         for method in METHODS
     ]
     head = ["Slope, log cost to log error", "Fitted (95 %)", "Theory"]
-    return element("div", table(head, rows), class_="stack")
+    return element("div", table(head, rows), *_slopes_by_family(problem), class_="stack")
+
+
+def _slopes_by_family(problem: dict[str, Any]) -> list[Html]:
+    """A table of slopes by particles alone, where an envelope changes from family to family."""
+    by_measure = {
+        measure: fits["slopes_by_family"]
+        for measure, fits in problem["fits"].items()
+        if fits.get("slopes_by_family")
+    }
+    if not by_measure:
+        return []
+    rows = [
+        [family, *(interval(slopes[family]) for slopes in by_measure.values())]
+        for family in next(iter(by_measure.values()))
+    ]
+    head = ["Slope of one choice of widths and moves", *(NAMES[each] for each in by_measure)]
+    return [table(head, rows)]
 
 
 def _reference(problem: dict[str, Any]) -> Html:
@@ -180,9 +197,24 @@ def _ladders(problem: dict[str, Any]) -> list[Html]:
     return [element("div", element("p", text), table(head, rows), class_="stack")]
 
 
+def _preparation(problem: dict[str, Any]) -> list[Html]:
+    """What was run to choose widths and particles, and the ratios with that charged."""
+    found = problem.get("preparation")
+    if not found or not found["pilot_flops"]:
+        return []
+    pilots = (f"{family} {scientific(flops)}" for family, flops in found["pilot_flops"].items())
+    text = (
+        f"Operations before the first replicate: choice of the widths "
+        f"{scientific(found['ladder_flops'])}, pilots {'; '.join(pilots)}. Charged to every "
+        f"replicate of several levels, one level costs {interval(found['ratio'])} times as much, "
+        f"and kept to its widest network {interval(found['ratio_widest'])} times."
+    )
+    return [element("p", text)]
+
+
 def _points(problem: dict[str, Any]) -> Html:
     head = ["Setting", "Particles", "MSE", "± se", "Variance", "Operations", "Seconds",
-            "Compile, s", "Nominal"]  # fmt: skip
+            "Compile, s", "Nominal", "Tempered between levels"]  # fmt: skip
     rows = [
         [
             row["family"],
@@ -190,7 +222,15 @@ def _points(problem: dict[str, Any]) -> Html:
             *(scientific(row[name]) for name in ("mse", "mse_error", "variance", "flops")),
             *(number(row[name], 2) for name in ("seconds", "compile_seconds")),
             scientific(row["nominal"]),
+            _tempered(row),
         ]
         for row in problem["points"]
     ]
     return table(head, rows)
+
+
+def _tempered(row: dict[str, Any]) -> str:
+    """How many replicates were tempered between levels."""
+    if row["method"] == "smc" or row.get("tempered") is None:
+        return "–"
+    return f"{row['tempered']} of {row['replicates']}"

@@ -11,9 +11,6 @@ from credence_papers.cache import number
 from credence_papers.multilevel.error_cost.settings_tried import NARROWEST, Contender, Job, doubled
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem
 
-LADDER_TRIES = 16
-"""Draws of the new weights for each particle that chooses a ladder."""
-
 
 def execute(job: Job) -> dict[str, Any]:
     """Run one program."""
@@ -60,12 +57,16 @@ def estimates(ensemble: Any, interest: np.ndarray) -> Float[np.ndarray, "run qua
 
 
 def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Replicates of several runs of one program, which is compiled in the first."""
+    """Replicates of several runs of one program, which is compiled in the first.
+
+    The seconds are the median run's: others may have had the machine to themselves.
+    """
     return {
         "means": [row for part in parts for row in part["means"]],
         "log_evidence": [row for part in parts for row in part["log_evidence"]],
+        "num_temperatures": [row for part in parts for row in part["num_temperatures"]],
         "flops": float(np.mean([part["flops"] for part in parts])),
-        "seconds": float(np.mean([part["seconds"] for part in parts])),
+        "seconds": float(np.median([part["seconds"] for part in parts])),
         "compile_seconds": float(np.sum([part["compile_seconds"] for part in parts])),
     }
 
@@ -77,19 +78,22 @@ def _ladder(key: PRNGKeyArray, job: Job) -> dict[str, Any]:
     from credence.engine.driver import Driver
     from credence.methods import Mutation
     from credence.methods.smc.multilevel.reach import narrowest, share_left
+    from credence.methods.work import total_flops
 
-    widths = doubled(NARROWEST, job.width)
+    widths, num_tries = doubled(NARROWEST, job.width), job.settings["num_tries"]
     keys = jax.random.split(key, len(widths))
+    work: list[float] = []
 
     def share(level: int) -> float:
         coarse, fine = map(job.problem.posterior, (widths[level], job.width))
         with Driver() as driver:
-            key = keys[level]
-            return share_left(key, driver, coarse, fine, Mutation(), num_tries=LADDER_TRIES)
+            found = share_left(keys[level], driver, coarse, fine, Mutation(), num_tries=num_tries)
+            work.append(total_flops(driver.results.values()))
+            return found
 
     base, shares = narrowest(len(widths), share, job.settings["share"])
     tried = {str(width): found for width, found in zip(widths, shares, strict=False)}
-    return {"widths": sorted({widths[base], job.width}), "shares": tried}
+    return {"widths": sorted({widths[base], job.width}), "shares": tried, "flops": sum(work)}
 
 
 def _replicates(ensemble: Any, interest: np.ndarray) -> dict[str, Any]:
@@ -101,7 +105,16 @@ def _replicates(ensemble: Any, interest: np.ndarray) -> dict[str, Any]:
         "seconds": sum(seconds.values()) / runs,
         "compile_seconds": compiling,
         "log_evidence": np.asarray(ensemble.scalars["log_evidence"], float)[:, 0].tolist(),
+        "num_temperatures": temperatures(ensemble),
     }
+
+
+def temperatures(ensemble: Any) -> list[list[int]]:
+    """Temperatures that every run visited on its way to every level."""
+    visited = np.asarray(ensemble.scalars["num_temperatures"], int)
+    levels = np.asarray(ensemble.scalars.get("increment", np.zeros(visited.shape)))[0]
+    _, first = np.unique(levels, return_index=True)
+    return visited[:, first].tolist()
 
 
 def _reference(ensemble: Any, interest: np.ndarray) -> dict[str, Any]:

@@ -65,19 +65,16 @@ def problem_row(outcomes: Sequence[Outcome], published: str) -> dict[str, Any]:
     points = [
         measured(job, result, exact, noise) for job, result in done if job.kind == "replicates"
     ]
-    pilots = [(job, result) for job, result in done if job.kind == "pilot"]
+    pilots = [_pilot(job, result) for job, result in done if job.kind == "pilot"]
+    choices = [result for job, result in done if job.kind == "ladder"]
     return {
         **about,
         "reference": reference,
         "biases": _biases(long, width),
-        "shares": {
-            tried: share
-            for job, result in done
-            if job.kind == "ladder"
-            for tried, share in result["shares"].items()
-        },
-        "pilots": [_pilot(job, result) for job, result in pilots],
+        "shares": {tried: share for each in choices for tried, share in each["shares"].items()},
+        "pilots": pilots,
         "points": points,
+        "preparation": preparation(points, pilots, sum(each["flops"] for each in choices), noise),
         "fits": {measure: fits(points, measure, noise, problem.alpha) for measure in MEASURES},
     }
 
@@ -144,7 +141,18 @@ def measured(job: Job, result: dict[str, Any], exact: np.ndarray, noise: float) 
         "variance": float(np.mean(means.var(axis=0, ddof=1))),
         "squares": squares.tolist(),
         "log_evidence": list(result["log_evidence"]),
+        "tempered": _num_tempered(result),
     }
+
+
+def _num_tempered(result: dict[str, Any]) -> int | None:
+    """Replicates that did not reach every level above the first by weights alone.
+
+    None where that was not kept.
+    """
+    if "num_temperatures" not in result:
+        return None
+    return sum(any(count > 1 for count in above) for _, *above in result["num_temperatures"])
 
 
 def points_of(rows: Sequence[dict[str, Any]], method: str, measure: str) -> list[Point]:
@@ -157,12 +165,15 @@ def fits(rows: list[dict[str, Any]], measure: str, noise: float, alpha: float) -
     """Slopes, envelopes and ratios of costs, by one measure of cost."""
     both = {method: points_of(rows, method, measure) for method in METHODS}
     smc, mlsmc = (both[method] for method in METHODS)
-    widest = max((row["widths"][-1] for row in rows if row["method"] == "smc"), default=0)
-    at_widest = points_of([row for row in rows if row["widths"] == [widest]], "smc", measure)
+    at_widest = points_of(_of_widest(rows), "smc", measure)
     return {
         "slopes": {
             method: (slope(points, noise) if points else NOTHING)._asdict()
             for method, points in both.items()
+        },
+        "slopes_by_family": {
+            family: slope([p for p in mlsmc if p.family == family], noise)._asdict()
+            for family in dict.fromkeys(point.family for point in mlsmc)
         },
         "envelopes": {method: _envelope(points, noise) for method, points in both.items()},
         "lowest_common": lowest_common(smc, mlsmc, noise) if smc and mlsmc else None,
@@ -173,6 +184,40 @@ def fits(rows: list[dict[str, Any]], measure: str, noise: float, alpha: float) -
         "ratio_narrower": ratio_of_narrower(rows, measure, noise)._asdict(),
         "ratio_bound": as_bound_says(rows, measure, noise, alpha),
     }
+
+
+def _of_widest(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One level at its widest network."""
+    singles = [row for row in rows if row["method"] == "smc"]
+    widest = max((row["widths"] for row in singles), default=[])
+    return [row for row in singles if row["widths"] == widest]
+
+
+def preparation(
+    rows: Sequence[dict[str, Any]],
+    pilots: Sequence[dict[str, Any]],
+    ladder_flops: float,
+    noise: float,
+) -> dict[str, Any]:
+    """What several levels take before their first replicate, and their ratios with that charged.
+
+    To every replicate the choice of the ladder is charged, and all runs of its family's pilot.
+
+    Args:
+        ladder_flops: work of the choice of the ladder.
+    """
+    work = {pilot["family"]: pilot["all_flops"] for pilot in pilots}
+    charged = [
+        {**row, "flops": row["flops"] + ladder_flops + work.get(row["family"], 0.0)}
+        for row in rows
+        if row["method"] == "mlsmc"
+    ]
+    mlsmc = points_of(charged, "mlsmc", "flops")
+    ratios = {
+        name: cost_ratio(points_of(singles, "smc", "flops"), mlsmc, noise)._asdict()
+        for name, singles in (("ratio", rows), ("ratio_widest", _of_widest(rows)))
+    }
+    return {"ladder_flops": ladder_flops, "pilot_flops": work, **ratios}
 
 
 def ratio_of_narrower(rows: list[dict[str, Any]], measure: str, noise: float) -> Fitted:
@@ -229,6 +274,7 @@ def _pilot(job: Job, result: dict[str, Any]) -> dict[str, Any]:
         "nats": result["nats"],
         "product": float(np.sum(np.sqrt(variances * costs)) ** 2),
         "flops": result["flops"],
+        "all_flops": result["flops"] * job.replicates,
     }
 
 

@@ -70,7 +70,7 @@ class Effort:
             chosen by how much its steps change the likelihood, or by `base_share`.
         base_share: 0 chooses by the steps under the prior; otherwise a ladder has two widths, the
             finest and the narrowest whose particles are left to this effective share when they are
-            weighed to it.
+            weighed to it, with the fewest tries of any of the manners.
         base_particles: at the coarsest level; a pilot says how many the others get.
         replicates: independent runs of every setting.
         together: replicates that share temperatures and step sizes; at 1 they share nothing.

@@ -167,10 +167,14 @@ def reference_width(problem: WidthProblem, effort: Effort) -> int:
 
 
 def ladders(problem: WidthProblem, effort: Effort, seed: int) -> list[Job]:
-    """The choice of a ladder, where small runs at narrow widths make it."""
+    """The choice of a ladder, where small runs at narrow widths make it.
+
+    One ladder serves all manners, and so it is judged with the fewest tries of any.
+    """
     if not effort.base_share:
         return []
-    settings = {"share": effort.base_share}
+    num_tries = min(manner.get("num_tries", 1) for manner in effort.manners.values())
+    settings = {"share": effort.base_share, "num_tries": num_tries}
     return [Job(kind="ladder", problem=problem, width=effort.finest, settings=settings, seed=seed)]
 
 

@@ -151,19 +151,47 @@ def test_no_steps_only_evaluate(kernel: str) -> None:
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-10), states, starts)
     assert np.all(info.acceptance_rate == 0)
     assert np.all(info.distance == 0)
-    assert np.all(info.num_gradients == 0)
+    assert np.all(info.num_gradients == (kernel != "pcn")), "the first state's"
     assert np.all(info.num_evaluations == 1)
 
 
 def test_a_mutation_says_what_it_cost_and_how_far_it_went() -> None:
     starts = exact_starts(0.3)
     states, info = moved(starts, 0.3, 5, "mala")
-    assert np.all(info.num_gradients == 5)
+    assert np.all(info.num_gradients == 1 + 5)
     again, more = moved(states, 0.3, 5, "mala")
     for ends, told in ((states, info), (again, more)):  # from where they first came
         distance = np.mean(((ends.position - starts.position) / SCALE) ** 2, axis=1)
         np.testing.assert_allclose(told.distance, distance, rtol=1e-10)
     assert np.all(moved(starts, 0.3, 5, "pcn")[1].num_evaluations == 6)  # and once at the end
+
+
+@pytest.mark.parametrize(("kernel", "gradients"), [("mala", 6), ("hmc", 16), ("pcn_terms", 0)])
+def test_every_gradient_is_counted(
+    kernel: str, gradients: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of five steps, and of the state from which they start."""
+    calls = []
+
+    class Counted(Gaussian):
+        def __call__(self, position: Any, data: Data) -> Any:
+            return gradient_seen(super().__call__(position, data))
+
+    @jax.custom_jvp
+    def gradient_seen(value: Any) -> Any:
+        return value
+
+    @gradient_seen.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        jax.debug.callback(lambda: calls.append(1))
+        return primals[0], tangents[0]
+
+    end = Counted(*END)
+    bridge = Bridge(BRIDGE.log_prior, BRIDGE.log_start, lambda w, d: end(w, d), 2)
+    one = jax.tree.map(lambda leaf: leaf[:1], exact_starts(0.3))
+    _, info = moved(one, 0.3, 5, kernel, bridge)
+    jax.effects_barrier()
+    assert (int(info.num_gradients[0]), len(calls)) == (gradients, gradients)
 
 
 @temperatures

@@ -17,6 +17,7 @@ from tools.particles import assert_same, resample_positions_only
 from tools.stops import AfterBlocks, Stop
 
 from credence.density.posterior import Posterior
+from credence.engine.driver import Driver
 from credence.ensembles.diagnostics.convergence import family_ess
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, Interrupted
@@ -239,6 +240,18 @@ def test_a_run_stopped_after_every_block_goes_on_bit_for_bit(tmp_path: Any) -> N
             with pytest.raises(Stop):
                 method.run(5, PROBLEM.posterior, folder=tmp_path, progress=AfterBlocks(1))
         assert_same(method.run(5, PROBLEM.posterior, folder=tmp_path), whole)
+
+
+def test_of_the_looks_at_moving_particles_the_last_is_kept() -> None:
+    """Those of all looks might not fit in memory."""
+    mutation = Mutation(kernel="mala", autocorrelation=0.05, max_steps=20)
+    method = SMC(num_particles=20, num_runs=2, mutation=mutation)
+    with Driver() as driver, warnings.catch_warnings():
+        warnings.simplefilter("ignore", StuckParticlesWarning)
+        drawn = method._run(jax.random.key(5), PROBLEM.posterior, driver)
+    phase = driver.results["sample"]
+    assert phase.num_steps > 1 > phase.draws.shape[1]
+    np.testing.assert_array_equal(drawn.positions.reshape(40, -1), phase.positions)
 
 
 def test_a_run_out_of_time_goes_on_with_more(tmp_path: Any) -> None:

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,13 @@ from credence_papers.multilevel.error_cost.cost_envelope import (
     slope,
     theory,
 )
-from credence_papers.multilevel.error_cost.programs import execute, joined
+from credence_papers.multilevel.error_cost.programs import execute, joined, temperatures
 from credence_papers.multilevel.error_cost.results import (
     as_bound_says,
     fits,
     long_means,
     measured,
+    preparation,
 )
 from credence_papers.multilevel.error_cost.settings_tried import Contender, Job
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem, arrays
@@ -154,16 +156,25 @@ def test_a_point_joins_its_runs_and_has_the_nominal_cost() -> None:
     contender = Contender(method="mlsmc", widths=(2, 4), num_particles=(30, 20))
     parts = [
         {"means": rng.normal(size=(50, 3)).tolist(), "log_evidence": [0.0] * 50, "flops": 7.0,
-         "seconds": 0.5 + run, "compile_seconds": 1.0}
-        for run in range(2)
+         "seconds": seconds, "compile_seconds": 1.0, "num_temperatures": [[5, 1], [5, 2]] * 25}
+        for seconds in (0.5, 1.0, 9.0)
     ]  # fmt: skip
     job = Job(kind="replicates", problem=REGRESSION.problems[0], contender=contender)
     row = measured(job, joined(parts), np.zeros(3), noise=0.1)
-    assert row["replicates"] == 100
+    assert row["replicates"] == 150
+    assert row["tempered"] == 75, "the second of two levels, in every other replicate"
     assert row["nominal"] == 30 * 2**2 + 20 * 4**2
-    assert (row["seconds"], row["compile_seconds"]) == (1.0, 2.0)
+    assert (row["seconds"], row["compile_seconds"]) == (1.0, 3.0), "one run was disturbed"
     assert row["mse"] == pytest.approx(np.mean(row["squares"]) - 0.1)
     assert row["family"] == "mlsmc 2-4"
+
+
+def test_temperatures_are_told_of_every_level() -> None:
+    one = {"num_temperatures": np.full((2, 3), 7.0)}
+    assert temperatures(SimpleNamespace(scalars=one)) == [[7], [7]]
+    levels = np.array([[0, 0, 1, 1, 2]] * 2)
+    several = {"num_temperatures": levels + 1.0, "increment": levels}
+    assert temperatures(SimpleNamespace(scalars=several)) == [[1, 2, 3], [1, 2, 3]]
 
 
 def test_particles_fall_as_the_pilot_says() -> None:
@@ -239,6 +250,8 @@ def test_a_study_finds_the_ratio_that_was_made_up(
     page = (tmp_path / "report.html").read_text()
     assert page.count("<svg") == 3
     assert "several levels are cheaper" in page
+    assert "Charged to every replicate" in page
+    assert "Slope of one choice" in page
     assert "http" not in page.replace("http-equiv", "")
     assert json.loads((tmp_path / "results.json").read_text()) == summary
     monkeypatch.setattr(error_cost, "execute", lambda job: pytest.fail(f"{job.label} again"))
@@ -407,6 +420,35 @@ def test_one_level_at_the_width_of_the_bound(alpha: float, width: int, ratio: fl
     assert found["value"] == pytest.approx(ratio)
 
 
+def test_a_family_has_a_slope_of_its_own() -> None:
+    """Along both families the error falls as one over the cost; between them the cost jumps."""
+    dear = [{**row, "family": "mlsmc 64, dear"} for row in _points("mlsmc", 64, 10.0)]
+    for row in dear:
+        row["flops"], row["squares"] = 10 * row["flops"], [s / 10 for s in row["squares"]]
+    found = fits([*_points("mlsmc", 64, 1.0), *dear], "flops", 0.0, 3.0)
+    slopes = {family: each["value"] for family, each in found["slopes_by_family"].items()}
+    assert slopes == pytest.approx({"mlsmc 64": -1, "mlsmc 64, dear": -1})
+    assert found["slopes"]["mlsmc"]["value"] < -1.2  # planted: that of the envelope
+
+
+def test_the_choice_of_widths_and_particles_is_charged() -> None:
+    rows = [*_points("smc", 8, 6.0), *_points("smc", 64, 20.0), *_points("mlsmc", 64, 1.0)]
+    free = preparation(rows, [], 0.0, 0.0)
+    assert (free["ratio"]["value"], free["ratio_widest"]["value"]) == pytest.approx((6, 20))
+    pilots = [{"family": "mlsmc 64", "all_flops": 700.0}, {"family": "another", "all_flops": 9e9}]
+    charged = preparation(rows, pilots, 300.0, 0.0)  # to 1000 operations for an error of 1e-3
+    assert (charged["ratio"]["value"], charged["ratio_widest"]["value"]) == pytest.approx((3, 10))
+
+
+def test_a_ladder_is_judged_with_the_fewest_tries() -> None:
+    effort = PUBLISHED.efforts["laptop"]
+    (job,) = error_cost.ladders(PUBLISHED.problems[0], effort, 0)
+    assert job.settings == {"share": 0.7, "num_tries": 1}
+    few = {"a": {"num_tries": 4}, "b": {"num_tries": 9}}
+    (job,) = error_cost.ladders(PUBLISHED.problems[0], replace(effort, manners=few), 0)
+    assert job.settings["num_tries"] == 4
+
+
 def test_a_manner_may_have_moves_and_sizes_of_its_own() -> None:
     effort = replace(
         PUBLISHED.efforts["laptop"],
@@ -490,6 +532,7 @@ def test_a_ladder_may_begin_where_a_small_run_says() -> None:
     (job,) = error_cost.ladders(smooth, replace(effort, base_share=0.01), seed=0)
     found = execute(job)
     assert found["widths"] == [4, 16]
+    assert found["flops"] > 0
     (pilot,) = error_cost.pilots(smooth, effort, 0, [tuple(found["widths"])])
     assert pilot.contender is not None
     assert pilot.contender.widths == (4, 16)

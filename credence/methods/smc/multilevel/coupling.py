@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +15,7 @@ from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.methods.base import Drawn
 from credence.methods.smc.bridge import Bridge
-from credence.methods.smc.clouds import Cloud, Memory, is_finished, step_weights, without_start
+from credence.methods.smc.clouds import Cloud, Memory, share_at_end, step_weights, without_start
 from credence.methods.smc.method import first_tuning, prior_draws, to_posterior
 from credence.methods.smc.multilevel.levels import embedded, leading, to_either, to_level
 from credence.methods.smc.multilevel.proposal import PROPOSALS
@@ -56,7 +55,8 @@ class CoupledLevels:
     num_tries: int = 1
     """Draws of the new weights for each particle."""
     direct_ess: float = 1.0
-    """Effective share of the particles from which on a level is reached without tempering."""
+    """Effective share of the particles, by the mean weights of their tries, from which on no
+    tempering leads to a level."""
 
     def first(self, key: PRNGKeyArray, memory: Memory) -> AtLevel:
         """Temper particles from the prior to the coarsest network's posterior, and move them there.
@@ -96,10 +96,10 @@ class CoupledLevels:
         cloud = self.weighed(key_new, key_weigh, level, moved, self.num_tries)
         tuning = first_tuning(self.levels[level], tempering.mutation)
         tuning = tuning._replace(log_step_size=tuned.log_step_size)
-        start = partial(tempering.start, key_resample, direct_ess=self.direct_ess)
-        first = start(cloud, tuning)
-        if self.num_tries > 1 and not is_finished(first):  # to be moved at the fine level: too dear
-            first = start(jax.tree.map(lambda leaf: leaf[:, :: self.num_tries], cloud), tuning)
+        at_once = self.is_reached_at_once(cloud)
+        if not at_once:  # particles are moved at the fine level, which is too dear for every try
+            cloud = jax.tree.map(lambda leaf: leaf[:, :: self.num_tries], cloud)
+        first = tempering.start(key_resample, cloud, tuning, at_once=at_once)
         later, memory = tempering.temper(
             "temper", key_temper, driver, bridge, first, data, keep_clouds=True
         )
@@ -127,6 +127,11 @@ class CoupledLevels:
         positions = draw(key_new, every, self.data, coarse=coarse, fine=fine)
         bridge = self._from_proposal(level)
         return self.tempering.weigh("weigh", key_weigh, self.driver, bridge, positions, self.data)
+
+    def is_reached_at_once(self, cloud: Cloud) -> bool:
+        """Whether weights alone lead a cloud with all its tries to the end of its bridge."""
+        least = min(self.direct_ess, self.tempering.mutation.ess_target)
+        return bool(share_at_end(cloud, num_tries=self.num_tries) >= least)
 
     def compile_sequential(self, level: int) -> None:
         """Mutation below the level, and tempering to it."""
@@ -185,6 +190,7 @@ class CoupledLevels:
             "level": [part.level for _, part in parts],
             "increment": [number for number, _ in parts],
             "flops": [costs[number] for number, _ in parts],
+            "num_temperatures": [int(reached[number].memory.stage) for number, _ in parts],
         }
         weights = np.concatenate([np.asarray(part.weights) for _, part in parts], axis=1)
         positions = [

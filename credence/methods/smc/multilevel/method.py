@@ -80,7 +80,8 @@ class MLSMC(Method):
             network; None: `num_levels` or as many as there are above `base`, each `ratio` wider;
             without those two and with one number of particles: the narrowest whose particles can be
             weighed to the finest at once, as small runs tell (see
-            `credence.methods.smc.multilevel.reach`), and the finest.
+            `credence.methods.smc.multilevel.reach`), and the finest; the finest alone where less
+            than `direct_ess` of them is left even from the widest other level.
         num_levels, base, ratio: see `credence.methods.smc.multilevel.nested.widths`.
         coarse: networks of the coarse levels, where they differ otherwise than in width.
         num_particles: of every level; one number is the coarsest level's, and `allocation.usual`
@@ -100,14 +101,16 @@ class MLSMC(Method):
             only the first does. Weighing is cheap beside moving, but all are kept: memory grows in
             proportion.
         direct_ess: effective sample size of the weights between levels, over the number of
-            particles, from which on a level is reached by weights alone. Below it particles are
-            tempered, with `mutation.ess_target`, and moved at the fine level, which costs as much
-            as hundreds of them that are only weighed.
+            particles, from which on a level is reached by weights alone; the weight of a particle
+            is the mean over its tries. Below it particles are tempered, with `mutation.ess_target`,
+            and moved at the fine level, which costs as much as hundreds of them that are only
+            weighed.
         mutation: how particles move and resample, and the ESS to keep.
 
     Scalars: log_evidence (nats) of the run; of a member its level, that level's evidence as the run
-    has it (level_log_evidence, nats), the increment (term of the sum) in which it counts, and the
-    flops that one particle of that increment cost.
+    has it (level_log_evidence, nats), the increment (term of the sum) in which it counts, and for
+    that increment num_temperatures, 1 where weights alone lead to the level, and the flops that one
+    particle cost.
     """
 
     name: ClassVar[str] = "mlsmc"
@@ -200,7 +203,8 @@ class MLSMC(Method):
     def _found(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> list[Posterior]:
         """The levels told; or the finest, and the narrowest from which small runs reach it.
 
-        Where time does not suffice for those, the levels that the prior alone suggests.
+        Where particles would be tempered even from the widest other level, the finest is alone.
+        Where time does not suffice for small runs, the levels that the prior alone suggests.
         """
         if self._are_told or isinstance(self.num_particles, tuple):
             return self.levels(posterior)
@@ -217,13 +221,15 @@ class MLSMC(Method):
             base, shares = narrowest(len(levels), share)
         except OutOfTime:
             base, shares = -1, []
+        for width, left in zip(widths, shares, strict=False):
+            driver.progress.say(f"{left:.0%} of particles at width {width[0]} reach the finest.")
+        if shares and shares[-1] < self.direct_ess:
+            driver.progress.say("No other level is near enough to the finest, which is alone then.")
+            base = len(levels) - 1
         base = driver.decided("coarsest level", int, lambda: base)
         if base < 0:
             return self.levels(posterior)
-        chosen = [levels[base], *levels[max(base + 1, len(levels) - 1) :]]
-        for width, left in zip(widths, shares, strict=False):
-            driver.progress.say(f"{left:.0%} of particles at width {width[0]} reach the finest.")
-        return chosen
+        return [levels[base], *levels[max(base + 1, len(levels) - 1) :]]
 
     def counts(self, levels: Sequence[Posterior]) -> tuple[int, ...]:
         """Particles of every level.

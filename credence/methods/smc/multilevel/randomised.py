@@ -117,7 +117,7 @@ def _sums(
         num_runs=num_runs,
     )
     found = some.run(key, levels[-1])
-    _require_untempered(found, len(levels))
+    _require_untempered(found)
     evidence = found.scalars["level_log_evidence"]
     log_scale = float(np.max(evidence))
     reached_with = survival ** np.maximum(found.scalars["increment"] - 1, 0)
@@ -132,19 +132,19 @@ def _sums(
     )
 
 
-def _require_untempered(found: Ensemble, num_levels: int) -> None:
+def _require_untempered(found: Ensemble) -> None:
     """Refuse an ensemble some of whose increments have more than one weighing.
 
     Every weighing after the first has its particles' equal weights subtracted.
     """
-    level, increment = (np.asarray(found.scalars[name])[0] for name in ("level", "increment"))
-    for number in range(num_levels):
-        is_fine = (level == number) & (increment == number)
-        if np.any(np.asarray(found.weights)[:, is_fine] < 0):
-            raise InputError(
-                f"Level {number} is too far from the one below it: particles had to be tempered "
-                "between them. Start from a wider network, or let widths grow more slowly."
-            )
+    increment, visited = (
+        np.asarray(found.scalars[name])[0] for name in ("increment", "num_temperatures")
+    )
+    for number in np.unique(increment[(increment > 0) & (visited > 1)]):
+        raise InputError(
+            f"Level {number:.0f} is too far from the one below it: particles had to be tempered "
+            "between them. Start from a wider network, or let widths grow more slowly."
+        )
 
 
 def _joined(parts: Sequence[Sums]) -> Sums:

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
+from credence.kernels import resampling
 from credence.methods.smc.clouds import log_ratios
 from credence.methods.smc.method import from_prior
 from credence.methods.smc.multilevel.coupling import CoupledLevels
@@ -112,6 +113,4 @@ def log_weights(
 
 def effective_share(log_weights: Float[np.ndarray, "particle try"]) -> float:
     """Effective sample size over number of particles, each weighed by the mean of its tries."""
-    together = np.asarray(logsumexp(log_weights, axis=1), float)
-    weights = np.exp(together - together.max())
-    return float(weights.sum() ** 2 / (weights**2).sum() / len(weights))
+    return float(resampling.effective_share(logsumexp(log_weights, axis=1)[None]))

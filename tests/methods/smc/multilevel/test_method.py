@@ -6,6 +6,7 @@ under a prior whose standard deviations fall with the feature's number.
 
 import dataclasses
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -23,12 +24,12 @@ from tools.particles import assert_same, resample_positions_only
 from tools.stops import AfterBlocks, Stop
 
 from credence.density.posterior import Posterior
-from credence.engine.blocks import run_block
+from credence.engine.progress import NoProgress
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError, OutOfTime
 from credence.methods import METHODS
 from credence.methods.smc import tempering
-from credence.methods.smc.clouds import Cloud
+from credence.methods.smc.clouds import Cloud, share_at_end
 from credence.methods.smc.multilevel import coupling as coupling_module
 from credence.methods.smc.multilevel import method as method_module
 from credence.methods.smc.multilevel import nested, proposal
@@ -129,6 +130,48 @@ def test_every_level_and_the_evidence(method: MLSMC) -> None:
         assert ensemble.num_draws == first + 6 * sum(others)
     if method is TEMPERED:
         assert ensemble.num_draws > first + 2 * sum(others)
+
+
+@pytest.mark.usefixtures("float64")
+def test_a_level_is_reached_at_once_where_particles_are_left_by_the_means_of_their_tries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Most tries of every particle are far off, and one in so many is enough."""
+    few = method(
+        (8, 32),
+        num_particles=(200, 100),
+        num_runs=4,
+        num_tries=16,
+        direct_ess=0.35,
+        mutation=Mutation(kernel="pcn", num_steps=5),
+    )
+    right, shares = coupling_module.share_at_end, []
+
+    def share(cloud: Cloud, *, num_tries: int) -> Any:
+        shares.append(right(cloud, num_tries=num_tries))
+        return shares[-1]
+
+    def judge_each_try(cloud: Cloud, *, num_tries: int) -> Any:
+        return share(cloud, num_tries=1)
+
+    monkeypatch.setattr(coupling_module, "share_at_end", share)
+    found = few.run(1, posterior())
+    monkeypatch.setattr(coupling_module, "share_at_end", judge_each_try)
+    planted = few.run(1, posterior())
+    print(shares)
+    assert shares[0] > few.direct_ess > shares[1]  # .54 and .14 of exact particles
+    assert found.num_draws == 200 + 17 * 100
+    assert planted.num_draws > 200 + 2 * 100
+    temperatures = (each.scalars["num_temperatures"][0, -1] for each in (found, planted))
+    assert next(temperatures) == 1 < next(temperatures)
+
+
+def test_tries_are_judged_by_their_mean() -> None:
+    """Of two particles one has weights 1 and 3, and of the other one try is impossible."""
+    log_end = jnp.log(jnp.asarray([[1.0, 3.0, 0.0, 4.0]]))
+    cloud = Cloud(jnp.zeros((1, 4, 1)), jnp.zeros((1, 4)), log_end)
+    assert share_at_end(cloud, num_tries=2) == pytest.approx(1)
+    assert share_at_end(cloud, num_tries=1) == pytest.approx(64 / 26 / 4)
 
 
 class Parts:
@@ -402,6 +445,16 @@ SHORT: dict[str, Any] = {
 }
 
 
+class Told(NoProgress):
+    """Keeps what a run says."""
+
+    def __init__(self) -> None:
+        self.sentences: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.sentences.append(message)
+
+
 def curve(width: int = 16) -> Posterior:
     """A posterior of a curve whose noise is unknown."""
     y = np.tanh(2 * CURVE) + 0.2 * np.random.default_rng(0).normal(size=CURVE.shape)
@@ -431,9 +484,17 @@ problems = pytest.mark.parametrize("problem", [curve, three_classes])
 def test_programs_compiled_ahead_are_those_that_run(coupling: Any, num_particles: Any) -> None:
     """Two at the base, weighing and tempering; three at every level. Levels count together."""
     method = MLSMC(**SHORT | {"coupling": coupling, "num_particles": num_particles})
-    before = run_block._cache_size()
+    compiled = []
+
+    def note(event: str, _: float, **about: Any) -> None:
+        if event.endswith("backend_compile_duration") and about["fun_name"] == "jit(run_block)":
+            compiled.append(threading.current_thread())
+
+    jax.monitoring.register_event_duration_secs_listener(note)
     seconds = method.run(0, curve()).cost.seconds
-    assert run_block._cache_size() - before == 2 + 3 + 3
+    assert len(compiled) == 2 + 3 + 3
+    ahead = [thread for thread in compiled if thread is not threading.main_thread()]
+    assert len(ahead) == {"sequential": 2 + 2, "independent": 1 + 1}[coupling]
     step = {"sequential": "mutate", "independent": "reweigh"}[coupling]
     assert set(seconds) == {"weigh", "temper", "sample", step, "compile", "other"}
 
@@ -550,6 +611,19 @@ def test_levels_that_nobody_tells_are_found_by_a_small_run(tmp_path: Any) -> Non
     assert found.cost.flops > told.cost.flops, "the small run counts"
     assert found.provenance.found["level_widths"] == [[4], [8]]
     assert free.allocated(found, CURVE, 1.0).widths == ((4,), (8,))
+
+
+@pytest.mark.parametrize(("left", "widths"), [(0.1, [[8]]), (0.3, [[4], [8]])])
+def test_the_finest_level_is_alone_where_no_other_is_near_enough(
+    left: float, widths: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below `direct_ess`, .2, particles would be tempered to it and moved there."""
+    monkeypatch.setattr(method_module, "share_left", lambda *_, **__: left)
+    few = MLSMC(num_particles=20, num_runs=2, mutation=Mutation(num_steps=1))
+    told = Told()
+    found = few.run(0, curve(width=8), progress=told)
+    assert found.provenance.found["level_widths"] == widths
+    assert any("which is alone" in sentence for sentence in told.sentences) == (len(widths) == 1)
 
 
 def test_without_time_for_small_runs_the_prior_says_which_levels_there_are(
