@@ -20,6 +20,7 @@ from credence.ensembles.scores import (
 )
 from credence.errors import Interrupted
 from credence.models import MLP, Categorical, Gaussian
+from credence.spacing import evenly_spaced
 from credence.storage import jsonable
 from credence_papers.cache import Cache
 from credence_papers.nonlinear.feature_contenders import Contender, FeatureEffort
@@ -189,7 +190,7 @@ def _of_members(ensemble: Ensemble, found: FeatureRows) -> dict[str, Any]:
     """What an ensemble tells; chains are judged by `JUDGED` test rows, evenly spaced."""
     strangers = found.x_strangers if len(found.x_strangers) else None
     numbers = classification_scores(ensemble, found.x_test, found.y_test, strangers).numbers
-    told = {
+    told: dict[str, Any] = {
         name: value
         for kind, x in found.x_worse.items()
         for name, value in _named(
@@ -199,8 +200,7 @@ def _of_members(ensemble: Ensemble, found: FeatureRows) -> dict[str, Any]:
     if strangers is not None:
         told["strangers_auroc"] = numbers["ood_auroc"]
     if ensemble.is_chain:
-        spaced = np.linspace(0, len(found.x_test) - 1, min(JUDGED, len(found.x_test))).astype(int)
-        functions = ensemble.functions(found.x_test[spaced])
+        functions = ensemble.functions(found.x_test[evenly_spaced(len(found.x_test), JUDGED)])
         judged = assess(functions, max_functions=functions[0, 0].size)
         told["max_rhat"], told["min_ess"] = judged.max_rhat_function, judged.min_ess_function
     return {

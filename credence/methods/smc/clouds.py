@@ -22,7 +22,7 @@ UNFELT = 1e-16
 """A temperature at which nothing of the likelihood is felt: `temperature_step` ends so near to 0
 where more particles are impossible than the target of the ESS allows."""
 LEAST_VARIANCE = 1e-30
-"""Of a weight, in a cloud: single precision holds it, its root and its inverse."""
+"""The least variance of a weight in a cloud: single precision holds it, its root and inverse."""
 
 
 class Cloud(NamedTuple):

@@ -11,6 +11,8 @@ from phrases import Phrase, given, made
 
 from credence.html.wording import number
 from credence_papers.multilevel.error_cost.page import scientific
+from credence_papers.multilevel.error_cost.results import preparation
+from credence_papers.multilevel.studies import PUBLISHED
 
 
 def phrases() -> Iterator[Phrase]:
@@ -47,6 +49,9 @@ def of_published_design() -> Iterator[Phrase]:
         *at_widest(regression),
     )
     yield made("alpha 2 it is {:.1f} times, and {:.1f} times by the clock", *at_widest(rough))
+    charged = (with_pilots(problem) for problem in (easy, regression, rough))
+    yield made("answer it is {:.0f}, {:.0f} and {:.1f} times by counted work", *charged)
+    yield from given("With all 16 of them charged")
     yield made("{} times the cost ({} to {}) of several levels in the digits", *best_of(easy))
     yield made("{} times ({} to {}) at alpha 2", *best_of(rough))
     yield made("{} times\n  ({} to {}) in the regression", *best_of(regression))
@@ -148,6 +153,14 @@ def evidence_gap(problem: dict[str, Any]) -> tuple[float, float]:
     widest, several = (np.array(row["log_evidence"]) for row in both)
     errors = (values.std(ddof=1) / len(values) ** 0.5 for values in (widest, several))
     return float(several.mean() - widest.mean()), float(np.hypot(*errors))
+
+
+def with_pilots(problem: dict[str, Any]) -> float:
+    """The ratio of work against the finest width, a whole pilot charged to every replicate."""
+    num_runs = PUBLISHED.efforts["laptop"].pilot_runs
+    pilots = [{**pilot, "all_flops": num_runs * pilot["flops"]} for pilot in problem["pilots"]]
+    found = preparation(problem["points"], pilots, 0.0, problem["reference"]["noise"])
+    return found["ratio_widest"]["value"]
 
 
 def at_widest(problem: dict[str, Any]) -> list[float]:

@@ -22,6 +22,7 @@ from credence.engine.clock import CompileClock
 from credence.engine.driver import Driver
 from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
+from credence.methods.laplace import method as laplace
 from credence.methods.laplace.curvature import (
     Spectrum,
     active_weights,
@@ -491,7 +492,8 @@ def test_a_learnt_noise_is_resumed_and_a_second_run_compiles_nothing(tmp_path):
     assert not np.any(second.params.likelihood == first.params.likelihood)
 
 
-def test_a_point_that_is_no_mode_is_refused():
+def test_a_point_that_is_no_mode_is_refused(monkeypatch):
+    monkeypatch.setattr(laplace, "POLISH_STEPS", 1)
     method = Laplace(structure="diagonal", **BRIEF)
     with pytest.raises(InputError, match=r"No mode was found: after .* Raise refine_steps"):
         method.run(0, PROBLEM.posterior)

@@ -170,7 +170,7 @@ def test_a_mutation_says_what_it_cost_and_how_far_it_went() -> None:
 def test_every_gradient_is_counted(
     kernel: str, gradients: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of five steps, and of the state from which they start."""
+    """Five steps take a gradient each, and the state from which they start takes one."""
     calls = []
 
     class Counted(Gaussian):

@@ -62,8 +62,10 @@ def test_methods_start_where_the_thesis_does() -> None:
         assert find(study.name) is study
         for problem in study.problems:
             method = problem.method(study.efforts["paper"])
-            assert (method.num_chains, method.num_starts) == (16, 1000)
-            assert method.num_draws == (3000 if problem.name == "boston_2b" else 1000)
+            is_ladder = problem.name == "boston_2b"
+            assert method.num_rungs == (12 if is_ladder else 1)
+            assert (method.num_chains, method.num_starts) == (4 if is_ladder else 16, 1000)
+            assert method.num_draws == (2500 if is_ladder else 1000)
             if problem.max_depth is None:
                 assert tuple(method.initial_widths or ()) == tuple(
                     problem.max_width // 16 * (i + 1) for i in range(16)

@@ -167,7 +167,7 @@ def test_a_level_is_reached_at_once_where_particles_are_left_by_the_means_of_the
 
 
 def test_tries_are_judged_by_their_mean() -> None:
-    """Of two particles one has weights 1 and 3, and of the other one try is impossible."""
+    """One of two particles has weights 1 and 3, and a try of the other is impossible."""
     log_end = jnp.log(jnp.asarray([[1.0, 3.0, 0.0, 4.0]]))
     cloud = Cloud(jnp.zeros((1, 4, 1)), jnp.zeros((1, 4)), log_end)
     assert share_at_end(cloud, num_tries=2) == pytest.approx(1)
@@ -617,7 +617,7 @@ def test_levels_that_nobody_tells_are_found_by_a_small_run(tmp_path: Any) -> Non
 def test_the_finest_level_is_alone_where_no_other_is_near_enough(
     left: float, widths: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Below `direct_ess`, .2, particles would be tempered to it and moved there."""
+    """Particles would be tempered to it and moved there, as less than `direct_ess` is left."""
     monkeypatch.setattr(method_module, "share_left", lambda *_, **__: left)
     few = MLSMC(num_particles=20, num_runs=2, mutation=Mutation(num_steps=1))
     told = Told()
