@@ -19,7 +19,7 @@ from credence_papers.nonlinear.patch_features import PatchFeatures
 LEARNING_RATE = 1e-3
 """Adam's: a step of the usual .01 on 1600 features at once changes outputs by more than 10."""
 VALUE = 1 / 3
-"""What a value without gradient costs, in gradients."""
+"""Cost of a value without gradient, in gradients."""
 COLD = 1e-4
 """The published temperature of what here are the partners."""
 
@@ -154,7 +154,7 @@ class Contender:
         return 1 if self.kind == "particles" else effort.networks_for_one
 
     def _gradients(self, effort: FeatureEffort) -> float:
-        """What a step of the networks for one particle costs, in gradients of a minibatch.
+        """Cost of a step of the networks for one particle, in gradients of a minibatch.
 
         In a cycle that explores for half of its steps there are twice as many steps for a draw.
         """

@@ -187,7 +187,7 @@ def _named(kind: str, numbers: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _of_members(ensemble: Ensemble, found: FeatureRows) -> dict[str, Any]:
-    """What an ensemble tells; chains are judged by `JUDGED` test rows, evenly spaced."""
+    """Scores of an ensemble; chains are judged by `JUDGED` test rows, evenly spaced."""
     strangers = found.x_strangers if len(found.x_strangers) else None
     numbers = classification_scores(ensemble, found.x_test, found.y_test, strangers).numbers
     told: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""What a contender says of the test images, row by row: kept, and compared with what others say."""
+"""Probabilities that a contender gives the test images: kept, and compared with those of others."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -15,7 +15,7 @@ _PRIORS: dict[str, tuple[str, float, Any]] = {
     "c-block": ("one per kernel and bias", 1.0, HierarchicalGamma(per="array")),
     "e": ("a learnt precision per input", 1.0, HierarchicalGamma(0.5, 0.5, per="input")),
 }
-"""What a model says, the factor of its logits, and the prior of its weights."""
+"""Words for a model, the factor of its logits, and the prior of its weights."""
 
 
 def _models(classes: int, widest: int) -> tuple[ModelProblem, ...]:

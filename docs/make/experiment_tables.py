@@ -73,7 +73,7 @@ def of_splits(summary: dict[str, Any]) -> str:
 
 
 def of_cells(summary: dict[str, Any]) -> str:
-    """What is beaten, and what stands in place of numbers that would mislead, if any do."""
+    """Legend of the column "beaten?", and of what stands in place of numbers that would mislead."""
     rows = [row for each in summary["problems"] for row in each["rows"] if row["status"] == "done"]
     told = ""
     if any(row["published"] for row in rows):

@@ -198,7 +198,7 @@ def _ladders(problem: dict[str, Any]) -> list[Html]:
 
 
 def _preparation(problem: dict[str, Any]) -> list[Html]:
-    """What was run to choose widths and particles, and the ratios with that charged."""
+    """Runs that chose widths and particles, and the ratios with these charged."""
     found = problem.get("preparation")
     if not found or not found["pilot_flops"]:
         return []

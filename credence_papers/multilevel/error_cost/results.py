@@ -199,7 +199,7 @@ def preparation(
     ladder_flops: float,
     noise: float,
 ) -> dict[str, Any]:
-    """What several levels take before their first replicate, and their ratios with that charged.
+    """Work of several levels before their first replicate, and their ratios with that charged.
 
     To every replicate the choice of the ladder is charged, and all runs of its family's pilot.
 

@@ -137,7 +137,7 @@ class TestContenders:
 
 
 class TestSaid:
-    """What contenders say of the test images, and how that is compared."""
+    """Probabilities of the test images, and how they are compared."""
 
     Y = np.array([0, 1, 1])
 
@@ -191,7 +191,7 @@ class TestSaid:
 
 
 class TestFailures:
-    """What is not a whole run is not kept, and hinders nobody."""
+    """Runs that are not whole are not kept, and hinder nobody."""
 
     EFFORT = replace(STUDY.efforts["smoke"], contenders=(BASELINE, "SGHMC", "Laplace", REFERENCE))
 

@@ -18,7 +18,7 @@ from credence.engine.driver import Driver
 from credence.methods.surrogate.delayed_acceptance import Surrogate, member_of
 
 CUT_SHORT = "trained_epochs"
-"""What an emulator's `about` calls the epochs after which time ended its training, if it did."""
+"""The name, in `about`, of the epochs after which time ended the training, if it did."""
 
 
 class Points(NamedTuple):
