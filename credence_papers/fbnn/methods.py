@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from credence.compare.specs import MethodSpec
+from credence.methods.surrogate.public_code import crank_nicolson_step
 
 SMOKE = {"num_draws": 20, "num_chains": 2}
 LAPTOP = {"num_draws": 500, "num_chains": 4}
@@ -25,14 +26,6 @@ EMULATORS = {
 BY_PROBLEM = {name: {"emulator": f"published:{of}"} for name, of in EMULATORS.items()}
 RAW = "credence.methods.surrogate.public_code:PublicSGHMC"
 """SGHMC with the public code's steps, from a random start."""
-
-
-def crank_nicolson_step(h: float) -> float:
-    """The step size b at which `credence.kernels.pcn` proposes as the public code does with h.
-
-    There w' = ((1 - h/4) w + sqrt(h) xi) / (1 + h/4): b = sqrt(h) / (1 + h/4).
-    """
-    return h**0.5 / (1 + h / 4)
 
 
 def chain(label: str, method: str, share: float = 1.0, **smoke: int) -> MethodSpec:

@@ -248,10 +248,7 @@ PUBLISHED = ErrorCostStudy(
             widths=(8, 16, 32),
             particles=(40, 160),
             further=(
-                *(
-                    Contender(method="smc", widths=(4,), num_particles=(count,))
-                    for count in (40, 160)
-                ),
+                *_long(4, {40: 32, 160: 32}),
                 *_long(64, {40: 16, 160: 8}),
                 *_long(128, {40: 8, 160: 8}),
                 *_short(4, 8, 16, 32),

@@ -11,9 +11,9 @@ from credence.errors import check_name
 from credence.kernels.base import Settings
 from credence.methods import METHODS
 from credence.methods.base import Method
-from credence.methods.minibatch_steps import USUAL_FRICTION, minibatch_rows
+from credence.methods.minibatch_steps import minibatch_rows
 from credence.methods.stochastic_gradient import Langevin
-from credence_papers.nonlinear.image_contenders import NETWORKS_FOR_ONE
+from credence_papers.nonlinear.image_contenders import NETWORKS_FOR_ONE, momentum_step
 from credence_papers.nonlinear.patch_features import PatchFeatures
 
 LEARNING_RATE = 1e-3
@@ -166,11 +166,12 @@ class Contender:
         return 2 + VALUE * share * values * batches
 
     def _step(self, effort: FeatureEffort) -> dict[str, float]:
-        """Step sizes with which all drift equally fast: with friction a, a length s where s^2 / a
-        is half of Langevin's h. A cycle starts with twice its mean. Those of the RMSprop metric
-        have a unit of their own."""
+        """Step sizes with which all drift equally fast.
+
+        A cycle starts with twice its mean. Those of the RMSprop metric have a unit of their own.
+        """
         if self.method == "sghmc":
-            length = float((USUAL_FRICTION * effort.step_size / 2) ** 0.5)
+            length = momentum_step(effort.step_size)
             return {"step_size": length * (2 if "num_cycles" in self.settings else 1)}
         if self.method == ColdSGLD.name or "preconditioner" in self.settings:
             return {}

@@ -156,10 +156,11 @@ def compared(found: dict[str, Any], files: Mapping[str, Path]) -> dict[str, Any]
     """
     said = {label: Said.read(path) for label, path in files.items() if path.exists()}
     told = {label: dict(result) for label, result in found.items()}
+    is_converged = REFERENCE in said and _is_converged(told[REFERENCE])
     if REFERENCE in said:
-        told[REFERENCE]["is_converged"] = _is_converged(told[REFERENCE])
+        told[REFERENCE]["is_converged"] = is_converged
     for label, each in said.items():
-        if told.get(REFERENCE, {}).get("is_converged") and REFERENCE in said:
+        if is_converged:
             told[label] |= against_reference(each, said[REFERENCE])
         if BASELINE in said and label != BASELINE:
             told[label] |= against_baseline(each, said[BASELINE])

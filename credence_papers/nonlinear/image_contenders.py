@@ -10,6 +10,11 @@ NETWORKS_FOR_ONE = 2
 """A particle has a partner: a linear sampler moves as many networks with twice the chains."""
 
 
+def momentum_step(step_size: float) -> float:
+    """The step s of SGHMC that drifts as fast as Langevin's h: s^2 / friction is half of it."""
+    return (USUAL_FRICTION * step_size / 2) ** 0.5
+
+
 @dataclass(frozen=True, kw_only=True)
 class Effort:
     """What the methods do at one size.
@@ -53,11 +58,10 @@ class Effort:
         }
 
     def with_momentum(self) -> dict[str, object]:
-        """Settings of SGHMC, whose step s drifts as fast where s^2 / friction is half of h."""
+        """Settings of SGHMC, which drifts as fast."""
         if self.step_size is None:
             return self.sampler(NETWORKS_FOR_ONE)
-        length = (USUAL_FRICTION * self.step_size / 2) ** 0.5
-        return self.sampler(NETWORKS_FOR_ONE, step_size=length)
+        return self.sampler(NETWORKS_FOR_ONE, step_size=momentum_step(self.step_size))
 
     def with_potentials(self, **more: object) -> dict[str, object]:
         """Settings with potentials of many rows, and one coin for all particles.

@@ -24,8 +24,9 @@ from credence.compare.specs import (
 )
 from credence.errors import InputError
 from credence.methods.surrogate.emulators import emulator_named
+from credence.methods.surrogate.public_code import crank_nicolson_step
 from credence.models import MLP
-from credence_papers.fbnn.methods import METHODS, crank_nicolson_step
+from credence_papers.fbnn.methods import METHODS
 from credence_papers.fbnn.tables import FBNN_FULL
 
 PUBLISHED_WEIGHTS = {

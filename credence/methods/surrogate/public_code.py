@@ -187,6 +187,14 @@ class PublicSGHMC(Method):
         return Drawn.by(drawn)
 
 
+def crank_nicolson_step(h: float) -> float:
+    """The step size b at which `credence.kernels.pcn` proposes as the public code does with h.
+
+    There w' = ((1 - h/4) w + sqrt(h) xi) / (1 + h/4): b = sqrt(h) / (1 + h/4).
+    """
+    return h**0.5 / (1 + h / 4)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PublicPCN(Method):
     """The preconditioned Crank-Nicolson algorithm with the step of the FBNN paper's public code,
@@ -197,8 +205,7 @@ class PublicPCN(Method):
     Args:
         num_draws: per chain.
         num_chains: independent starts; the code has one.
-        h: of the public code's proposal, w' = ((1 - h/4) w + sqrt(h) xi) / (1 + h/4), xi a draw of
-            the prior: that of `credence.kernels.pcn` with the step b = sqrt(h) / (1 + h/4).
+        h: of the public code's proposal; see `crank_nicolson_step`.
     """
 
     name: ClassVar[str] = "pcn_public"
@@ -228,7 +235,7 @@ class PublicPCN(Method):
         start = posterior.init(key_init, self.num_chains)
         mean, std = prior_reference(posterior)
         settings = {
-            "step_size": np.asarray(self.h**0.5 / (1 + self.h / 4), start.dtype),
+            "step_size": np.asarray(crank_nicolson_step(self.h), start.dtype),
             "reference_mean": np.asarray(mean, start.dtype),
             "reference_std": np.asarray(std, start.dtype),
         }

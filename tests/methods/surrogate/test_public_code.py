@@ -21,11 +21,11 @@ from credence.methods.surrogate.public_code import (
     PRIOR,
     PublicPCN,
     PublicSGHMC,
+    crank_nicolson_step,
     refreshed_sghmc,
     under_own_prior,
 )
 from credence.models import MLP, Gaussian, Normal
-from credence_papers.fbnn.methods import crank_nicolson_step
 
 PROBLEM = linear_regression().posterior
 RNG = np.random.default_rng(0)
