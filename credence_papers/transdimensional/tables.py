@@ -245,8 +245,8 @@ DEPTH_WAYS = DepthStudy(
     ),
     efforts={
         "smoke": DepthEffort(2, 2, SMOKE, 20, 5, 4, 20, 10),
-        "laptop": DepthEffort(8, 8, Effort(4, 32_000, 8000), 40_000, 200, 20, 50_000, 4000),
-        "paper": DepthEffort(16, 8, PUBLISHED, 100_000, 200, 24, 100_000, 8000),
+        "laptop": DepthEffort(8, 8, Effort(4, 32_000, 8000), 40_000, 20, 20, 50_000, 4000),
+        "paper": DepthEffort(16, 8, PUBLISHED, 100_000, 20, 24, 100_000, 8000),
     },
     source="the problem of " + THESIS + "section 6.3.1",
 )
