@@ -13,7 +13,9 @@ MOST_IN_ONE = 8192
 ROWS_PER_STEP = 1024
 """Rows of a step by default where there are more."""
 USUAL_FRICTION = 0.1
-"""Share of its velocity that SGHMC loses per step by default."""
+"""Share of its velocity that SGHMC loses per step by default, where steps see some of the rows."""
+FRICTION_OF_ALL = 0.01
+"""The same where every step sees all rows (`usual_friction`)."""
 RMS_DECAY = 0.99
 """Memory of the RMSprop metric's squared gradients while it is tuned."""
 
@@ -41,6 +43,16 @@ def minibatch_rows(batch_size: int | None, posterior: Posterior) -> int:
     if posterior.data.x.ndim > 2:
         return min(IMAGES_PER_STEP, num_points)
     return num_points if num_points <= MOST_IN_ONE else ROWS_PER_STEP
+
+
+def usual_friction(num_rows: int, num_points: int) -> float:
+    """SGHMC's friction by default, with so many rows of a step.
+
+    The gradients' noise bounds step^2 / friction, and with it how fast the weights drift, whatever
+    the friction is. Without that noise the step is a leapfrog's, and a lower friction lets the
+    weights keep their direction for longer.
+    """
+    return FRICTION_OF_ALL if num_rows == num_points else USUAL_FRICTION
 
 
 def friction_noise(friction: float, num_rows: int, num_points: int) -> float:

@@ -30,10 +30,10 @@ from credence.kernels.sgmcmc.ula import ula
 from credence.methods.base import Drawn
 from credence.methods.chains import Rounds, TrainedChains
 from credence.methods.minibatch_steps import (
-    USUAL_FRICTION,
     friction_noise,
     minibatch_rows,
     rms_settings,
+    usual_friction,
 )
 from credence.models.priors import HierarchicalGamma
 
@@ -301,7 +301,8 @@ class SGHMC(StochasticGradient):
     N / b times the precision, so 1 - b / N of them is noise, and nothing where a step sees all.
 
     Args beyond those of `StochasticGradient`:
-        friction: share of the velocity lost per step, in (0, 1].
+        friction: share of the velocity lost per step, in (0, 1]; None is .01 where a step sees all
+            rows and .1 where it does not (`benchmarks/stochastic_gradient.py friction`).
         preconditioner: its own is "scale_adapted", Springenberg et al. (2016), with step_size .03
             by default.
     """
@@ -314,11 +315,12 @@ class SGHMC(StochasticGradient):
 
     published: ClassVar[str] = "scale_adapted"
 
-    friction: float = USUAL_FRICTION
+    friction: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_friction(self.friction)
+        if self.friction is not None:
+            check_friction(self.friction)
 
     def _rows(self, posterior: Posterior) -> int:
         return minibatch_rows(self.batch_size, posterior)
@@ -329,7 +331,7 @@ class SGHMC(StochasticGradient):
     def _published_settings(self, posterior: Posterior) -> tuple[Settings, Settings]:
         frozen = {
             "step_size": np.float32(self.step_size or 0.03),
-            "friction": np.float32(self.friction),
+            "friction": np.float32(self._friction(self._rows(posterior), posterior.num_points)),
             "is_adapting": np.asarray(False),
             "noise_share": np.float32(1 - self._rows(posterior) / posterior.num_points),
         }
@@ -337,8 +339,14 @@ class SGHMC(StochasticGradient):
 
     def _settings(self, metric: Settings, posterior: Posterior) -> Settings:
         settings = super()._settings(metric, posterior)
-        return {**settings, "friction": np.asarray(self.friction, settings["step_size"].dtype)}
+        friction = self._friction(self._rows(posterior), posterior.num_points)
+        return {**settings, "friction": np.asarray(friction, settings["step_size"].dtype)}
+
+    def _friction(self, num_rows: int, num_points: int) -> float:
+        """The friction that was asked for, or the usual one."""
+        return self.friction or usual_friction(num_rows, num_points)
 
     def _stable(self, leapfrog: Any, num_rows: int, num_points: int) -> Any:
         """The gradients' noise and the step together add to the variance what a leapfrog may."""
-        return leapfrog / (1 + friction_noise(self.friction, num_rows, num_points)) ** 0.5
+        friction = self._friction(num_rows, num_points)
+        return leapfrog / (1 + friction_noise(friction, num_rows, num_points)) ** 0.5

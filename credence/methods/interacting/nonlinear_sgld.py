@@ -67,7 +67,7 @@ class NonlinearSGLD(Langevin):
             num_warmup steps of their own, after which the RMSprop metric is frozen.
         auxiliary_step_size: of Q, in its own unit; None drifts as particles do ("rms": 1e-3 /
             rows).
-        auxiliary_friction: of "sghmc"; None is 0.1.
+        auxiliary_friction: of "sghmc"; None is that of the method `sghmc`.
         potential_rows: rows drawn once for the potentials of all steps; None takes each step's
             minibatch.
         selection: of "bg": "multinomial", "stratified" or "systematic".

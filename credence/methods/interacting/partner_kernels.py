@@ -15,7 +15,7 @@ from credence.errors import InputError, check_name, require_positive
 from credence.kernels.base import Kernel, Scalar, Settings
 from credence.kernels.sgmcmc.rms_sgld import rms_sgld
 from credence.kernels.sgmcmc.sghmc import check_friction, sghmc
-from credence.methods.minibatch_steps import USUAL_FRICTION, friction_noise, rms_settings
+from credence.methods.minibatch_steps import friction_noise, rms_settings, usual_friction
 
 AS_PARTICLES = "sgld"
 """The name under which partners move as particles do."""
@@ -113,7 +113,7 @@ def _rms(wanted: Wanted, particles: Particles) -> PartnerKernel:
 
 def _sghmc(wanted: Wanted, particles: Particles) -> PartnerKernel:
     """SGHMC in the particles' metric; its step is a length, as stable as the method `sghmc`'s."""
-    friction = wanted.friction or USUAL_FRICTION
+    friction = wanted.friction or usual_friction(particles.num_rows, particles.num_points)
     batches = particles.num_points / particles.num_rows
     leapfrog_square = float(particles.settings["step_size"]) * batches
     noise = friction_noise(friction, particles.num_rows, particles.num_points)
