@@ -18,12 +18,13 @@ from rows import done, how_run, markdown, measure, parser_of
 
 PROBLEMS = ("adult", "celeba")
 FRICTIONS = (0.1, 0.03, 0.01, 0.003)
+SGHMC = "BNN-SGHMC (all rows a step)"
 EXACT = ("MCLMC on all rows", "HMC on all rows")
 
 
 def cases(seed: int) -> list[dict[str, Any]]:
     """Every friction and every exact chain on both problems."""
-    contenders = [{"method": "BNN-SGHMC", "friction": friction} for friction in FRICTIONS]
+    contenders = [{"method": SGHMC, "friction": friction} for friction in FRICTIONS]
     contenders += [{"method": method, "friction": None} for method in EXACT]
     return [
         {"problem": problem, **contender, "seed": seed, "num_cores": 1}

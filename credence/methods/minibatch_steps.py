@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from credence.density.posterior import Posterior
-from credence.errors import InputError
+from credence.errors import InputError, require_positive
 from credence.kernels.base import Settings
 from credence.methods.training import IMAGES_PER_STEP
 
@@ -20,7 +20,15 @@ RMS_DECAY = 0.99
 """Memory of the RMSprop metric's squared gradients while it is tuned."""
 
 
-def minibatch_rows(batch_size: int | None, posterior: Posterior) -> int:
+def check_batch_size(batch_size: int | str | None) -> None:
+    """Refuse a number of rows that is none, and words but "all"."""
+    if not isinstance(batch_size, str):
+        require_positive(batch_size=batch_size)
+    elif batch_size != "all":
+        raise InputError(f"batch_size must be a number, 'all' or None, got {batch_size!r}.")
+
+
+def minibatch_rows(batch_size: int | str | None, posterior: Posterior) -> int:
     """Rows of a step; by default all of few rows, which at stationarity costs nothing.
 
     With b of N rows the gradients' noise bounds the square of the step by a multiple of b / N, so
@@ -33,10 +41,12 @@ def minibatch_rows(batch_size: int | None, posterior: Posterior) -> int:
         InputError: for more rows than there are.
     """
     num_points = posterior.num_points
+    if isinstance(batch_size, str):
+        return num_points
     if batch_size is not None and batch_size > num_points:
         raise InputError(
             f"batch_size={batch_size} is more than the {num_points} rows: use at most "
-            "that, or None for the usual."
+            "that, 'all', or None for the usual."
         )
     if batch_size is not None:
         return batch_size

@@ -30,6 +30,7 @@ from credence.kernels.sgmcmc.ula import ula
 from credence.methods.base import Drawn
 from credence.methods.chains import Rounds, TrainedChains
 from credence.methods.minibatch_steps import (
+    check_batch_size,
     friction_noise,
     minibatch_rows,
     rms_settings,
@@ -52,8 +53,8 @@ class StochasticGradient(TrainedChains):
             with full gradients would be accepted at target_acceptance_rate. The bias grows with it.
         preconditioner: "warmup", the metric of `credence.adaptation.gradient_metric`; "none"; or
             that of the kernel's own paper.
-        batch_size: rows per step, from shuffled epochs, the same for all chains; None uses all rows
-            up to 8192, 1024 beyond, and of images 128.
+        batch_size: rows per step, from shuffled epochs, the same for all chains; "all" uses all
+            rows, and None those up to 8192, 1024 beyond, and of images 128.
         num_cycles: of a cosine step size (Zhang et al., 2020); 0 keeps the step size constant.
         exploration_share: of each cycle, without noise and without draws.
         gibbs: draw a hierarchical prior's precisions from their conditional law after every step.
@@ -69,17 +70,15 @@ class StochasticGradient(TrainedChains):
     target_acceptance_rate: float = 0.9
     step_size: float | None = None
     preconditioner: str = "warmup"
-    batch_size: int | None = None
+    batch_size: int | str | None = None
     num_cycles: int = 0
     exploration_share: float = 0.5
     gibbs: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive(
-            step_size=self.step_size,
-            batch_size=self.batch_size,
-        )
+        require_positive(step_size=self.step_size)
+        check_batch_size(self.batch_size)
         if self.preconditioner not in ("warmup", self.published, "none"):
             raise InputError(
                 f"Unknown preconditioner {self.preconditioner!r}: use 'warmup', "

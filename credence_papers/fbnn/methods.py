@@ -146,18 +146,24 @@ EXACT = (exact("CES exact (SGHMC-HMC)", "sghmc", "hmc"),
          exact("CES exact (modes-MCLMC)", "mode", "mclmc"))  # fmt: skip
 """Rows for data of more rows than a coreset takes whole."""
 
-SMALL_BATCHES = replace(chain("BNN-SGHMC (128 rows a step)", "sghmc"), settings={"batch_size": 128})
-LONG = {
-    "BNN-SGHMC": 8000,
-    "BNN-SGHMC (128 rows a step)": 8000,
-    "HMC on all rows": 3000,
-    "NUTS on all rows": 2000,
-    "MCLMC on all rows": 2000,
-}
-"""Draws of each chain, after which R-hat of the predictions may be below 1.05."""
+
+def sghmc(rows: int | str, num_draws: int) -> MethodSpec:
+    """SGHMC with so many rows a step, and draws for which chains may agree."""
+    spec = replace(chain(f"BNN-SGHMC ({rows} rows a step)", "sghmc"), settings={"batch_size": rows})
+    return longer(spec, num_draws)
 
 
-def longer(spec: MethodSpec) -> MethodSpec:
-    """The row with draws that are enough to converge; as before at smoke size."""
-    sizes = {size: {**each, "num_draws": LONG[spec.label]} for size, each in spec.by_size.items()}
+def longer(spec: MethodSpec, num_draws: int) -> MethodSpec:
+    """The row with so many draws; as before at smoke size."""
+    sizes = {size: {**each, "num_draws": num_draws} for size, each in spec.by_size.items()}
     return replace(spec, by_size={**sizes, "smoke": spec.by_size["smoke"]})
+
+
+CONVERGED = (
+    sghmc("all", 3000),
+    sghmc(1024, 2000),
+    sghmc(32, 2000),
+    *(longer(spec, 2000) for spec in METHODS if spec.label.endswith("on all rows")),
+)
+"""SGHMC with all rows, with the library's usual minibatches and with the published ones; and exact
+chains."""

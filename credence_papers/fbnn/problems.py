@@ -85,6 +85,26 @@ TABLES = (
 )
 """Five data sets of tables A1 and A2; at laptop size 2000 rows of the large ones."""
 
+NUMBERS_OF_ROWS = {"adult": (10_000, None), "celeba": (10_000, 40_000, None),
+                   "mnist": (10_000, 40_000, None)}  # fmt: skip
+"""Training rows beside the 2000 of `TABLES`; None is all, which are some 40,000 of Adult."""
+
+
+def _with_rows(problem: Problem, train: int | None) -> Problem:
+    """The problem with more training rows, and 2000 test rows as before."""
+    limits = {**problem.rows, "laptop": RowLimits(train=train, test=2000)}
+    limits["paper"] = limits["laptop"]
+    return replace(problem, name=f"{problem.name}_{train or 'all'}", rows=limits)
+
+
+ROW_LADDER = tuple(
+    each
+    for problem in TABLES
+    if problem.name in NUMBERS_OF_ROWS
+    for each in (problem, *(_with_rows(problem, n) for n in NUMBERS_OF_ROWS[problem.name]))
+)
+"""The three large tables with 2000, 10,000, 40,000 and all rows."""
+
 THREE_INPUTS = "1000 simulated rows of 3 inputs, network 3-5-5-1 (56 weights), tanh."
 FIRST_VERSION = (
     Problem(

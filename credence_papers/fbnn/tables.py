@@ -7,8 +7,8 @@ and A2, and tables 1 and 2 of its first version.
 from dataclasses import replace
 
 from credence.compare.specs import Experiment
-from credence_papers.fbnn.methods import EXACT, LONG, METHODS, SMALL_BATCHES, longer
-from credence_papers.fbnn.problems import FIRST_VERSION, FULL, TABLES
+from credence_papers.fbnn.methods import CONVERGED, EXACT, METHODS
+from credence_papers.fbnn.problems import FIRST_VERSION, FULL, ROW_LADDER, TABLES
 
 PAPER_TITLE = (
     'Moslemi, Meng, Lan & Shahbaba, "Scaling up Bayesian neural networks with neural networks"'
@@ -62,9 +62,10 @@ FBNN_CONVERGED = replace(
     FBNN,
     name="fbnn_converged",
     description="The FBNN paper's speed-up over SGHMC, between chains that are exact and long "
-    "enough to converge.",
-    methods=tuple(longer(spec) for spec in (*METHODS, SMALL_BATCHES) if spec.label in LONG),
-    problems=tuple(each for each in TABLES if each.name in ("adult", "celeba")),
+    "enough to converge, with few rows and with all.",
+    baseline=CONVERGED[0].label,
+    methods=CONVERGED,
+    problems=ROW_LADDER,
 )
 FBNN_FIRST_VERSION = Experiment(
     name="fbnn_first_version",

@@ -22,7 +22,7 @@ def table() -> str:
 def cells(problem: dict[str, Any], row: dict[str, Any]) -> tuple[str, ...]:
     """One chain on one data set."""
     return (
-        f"{problem['name']}, {problem['n_train']:,}",
+        f"{problem['name'].partition('_')[0]}, {problem['n_train']:,}",
         row["label"],
         drawn(row),
         number(row["total_seconds"]),

@@ -466,18 +466,24 @@ def test_friction_out_of_range(friction: float):
 
 
 @pytest.mark.parametrize(
-    ("friction", "batch_size", "expected"), [(None, None, 0.01), (None, 4, 0.1), (0.3, 4, 0.3)]
+    ("friction", "batch_size", "expected"),
+    [(None, None, 0.01), (None, "all", 0.01), (None, 4, 0.1), (0.3, 4, 0.3)],
 )
 def test_friction_by_default_is_low_where_a_step_sees_all_rows(
-    friction: float | None, batch_size: int | None, expected: float
+    friction: float | None, batch_size: int | str | None, expected: float
 ):
     """The step goes with it: a friction of .01 with noise of minibatches would shorten it."""
     method = SGHMC(friction=friction, batch_size=batch_size)
     metric = {"step_size": np.float32(0.5), "inverse_mass": np.ones(4, np.float32)}
     settings = method._settings(metric, PROBLEM.posterior)
-    noise = 0 if batch_size is None else 2 * (12 / 4 - 1) / expected
+    noise = 2 * (12 / 4 - 1) / expected if batch_size == 4 else 0
     assert settings["friction"] == pytest.approx(expected)
     assert settings["step_size"] == pytest.approx(0.5 / (1 + noise) ** 0.5)
+
+
+def test_a_word_that_is_no_number_of_rows():
+    with pytest.raises(InputError, match="'all' or None, got 'most'"):
+        SGLD(batch_size="most")
 
 
 def test_batch_larger_than_the_data():
