@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from kept import kept_rows
 from many_modes import off
-from phrases import Phrase, made
+from phrases import Phrase, given, made
 
 
 def phrases() -> Iterator[Phrase]:
@@ -31,6 +31,8 @@ def phrases() -> Iterator[Phrase]:
     yield made("to R-hat {:.3f} with {:.0f}\n  effective draws", long["rhat"], long["ess"])
     yield made("its means to within {:.2f} standard deviations", off(long, smc))
     assert 0.4 < long["seconds"] / tempered["seconds"] < 0.6, "half the time"
+    yield from given("by our rule (R-hat below 1.05, 100 effective draws)")
+    assert long["ess"] < 100, "not yet converged"
     per_second = [row["ess"] / row["seconds"] for row in (tempered, long)]
     assert 1.7 < per_second[0] / per_second[1] < 2.5, "twice as many"
     yield made("{} draws of the prior came down", tempered["num_restarts"])

@@ -141,7 +141,8 @@ def of_prior_rates() -> Iterator[Phrase]:
     ]
     assert len(slopes) == 12, "two alphas for each of four networks, two more for each of two"
     farthest, theory = min(slopes, key=lambda pair: pair[0] / pair[1])
-    assert farthest / theory > 0.9 and theory == -3, "within a tenth"
+    assert theory == -3
+    assert farthest / theory > 0.9, "within a tenth"
     yield made("the farthest is {:.2f} for -3.0", farthest)
 
 
