@@ -21,8 +21,8 @@ def phrases() -> Iterator[Phrase]:
     yield made("means differ by at most {:.2f} standard deviations", off(tempered, smc))
     apart = abs(tempered["log_evidence"] - smc["log_evidence"])
     error = np.hypot(tempered["log_evidence_error"], smc["log_evidence_error"])
-    yield made("They differ in log evidence by {:.1f} nats", apart)
-    yield made("{:.0f} times the error of the difference", apart / error)
+    yield made("They differ in log evidence by {:.2f} nats", apart)
+    yield made("{:.1f} times the error of the difference", apart / error)
     yield made("Their R-hat is {:.2f} and {:.2f}", *(row["rhat"] for row in others))
     yield made("off by up to {:.1f} standard deviations", max(off(row, smc) for row in others))
     assert 8 < smc["seconds"] / max(row["seconds"] for row in others) < 12, "a tenth"
