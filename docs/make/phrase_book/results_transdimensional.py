@@ -199,14 +199,13 @@ def of_learnt_noise() -> Iterator[Phrase]:
     held = (100 * row["scores"]["coverage_95"] for row in (boston, wine))
     told = "hold {:.1f} % of the 51 test rows of Boston, and {:.1f} % of the 160 of wine"
     yield made(told, *held)
-    yield from given("of 36 temperatures, whose networks jump")
+    yield from given("a ladder of 36 temperatures, whose networks jump")
 
 
 def of_published_experiments() -> Iterator[Phrase]:
     """Tell what the thesis's three experiments say."""
     yield from given(
-        "(3000 iterations gave R-hat 1.035, in 399 seconds)",
-        "12 of them, and 2500 draws after 300 of warm-up",
+        "of 12 temperatures, and 2500 draws after 300 of warm-up",
         "outputs scaled by .1 (a) or .5 (b)",
         "noise variance 1 (a) or .8 (b)",
         "the prior's (4.5 in 2a and 2b, 2.5 in 4a and 4b)",
