@@ -99,7 +99,7 @@ def restored(
             model.feature_names_in_ = np.array(document["feature_names_in"], dtype=object)
         _check_columns(model)
         settings = dict(document["method"])
-        model.method_ = methods.METHODS[settings.pop("name")].from_settings(settings)
+        model.method_ = methods.METHODS[settings.pop("name")].from_settings(settings, is_saved=True)
         if not isinstance(document["parameters"].get("method"), str):
             model.method = model.method_
         model.method_reason_ = document["method_reason"]

@@ -37,7 +37,7 @@ from credence.ensembles.findings import Finding
 from credence.ensembles.predictor import Predictor
 from credence.ensembles.provenance import Provenance
 from credence.environment import require_own_process
-from credence.errors import InputError, check_numbers, time_limit
+from credence.errors import InputError, UnreadSetting, check_numbers, time_limit
 from credence.methods.monitor import function_monitor
 from credence.methods.work import measured_cost
 from credence.models.networks.linearized import linearized
@@ -119,9 +119,14 @@ class Algorithm(ABC):
         return self
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> "Algorithm":
-        """The algorithm that `dataclasses.asdict` described."""
-        return from_fields(cls, settings)
+    def from_settings(cls, settings: dict[str, Any], *, is_saved: bool = False) -> "Algorithm":
+        """The algorithm that `dataclasses.asdict` described.
+
+        Args:
+            is_saved: by an earlier version, it may be, which kept settings that nothing read; these
+                are left out, and otherwise refused.
+        """
+        return from_fields(cls, settings, is_saved=is_saved)
 
     @classmethod
     def known(cls, **settings: Any) -> dict[str, Any]:
@@ -333,17 +338,29 @@ class Method(Algorithm):
         """The algorithm, on the prepared posterior."""
 
 
-def from_fields(cls: type[Any], values: Mapping[str, Any]) -> Any:
-    """A dataclass from what `dataclasses.asdict` made of it; nested ones are those of defaults."""
+def from_fields(cls: type[Any], values: Mapping[str, Any], *, is_saved: bool = False) -> Any:
+    """A dataclass from what `dataclasses.asdict` made of it; nested ones are those of defaults.
+
+    Args:
+        is_saved: see `Algorithm.from_settings`.
+    """
     fields = {field.name: field for field in dataclasses.fields(cls)}
-    return cls(
-        **{
-            name: from_fields(type(fields[name].default), value)
-            if isinstance(value, dict)
-            else _frozen(value)
-            for name, value in values.items()
-        }
-    )
+    given = {
+        name: from_fields(type(fields[name].default), value, is_saved=is_saved)
+        if isinstance(value, dict)
+        else _frozen(value)
+        for name, value in values.items()
+    }
+    return _of_those_read(cls, given) if is_saved else cls(**given)
+
+
+def _of_those_read(cls: type[Any], given: dict[str, Any]) -> Any:
+    """A dataclass of those settings that something reads."""
+    try:
+        return cls(**given)
+    except UnreadSetting as refused:
+        others = {name: value for name, value in given.items() if name != refused.name}
+        return _of_those_read(cls, others)
 
 
 def _frozen(value: Any) -> Any:

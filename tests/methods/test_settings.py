@@ -4,7 +4,16 @@ import pytest
 from tools.exact import linear_regression
 
 from credence.errors import InputError
-from credence.methods import METHODS, MLSMC, NUTS, SMC, Stacking, Transdimensional, resolve
+from credence.methods import (
+    METHODS,
+    MLSMC,
+    NUTS,
+    SMC,
+    Stacking,
+    Training,
+    Transdimensional,
+    resolve,
+)
 from credence.methods.settings import settings_of, shared_out, with_settings
 
 
@@ -22,6 +31,7 @@ def test_lists_parts_and_words() -> None:
     assert isinstance(levels, MLSMC)
     assert (levels.widths, levels.mutation.kernel) == (((4,), (8,)), "mala")
     texts = ["moves=plain,collapsed", "within=hmc", "max_depth=2", "width_prior.mean=4"]
+    texts += ["width_prior.shape=poisson"]  # without which a mean is refused
     jumps = with_settings(Transdimensional, texts)
     assert isinstance(jumps, Transdimensional)
     assert (jumps.moves, jumps.within, jumps.max_depth) == (("plain", "collapsed"), "hmc", 2)
@@ -101,3 +111,10 @@ def test_a_setting_that_a_method_lacks_is_refused_in_python_too() -> None:
         resolve(NUTS(), posterior, num_draws=50)
     method, _ = resolve("smc", posterior, num_draws=50)
     assert method == SMC(num_particles=50)
+
+
+def test_a_part_that_is_told_whole_forgets_what_was_said_of_it() -> None:
+    texts = ["training.patience=3", 'training={"max_epochs": 7}', "training.batch_size=5"]
+    found = with_settings(NUTS, texts)
+    assert isinstance(found, NUTS)
+    assert found.training == Training(max_epochs=7, batch_size=5)

@@ -17,7 +17,14 @@ from credence.engine.blocks import init_states
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, fixed
 from credence.ensembles.findings import Finding
-from credence.errors import InputError, check_name, check_particles, check_share, require_positive
+from credence.errors import (
+    InputError,
+    check_name,
+    check_particles,
+    check_share,
+    refuse_unread,
+    require_positive,
+)
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.methods.base import Drawn, Method
 from credence.methods.chains import Rounds
@@ -178,19 +185,12 @@ class Interacting(Method):
             "widening": ("laplace", "ensemble"),
         }
         for name, auxiliaries in owners.items():
-            value = getattr(self, name)
-            if value is not None and self.auxiliary not in auxiliaries:
+            if self.auxiliary not in auxiliaries:
                 of = " and ".join(f"auxiliary='{each}'" for each in auxiliaries)
-                raise InputError(
-                    f"{name}={value} is of {of} and nothing to '{self.auxiliary}': leave it out."
-                )
-        if self.trajectory_length is not None and not any(
-            "trajectory_length" in kernel.options for kernel in self._linear_kernels
-        ):
-            raise InputError(
-                f"trajectory_length={self.trajectory_length} is of HMC and nothing to "
-                f"kernel='{self.kernel}': leave it out."
-            )
+                refuse_unread(self, f"of {of} and nothing to '{self.auxiliary}'", name)
+        if not any("trajectory_length" in kernel.options for kernel in self._linear_kernels):
+            reader = f"of HMC and nothing to kernel='{self.kernel}'"
+            refuse_unread(self, reader, "trajectory_length")
         if self.target_jump_rate is not None and self._rounds.number < 2:
             raise InputError(
                 f"target_jump_rate={self.target_jump_rate} is met in the warm-up, and "

@@ -22,7 +22,7 @@ from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter
 from credence.ensembles.findings import Finding
-from credence.errors import InputError, require_positive
+from credence.errors import InputError, refuse_unread, require_positive
 from credence.kernels.base import Kernel, Recipe
 from credence.kernels.mcmc.replica_exchange import ladder_of
 from credence.methods.base import Algorithm, Drawn
@@ -42,7 +42,12 @@ from credence.methods.transdimensional.kernel import transdimensional
 from credence.methods.transdimensional.ladder import on_a_ladder
 from credence.methods.transdimensional.largest_network import widened
 from credence.methods.transdimensional.move_mixture import with_mixture
-from credence.methods.transdimensional.moves.by_name import LAYER_MOVES, MOVES
+from credence.methods.transdimensional.moves.by_name import (
+    LAYER_MOVES,
+    MOVES,
+    SETTINGS_OF,
+    base_and_size,
+)
 from credence.methods.transdimensional.scalars import (
     architecture_scalars,
     by_kind,
@@ -54,6 +59,18 @@ from credence.methods.transdimensional.starts import checked_sizes, likeliest_dr
 from credence.methods.transdimensional.target import VariableWidth
 from credence.models import Gaussian, HierarchicalGamma, TraceClass
 from credence.models.likelihoods.numbers import Normal
+
+USUAL_LENGTHS = {"max_doublings": 8, "max_integration_steps": 64, "trajectory_length": 1.0}
+"""Usual lengths of the step at fixed widths."""
+USUAL_SCALES = {
+    "identity_std": 0.5,
+    "num_integration_steps": 5,
+    "num_temperatures": 10,
+    "split_std": 0.5,
+}
+"""Usual settings of jumps."""
+KINDS_OF_LAYER = ("layer", "identity_layer")
+"""Usual jumps between depths, collapsed for normal noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +106,13 @@ class Transdimensional(Chains):
             the warm-up learns how many take as much work as the step, 100 at most.
         within: the step at fixed widths: "nuts", "hmc", "mala", "mclmc" (from a fresh direction,
             half a trajectory_length), or a `Tunable` of your own that takes a metric.
-        max_doublings: of NUTS; max_integration_steps, trajectory_length: of HMC.
-        num_temperatures, num_integration_steps: of "annealed" and "annealed_layer" jumps.
-        split_std: of "split_merge" jumps.
-        identity_std: of layers near the identity.
+        max_doublings: of NUTS; None is 8.
+        max_integration_steps: of HMC; None is 64.
+        trajectory_length: of HMC and MCLMC; None is 1.
+        num_temperatures: of "annealed" and "annealed_layer" jumps; None is 10.
+        num_integration_steps: of the same; None is 5.
+        split_std: of "split_merge" jumps; None is 0.5.
+        identity_std: of layers near the identity; None is 0.5.
         num_rungs: above 1, every chain is a ladder of so many networks, from the prior to the
             posterior, that exchange places (see `credence.methods.transdimensional.ladder`): for
             posteriors with modes that chains do not leave. About twice the barrier that the run
@@ -141,13 +161,13 @@ class Transdimensional(Chains):
     gibbs: bool | None = None
     num_jumps: int | None = None
     within: str | Tunable = "nuts"
-    max_doublings: int = 8
-    trajectory_length: float = 1.0
-    max_integration_steps: int = 64
-    num_temperatures: int = 10
-    num_integration_steps: int = 5
-    split_std: float = 0.5
-    identity_std: float = 0.5
+    max_doublings: int | None = None
+    trajectory_length: float | None = None
+    max_integration_steps: int | None = None
+    num_temperatures: int | None = None
+    num_integration_steps: int | None = None
+    split_std: float | None = None
+    identity_std: float | None = None
     num_rungs: int = 1
     initial_widths: Sequence[int] | None = None
     initial_depths: Sequence[int] | None = None
@@ -176,6 +196,7 @@ class Transdimensional(Chains):
         check_size_prior("width", self.width_prior, WidthPrior, self.max_width)
         check_size_prior("depth", self.depth_prior, DepthPrior, self.max_depth)
         self._check_depth_may_change()
+        self._check_that_all_settings_matter()
         if self.sandwich and self.num_jumps is not None:
             raise InputError("A sandwich has one jump: leave num_jumps out.")
 
@@ -189,6 +210,20 @@ class Transdimensional(Chains):
                     f"{name} is of networks whose depth is unknown: set max_depth, the largest "
                     "number of hidden layers."
                 )
+
+    def _check_that_all_settings_matter(self) -> None:
+        """Refuse lengths of steps, and scales of jumps, that nothing would read."""
+        taken = tunable_kernel(str(self.within)).options
+        unread = [name for name in USUAL_LENGTHS if name not in taken]
+        refuse_unread(self, f"of other steps and nothing to within='{self.within}'", *unread)
+        jumps = {base_and_size(name)[0] for name in self.moves or ()}
+        if self.max_depth is not None:
+            jumps |= set(self.layer_moves or KINDS_OF_LAYER)
+        read = {name for jump in jumps for name in SETTINGS_OF.get(jump, ())}
+        for name in set(USUAL_SCALES) - read:
+            owners = ", ".join(jump for jump, read in SETTINGS_OF.items() if name in read)
+            reader = f"of {owners} jumps, and neither moves nor layer_moves have such"
+            refuse_unread(self, reader, name)
 
     def _why_not(self, tunable: Tunable) -> str | None:
         """Why a kernel cannot be the step at fixed widths."""
@@ -205,11 +240,11 @@ class Transdimensional(Chains):
         return None
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Algorithm:
+    def from_settings(cls, settings: dict[str, Any], *, is_saved: bool = False) -> Algorithm:
         """Read settings as `Method.from_settings`; drop the training that version 0.1 wrote to
         files."""
         used = {name: value for name, value in settings.items() if name != "training"}
-        return super().from_settings(used)
+        return super().from_settings(used, is_saved=is_saved)
 
     def prepared(self, posterior: Posterior) -> Posterior:
         """The posterior of the widest network; see `Method.prepared`.
@@ -242,8 +277,8 @@ class Transdimensional(Chains):
         if np.isfinite(depths).sum() < 2:
             return ()
         is_normal = isinstance(posterior.model.likelihood, Normal)
-        kinds = ("layer", "identity_layer")
-        usual = tuple(f"collapsed_{kind}" for kind in kinds) if is_normal else kinds
+        collapsed = tuple(f"collapsed_{kind}" for kind in KINDS_OF_LAYER)
+        usual = collapsed if is_normal else KINDS_OF_LAYER
         return tuple(self.layer_moves or usual)
 
     def _draws_precisions(self, posterior: Posterior) -> bool:
@@ -251,13 +286,12 @@ class Transdimensional(Chains):
             return isinstance(posterior.model.prior, HierarchicalGamma) and not self.sandwich
         return self.gibbs
 
-    def _move_settings(self) -> tuple[tuple[str, Any], ...]:
-        return (
-            ("identity_std", self.identity_std),
-            ("num_integration_steps", self.num_integration_steps),
-            ("num_temperatures", self.num_temperatures),
-            ("split_std", self.split_std),
-        )
+    def _or_usual(self, usual: Mapping[str, float]) -> dict[str, float]:
+        """Settings by name, where they are left out the usual ones."""
+        return {
+            name: number if getattr(self, name) is None else getattr(self, name)
+            for name, number in usual.items()
+        }
 
     def _check(self, posterior: Posterior) -> None:
         """Refuse what cannot be run, before anything is compiled."""
@@ -409,16 +443,12 @@ class Transdimensional(Chains):
         build: Callable[..., Kernel] = transdimensional,
     ) -> Recipe:
         within = tunable_kernel(str(self.within))
-        lengths = within.taken(
-            max_doublings=self.max_doublings,
-            max_integration_steps=self.max_integration_steps,
-            trajectory_length=self.trajectory_length,
-        )
+        lengths = within.taken(**self._or_usual(USUAL_LENGTHS))
         sweeps = (("num_sweeps", self.thinning or 1),) if build is on_a_ladder else ()
         static = (
             ("gibbs", self._draws_precisions(posterior)),
             ("layer_moves", self._layer_moves(posterior)),
-            ("move_settings", self._move_settings()),
+            ("move_settings", tuple(self._or_usual(USUAL_SCALES).items())),
             ("moves", self._moves(posterior)),
             *sweeps,
             ("sandwich", self.sandwich),

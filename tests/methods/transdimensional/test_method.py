@@ -273,7 +273,7 @@ def test_settings_change_the_result() -> None:
         {"moves": ("split_merge",)},
         {"moves": ("split_merge",), "split_std": 0.1},
         {"width_prior": WidthPrior("poisson", 1.0)},
-        {"within": "nuts"},
+        {"within": "nuts", "max_integration_steps": None},
         {"initial_widths": (1, 1, 2, 2)},
         {"num_starts": 5},
         {"sandwich": True, "num_jumps": None},
