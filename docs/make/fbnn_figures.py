@@ -4,7 +4,7 @@
 
 Problems, models and methods are rows of the tables in `credence_papers.fbnn`: red wine
 (11-10-10-1) for the intervals, the first version's simulated classification (3-5-5-1) for the
-others. Runs are kept in FOLDER; --plot draws those that are there.
+others. Runs are kept in FOLDER; --plot draws those that are there, of the same --seconds.
 """
 
 import argparse

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from credence.compare import find
+from credence_papers.fbnn.tables import FBNN, FBNN_FIRST_VERSION
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "docs" / "make"), str(ROOT / "benchmarks")]
@@ -89,7 +89,7 @@ def test_speed_ups_are_those_of_the_longer_runs_where_there_are_any(
 @pytest.mark.parametrize("size", ["smoke", "laptop"])
 def test_figures_show_rows_of_the_tables(size: str) -> None:
     """A cell's name has a hash of its data, model, method and settings."""
-    tables = (find("fbnn"), find("fbnn_first_version"))
+    tables = (FBNN, FBNN_FIRST_VERSION)
     known = {cell.name for each in tables for cell in each.cells(size)}
     cells = fbnn_figures.shown(size, None)
     assert len(cells) == sum(map(len, fbnn_figures.SHOWN.values()))
