@@ -110,7 +110,7 @@ def test_overconfidence_of_ten_percent_is_measured(bins):
 
 
 def test_the_worst_bin_of_equal_mass_is_not_one_of_few_points():
-    """Of calibrated labels each gap is chance; two points at .7 are at least .2 off."""
+    """Each gap of calibrated labels is chance; two points at .7 are at least .2 off."""
     rng = np.random.default_rng(6)
     confidence = np.concatenate([rng.uniform(0.9, 1, 2990), np.repeat([0.55, 0.65, 0.7, 0.8], 2)])
 
