@@ -20,7 +20,14 @@ from credence.ensembles.findings import Finding
 from credence.ensembles.provenance import Provenance
 from credence.ensembles.stack import Candidate, Stack
 from credence.ensembles.weighing import weighed
-from credence.errors import InputError, Interrupted, check_share, plural, require_positive
+from credence.errors import (
+    InputError,
+    Interrupted,
+    check_share,
+    plural,
+    require_positive,
+    time_limit,
+)
 from credence.html.wording import duration
 from credence.methods.base import Algorithm, as_key, fingerprint
 from credence.methods.stacking.candidates import Candidates
@@ -135,7 +142,7 @@ class Stacking(Algorithm):
         be with shorter training and trajectories, and fewer draws. After Ctrl-C the models that
         have draws are stacked.
         """
-        require_positive(max_seconds=max_seconds)
+        max_seconds = time_limit(max_seconds)
         start, progress = perf_counter(), progress or NoProgress()
         budget = Budget.of(max_seconds, posterior.num_points)
         wanted = self._trials(as_key(key), posterior)
