@@ -80,8 +80,10 @@ class CES(TrainedChains):
     likelihood decides after every `surrogate_steps` whether they stay there: exact, however poor
     the emulator, which costs acceptance alone.
 
-    Args beyond those of `TrainedChains`, whose acceptance rate is that of the emulator's chain and
-    whose num_warmup and thinning count evaluations of the likelihood:
+    The target acceptance rate is that of the emulator's chain; num_warmup and thinning count
+    evaluations of the likelihood.
+
+    Args beyond those of `TrainedChains`:
         calibration: "mode", every chain's own; or the draws of "sghmc", "pcn", or, raw from a
             random start as the FBNN paper has them, "sghmc_public" and "pcn_public".
         calibration_rows: at random, that these two see, and the training before them; None for all

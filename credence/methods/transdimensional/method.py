@@ -89,7 +89,8 @@ class Transdimensional(Chains):
             the warm-up learns how many take as much work as the step, 100 at most.
         within: the step at fixed widths: "nuts", "hmc", "mala", "mclmc" (from a fresh direction,
             half a trajectory_length), or a `Tunable` of your own that takes a metric.
-        max_doublings: of NUTS; max_integration_steps, trajectory_length: of HMC.
+        max_doublings: of NUTS.
+        max_integration_steps, trajectory_length: of HMC.
         num_temperatures, num_integration_steps: of "annealed" and "annealed_layer" jumps.
         split_std: of "split_merge" jumps.
         identity_std: of layers near the identity.
