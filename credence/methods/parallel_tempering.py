@@ -9,7 +9,12 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from credence.adaptation.ladder import ladder_adaptation, prior_variances
-from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
+from credence.adaptation.tunable_kernels import (
+    Tunable,
+    check_weights,
+    checked_kernel,
+    tunable_kernel,
+)
 from credence.density.data import Data
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
@@ -80,9 +85,8 @@ class ParallelTempering(TrainedChains):
             raise InputError(f"num_rungs must be at least 2, got {self.num_rungs}; 16 is usual.")
 
     def prepared(self, posterior: Posterior) -> Posterior:
-        """Refuse a single weight where the kernel needs two, before anything is trained."""
-        if posterior.num_weights < 2 and self.kernel == "mclmc":
-            raise InputError("mclmc needs at least 2 weights, got 1: set kernel to 'hmc'.")
+        """The posterior itself; refuses fewer weights than the kernel can move."""
+        check_weights(tunable_kernel(self.kernel), posterior.num_weights)
         return posterior
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from credence.adaptation.reference import prior_reference
-from credence.adaptation.tunable_kernels import Tunable
+from credence.adaptation.tunable_kernels import Tunable, check_weights
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
@@ -192,6 +192,7 @@ class CES(TrainedChains):
         Raises:
             InputError: where calibration, emulator or chain cannot take it.
         """
+        check_weights(sampler_named(str(self.sampler)).warmup, posterior.num_weights)
         draws = (1 + self.num_refinements) * self.num_chains * self.num_calibration
         self._emulator.check(posterior, draws)
         if self.calibration != MODE:
