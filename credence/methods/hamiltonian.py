@@ -39,8 +39,6 @@ class Hamiltonian(TrainedChains):
 
     reads_disk: ClassVar[bool] = True
 
-    thinning: int = 1
-
     @abstractmethod
     def _recipe(self, posterior: Posterior) -> Recipe:
         """The kernel, with a step size and a metric as its settings."""

@@ -117,7 +117,7 @@ class ParallelTempering(TrainedChains):
         static = {
             "build": (tunable.reversible_together or tunable).build,
             "num_leapfrogs": self.num_leapfrogs if takes_length else None,
-            "num_moves": self.thinning or 1,
+            "num_moves": self.thinning,
         }
         return tuple(sorted(static.items()))
 

@@ -65,7 +65,7 @@ class StochasticGradient(TrainedChains):
     """The preconditioner of the kernel's own paper."""
 
     num_warmup: int = 4000
-    thinning: int | None = None
+    thinning: int | None = None  # type: ignore[assignment]
     target_acceptance_rate: float = 0.9
     step_size: float | None = None
     preconditioner: str = "warmup"

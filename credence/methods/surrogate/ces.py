@@ -124,7 +124,6 @@ class CES(TrainedChains):
     )
     findings: ClassVar[tuple[type[Finding], ...]] = (Emulation,)
 
-    thinning: int = 1
     calibration: str = "mode"
     calibration_rows: int | None = None
     num_calibration: int = 100
