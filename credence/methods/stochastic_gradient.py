@@ -20,7 +20,7 @@ from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult, fixed
 from credence.engine.plan import Plan
-from credence.errors import InputError, Interrupted, require_positive
+from credence.errors import InputError, Interrupted, check_name, require_positive
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.kernels.mcmc.gibbs import with_gibbs
 from credence.kernels.sgmcmc.cyclical import CyclicalState, cyclical
@@ -80,11 +80,7 @@ class StochasticGradient(TrainedChains):
             step_size=self.step_size,
             batch_size=self.batch_size,
         )
-        if self.preconditioner not in ("warmup", self.published, "none"):
-            raise InputError(
-                f"Unknown preconditioner {self.preconditioner!r}: use 'warmup', "
-                f"{self.published!r} or 'none'."
-            )
+        check_name("preconditioner", self.preconditioner, ("warmup", self.published, "none"))
         if not 0 <= self.exploration_share < 1:
             raise InputError(
                 f"exploration_share must be in [0, 1), got {self.exploration_share}; 0.5 is usual."

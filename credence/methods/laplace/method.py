@@ -32,7 +32,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.density.posterior import Position, Posterior
 from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
-from credence.errors import InputError, check_share, require_positive
+from credence.errors import InputError, check_name, check_share, require_positive
 from credence.methods.base import Drawn, Method
 from credence.methods.evidence import LogEvidence
 from credence.methods.laplace.curvature import (
@@ -140,10 +140,7 @@ class Laplace(Method):
         require_positive(num_draws=self.num_draws, refine_steps=self.refine_steps)
         check_share("0.2 is usual", held_out_fraction=self.held_out_fraction)
         for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise InputError(
-                    f"Unknown {name}={getattr(self, name)!r}: choose one of {', '.join(known)}."
-                )
+            check_name(name, getattr(self, name), known)
         if self.training.validation_fraction > 0:
             raise InputError(
                 "A Laplace approximation is around a mode for all rows, got "
