@@ -136,7 +136,7 @@ class ParallelTempering(TrainedChains):
 def _why_not(tunable: Tunable) -> str | None:
     """Why a kernel cannot move the rungs."""
     if tunable.reference is not None:
-        return "it takes no metric."
+        return "it takes no metric. Use 'mclmc', 'hmc', 'nuts' or 'mala'."
     if tunable.for_particles.reversible_together is None:
-        return "its steps are reversible only one by one."
+        return "its steps are reversible only one by one. Use 'mclmc', 'hmc', 'nuts' or 'mala'."
     return None

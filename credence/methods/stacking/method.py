@@ -251,15 +251,8 @@ class Stacking(Algorithm):
             ensembles,
             scores,
             [
-                Candidate(
-                    index,
-                    None,
-                    *mean_with_error(column, row_weight),
-                    None,
-                    0.0,
-                    trials[index].description,
-                )
-                for index, column in enumerate(scores.T)
+                _candidate(index, trial.description, *mean_with_error(column, row_weight))
+                for index, (trial, column) in enumerate(zip(trials, scores.T, strict=False))
             ],
             cost=reduce(add, (each.cost for each in ensembles)),
             provenance=provenance,
@@ -287,6 +280,19 @@ class Stacking(Algorithm):
 def _least_seconds(trials: list[Trial]) -> list[float]:
     """The shortest times that are worth giving to the models."""
     return [each.least_seconds for each in trials]
+
+
+def _candidate(index: int, description: str, log_score: float, log_score_error: float) -> Candidate:
+    """A model, before it is weighed."""
+    return Candidate(
+        ensemble=index,
+        chain=None,
+        log_score=log_score,
+        log_score_error=log_score_error,
+        share_unreliable=None,
+        weight=0.0,
+        name=description,
+    )
 
 
 def _stopped(ensembles: list[Ensemble], num_models: int, *, is_cut: bool) -> str:
