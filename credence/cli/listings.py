@@ -1,5 +1,6 @@
 """`credence methods`, `datasets`, `doctor`: what there is."""
 
+from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from rich.table import Column, Table
 from credence.cli import messages as talk
 from credence.cli.options import Json
 from credence.cli.runs import prepare
+from credence.errors import InputError
 from credence.storage import jsonable
 
 app = typer.Typer()
@@ -37,11 +39,21 @@ def methods(
         _settings(check_name(name), as_json)
         return
     summaries = METHODS.described(lambda method: method.summary)
-    listing = Table("method", "what it is")
+    listing = Table("method", "what it is", "reads disk")
     listing.add_row("auto", "several networks, mixed; of one that is named, a sampler by its size")
-    for row in summaries.items():
-        listing.add_row(*row)
+    for each, summary in summaries.items():
+        listing.add_row(each, summary, "yes" if _reads_disk(each) else "")
     talk.show(listing, summaries, as_json)
+
+
+def _reads_disk(name: str) -> bool:
+    """Whether a method takes inputs that lie on disk; one that cannot be imported does not."""
+    from credence.methods import METHODS, Method
+
+    with suppress(InputError):
+        method = METHODS[name]
+        return issubclass(method, Method) and method.reads_disk
+    return False
 
 
 def _settings(name: str, as_json: bool) -> None:

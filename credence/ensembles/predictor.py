@@ -63,7 +63,7 @@ class Predictor(ABC):
 
     @property
     def families(self) -> Float[np.ndarray, "chain draw"] | None:
-        """The number of the first particle that each descends from, from `smc`; None for chains."""
+        """The number of the first particle that each descends from; None for chains."""
         return self.scalars.get("family")
 
     @property

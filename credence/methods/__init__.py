@@ -1,9 +1,17 @@
 """Whole algorithms: each turns a posterior into an ensemble, `method.run(key, posterior)`.
 
-`resolve` finds them by name and decides for "auto". Base, chains, training, monitor and work are
-what methods share; a folder is an algorithm with kernels and parts of its own, or, `approximate`,
-several that stand in for the posterior. Other packages
-add theirs by the entry point group `credence.methods` (see `credence.extensions`).
+`resolve` finds them by name and decides for "auto". Methods share
+
+    base, chains, training   what a method is, chains that are tuned together, their members
+    minibatch_steps          rows of a step, and how long it may be
+    scouts                   further starts, to see whether there are other modes
+    evidence, exchanges      what several methods find: the evidence, how a ladder's states travel
+    settings                 settings by name, and values written as text
+    monitor, work            what is shown of a run, and what it cost
+
+A folder is an algorithm with kernels and parts of its own, or, `approximate`, several that stand in
+for the posterior. Other packages add theirs by the entry point group `credence.methods` (see
+`credence.extensions`).
 """
 
 from collections.abc import Mapping

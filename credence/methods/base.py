@@ -243,9 +243,9 @@ class Method(Algorithm):
         time_limit(max_seconds)  # refuses what is none
         if not (self.reads_disk or posterior.data.rows.in_memory):
             raise InputError(
-                f"The inputs lie on disk, and '{self.name}' wants them in memory: use 'ces', "
-                "'rns_hmc', 'nuts', 'hmc', 'mala', 'mclmc' or 'pcn', which read them in chunks, or "
-                "pass an array of some rows."
+                f"The inputs lie on disk, and '{self.name}' wants them in memory: use a method "
+                "that reads them in chunks (`credence methods` says which do), or pass an array of "
+                "some rows."
             )
         forget_programs()
         seed = int(key) if isinstance(key, int | np.integer) else None

@@ -9,7 +9,12 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from credence.adaptation.ladder import ladder_adaptation, prior_variances
-from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
+from credence.adaptation.tunable_kernels import (
+    Tunable,
+    check_weights,
+    checked_kernel,
+    tunable_kernel,
+)
 from credence.density.data import Data
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
@@ -86,9 +91,8 @@ class ParallelTempering(TrainedChains):
             raise InputError(f"num_rungs must be at least 2, got {self.num_rungs}; 16 is usual.")
 
     def prepared(self, posterior: Posterior) -> Posterior:
-        """Refuse a single weight where the kernel needs two, before anything is trained."""
-        if posterior.num_weights < 2 and self.kernel == "mclmc":
-            raise InputError("mclmc needs at least 2 weights, got 1: set kernel to 'hmc'.")
+        """The posterior itself; refuses fewer weights than the kernel can move."""
+        check_weights(tunable_kernel(self.kernel), posterior.num_weights)
         return posterior
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
@@ -127,7 +131,7 @@ class ParallelTempering(TrainedChains):
         static = {
             "build": (tunable.reversible_together or tunable).build,
             "num_leapfrogs": self._num_leapfrogs if self._takes_length else None,
-            "num_moves": self.thinning or 1,
+            "num_moves": self.thinning,
         }
         return tuple(sorted(static.items()))
 
@@ -146,7 +150,7 @@ class ParallelTempering(TrainedChains):
 def _why_not(tunable: Tunable) -> str | None:
     """Why a kernel cannot move the rungs."""
     if tunable.reference is not None:
-        return "it takes no metric."
+        return "it takes no metric. Use 'mclmc', 'hmc', 'nuts' or 'mala'."
     if tunable.for_particles.reversible_together is None:
-        return "its steps are reversible only one by one."
+        return "its steps are reversible only one by one. Use 'mclmc', 'hmc', 'nuts' or 'mala'."
     return None

@@ -24,6 +24,7 @@ from credence.errors import (
     InputError,
     Interrupted,
     UnreadSetting,
+    check_name,
     refuse_unread,
     require_positive,
 )
@@ -73,7 +74,7 @@ class StochasticGradient(TrainedChains):
     """The preconditioner of the kernel's own paper."""
 
     num_warmup: int = 4000
-    thinning: int | None = None
+    thinning: int | None = None  # type: ignore[assignment]
     target_acceptance_rate: float = 0.9
     step_size: float | None = None
     preconditioner: str = "warmup"
@@ -88,11 +89,7 @@ class StochasticGradient(TrainedChains):
             step_size=self.step_size,
             batch_size=self.batch_size,
         )
-        if self.preconditioner not in ("warmup", self.published, "none"):
-            raise InputError(
-                f"Unknown preconditioner {self.preconditioner!r}: use 'warmup', "
-                f"{self.published!r} or 'none'."
-            )
+        check_name("preconditioner", self.preconditioner, ("warmup", self.published, "none"))
         if not 0 <= self._exploration_share < 1:
             raise InputError(
                 f"exploration_share must be in [0, 1), got {self.exploration_share}; 0.5 is usual."

@@ -258,6 +258,13 @@ def test_listings(run, command: str) -> None:
     assert json.loads(out)
 
 
+def test_the_list_of_methods_says_which_read_from_disk(run) -> None:
+    words = [line.split() for line in run("methods")[1].splitlines()]
+    told = {line[1]: "yes" in line for line in words if len(line) > 1}
+    known = {"nuts": True, "ces": True, "smc": False, "stacking": False}
+    assert {name: told[name] for name in known} == known
+
+
 def test_the_choice_of_a_method_has_no_settings(run) -> None:
     status, out, _ = run("methods", "auto")
     assert status == 0

@@ -245,6 +245,22 @@ def test_missing_data_are_said_at_once(calls, tmp_path: Path, monkeypatch) -> No
     assert calls == []
 
 
+@pytest.mark.parametrize("num_finished", [0, 1])
+def test_a_setting_that_there_is_not_is_said_at_once(
+    calls, tmp_path: Path, num_finished: int
+) -> None:
+    """Cells of before keep their numbers; nothing is run, or written into a new folder."""
+    experiment, out = samples.experiment("a", "b"), tmp_path / "out"
+    if num_finished:
+        runner.run(experiment.only(methods=("a",)), out)
+    good, bad = experiment.methods
+    bad = replace(bad, by_size={"laptop": {"num_epochs": 3}})
+    with pytest.raises(InputError, match="method 'map' has no setting 'num_epochs'"):
+        runner.run(replace(experiment, methods=(good, bad)), out)
+    assert calls == ["a"][:num_finished]
+    assert out.exists() == bool(num_finished)
+
+
 def small_cell(method: str = "map", **settings: object):
     cells = samples.experiment("a").cells("smoke")
     source = SimulatedSource(

@@ -8,7 +8,9 @@ from credence.methods import (
     METHODS,
     MLSMC,
     NUTS,
+    OURS,
     SMC,
+    Algorithm,
     Stacking,
     Training,
     Transdimensional,
@@ -24,6 +26,12 @@ def test_values_are_of_their_settings_types() -> None:
     assert (found.num_draws, found.num_chains, found.target_acceptance_rate) == (60, 3, 0.9)
     assert found.training.max_epochs == 7
     assert found.training.patience == NUTS().training.patience
+
+
+@pytest.mark.parametrize("method", OURS, ids=lambda method: method.name)
+def test_every_setting_has_a_meaning(method: type[Algorithm]) -> None:
+    """An entry that is not read from the docstring would be blank in `credence methods NAME`."""
+    assert [each.name for each in settings_of(method) if not each.meaning] == []
 
 
 def test_lists_parts_and_words() -> None:

@@ -32,7 +32,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.density.posterior import Position, Posterior
 from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
-from credence.errors import InputError, check_share, refuse_unread, require_positive
+from credence.errors import InputError, check_name, check_share, refuse_unread, require_positive
 from credence.methods.base import Drawn, Method
 from credence.methods.evidence import LogEvidence
 from credence.methods.laplace.curvature import (
@@ -143,10 +143,7 @@ class Laplace(Method):
         require_positive(num_draws=self.num_draws, refine_steps=self.refine_steps)
         check_share("0.2 is usual", held_out_fraction=self.held_out_fraction)
         for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise InputError(
-                    f"Unknown {name}={getattr(self, name)!r}: choose one of {', '.join(known)}."
-                )
+            check_name(name, getattr(self, name), known)
         if self.noise == "mode":
             reader = "of noise='held_out' and nothing to 'mode', which takes all rows"
             refuse_unread(self, reader, "held_out_fraction")

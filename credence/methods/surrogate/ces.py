@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from credence.adaptation.reference import prior_reference
-from credence.adaptation.tunable_kernels import Tunable
+from credence.adaptation.tunable_kernels import Tunable, check_weights
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
@@ -89,8 +89,10 @@ class CES(TrainedChains):
     likelihood decides after every `surrogate_steps` whether they stay there: exact, however poor
     the emulator, which costs acceptance alone.
 
-    Args beyond those of `TrainedChains`, whose acceptance rate is that of the emulator's chain and
-    whose num_warmup and thinning count evaluations of the likelihood:
+    The target acceptance rate is that of the emulator's chain; num_warmup and thinning count
+    evaluations of the likelihood.
+
+    Args beyond those of `TrainedChains`:
         calibration: "mode", every chain's own; or the draws of "sghmc", "pcn", or, raw from a
             random start as the FBNN paper has them, "sghmc_public" and "pcn_public".
         calibration_rows: at random, that these samplers see, and the training before them; None for
@@ -133,7 +135,6 @@ class CES(TrainedChains):
     )
     findings: ClassVar[tuple[type[Finding], ...]] = (Emulation,)
 
-    thinning: int = 1
     calibration: str = "mode"
     calibration_rows: int | None = None
     num_calibration: int = 100
@@ -212,6 +213,7 @@ class CES(TrainedChains):
         Raises:
             InputError: where calibration, emulator or chain cannot take it.
         """
+        check_weights(sampler_named(str(self.sampler)).warmup, posterior.num_weights)
         draws = (1 + self.num_refinements) * self.num_chains * self.num_calibration
         self._emulator.check(posterior, draws)
         if self.calibration != MODE:

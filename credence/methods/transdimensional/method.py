@@ -16,7 +16,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from credence.adaptation.ladder import ladder_adaptation, prior_variances
-from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
+from credence.adaptation.tunable_kernels import (
+    Tunable,
+    check_weights,
+    checked_kernel,
+    tunable_kernel,
+)
 from credence.density.data import Data
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
@@ -254,6 +259,7 @@ class Transdimensional(Chains):
                 in the support, initial widths outside it, or a move the likelihood does not allow.
         """
         posterior = self.widest(posterior)
+        check_weights(tunable_kernel(str(self.within)), posterior.num_weights)
         self._check(posterior)
         return posterior
 

@@ -13,6 +13,7 @@ from jaxtyping import PRNGKeyArray
 from scipy.optimize import nnls
 from tools.exact import linear_regression, weights
 from tools.moments import chain_z, moment_z
+from tools.unchecked import unchecked
 
 from credence.density import stored_rows as stored
 from credence.density.data import Data
@@ -632,6 +633,12 @@ def test_bad_settings_are_refused(settings: Any, message: str) -> None:
 def test_bad_series_are_refused(settings: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Taylor(**settings)
+
+
+@pytest.mark.parametrize("emulator", [GaussianProcess, Network])
+def test_part_of_a_component_is_refused(emulator: type[Emulator]) -> None:
+    with pytest.raises(InputError, match=r"num_components must be a whole number, got 2\.5"):
+        unchecked(emulator, num_components=2.5)
 
 
 def test_bad_networks_are_refused() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 from scipy import stats
+from tools.unchecked import unchecked
 
 from credence.adaptation.windows import window_adaptation
 from credence.density.posterior import Posterior
@@ -439,11 +440,3 @@ def test_settings_of_a_wrong_type_are_refused(settings: dict[str, Any], words: s
 def test_priors_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         unchecked(WidthPrior, **settings)
-
-
-def unchecked(cls: type[Any], **settings: Any) -> None:
-    """What making such an object says of itself."""
-    made = object.__new__(cls)
-    for field in dataclasses.fields(cls):
-        object.__setattr__(made, field.name, settings.get(field.name, field.default))
-    made.__post_init__()

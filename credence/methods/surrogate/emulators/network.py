@@ -13,13 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.density.data import Data, like, rows_at
 from credence.density.posterior import BayesianModel, Position, Posterior, shapes
 from credence.engine.driver import Driver
-from credence.errors import (
-    InputError,
-    check_name,
-    check_numbers,
-    refuse_unread,
-    require_positive,
-)
+from credence.errors import InputError, check_name, refuse_unread, require_positive
 from credence.kernels.ascent.dropout import dropout, masked_log_density
 from credence.kernels.base import Recipe
 from credence.methods.surrogate.emulators.base import CUT_SHORT, Emulated, Emulator, Points
@@ -80,7 +74,7 @@ class Network(Emulator):
     training: Training = field(default=Training(validation_fraction=0.2))
 
     def __post_init__(self) -> None:
-        check_numbers(self)
+        super().__post_init__()
         check_name("target", self.target, TARGETS)
         require_positive(num_components=self.num_components)
         if self.target == "log_likelihood":

@@ -696,6 +696,8 @@ def with_network(network: Any, prior: Any = None, **settings: Any) -> Callable[[
         (lambda: MLSMC(num_tries=2, coupling="independent"), "num_tries=2 are draws for particles"),
         (lambda: MLSMC(widths=((4,), (8,)), num_levels=2), "widths say which levels there are"),
         (lambda: MLSMC(widths=((4,), (8,)), coarse=(MLP(1, (4,)),)), "widths say which levels"),
+        (lambda: MLSMC(coarse=(MLP(1, (4,)),), num_levels=2), "and so do coarse, num_levels"),
+        (lambda: MLSMC(coarse=(MLP(1, (4,)),), base=2), "give one of them"),
         (with_network(MLP(1, (8,)), coupling="none"), "Unknown coupling 'none'"),
         (with_network(MLP(1, (8,)), ratio=1.0), "ratio > 1"),
     ],
