@@ -9,5 +9,7 @@ quantiles     where a distribution function reaches a level
 predictor     what an ensemble and a stack share: predictions in batches
 mixture       the same of several ensembles with different likelihoods
 stack         several ensembles, weighted by what they say of unseen rows
+candidate     what might be in a stack, with its scores
+saved_stack   a stack as files, and back
 diagnostics   convergence, calibration, errors, cost: pure functions of NumPy arrays
 """
