@@ -123,10 +123,7 @@ class BNNRegressor(RegressorMixin, BNN):
         return self
 
     def _training_set(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        if y is None:
-            raise ValueError("BNNRegressor requires y to be passed, but the target y is None.")
-        X, y, sample_weight = self._with_weight(X, y, sample_weight)
-        x = self._inputs(X, reset=True)
+        x, y, sample_weight = self._rows_of_fit(X, y, sample_weight)
         y = _numbers(y)
         y = column_or_1d(y, warn=True) if y.ndim == 1 or y.shape[1] == 1 else y
         return x, y, checked_weights(sample_weight, x, y)
