@@ -22,7 +22,7 @@ from credence.ensembles.diagnostics.recalibration import (
 )
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.mixture import Mixture
-from credence.ensembles.predictive import Predictions
+from credence.ensembles.predictions import Predictions
 from credence.ensembles.predictor import Inputs, Predictor
 from credence.ensembles.provenance import Provenance
 from credence.ensembles.saved import EnsembleDocument

@@ -28,7 +28,7 @@ from credence.ensembles.diagnostics.stacking import (
     stacking_weights,
 )
 from credence.ensembles.ensemble import Ensemble
-from credence.ensembles.predictive import Predictions, filled
+from credence.ensembles.predictions import Predictions, filled
 from credence.ensembles.predictor import Inputs
 from credence.ensembles.provenance import Provenance
 from credence.ensembles.stack import Stack

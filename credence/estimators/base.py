@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from credence.ensembles.diagnostics.recalibration import Recalibration
     from credence.ensembles.findings import Findings
     from credence.ensembles.inputs import Effect, Importances
-    from credence.ensembles.predictive import Predictions
+    from credence.ensembles.predictions import Predictions
     from credence.ensembles.predictor import Predictor
     from credence.ensembles.scores import Rows, Scores
     from credence.methods.base import Algorithm
@@ -366,7 +366,7 @@ class BNN(BaseEstimator, ABC):
             InputError: for more than 1000 columns, fewer than two rows, another number of targets,
                 or a label that `fit` never saw.
         """
-        from credence.ensembles.predictive import filled
+        from credence.ensembles.predictions import filled
         from credence.estimators.effects import importances
 
         check_is_fitted(self, "ensemble_")

@@ -18,7 +18,7 @@ from credence.estimators.checks import batch_keys, checked_weights, named, numbe
 from credence.preprocessing import TargetScaler
 
 if TYPE_CHECKING:
-    from credence.ensembles.predictive import Predictions
+    from credence.ensembles.predictions import Predictions
     from credence.ensembles.scores import Rows, Scores
     from credence.methods.base import Algorithm
     from credence.models.likelihoods.base import Likelihood
@@ -238,7 +238,7 @@ class BNNRegressor(RegressorMixin, BNN):
         Raises:
             InputError: for another number of rows or targets.
         """
-        from credence.ensembles.predictive import filled
+        from credence.ensembles.predictions import filled
 
         check_is_fitted(self, "ensemble_")
         x = self._inputs(X, reset=False)
