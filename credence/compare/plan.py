@@ -15,7 +15,7 @@ from credence.runs.workflow import check_settings
 from credence.storage import file_sha256
 
 if TYPE_CHECKING:
-    from credence.methods.base import Algorithm
+    from credence.methods.algorithm import Algorithm
 
 
 def compare(

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from credence.ensembles.predictions import Predictions
     from credence.ensembles.predictor import Predictor
     from credence.ensembles.scores import Rows, Scores
-    from credence.methods.base import Algorithm
+    from credence.methods.algorithm import Algorithm
     from credence.models.likelihoods.base import Likelihood
     from credence.models.networks.mlp import Network
     from credence.models.priors import Prior

@@ -22,7 +22,7 @@ from credence.estimators.checks import checked_labels, checked_weights, named
 if TYPE_CHECKING:
     from credence.density.posterior import BayesianModel
     from credence.ensembles.scores import Scores
-    from credence.methods.base import Algorithm
+    from credence.methods.algorithm import Algorithm
     from credence.models.likelihoods.base import Likelihood
     from credence.models.networks.mlp import Network
     from credence.models.priors import Prior

@@ -1,9 +1,9 @@
 """Whole algorithms: each turns a posterior into an ensemble, `method.run(key, posterior)`.
 
-`resolve` finds them by name and decides for "auto". Base, chains, training, monitor and work are
-what methods share; a folder is an algorithm with kernels and parts of its own, or, `approximate`,
-several that stand in for the posterior. Other packages
-add theirs by the entry point group `credence.methods` (see `credence.extensions`).
+`resolve` finds them by name and decides for "auto". Algorithm, base, chains, training, monitor and
+work are what methods share; a folder is an algorithm with kernels and parts of its own, or,
+`approximate`, several that stand in for the posterior. Other packages add theirs by the entry point
+group `credence.methods` (see `credence.extensions`).
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,12 @@ from credence.ensembles.findings import Finding, Findings, found_in, read_from
 from credence.ensembles.predictor import Predictor
 from credence.errors import InputError, did_you_mean
 from credence.extensions import Registry
+from credence.methods.algorithm import USUAL_DRAWS, Algorithm
 from credence.methods.approximate.deep_ensemble import MAP, DeepEnsemble
 from credence.methods.approximate.mc_dropout import MCDropout
 from credence.methods.approximate.swag import SWAG
 from credence.methods.approximate.variational import Variational
-from credence.methods.base import USUAL_DRAWS, Algorithm, Method
+from credence.methods.base import Method
 from credence.methods.hamiltonian import HMC, MALA, MCLMC, NUTS
 from credence.methods.interacting.method import Interacting
 from credence.methods.interacting.nonlinear_sgld import NonlinearSGLD

@@ -23,7 +23,8 @@ from credence.ensembles.stack import Stack
 from credence.ensembles.weighing import weighed
 from credence.errors import InputError, Interrupted, check_share, plural, require_positive
 from credence.html.wording import duration
-from credence.methods.base import Algorithm, as_key, fingerprint
+from credence.methods.algorithm import Algorithm
+from credence.methods.base import as_key, fingerprint
 from credence.methods.stacking.candidates import Candidates
 from credence.methods.stacking.encoding import Encodings
 from credence.methods.stacking.folds import FoldChains

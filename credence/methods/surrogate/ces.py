@@ -17,7 +17,8 @@ from credence.engine.plan import Plan
 from credence.ensembles.diagnostics.importance import MIN_DRAWS
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, OutOfTime, check_name, require_positive
-from credence.methods.base import Algorithm, Drawn, Method, from_fields
+from credence.methods.algorithm import Algorithm, from_fields
+from credence.methods.base import Drawn, Method
 from credence.methods.chains import TrainedChains, shares_passes
 from credence.methods.laplace.modes import summits
 from credence.methods.surrogate.calibration import (

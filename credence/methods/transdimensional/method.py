@@ -20,7 +20,8 @@ from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, require_positive
 from credence.kernels.base import Kernel, Recipe
-from credence.methods.base import Algorithm, Drawn
+from credence.methods.algorithm import Algorithm
+from credence.methods.base import Drawn
 from credence.methods.chains import Chains
 from credence.methods.evidence import LogEvidence
 from credence.methods.exchanges import Exchanges, told_of_ladder
