@@ -52,7 +52,7 @@ def compare(
     """
     from credence.compare import compare as plan
     from credence.compare.specs import ModelSpec
-    from credence.methods.base import USUAL_DRAWS
+    from credence.methods.algorithm import USUAL_DRAWS
 
     widths = options.widths(hidden)
     experiment = plan(

@@ -12,7 +12,7 @@ from credence.density.posterior import MOST_IMAGES
 from credence.ensembles.arviz import Groups, as_arviz
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.recalibration import Recalibration
-from credence.ensembles.predictive import Predictions, concatenate
+from credence.ensembles.predictions import Predictions, concatenate
 from credence.ensembles.provenance import Provenance
 from credence.errors import InputError
 

@@ -44,7 +44,7 @@ from credence.ensembles.diagnostics.recalibration import (
     opened,
     recalibrated,
 )
-from credence.ensembles.predictive import Predictions, filled
+from credence.ensembles.predictions import Predictions, filled
 from credence.ensembles.predictor import Inputs, Predictor
 from credence.storage import require_array
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from credence.ensembles.candidate import Candidate
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.importance import MIN_DRAWS
 from credence.ensembles.diagnostics.stacking import (
@@ -27,10 +28,10 @@ from credence.ensembles.diagnostics.stacking import (
     stacking_weights,
 )
 from credence.ensembles.ensemble import Ensemble
-from credence.ensembles.predictive import Predictions, filled
+from credence.ensembles.predictions import Predictions, filled
 from credence.ensembles.predictor import Inputs
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.stack import Candidate, Stack
+from credence.ensembles.stack import Stack
 from credence.errors import InputError, check_share
 
 FEW_ROWS = 30

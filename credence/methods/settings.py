@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_type_hints
 
 from credence.errors import InputError, did_you_mean
-from credence.methods.base import Algorithm
+from credence.methods.algorithm import Algorithm
 from credence.schema import build
 
 

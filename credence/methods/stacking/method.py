@@ -14,11 +14,12 @@ from jaxtyping import PRNGKeyArray
 from credence.density.posterior import Posterior
 from credence.engine.checkpoint import kept_decision
 from credence.engine.progress import NoProgress, Progress
+from credence.ensembles.candidate import Candidate
 from credence.ensembles.diagnostics.stacking import mean_with_error
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.stack import Candidate, Stack
+from credence.ensembles.stack import Stack
 from credence.ensembles.weighing import weighed
 from credence.errors import (
     InputError,
@@ -29,7 +30,8 @@ from credence.errors import (
     time_limit,
 )
 from credence.html.wording import duration
-from credence.methods.base import Algorithm, as_key, fingerprint
+from credence.methods.algorithm import Algorithm
+from credence.methods.base import as_key, fingerprint
 from credence.methods.stacking.candidates import Candidates
 from credence.methods.stacking.encoding import Encodings
 from credence.methods.stacking.folds import FoldChains

@@ -24,7 +24,8 @@ from credence.errors import (
     refuse_unread,
     require_positive,
 )
-from credence.methods.base import Algorithm, Drawn, Method, from_fields
+from credence.methods.algorithm import Algorithm, from_fields
+from credence.methods.base import Drawn, Method
 from credence.methods.chains import TrainedChains, shares_passes
 from credence.methods.laplace.modes import summits
 from credence.methods.surrogate.calibration import (

@@ -5,9 +5,8 @@ Green, "Reversible jump Markov chain Monte Carlo computation and Bayesian model 
 with a sweep that leaves the posterior invariant: see `credence.methods.transdimensional.kernel`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -15,26 +14,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.adaptation.ladder import ladder_adaptation, prior_variances
 from credence.adaptation.tunable_kernels import (
     Tunable,
     check_weights,
     checked_kernel,
     tunable_kernel,
 )
-from credence.density.data import Data
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
-from credence.engine.phases import Adapter
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, refuse_unread, require_positive
 from credence.kernels.base import Kernel, Recipe
-from credence.kernels.mcmc.replica_exchange import ladder_of
-from credence.methods.base import Algorithm, Drawn
+from credence.methods.algorithm import Algorithm
+from credence.methods.base import Drawn
 from credence.methods.chains import Chains
 from credence.methods.evidence import LogEvidence
 from credence.methods.exchanges import Exchanges, told_of_ladder
-from credence.methods.transdimensional.active_metric import add_active_draws
 from credence.methods.transdimensional.active_neurons import count_active, largest_widths
 from credence.methods.transdimensional.architecture.posterior import Architecture
 from credence.methods.transdimensional.architecture.size_effect import SizeEffect, size_effect
@@ -60,8 +55,9 @@ from credence.methods.transdimensional.scalars import (
 )
 from credence.methods.transdimensional.settling import SETTLING, settling_first
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
-from credence.methods.transdimensional.starts import checked_sizes, likeliest_draws, spread_sizes
+from credence.methods.transdimensional.starts import Sizes, initial_widths, likeliest_draws
 from credence.methods.transdimensional.target import VariableWidth
+from credence.methods.transdimensional.tuning import TuningSettings, ladder_tuning, step_tuning
 from credence.models import Gaussian, HierarchicalGamma, TraceClass
 from credence.models.likelihoods.numbers import Normal
 
@@ -153,7 +149,6 @@ class Transdimensional(Chains):
         Exchanges,
     )
     prior: ClassVar[str] = "hierarchical"
-    aliases: ClassVar[Mapping[str, str]] = {}
 
     max_width: int | None = None
     width_prior: WidthPrior = field(default=WidthPrior())
@@ -314,25 +309,14 @@ class Transdimensional(Chains):
         self._recipe(posterior, target)({"step_size": 1.0, "inverse_mass": jnp.ones(1)})
 
     def _initial_widths(self, posterior: Posterior) -> Int[Array, "chain layer"]:
-        """One per chain, the same in all hidden layers that there are; 0 in the others.
-
-        Raises:
-            InputError: for widths or depths outside the support, or not one per chain.
-        """
-        room = largest_widths(posterior.model.template(posterior.data).network)
-        widths = np.stack([self._initial("width", limit) for limit in room], axis=-1)
-        if self.max_depth is not None:
-            depths = self._initial("depth", len(room))
-            widths = np.where(np.arange(len(room)) < depths[:, None], widths, 0)
-        return jnp.asarray(widths, jnp.int32)
-
-    def _initial(self, noun: str, largest: int) -> Int[np.ndarray, " chain"]:
-        """Widths or depths of the chains: those asked for, or spread over the support."""
-        prior, given = getattr(self, f"{noun}_prior"), getattr(self, f"initial_{noun}s")
-        if given is not None:
-            return checked_sizes(given, prior, largest, self.num_chains, noun)
-        is_shuffled = noun == "width" and self.max_depth is not None  # unlike the depths
-        return spread_sizes(prior, largest, self.num_chains, is_shuffled=is_shuffled)
+        """Those at which chains start; see `initial_widths`."""
+        depths = Sizes("depth", self.depth_prior, self.initial_depths)
+        return initial_widths(
+            largest_widths(posterior.model.template(posterior.data).network),
+            self.num_chains,
+            Sizes("width", self.width_prior, self.initial_widths),
+            None if self.max_depth is None else depths,
+        )
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         build = on_a_ladder if self.num_rungs > 1 else transdimensional
@@ -354,19 +338,20 @@ class Transdimensional(Chains):
         groups = self._moves(posterior), self._layer_moves(posterior)
         is_ladder, first = build is on_a_ladder, start
         if is_ladder:
-            adapter = self._tuning_of_ladder(key_step, posterior, data)
+            adapter = ladder_tuning(
+                key_step, posterior, data, num_rungs=self.num_rungs, **self._tuned()
+            )
             first = jnp.repeat(start[:, None], self.num_rungs, axis=1)
         else:
-            adapter = self._tuning(
-                key_step, self._whole(key_whole, start, posterior), posterior, data
-            )
+            whole = self._whole(key_whole, start, posterior)
+            adapter = step_tuning(key_step, whole, posterior, data, **self._tuned())
         number = 1 if self.sandwich else self.num_jumps
         adapter = with_mixture(adapter, groups, num_jumps=number, is_tuned=self.tune_moves)
         if build is transdimensional and not self.sandwich:
             adapter = settling_first(adapter, int(SETTLING * self._rounds().number))
         plan = self._rounds().plan(self._recipe(posterior, self._target(posterior), build), adapter)
         warmup = driver.phase("warmup", key_warmup, plan, first, data)
-        thinning = 1 if is_ladder else self.thinning or 1  # a ladder's steps are so many sweeps
+        thinning = 1 if is_ladder else self.thinning  # a ladder's steps are so many sweeps
         plan = self._sample_plan(plan, warmup.memory, thinning=thinning)
         states = warmup.states if is_ladder else warmup.positions
         sample = driver.phase("sample", key_sample, plan, states, data)
@@ -398,36 +383,13 @@ class Transdimensional(Chains):
             sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
         return sizes
 
-    def _tuning(
-        self,
-        key: PRNGKeyArray,
-        whole: Float[Array, "chain weight"],
-        posterior: Posterior,
-        data: Data,
-    ) -> Adapter:
-        """Tune the step at fixed widths, from whole networks on."""
-        return tunable_kernel(str(self.within)).tuning(
-            key,
-            whole,
-            data,
-            log_density=posterior.log_density,
-            num_rounds=self._rounds().number,
-            target_acceptance_rate=self.target_acceptance_rate,
-            add_draws=partial(add_active_draws, posterior),
-        )
-
-    def _tuning_of_ladder(self, key: PRNGKeyArray, posterior: Posterior, data: Data) -> Adapter:
-        """Place the powers, and tune the step at fixed widths of every rung."""
-        tunable = tunable_kernel(str(self.within))
-        return ladder_adaptation(
-            prior_variances(key, data, draw=ladder_of(posterior.model).from_prior),
-            num_rungs=self.num_rungs,
-            num_rounds=self._rounds().number,
-            target_acceptance_rate=self.target_acceptance_rate,
-            order=tunable.order,
-            largest=tunable.largest_step,
-            add_draws=partial(add_active_draws, posterior),
-        )
+    def _tuned(self) -> TuningSettings:
+        """What tunes the step at fixed widths, on a ladder or not."""
+        return {
+            "tunable": tunable_kernel(str(self.within)),
+            "num_rounds": self._rounds().number,
+            "target_acceptance_rate": self.target_acceptance_rate,
+        }
 
     def _whole(
         self, key: PRNGKeyArray, start: Float[Array, "chain weight"], posterior: Posterior
@@ -450,7 +412,7 @@ class Transdimensional(Chains):
     ) -> Recipe:
         within = tunable_kernel(str(self.within))
         lengths = within.taken(**self._or_usual(USUAL_LENGTHS))
-        sweeps = (("num_sweeps", self.thinning or 1),) if build is on_a_ladder else ()
+        sweeps = (("num_sweeps", self.thinning),) if build is on_a_ladder else ()
         static = (
             ("gibbs", self._draws_precisions(posterior)),
             ("layer_moves", self._layer_moves(posterior)),
