@@ -163,7 +163,7 @@ def is_done(num_steps: int, distance: float, **told: Any) -> bool:
 
 
 def test_usual_ends_of_a_mutation() -> None:
-    """Mutations end after 100 steps, or once the autocorrelation (1 less half the distance) is .5."""
+    """Mutations end after 100 steps, or once half the distance leaves an autocorrelation of .5."""
     assert not is_done(99, 0.5)
     assert is_done(100, 0.5)
     assert is_done(99, 0.5, max_steps=99)

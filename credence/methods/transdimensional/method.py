@@ -5,7 +5,7 @@ Green, "Reversible jump Markov chain Monte Carlo computation and Bayesian model 
 with a sweep that leaves the posterior invariant: see `credence.methods.transdimensional.kernel`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
