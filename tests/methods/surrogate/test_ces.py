@@ -49,7 +49,7 @@ from credence.methods.surrogate.emulators import (
 )
 from credence.methods.surrogate.emulators.auto import expected_acceptance
 from credence.methods.surrogate.fitting import Equations, split
-from credence.methods.surrogate.true_likelihood import UnreliableWeights, check_points
+from credence.methods.surrogate.true_likelihood import UnreliableWeightsWarning, check_points
 from credence.methods.surrogate.worth import HopelessEmulator
 from credence.methods.training import Training
 from credence.models import MLP, Bernoulli, Categorical, Gaussian, Normal
@@ -520,7 +520,7 @@ def test_small_network_against_long_nuts() -> None:
     assert off(CES(emulator=Coreset(num_inputs=60), **settings).run(1, posterior)) < 0.3
     rough = Taylor(num_rows=6, order=0)
     assert off(CES(emulator=rough, correction="none", **settings).run(1, posterior)) > 3
-    with pytest.warns(UnreliableWeights):
+    with pytest.warns(UnreliableWeightsWarning):
         CES(emulator=rough, correction="psis", **settings).run(1, posterior)
 
 
@@ -717,7 +717,7 @@ def test_too_few_draws_to_smooth_their_weights(monkeypatch: pytest.MonkeyPatch) 
         CES(correction="psis", num_draws=24)
     settings = {"correction": "psis", "calibration": "sghmc", "num_refinements": 0}
     monkeypatch.setattr(true_likelihood, "MIN_DRAWS", 1000)
-    with pytest.warns(UnreliableWeights, match="50 draws per chain, too few"):
+    with pytest.warns(UnreliableWeightsWarning, match="50 draws per chain, too few"):
         ensemble = small(emulator=Wrong(shift=0.1), **settings)
     assert np.isnan(ensemble.scalars["pareto_k"]).all()
     differences = ensemble.scalars["log_density"] - ensemble.scalars["log_surrogate"]

@@ -200,20 +200,22 @@ class MLSMC(Method):
                 f"{network}: end widths with {_hidden(network)}."
             )
         levels = with_networks(posterior, networks)
-        return levels if self._are_told else levels[allocation.coarsest(levels) :]
+        return levels if self._levels_are_given else levels[allocation.coarsest(levels) :]
 
     @property
-    def _are_told(self) -> bool:
+    def _levels_are_given(self) -> bool:
         """Whether the user says which levels there are."""
         return bool(self.coarse or self.widths or self.num_levels or self.base)
 
-    def _found(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> list[Posterior]:
+    def _levels_of_run(
+        self, key: PRNGKeyArray, posterior: Posterior, driver: Driver
+    ) -> list[Posterior]:
         """The levels told; or the finest, and the narrowest from which small runs reach it.
 
         Where particles would be tempered even from the widest other level, the finest is alone.
         Where time does not suffice for small runs, the levels that the prior alone suggests.
         """
-        if self._are_told or isinstance(self.num_particles, tuple):
+        if self._levels_are_given or isinstance(self.num_particles, tuple):
             return self.levels(posterior)
         levels = replace(self, base=nested.NARROWEST).levels(posterior)
         widths = [_hidden(level.model.network) for level in levels]
@@ -263,7 +265,7 @@ class MLSMC(Method):
         """
         found = allocation.increments(pilot, x)
         counts = allocation.for_variance(variance, found.variances, found.costs)
-        if self._are_told:
+        if self._levels_are_given:
             return replace(self, num_particles=counts)
         widths = tuple(map(tuple, pilot.provenance.found["level_widths"]))
         return replace(self, num_particles=counts, widths=widths, ratio=None)
@@ -331,7 +333,7 @@ class MLSMC(Method):
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         if self.proposal == "conditional":
             check_conditional(posterior.model, posterior.data)
-        levels = self._found(jax.random.fold_in(key, CHOICE), posterior, driver)
+        levels = self._levels_of_run(jax.random.fold_in(key, CHOICE), posterior, driver)
         counts = self.counts(levels)
 
         def allot(drawn: Drawn) -> Allotment:
