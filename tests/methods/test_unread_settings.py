@@ -23,7 +23,7 @@ from credence.methods import (
     Training,
     Transdimensional,
 )
-from credence.methods.base import from_fields
+from credence.methods.algorithm import from_fields
 from credence.methods.smc.multilevel import nested
 from credence.methods.surrogate.emulators import Network
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
