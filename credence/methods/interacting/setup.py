@@ -28,7 +28,7 @@ class Setup(NamedTuple):
     num_rungs: int | None
     """Number of temperatures of a ladder of partners; None for other auxiliary densities."""
     trajectory_length: float
-    """That of HMC, in posterior standard deviations."""
+    """Length of HMC trajectories, in posterior standard deviations."""
 
     def adapter(
         self,

@@ -156,12 +156,8 @@ class MLSMC(Method):
                 f"num_tries={self.num_tries} are draws for particles that know the level below: "
                 'use coupling="sequential".'
             )
-        told = self.widths is not None, bool(self.coarse), bool(self.num_levels or self.base)
-        if sum(told) > 1:
-            raise InputError(
-                "widths say which levels there are, and so do coarse, num_levels and base: give "
-                "one of them."
-            )
+        if self.widths is not None and self.coarse:
+            raise InputError("widths say which levels there are, and so does coarse: give one.")
         if self.widths is not None or self.coarse:
             told = "coarse" if self.coarse else "widths"
             reader = f"of levels that are found, and {told} says which there are"
