@@ -17,7 +17,7 @@ from typing import Any
 from rows import done, how_run, markdown, measure, parser_of
 
 PROBLEMS = ("adult", "celeba")
-FRICTIONS = (0.1, 0.03, 0.01, 0.003)
+FRICTIONS = (0.1, 0.03, 0.02, 0.01, 0.003)
 SGHMC = "BNN-SGHMC (all rows a step)"
 EXACT = ("MCLMC on all rows", "HMC on all rows")
 

@@ -166,7 +166,7 @@ def cells(row: dict[str, Any], reference: dict[str, Any] | None) -> list[str]:
     draws = f"{NUM_CHAINS} x {row['num_draws']:,}" if row["rhat"] is not None else "20"
     return [
         DATA[row["data"]], NAMES[row["method"]], draws, text("rhat", ".3f"), text("ess", ",.0f"),
-        evidence_text(row), distance, text("nll", ".3f"), text("rmse", ".3f"),
+        evidence_text(row, decimals=2), distance, text("nll", ".3f"), text("rmse", ".3f"),
         text("seconds", ",.0f"),
     ]  # fmt: skip
 

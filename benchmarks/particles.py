@@ -77,8 +77,9 @@ def ours(kernel: str, num_steps: int) -> Callable[[int], dict[str, float]]:
     from credence.models import MLP, Normal, TraceClass
 
     posterior = Posterior(MLP(1, (WIDTH,)), TraceClass(2.0), Normal(NOISE), problem())
+    length = 0.15 if kernel == "hmc" else None
     mutation = Mutation(
-        kernel=kernel, num_steps=num_steps, ess_target=ESS_TARGET, trajectory_length=0.15
+        kernel=kernel, num_steps=num_steps, ess_target=ESS_TARGET, trajectory_length=length
     )
     method = methods.SMC(num_particles=PARTICLES, num_runs=1, mutation=mutation)
 

@@ -169,12 +169,13 @@ def how_run(rows: list[dict[str, Any]]) -> str:
     return f"Seed: {seeds}; cores: {cores}; commit: {commits(rows)}."
 
 
-def evidence_text(row: dict[str, Any]) -> str:
+def evidence_text(row: dict[str, Any], decimals: int = 1) -> str:
     """Write the log evidence of a row in nats, with its error where that is known; or a dash."""
     if row["log_evidence"] is None:
         return "-"
     error = row["log_evidence_error"]
-    return f"{row['log_evidence']:.1f}" + (f" ± {error:.1f}" if math.isfinite(error) else "")
+    shown = f"{row['log_evidence']:.{decimals}f}"
+    return shown + (f" ± {error:.{decimals}f}" if math.isfinite(error) else "")
 
 
 def short(value: Any) -> Any:

@@ -19,6 +19,14 @@ class InputError(CredenceError, ValueError):
     """The input cannot be used as it is; the command line ends with status 2."""
 
 
+class UnreadSetting(InputError):
+    """A setting is given that nothing reads, with the others as they are."""
+
+    def __init__(self, sentence: str, name: str = "") -> None:
+        super().__init__(sentence)
+        self.name = name
+
+
 class StorageError(CredenceError):
     """A file or folder cannot be written or read; nothing already saved is lost."""
 
@@ -73,6 +81,22 @@ def check_numbers(settings: Any) -> None:
             plain: Any = value
             plain = float(plain) if float in kinds else int(plain)
             object.__setattr__(settings, field.name, plain)
+
+
+def refuse_unread(settings: object, reader: str, *names: str) -> None:
+    """Refuse settings that are given, and that nothing would read.
+
+    Args:
+        settings: has them; None is one that was left out.
+        reader: what reads them, and why that is not there: "of kernel='hmc' and nothing to 'pcn'".
+        names: of the settings.
+    Raises:
+        UnreadSetting: for the first that is given.
+    """
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None:
+            raise UnreadSetting(f"{name}={value} is {reader}: leave it out.", name)
 
 
 def check_name(what: str, name: str, known: Collection[str]) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import credence
-from credence.compare.runner import NoWatch
-from credence.engine.checkpoint import write_text
+from credence.compare.runner import Watch
 from credence.environment import UNKNOWN_COMMIT, source_commit
+from credence.storage import write_text
 
 
 def plain(settings: Any) -> Any:
@@ -60,7 +60,7 @@ class Cache:
         watch: hears how long every new result took.
     """
 
-    def __init__(self, folder: Path, watch: NoWatch) -> None:
+    def __init__(self, folder: Path, watch: Watch) -> None:
         self.folder, self.watch = folder / "runs", watch
         self.commits: set[str] = set()
         """Commits that made the results that were asked for."""

@@ -24,12 +24,12 @@ from rich.text import Text
 from credence.compare.earlier import require_same_name
 from credence.compare.published import Named
 from credence.compare.results import heading
-from credence.compare.runner import NoWatch, write_results
+from credence.compare.runner import NoWatch, Watch, write_results
 from credence.compare.specs import check_size, chosen
-from credence.engine.checkpoint import write_text
 from credence.errors import InputError
 from credence.runs.folder import require_usable
 from credence.runs.workflow import check_seed_and_time
+from credence.storage import write_text
 from credence_papers.cache import Cache, plain
 
 ABOUT = "study.json"
@@ -100,7 +100,7 @@ class Study(ABC, Generic[Problem, Effort]):
         seed: int = 0,
         num_seeds: int | None = None,
         problems: tuple[str, ...] = (),
-        watch: NoWatch | None = None,
+        watch: Watch | None = None,
     ) -> dict[str, Any]:
         """Run what is not there yet; write and return the summary.
 

@@ -19,7 +19,6 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
-    "sphinx_design",
     "reference",  # docs/make/reference.py
 ]
 exclude_patterns = ["_build", "make"]

@@ -10,7 +10,7 @@ import pytest
 from fuzz.trial import Fuzz
 
 from credence import netcdf, storage
-from credence.cli import messages as talk
+from credence.cli import messages
 
 MUTATIONS = 300
 
@@ -30,7 +30,7 @@ def test_mutations_are_refused_or_change_nothing() -> None:
 
 @pytest.mark.slow
 def test_planted_mistakes_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(talk, "console", talk.console)
+    monkeypatch.setattr(messages, "console", messages.console)
     monkeypatch.setattr(netcdf, "MOST_SECONDS", netcdf.MOST_SECONDS)
     fuzz = Fuzz(tmp_path)
 

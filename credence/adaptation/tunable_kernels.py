@@ -26,13 +26,12 @@ from credence.adaptation.windows import (
 )
 from credence.density.posterior import LogDensity
 from credence.engine.phases import Adapter
-from credence.errors import InputError, check_share, did_you_mean
+from credence.errors import InputError, check_share, did_you_mean, require_positive
 from credence.kernels.base import Kernel, Scalar, Settings
 from credence.kernels.mcmc.hmc import hmc, leapfrogs, nuts
 from credence.kernels.mcmc.mala import one_leapfrog
 from credence.kernels.mcmc.microcanonical import adjusted_mclmc
 from credence.kernels.mcmc.pcn import LARGEST_STEP, pcn
-from credence.models.priors import require_positive
 
 MOST_LEAPFROGS = 64
 """Most leapfrogs of a trajectory of particles that move abreast, whatever their step size."""
@@ -73,6 +72,7 @@ class Tunable:
         reversible: another builder, whose steps are.
         state_follows_position: whether the State holds only what follows from the position, so that
             a jump to another one may replace it.
+        fewest_weights: that it can move.
     Raises:
         InputError: for a number out of range, or an unknown reference.
     """
@@ -91,6 +91,7 @@ class Tunable:
     is_reversible: bool = True
     reversible: Callable[..., Kernel] | None = None
     state_follows_position: bool = True
+    fewest_weights: int = 1
 
     def __post_init__(self) -> None:
         check_share(target_acceptance_rate=self.target_acceptance_rate)
@@ -99,6 +100,7 @@ class Tunable:
             first_step=self.first_step,
             largest_step=None if self.largest_step == np.inf else self.largest_step,
             evaluations=self.evaluations,
+            fewest_weights=self.fewest_weights,
         )
         if self.reference not in REFERENCES:
             raise InputError(
@@ -235,6 +237,19 @@ def checked_kernel(what: str, kernel: str | Tunable, why_not: WhyNot = lambda _:
     return kernel
 
 
+def check_weights(tunable: Tunable, num_weights: int) -> None:
+    """Refuse a posterior of fewer weights than a kernel can move, before anything is trained.
+
+    Raises:
+        InputError: it says what can move them.
+    """
+    if num_weights < tunable.fewest_weights:
+        raise InputError(
+            f"The kernel '{tunable.name}' needs at least {tunable.fewest_weights} weights, got "
+            f"{num_weights}: use 'hmc'."
+        )
+
+
 def _equal_leapfrogs(
     log_density: LogDensity,
     *,
@@ -317,6 +332,7 @@ _OURS = {
             is_reversible=False,
             reversible=_even_mclmc,
             state_follows_position=False,
+            fewest_weights=2,
         ),
         Tunable("pcn", **_PCN, reference="prior"),
         Tunable("pcn_cloud", **_PCN, reference="draws"),

@@ -19,8 +19,7 @@ from typing import Annotated
 import typer
 
 import credence
-from credence.cli import experiments, listings, runs
-from credence.cli import messages as talk
+from credence.cli import experiments, listings, messages, runs
 from credence.cli.interrupts import delivered_again, is_interrupt
 from credence.errors import CredenceError, Interrupted
 
@@ -51,13 +50,13 @@ def main() -> None:
         with delivered_again():
             app()
     except Interrupted as stopped:
-        talk.say("{}", stopped)
-        sys.exit(talk.INTERRUPTED)
+        messages.say("{}", stopped)
+        sys.exit(messages.INTERRUPTED)
     except CredenceError as error:
-        talk.complain(error)
-        sys.exit(talk.BAD_INPUT)
+        messages.complain(error)
+        sys.exit(messages.BAD_INPUT)
     except (KeyboardInterrupt, SystemExit) as stop:
         if not is_interrupt(stop):
             raise
-        talk.say("Stopped. A run that had saved something goes on: credence resume RUN.")
-        sys.exit(talk.INTERRUPTED)
+        messages.say("Stopped. A run that had saved something goes on: credence resume RUN.")
+        sys.exit(messages.INTERRUPTED)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from credence.cli import messages as talk
+from credence.cli import messages
 from credence.errors import InputError
 
 Width = Annotated[int | None, typer.Option("--max-width", hidden=True)]
@@ -41,7 +41,7 @@ def applied(
         if largest < 1:
             raise InputError(f"{name} must be at least 1, got {largest}.")
     if width is not None or depth is not None:
-        talk.say(
+        messages.say(
             "--max-width and --max-depth go in the next release: say --hidden for the largest "
             "width, and --set for the depth, as `credence methods {}` has it.",
             OWNER,

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from credence.cli import messages as talk
-from credence.cli import options
+from credence.cli import messages, options
 
 ExperimentName = Annotated[str, typer.Argument(metavar="NAME", help="As `list` shows it.")]
 
@@ -52,7 +51,7 @@ def compare(
     """
     from credence.compare import compare as plan
     from credence.compare.specs import ModelSpec
-    from credence.methods.base import USUAL_DRAWS
+    from credence.methods.algorithm import USUAL_DRAWS
 
     widths = options.widths(hidden)
     experiment = plan(
@@ -86,7 +85,7 @@ def experiment_list(as_json: options.Json = False) -> None:
 
     descriptions = EXPERIMENTS.described(lambda each: each.description)
     problems = EXPERIMENTS.described(lambda each: ", ".join(p.name for p in each.problems))
-    talk.show(show.experiment_list(descriptions, problems), descriptions, as_json)
+    messages.show(show.experiment_list(descriptions, problems), descriptions, as_json)
 
 
 @published.command("show", epilog="Example: credence experiment show fbnn")
@@ -98,9 +97,9 @@ def experiment_show(name: ExperimentName, as_json: options.Json = False) -> None
 
     found = find(name)
     if isinstance(found, Experiment):
-        talk.show(show.experiment_details(found), to_json(found), as_json)
+        messages.show(show.experiment_details(found), to_json(found), as_json)
     else:
-        talk.show(found.details(), found.about(), as_json)
+        messages.show(found.details(), found.about(), as_json)
 
 
 @published.command(
@@ -175,15 +174,15 @@ def _watched(run: Callable[[Any], dict[str, Any]], out: Path) -> dict[str, Any]:
     from credence.compare.show.terminal import RichWatch
 
     try:
-        with RichWatch(talk.console) as watch:
+        with RichWatch(messages.console) as watch:
             return run(watch)
     except KeyboardInterrupt:
-        talk.say("Stopped. What is finished is kept in {}: the same command goes on.", out)
-        raise typer.Exit(talk.INTERRUPTED) from None
+        messages.say("Stopped. What is finished is kept in {}: the same command goes on.", out)
+        raise typer.Exit(messages.INTERRUPTED) from None
 
 
 def _conclude(summary: dict[str, Any], table: Any, out: Path, as_json: bool) -> None:
     """Show the table, end with the status."""
-    talk.console.print(table)
-    talk.say("Page: [bold]{}[/bold]", out / "report.html")
-    talk.finish(summary | {"out": str(out)}, as_json)
+    messages.console.print(table)
+    messages.say("Page: [bold]{}[/bold]", out / "report.html")
+    messages.finish(summary | {"out": str(out)}, as_json)

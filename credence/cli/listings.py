@@ -1,14 +1,16 @@
 """`credence methods`, `datasets`, `doctor`: what there is."""
 
+from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import Annotated, Any
 
 import typer
 from rich.table import Column, Table
 
-from credence.cli import messages as talk
+from credence.cli import messages
 from credence.cli.options import Json
 from credence.cli.runs import prepare
+from credence.errors import InputError
 from credence.storage import jsonable
 
 app = typer.Typer()
@@ -31,17 +33,27 @@ def methods(
     from credence.methods import METHODS, check_name
 
     if name == "auto":
-        talk.show(AUTO, {}, as_json)
+        messages.show(AUTO, {}, as_json)
         return
     if name:
         _settings(check_name(name), as_json)
         return
     summaries = METHODS.described(lambda method: method.summary)
-    listing = Table("method", "what it is")
+    listing = Table("method", "what it is", "reads disk")
     listing.add_row("auto", "several networks, mixed; of one that is named, a sampler by its size")
-    for row in summaries.items():
-        listing.add_row(*row)
-    talk.show(listing, summaries, as_json)
+    for each, summary in summaries.items():
+        listing.add_row(each, summary, "yes" if _reads_disk(each) else "")
+    messages.show(listing, summaries, as_json)
+
+
+def _reads_disk(name: str) -> bool:
+    """Whether a method takes inputs that lie on disk; one that cannot be imported does not."""
+    from credence.methods import METHODS, Method
+
+    with suppress(InputError):
+        method = METHODS[name]
+        return issubclass(method, Method) and method.reads_disk
+    return False
 
 
 def _settings(name: str, as_json: bool) -> None:
@@ -55,7 +67,7 @@ def _settings(name: str, as_json: bool) -> None:
     for one in plain:
         listing.add_row(one.name, str(one.default), one.meaning)
     about = {one.name: {"default": jsonable(one.default), "meaning": one.meaning} for one in plain}
-    talk.show(listing, about, as_json)
+    messages.show(listing, about, as_json)
 
 
 @app.command(epilog="Example: CREDENCE_DATA=~/data credence datasets")
@@ -72,7 +84,7 @@ def datasets(as_json: Json = False) -> None:
         task = f"{spec.task} of {spec.target}" if spec.target else f"{spec.layout}, {spec.task}"
         about = f"{task}, {spec.rows:,} x {spec.columns:,}: {spec.description}"
         listing.add_row(spec.name, about, row.found)
-    talk.show(listing, found, as_json)
+    messages.show(listing, found, as_json)
 
 
 @app.command(epilog="Example: credence doctor")
@@ -83,7 +95,7 @@ def doctor(as_json: Json = False) -> None:
     listing = Table("what", "found", show_header=False)
     for name, value in found.items():
         listing.add_row(name, ", ".join(value) if isinstance(value, list) else str(value))
-    talk.show(listing, found, as_json)
+    messages.show(listing, found, as_json)
 
 
 def examine() -> dict[str, Any]:

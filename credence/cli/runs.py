@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from credence.cli import aliases, options
-from credence.cli import messages as talk
+from credence.cli import aliases, messages, options
 from credence.errors import InputError, Interrupted
 from credence.runs.stopwatch import Stopwatch
 
@@ -77,7 +76,9 @@ def fit(
     prepare()
     watch.lap("start")
     with _going_on(out):
-        finished = workflow.fit(settings, out, progress=not as_json, watch=watch, tell=talk.notes)
+        finished = workflow.fit(
+            settings, out, progress=not as_json, watch=watch, tell=messages.notes
+        )
     _conclude(finished, as_json)
 
 
@@ -98,7 +99,7 @@ def resume(
     settings = {"max_seconds": max_seconds, "progress": not as_json, "watch": watch}
     with _going_on(run):
         finished = workflow.resume(run, **settings)
-    talk.notes(finished.notes)
+    messages.notes(finished.notes)
     _conclude(finished, as_json)
 
 
@@ -133,7 +134,7 @@ def predict(
     from credence.runs.export import csv_text, rounded
     from credence.storage import file_to_write, write_text
 
-    stream = talk.standard_stream(out)
+    stream = messages.standard_stream(out)
     if stream is None:
         file_to_write(out)
     elif stream is sys.stdout and as_json:
@@ -148,9 +149,9 @@ def predict(
         write_text(out, text)
     else:
         stream.write(text)
-    talk.notes(notes)
+    messages.notes(notes)
     place = out if stream is None else "standard output"
-    talk.say("Wrote {} predictions to [bold]{}[/bold]{}.", len(predictions), place, replaced)
+    messages.say("Wrote {} predictions to [bold]{}[/bold]{}.", len(predictions), place, replaced)
     if as_json:
         print(json.dumps({"rows": len(predictions), "out": str(out), "notes": notes}))
 
@@ -161,7 +162,7 @@ def report(run: options.Run, as_json: options.Json = False) -> None:
     from credence.runs.page import write_page
 
     path = write_page(run)
-    talk.say("Wrote [bold]{}[/bold].", path)
+    messages.say("Wrote [bold]{}[/bold].", path)
     if as_json:
         print(json.dumps({"report": str(path)}))
 
@@ -175,7 +176,7 @@ def prepare() -> None:
     from credence.environment import configure
 
     warnings.simplefilter("ignore", ConvergenceWarning)  # `_conclude` says it
-    warnings.showwarning = talk.warn
+    warnings.showwarning = messages.warn
     configure()
 
 
@@ -191,8 +192,8 @@ def _going_on(folder: Path) -> Iterator[None]:
 def _conclude(fitted: Any, as_json: bool) -> None:
     """Show a finished run and end with its status."""
     metrics = fitted.metrics
-    talk.summary(metrics, (s for found in fitted.findings for s in found.sentences()))
-    talk.say("Report: [bold]{}[/bold]", fitted.folder / "report.html")
+    messages.summary(metrics, (s for found in fitted.findings for s in found.sentences()))
+    messages.say("Report: [bold]{}[/bold]", fitted.folder / "report.html")
     if metrics["stopped"] == "interrupt":
-        talk.say("`credence resume {}` draws the rest.", fitted.folder)
-    talk.finish(metrics | {"run": str(fitted.folder)}, as_json)
+        messages.say("`credence resume {}` draws the rest.", fitted.folder)
+    messages.finish(metrics | {"run": str(fitted.folder)}, as_json)

@@ -5,6 +5,8 @@ sources     where the data of a problem come from
 published   the experiments that packages add, by name
 plan        methods on any table as an experiment: `credence compare`
 problem     the arrays of a problem, standardised and split
+readers     what a source of data holds, read and split
+encodings   inputs as networks take them
 cell        one method on one problem, in a process of its own
 scoring     errors, calibration, convergence of an ensemble on held-out rows
 earlier     what a folder holds already: the same comparison goes on, another is refused

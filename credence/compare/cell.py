@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from credence.density.posterior import Posterior
     from credence.ensembles.averages import AveragedPredictions
     from credence.ensembles.predictor import Predictor
-    from credence.methods.base import Algorithm
+    from credence.methods.algorithm import Algorithm
     from credence.models import Network
 
 Judged = tuple[dict[str, Any], dict[str, list[float | None]]]

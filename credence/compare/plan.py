@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from credence.compare.earlier import COMPARISON
-from credence.compare.problem import fit_settings
+from credence.compare.readers import fit_settings
 from credence.compare.sources import TableSource
 from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem
 from credence.errors import InputError
@@ -15,7 +15,7 @@ from credence.runs.workflow import check_settings
 from credence.storage import file_sha256
 
 if TYPE_CHECKING:
-    from credence.methods.base import Algorithm
+    from credence.methods.algorithm import Algorithm
 
 
 def compare(

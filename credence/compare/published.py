@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from rich.console import RenderableType
 
-from credence.compare.runner import NoWatch
+from credence.compare.runner import Watch
 from credence.compare.specs import Experiment
 from credence.extensions import Registry
 
@@ -60,7 +60,7 @@ class Study(Protocol):
         seed: int = 0,
         num_seeds: int | None = None,
         problems: tuple[str, ...] = (),
-        watch: NoWatch | None = None,
+        watch: Watch | None = None,
     ) -> dict[str, Any]:
         """Run what is not there yet; write results.json and report.html, return the summary."""
         ...

@@ -13,7 +13,7 @@ import contextlib
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -87,8 +87,8 @@ def run(
         num_seeds: how often every cell is repeated with another seed, hence on another split; None
             takes the experiment's own number.
     Raises:
-        InputError: for a setting out of range, data that are not to be had, an unusable folder,
-            one that holds another experiment or comparison.
+        InputError: for a setting out of range, one that a method does not have, data that are not
+            to be had, an unusable folder, one that holds another experiment or comparison.
         StorageError: where the folder cannot be written.
         KeyboardInterrupt: on Ctrl-C.
     """
@@ -105,10 +105,11 @@ def run(
     last = seed + (num_seeds or experiment.num_seeds.get(size, 1)) - 1
     experiment = _to_be_had(experiment, size, last, watch)
     cells = experiment.cells(size, seed, max_seconds, num_seeds)
-    claim(folder, experiment)
     outcomes = {cell.name: found for cell in cells if (found := read(folder, cell))}
-    watch.start(len(cells), len(outcomes))
     missing = [cell for cell in cells if cell.name not in outcomes]
+    _check_methods(missing)
+    claim(folder, experiment)
+    watch.start(len(cells), len(outcomes))
     for outcome in _run_all(missing, folder, n_jobs, backend):
         outcomes[outcome.cell.name] = outcome
         watch.finished(outcome)
@@ -222,6 +223,15 @@ def _check(
         from ray.util.joblib import register_ray  # pyright: ignore[reportMissingImports]
 
         register_ray()
+
+
+def _check_methods(cells: Iterable[CellSpec]) -> None:
+    """Refuse a method or a setting that there is not, which would fail its cell hours later."""
+    from credence.compare.cell import build_method
+
+    each_seed_alike = {(cell.problem, cell.label): cell for cell in cells}
+    for cell in each_seed_alike.values():
+        build_method(cell)
 
 
 def _require(module: str, extra: str) -> None:

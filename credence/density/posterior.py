@@ -122,9 +122,9 @@ class BayesianModel:
             pointwise = pointwise - anchor
         return jnp.dot(weight, pointwise, precision="highest")
 
-    def log_density(self, params: Params, data: Data, temperature: float = 1.0) -> Float[Array, ""]:
-        """Log of (prior times likelihood)^(1 / temperature), in nats."""
-        return (self.log_prior(params) + self.log_likelihood(params, data)) / temperature
+    def log_density(self, params: Params, data: Data) -> Float[Array, ""]:
+        """Log of prior times likelihood, in nats."""
+        return self.log_prior(params) + self.log_likelihood(params, data)
 
     def template(self, data: Data) -> Params:
         """Shapes and dtypes of the parameters, without computing them."""

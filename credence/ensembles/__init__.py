@@ -4,10 +4,13 @@ ensemble      the members, their weights, their cost, and where they come from
 provenance    method, settings, seed and versions that made an ensemble
 saved         an ensemble as files, and back
 arviz         an ensemble as ArviZ has it
-predictive    mean, spread, quantiles and probabilities at new points
+predictions   mean, spread and probabilities at new points, whatever an ensemble is made of
+predictive    the same of networks that share a likelihood
 quantiles     where a distribution function reaches a level
 predictor     what an ensemble and a stack share: predictions in batches
 mixture       the same of several ensembles with different likelihoods
 stack         several ensembles, weighted by what they say of unseen rows
+candidate     what might be in a stack, with its scores
+saved_stack   a stack as files, and back
 diagnostics   convergence, calibration, errors, cost: pure functions of NumPy arrays
 """

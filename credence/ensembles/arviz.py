@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from credence.density.posterior import BayesianModel, Params
-from credence.ensembles.predictive import Predictions, filled
+from credence.ensembles.predictions import Predictions, filled
 from credence.ensembles.saved import named_leaves
 from credence.errors import InputError, plural
 

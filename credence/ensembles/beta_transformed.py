@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.ensembles.diagnostics.recalibration import LEAST_LEVEL
 from credence.ensembles.mixture import ChangedMixture
-from credence.ensembles.predictive import Observed, PointTarget, Predictions
+from credence.ensembles.predictions import Observed, PointTarget, Predictions
 from credence.errors import InputError
 
 NUM_NODES = 33

@@ -10,13 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.ensembles.predictive import (
-    Observed,
-    PointTarget,
-    Predictions,
-    Predictive,
-    cdf_and_density,
-)
+from credence.ensembles.predictions import Observed, PointTarget, Predictions
+from credence.ensembles.predictive import Predictive, cdf_and_density
 from credence.ensembles.quantiles import bracket, check_levels, search_quantile
 from credence.models.likelihoods.numbers import LocationScale
 

@@ -12,7 +12,7 @@ from credence.density.posterior import MOST_IMAGES
 from credence.ensembles.arviz import Groups, as_arviz
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.recalibration import Recalibration
-from credence.ensembles.predictive import Predictions, concatenate
+from credence.ensembles.predictions import Predictions, concatenate
 from credence.ensembles.provenance import Provenance
 from credence.errors import InputError
 
@@ -63,7 +63,7 @@ class Predictor(ABC):
 
     @property
     def families(self) -> Float[np.ndarray, "chain draw"] | None:
-        """The number of the first particle that each descends from, from `smc`; None for chains."""
+        """The number of the first particle that each descends from; None for chains."""
         return self.scalars.get("family")
 
     @property

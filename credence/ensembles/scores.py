@@ -16,7 +16,9 @@
     ece                     expected calibration error of the top label, 15 bins of equal width
     ece_equal_mass          the same with bins of equal mass
     ece_all_classes         over all point x class probabilities: much smaller with many classes
-    mce, mce_all_classes    maximum calibration error, of the worst bin, over either
+    mce, mce_all_classes    maximum calibration error over either: of the worst bin of equal width,
+                            however few rows it has, so that it may be chance
+    mce_equal_mass          the same of the top label with bins of equal mass, none of few rows
     epistemic_id            mean epistemic entropy, nats, of the test rows: what the members of the
                             ensemble disagree by; 0 for one network
     epistemic_correct, epistemic_wrong    the same over rows that are labelled rightly or not
@@ -42,7 +44,7 @@ from credence.ensembles.diagnostics.recalibration import (
     opened,
     recalibrated,
 )
-from credence.ensembles.predictive import Predictions, filled
+from credence.ensembles.predictions import Predictions, filled
 from credence.ensembles.predictor import Inputs, Predictor
 from credence.storage import require_array
 
@@ -268,6 +270,7 @@ def _classification_numbers(rows: Rows) -> dict[str, Any]:
         "ece_all_classes": calibration.ece(p, y, over="all_classes"),
         "mce": calibration.mce(p, y),
         "mce_all_classes": calibration.mce(p, y, over="all_classes"),
+        "mce_equal_mass": calibration.mce(p, y, bins="equal_mass"),
         "epistemic_id": float(doubt.mean()),
         "epistemic_correct": _mean_or_none(doubt[~is_wrong]),
         "epistemic_wrong": _mean_or_none(doubt[is_wrong]),

@@ -1,10 +1,10 @@
 """Several ensembles that predict together, each with a weight that `weighing` finds."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NotRequired, TypedDict
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -12,72 +12,25 @@ from jaxtyping import Float
 
 from credence.ensembles.arviz import Groups, targets, without_single
 from credence.ensembles.beta_transformed import BetaTransformed
+from credence.ensembles.candidate import Candidate
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.recalibration import (
     LEAST_LEVEL,
-    TEMPERATURES,
     Recalibration,
     from_pit,
     from_probabilities,
 )
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.mixture import Mixture
-from credence.ensembles.predictive import Predictions
+from credence.ensembles.predictions import Predictions
 from credence.ensembles.predictor import Inputs, Predictor
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.saved import EnsembleDocument, remove_ensemble
-from credence.ensembles.scores import check_rows
+from credence.ensembles.saved import EnsembleDocument
+from credence.ensembles.saved_stack import StackDocument, StackParts, read_stack, write_stack
 from credence.ensembles.tempered import Tempered
 from credence.errors import InputError
 from credence.models.networks.mlp import Network
-from credence.storage import (
-    file_sha256,
-    read_arrays,
-    read_json,
-    reading,
-    require_array,
-    require_sha256,
-    write_arrays,
-    write_json,
-)
-
-LEFT_OUT = "left_out.npz"
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A chain or an ensemble that might be in a stack, and its scores."""
-
-    ensemble: int
-    """The place of its ensemble among those that were given."""
-    chain: int | None
-    """The chain of that ensemble; None for all together."""
-    log_score: float
-    """Mean log probability of an unseen row, nats."""
-    log_score_error: float
-    """Standard error over rows."""
-    share_unreliable: float | None
-    """Share of the rows whose leave-one-out score is not to be trusted; None for held-out rows."""
-    weight: float
-    """Weight of the candidate in the stack."""
-    name: str = ""
-    """Words for people; empty where nobody gave any."""
-
-
-class StackDocument(TypedDict):
-    """The entries of stack.json."""
-
-    weights: list[float]
-    mean_weights: NotRequired[list[float] | None]
-    shape: NotRequired[float]
-    left_out_shape: NotRequired[float]
-    temperature: NotRequired[float]
-    left_out_sha256: NotRequired[str | None]
-    parts_sha256: list[str]
-    cost: Cost
-    provenance: Provenance
-    candidates: list[Candidate]
-    num_rows: int
+from credence.storage import read_json
 
 
 @dataclass(frozen=True)
@@ -241,29 +194,8 @@ class Stack(Predictor):
         Raises:
             StorageError: where the folder cannot be written or the disk is full.
         """
-        folder = Path(folder)
-        for index, part in enumerate(self.parts):
-            part.save(folder / f"part_{index}")
-        if self.left_out is not None:
-            write_arrays(folder / LEFT_OUT, self.left_out)
-        document = {
-            "weights": np.asarray(self.part_weights, float).tolist(),
-            "mean_weights": None if self.mean_weights is None else self.mean_weights.tolist(),
-            "shape": self.shape,
-            "left_out_shape": self.left_out_shape,
-            "temperature": self.temperature,
-            "left_out_sha256": None if self.left_out is None else file_sha256(folder / LEFT_OUT),
-            "parts_sha256": [
-                file_sha256(folder / f"part_{index}" / "ensemble.json")
-                for index in range(len(self.parts))
-            ],
-            "cost": self.cost.to_dict(),
-            "provenance": self.provenance.to_json(),
-            "candidates": [asdict(candidate) for candidate in self.candidates],
-            "num_rows": self.num_rows,
-        }
-        write_json(folder / self.document, document)
-        remove_ensemble(folder)
+        names = StackParts.__required_keys__
+        write_stack(Path(folder), StackParts(**{name: getattr(self, name) for name in names}))
 
     @classmethod
     def load(cls, folder: str | Path, network: Network | None = None) -> "Stack":
@@ -276,78 +208,7 @@ class Stack(Predictor):
             StorageError: where files are missing, broken or of another version.
             InputError: where the network is needed but not given, or is another one.
         """
-        folder = Path(folder)
-        path = folder / cls.document
-        document = read_json(path, StackDocument)
-        with reading(path):
-            weights, mean_weights = _weights_of(document)
-        for index, digest in enumerate(document["parts_sha256"]):
-            require_sha256(folder / f"part_{index}" / "ensemble.json", digest)
-        parts = tuple(Ensemble.load(folder / f"part_{i}", network) for i in range(len(weights)))
-        shape, temperature = document.get("shape", 1.0), document.get("temperature", 1.0)
-        left_out_shape = document.get("left_out_shape", shape)
-        with reading(path):
-            _check_change((shape, left_out_shape), temperature, parts[0])
-        left_out = None
-        if digest := document.get("left_out_sha256"):
-            left_out = _read_left_out(folder / LEFT_OUT, digest, parts[0])
-        return cls(
-            parts,
-            weights,
-            document["cost"],
-            document["provenance"],
-            tuple(document["candidates"]),
-            document["num_rows"],
-            mean_weights,
-            shape,
-            temperature,
-            left_out,
-            left_out_shape,
-        )
-
-
-def _weights_of(document: StackDocument) -> tuple[np.ndarray, np.ndarray | None]:
-    """Weights of the parts, and those of their means.
-
-    Raises:
-        ValueError: for what are no weights, or not one a part.
-    """
-    num_parts = len(document["parts_sha256"])
-
-    def checked(entry: list[float]) -> np.ndarray:
-        found = np.asarray(entry, float)
-        if not len(found) or not (found >= 0).all() or abs(found.sum() - 1) > 1e-6:
-            raise ValueError(f"weights {found} are not >= 0 with sum one")
-        if len(found) != num_parts:
-            raise ValueError(f"{num_parts} checksums of {len(found)} parts")
-        return found
-
-    of_means = document.get("mean_weights")
-    return checked(document["weights"]), None if of_means is None else checked(of_means)
-
-
-def _check_change(shapes: tuple[float, ...], temperature: float, part: Ensemble) -> None:
-    """Refuse shapes and a temperature that no stack of such parts has.
-
-    Raises:
-        ValueError: naming what is wrong.
-    """
-    for shape in shapes:
-        if not shape >= 1 or (shape > 1 and part.num_predicted > 1):
-            raise ValueError(f"shape {shape} is not 1, nor larger for one target")
-    least = TEMPERATURES[0] if part.is_classifier else 1.0
-    if not least <= temperature <= 1:
-        raise ValueError(f"temperature {temperature} is not 1, nor smaller for labels")
-
-
-def _read_left_out(path: Path, digest: str, part: Ensemble) -> dict[str, np.ndarray]:
-    """Read what the parts predict of rows that they had not seen."""
-    require_sha256(path, digest)
-    left_out = read_arrays(path)
-    with reading(path):
-        check_rows(left_out, "classification" if part.is_classifier else "regression")
-        require_array(left_out, "log_prob", "f", 1)
-    return left_out
+        return cls(**read_stack(Path(folder), network))
 
 
 def load_predictor(folder: str | Path, network: Network | None = None) -> Ensemble | Stack:

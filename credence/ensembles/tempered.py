@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.ensembles.diagnostics.recalibration import TEMPERATURES
 from credence.ensembles.mixture import ChangedMixture
-from credence.ensembles.predictive import Observed, PointTarget
+from credence.ensembles.predictions import Observed, PointTarget
 from credence.errors import InputError
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from credence.ensembles.candidate import Candidate
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.importance import MIN_DRAWS
 from credence.ensembles.diagnostics.stacking import (
@@ -27,10 +28,10 @@ from credence.ensembles.diagnostics.stacking import (
     stacking_weights,
 )
 from credence.ensembles.ensemble import Ensemble
-from credence.ensembles.predictive import Predictions, filled
+from credence.ensembles.predictions import Predictions, filled
 from credence.ensembles.predictor import Inputs
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.stack import Candidate, Stack
+from credence.ensembles.stack import Stack
 from credence.errors import InputError, check_share
 
 FEW_ROWS = 30
@@ -69,11 +70,9 @@ def stack(
     ]
     found = [_scores(part, x, y, held_out) for _, _, part in parts]
     candidates = [
-        Candidate(index, chain, *mean_with_error(each.log_probs), each.share_unreliable, 0.0)
+        _candidate(index, chain, each, is_held_out=held_out)
         for (index, chain, _), each in zip(parts, found, strict=True)
     ]
-    if held_out:
-        candidates = [replace(each, share_unreliable=None) for each in candidates]
     first = ensembles[0].provenance
     return weighed(
         [part for _, _, part in parts],
@@ -136,6 +135,21 @@ def _parts(ensemble: Ensemble, by_chain: bool) -> list[tuple[int | None, Ensembl
         (chain, ensemble.subset(chain_of == chain, is_chain=True))
         for chain in range(ensemble.num_chains)
     ]
+
+
+def _candidate(
+    ensemble: int, chain: int | None, scores: LeaveOneOut, *, is_held_out: bool
+) -> Candidate:
+    """A part of the stack before it is weighed."""
+    log_score, log_score_error = mean_with_error(scores.log_probs)
+    return Candidate(
+        ensemble=ensemble,
+        chain=chain,
+        log_score=log_score,
+        log_score_error=log_score_error,
+        share_unreliable=None if is_held_out else scores.share_unreliable,
+        weight=0.0,
+    )
 
 
 def _scores(ensemble: Ensemble, x: Inputs, y: Any, held_out: bool) -> LeaveOneOut:

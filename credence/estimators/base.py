@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import json
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -18,18 +17,9 @@ from jaxtyping import Bool, Float, Int
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from credence.datasets.checks import tells_rows_apart
-from credence.datasets.names import with_text_names
-from credence.errors import (
-    ExtrapolationWarning,
-    IdentifierWarning,
-    InputError,
-    level_of_caller,
-    plural,
-    time_limit,
-)
+from credence.errors import InputError, plural, time_limit
 from credence.estimators.checks import (
     as_count,
     as_widths,
@@ -37,21 +27,23 @@ from credence.estimators.checks import (
     checked_network,
     checked_weights,
     named,
-    numbers_wanted,
 )
-from credence.preprocessing import Table, make_preprocessor
+from credence.estimators.document import write_estimator
+from credence.estimators.tables import checked_table, warn_of_identifiers, warn_of_news
+from credence.preprocessing import make_preprocessor
 from credence.spacing import evenly_spaced
 
 if TYPE_CHECKING:
-    from credence.density.posterior import BayesianModel
+    from credence.density.posterior import BayesianModel, Posterior
+    from credence.engine.progress import Progress
     from credence.ensembles.diagnostics.convergence import Convergence
     from credence.ensembles.diagnostics.recalibration import Recalibration
     from credence.ensembles.findings import Findings
     from credence.ensembles.inputs import Effect, Importances
-    from credence.ensembles.predictive import Predictions
+    from credence.ensembles.predictions import Predictions
     from credence.ensembles.predictor import Predictor
     from credence.ensembles.scores import Rows, Scores
-    from credence.methods.base import Algorithm
+    from credence.methods.algorithm import Algorithm
     from credence.models.likelihoods.base import Likelihood
     from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
@@ -109,7 +101,7 @@ class BNN(BaseEstimator, ABC):
 
     def _inputs(self, X: Any, *, reset: bool) -> Float[np.ndarray, "point feature"]:
         """X checked and preprocessed: standardised numbers, one-hot categories, gaps filled."""
-        table = self._checked(X, reset=reset)
+        table = checked_table(self, X, reset=reset)
         if reset:
             if len(table) < 2:
                 raise InputError(
@@ -117,7 +109,7 @@ class BNN(BaseEstimator, ABC):
                 )
             self.preprocessor_ = make_preprocessor(table)
             if isinstance(table, pd.DataFrame):
-                _warn_of_identifiers(table)
+                warn_of_identifiers(table)
             self._told = frozenset()
         return self.preprocessor_.transform(table)
 
@@ -126,31 +118,23 @@ class BNN(BaseEstimator, ABC):
         self._rows = None
         if sample_weight is None or np.isscalar(sample_weight):
             return X, y, sample_weight
-        table, y = self._checked(X, reset=True), np.asarray(y)
+        table, y = checked_table(self, X, reset=True), np.asarray(y)
         weight = checked_weights(sample_weight, table, y)
         self._rows = np.flatnonzero(weight > 0)
         return table[weight > 0], y[weight > 0], weight[weight > 0]
 
-    def _checked(self, X: Any, *, reset: bool) -> Table:
-        """X as a table, with the columns that `fit` saw."""
-        if isinstance(X, pd.DataFrame):
-            X = with_text_names(X)
-            validate_data(self, X, skip_check_array=True, reset=reset)
-            is_of_array = not reset and not hasattr(self, "feature_names_in_")
-            return X.set_axis(self.preprocessor_.feature_names_in_, axis=1) if is_of_array else X
-        with numbers_wanted("X", "Pass a DataFrame, whose columns may hold names."):
-            X = validate_data(self, X, dtype="numeric", ensure_all_finite="allow-nan", reset=reset)
-        names = getattr(self, "feature_names_in_", None)
-        return X if names is None else pd.DataFrame(X, columns=names)
+    def _rows_of_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Inputs, targets and weights of the rows to learn from, the targets still as given.
 
-    def _warn_of_news(self, table: Table) -> None:
-        """Warn of what a table to predict for has that training did not have."""
-        news = " ".join(self.preprocessor_.check_columns(table))
-        if not news or news in self._told:
-            return
-        self._told |= {news}
-        text = f"{news} `is_outside` finds rows with new names or numbers far outside."
-        warnings.warn(text, ExtrapolationWarning, stacklevel=level_of_caller())
+        Raises:
+            ValueError: for no targets.
+        """
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        X, y, sample_weight = self._with_weight(X, y, sample_weight)
+        return self._inputs(X, reset=True), y, sample_weight
 
     def _sample(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int) -> None:
         """Build the posterior, run the method, judge convergence."""
@@ -158,22 +142,10 @@ class BNN(BaseEstimator, ABC):
         rows = np.arange(len(x)) if self._rows is None else self._rows
         x, y, weight, rows = (each[weight > 0] for each in (x, y, weight, rows))  # of class weights
         from credence import methods
-        from credence.density.posterior import Posterior
-        from credence.engine.progress import NoProgress, RichProgress
         from credence.environment import use_all_cores
-        from credence.estimators.early import EARLY_FOLDER, EarlyAnswers
-        from credence.models import MLP, PRIORS
 
         use_all_cores()
-        widths = USUAL_HIDDEN if self.hidden is None else self.hidden
-        network = (
-            MLP(outputs, as_widths(widths), self.activation)
-            if self.network is None
-            else checked_network(self.network)
-        )
-        prior = named("prior", self.prior or methods.default_prior(self.method), PRIORS)
-        posterior = Posterior(network, prior, self._likelihood(), (x, y, weight))
-        self._check_model(posterior.model, x.shape[1])
+        posterior = self._posterior(x, y, weight, outputs)
         self.method_, self.method_reason_ = methods.resolve(
             self.method,
             posterior,
@@ -183,15 +155,11 @@ class BNN(BaseEstimator, ABC):
         )
         self._total_weight = float(np.sum(weight))
         self._recalibration = None
-        progress = RichProgress() if self.progress else NoProgress()
-        if self.checkpoint_folder is not None:
-            early = Path(self.checkpoint_folder) / EARLY_FOLDER
-            progress = EarlyAnswers(progress, early, self._save_early)
         found = self.method_.run(
             self._seed(),
             posterior,
             folder=self.checkpoint_folder,
-            progress=progress,
+            progress=self._progress(),
             max_seconds=time_limit(self.max_seconds),
         )
         self.ensemble_ = _in_rows_of_fit(found, rows)
@@ -200,6 +168,44 @@ class BNN(BaseEstimator, ABC):
             warnings.warn(
                 f"Not converged: {self.diagnostics_.reason}", ConvergenceWarning, stacklevel=3
             )
+
+    def _posterior(
+        self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int
+    ) -> Posterior:
+        """The posterior of the network that was asked for."""
+        from credence import methods
+        from credence.density.posterior import Posterior
+        from credence.models import PRIORS
+
+        prior = named("prior", self.prior or methods.default_prior(self.method), PRIORS)
+        posterior = Posterior(self._network(outputs), prior, self._likelihood(), (x, y, weight))
+        self._check_model(posterior.model, x.shape[1])
+        return posterior
+
+    def _network(self, outputs: int) -> Network:
+        """The network that was given, or one of the widths that were.
+
+        Raises:
+            InputError: for both, and for what is no network or no width.
+        """
+        from credence.models import MLP
+
+        if self.network is None:
+            widths = USUAL_HIDDEN if self.hidden is None else self.hidden
+            return MLP(outputs, as_widths(widths), self.activation)
+        if self.hidden is not None or self.activation != "tanh":
+            raise InputError("network says its own layers: leave hidden and activation out.")
+        return checked_network(self.network)
+
+    def _progress(self) -> Progress:
+        """What shows the run, and keeps an early answer where there is a folder for it."""
+        from credence.engine.progress import NoProgress, RichProgress
+        from credence.estimators.early import EARLY_FOLDER, EarlyAnswers
+
+        shown = RichProgress() if self.progress else NoProgress()
+        if self.checkpoint_folder is None:
+            return shown
+        return EarlyAnswers(shown, Path(self.checkpoint_folder) / EARLY_FOLDER, self._save_early)
 
     def _check_model(self, model: BayesianModel, num_features: int) -> None:
         """Refuse a model that cannot predict the targets; the posterior checks quantities."""
@@ -251,7 +257,7 @@ class BNN(BaseEstimator, ABC):
         if found is None:
             raise InputError(
                 "No rows are known that the networks have not seen: call calibrate(X, y) with such "
-                "rows, or let method 'stacking' leave some out."
+                "rows, or fit by a method that leaves rows out."
             )
         return found
 
@@ -286,7 +292,7 @@ class BNN(BaseEstimator, ABC):
         column. Predictions of such rows rest on no data, and their intervals may be too narrow.
         """
         check_is_fitted(self, "ensemble_")
-        return self.preprocessor_.is_outside(self._checked(X, reset=False))
+        return self.preprocessor_.is_outside(checked_table(self, X, reset=False))
 
     def judge(self, X: Any) -> Self:
         """Set `diagnostics_` from the predictions at the rows of X, held-out ones at best."""
@@ -342,8 +348,8 @@ class BNN(BaseEstimator, ABC):
         Warns of what X has that training did not have.
         """
         check_is_fitted(self, "ensemble_")
-        table = self._checked(X, reset=False)
-        self._warn_of_news(table)
+        table = checked_table(self, X, reset=False)
+        self._told = warn_of_news(self.preprocessor_, table, self._told)
         x = self.preprocessor_.transform(table)
         return self.ensemble_.over_batches(x, lambda predictive, rows: dict(summarise(predictive)))
 
@@ -360,7 +366,7 @@ class BNN(BaseEstimator, ABC):
             InputError: for more than 1000 columns, fewer than two rows, another number of targets,
                 or a label that `fit` never saw.
         """
-        from credence.ensembles.predictive import filled
+        from credence.ensembles.predictions import filled
         from credence.estimators.effects import importances
 
         check_is_fitted(self, "ensemble_")
@@ -373,7 +379,7 @@ class BNN(BaseEstimator, ABC):
                 lambda p, rows: {"log_prob": p.log_prob(filled(coded, rows, p.num_points))},
             )["log_prob"]
 
-        X = X if isinstance(X, pd.DataFrame) else self._checked(X, reset=False)
+        X = X if isinstance(X, pd.DataFrame) else checked_table(self, X, reset=False)
         return importances(log_prob, self.preprocessor_.feature_names_in_, X, y, seed)
 
     def effect(self, X: Any, name: str | int, *, seed: int = 0) -> Effect:
@@ -391,7 +397,7 @@ class BNN(BaseEstimator, ABC):
         from credence.estimators.effects import effect
 
         check_is_fitted(self, "ensemble_")
-        X = X if isinstance(X, pd.DataFrame) else self._checked(X, reset=False)
+        X = X if isinstance(X, pd.DataFrame) else checked_table(self, X, reset=False)
         weights = self.ensemble_.function_weights
         return effect(self.sample_functions, weights, self.preprocessor_, X, name, seed)
 
@@ -449,43 +455,8 @@ class BNN(BaseEstimator, ABC):
             InputError: where something of it is no JSON data; a model that was there stays.
             StorageError: where the folder cannot be written or the disk is full.
         """
-        from credence.storage import file_sha256, write_json
-
         check_is_fitted(self, "ensemble_")
-        folder, document = Path(folder), self._document()
-        try:
-            json.dumps(document)  # before anything is replaced
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"The model cannot be saved ({error}): its settings and labels must be numbers, "
-                "text or lists of them."
-            ) from error
-        self.ensemble_.save(folder)
-        digest = file_sha256(folder / self.ensemble_.document)
-        write_json(folder / "estimator.json", {"ensemble_sha256": digest, **document})
-
-    def _document(self) -> dict[str, Any]:
-        """Collect what estimator.json says, the checksum of the ensemble left out."""
-        from credence.storage import jsonable
-
-        parameters = jsonable(self.get_params(deep=False))
-        return {
-            "estimator": type(self).__name__,
-            "preprocessor": self.preprocessor_.to_json(),
-            "n_features_in": self.n_features_in_,
-            "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", ())],
-            "method": jsonable(dataclasses.asdict(self.method_)) | {"name": self.method_.name},
-            "method_reason": self.method_reason_,
-            "diagnostics": dataclasses.asdict(self.diagnostics_),
-            "total_weight": self._total_weight,
-            "recalibration": self._recalibration,
-            "parameters": {
-                name: value
-                for name, value in parameters.items()
-                if isinstance(value, str | bool | int | float | list | None)
-            },
-            **self._learnt(),
-        }
+        write_estimator(Path(folder), self)
 
     @abstractmethod
     def _learnt(self) -> dict[str, Any]:
@@ -509,11 +480,3 @@ def _in_rows_of_fit(ensemble: Any, rows: Int[np.ndarray, " row"]) -> Predictor:
         return ensemble
     places = {"row": rows[ensemble.left_out["row"]]}
     return dataclasses.replace(ensemble, left_out={**ensemble.left_out, **places})
-
-
-def _warn_of_identifiers(table: pd.DataFrame) -> None:
-    """Warn of columns of names that tell the training rows apart."""
-    for name, column in table.items():
-        if reason := tells_rows_apart(column):
-            text = f"Column '{name}': {reason}. Leave it out of X: it says nothing of new rows."
-            warnings.warn(text, IdentifierWarning, stacklevel=level_of_caller())

@@ -22,7 +22,7 @@ from credence.estimators.checks import checked_labels, checked_weights, named
 if TYPE_CHECKING:
     from credence.density.posterior import BayesianModel
     from credence.ensembles.scores import Scores
-    from credence.methods.base import Algorithm
+    from credence.methods.algorithm import Algorithm
     from credence.models.likelihoods.base import Likelihood
     from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
@@ -83,12 +83,7 @@ class BNNClassifier(ClassifierMixin, BNN):
         as if it were not there.
         """
         self._forget()
-        if y is None:
-            raise ValueError(
-                "This BNNClassifier requires y to be passed, but the target y is None."
-            )
-        X, y, sample_weight = self._with_weight(X, y, sample_weight)
-        x = self._inputs(X, reset=True)
+        x, y, sample_weight = self._rows_of_fit(X, y, sample_weight)
         y = checked_labels(y)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)

@@ -18,9 +18,9 @@ from credence.estimators.checks import batch_keys, checked_weights, named, numbe
 from credence.preprocessing import TargetScaler
 
 if TYPE_CHECKING:
-    from credence.ensembles.predictive import Predictions
+    from credence.ensembles.predictions import Predictions
     from credence.ensembles.scores import Rows, Scores
-    from credence.methods.base import Algorithm
+    from credence.methods.algorithm import Algorithm
     from credence.models.likelihoods.base import Likelihood
     from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
@@ -123,10 +123,7 @@ class BNNRegressor(RegressorMixin, BNN):
         return self
 
     def _training_set(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        if y is None:
-            raise ValueError("BNNRegressor requires y to be passed, but the target y is None.")
-        X, y, sample_weight = self._with_weight(X, y, sample_weight)
-        x = self._inputs(X, reset=True)
+        x, y, sample_weight = self._rows_of_fit(X, y, sample_weight)
         y = _numbers(y)
         y = column_or_1d(y, warn=True) if y.ndim == 1 or y.shape[1] == 1 else y
         return x, y, checked_weights(sample_weight, x, y)
@@ -241,7 +238,7 @@ class BNNRegressor(RegressorMixin, BNN):
         Raises:
             InputError: for another number of rows or targets.
         """
-        from credence.ensembles.predictive import filled
+        from credence.ensembles.predictions import filled
 
         check_is_fitted(self, "ensemble_")
         x = self._inputs(X, reset=False)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credence.ensembles.diagnostics.convergence import Convergence
-from credence.ensembles.diagnostics.recalibration import Recalibration, checked
+from credence.ensembles.diagnostics.recalibration import checked
 from credence.estimators.classifier import BNNClassifier
+from credence.estimators.document import EstimatorDocument
 from credence.estimators.regressor import BNNRegressor
 from credence.preprocessing import TablePreprocessor
 from credence.storage import read_json, reading, require_sha256
@@ -18,30 +18,6 @@ if TYPE_CHECKING:
     from credence.models.networks.mlp import Network
 
 KINDS = {"BNNRegressor": BNNRegressor, "BNNClassifier": BNNClassifier}
-
-
-class EstimatorDocument(TypedDict):
-    """What estimator.json holds."""
-
-    ensemble_sha256: NotRequired[str]
-    estimator: Literal["BNNRegressor", "BNNClassifier"]
-    preprocessor: dict[str, Any]
-    n_features_in: int
-    feature_names_in: list[str]
-    method: dict[str, Any]
-    method_reason: str
-    diagnostics: Convergence
-    total_weight: NotRequired[float]
-    """Observations that the training rows stand for; not in folders of version 0.1.0."""
-    recalibration: NotRequired[Recalibration | None]
-    """Holds what `calibrate` found."""
-    parameters: dict[str, Any]
-    target_scaler: NotRequired[dict[str, list[float]]]
-    y_ndim: NotRequired[int]
-    classes: NotRequired[list[str | bool | int | float]]
-    classes_dtype: NotRequired[str]
-    class_weight: NotRequired[list[list[str | bool | int | float]]]
-    """Labels and their weights, where they were named one by one."""
 
 
 def load(folder: str | Path, network: Network | None = None) -> BNNRegressor | BNNClassifier:
@@ -99,7 +75,7 @@ def restored(
             model.feature_names_in_ = np.array(document["feature_names_in"], dtype=object)
         _check_columns(model)
         settings = dict(document["method"])
-        model.method_ = methods.METHODS[settings.pop("name")].from_settings(settings)
+        model.method_ = methods.METHODS[settings.pop("name")].from_settings(settings, is_saved=True)
         if not isinstance(document["parameters"].get("method"), str):
             model.method = model.method_
         model.method_reason_ = document["method_reason"]

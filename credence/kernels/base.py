@@ -14,7 +14,7 @@ another data set of the same shape needs no new program.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,24 +29,6 @@ Settings = Mapping[str, Any]
 """Arrays a kernel is built with (step size, ...): arguments of compiled programs."""
 
 Scalar = float | Float[Array, ""]
-
-
-class State(Protocol):
-    """What the next step needs, no more."""
-
-    @property
-    def position(self) -> Position:
-        """The weights at which the chain is."""
-        ...
-
-
-class Info(Protocol):
-    """What happened; no kernel reads it."""
-
-    @property
-    def is_finite(self) -> Bool[Array, ""]:
-        """Whether the step met finite numbers only; a step that did not is refused."""
-        ...
 
 
 class Kernel(NamedTuple):

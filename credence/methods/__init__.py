@@ -1,9 +1,18 @@
 """Whole algorithms: each turns a posterior into an ensemble, `method.run(key, posterior)`.
 
-`resolve` finds them by name and decides for "auto". Base, chains, training, monitor and work are
-what methods share; a folder is an algorithm with kernels and parts of its own, or, `approximate`,
-several that stand in for the posterior. Other packages
-add theirs by the entry point group `credence.methods` (see `credence.extensions`).
+`resolve` finds them by name and decides for "auto". Methods share
+
+    algorithm, base          what can be named as a method, and what samples a posterior
+    chains, training         chains that are tuned together, their members
+    minibatch_steps          rows of a step, and how long it may be
+    scouts                   further starts, to see whether there are other modes
+    evidence, exchanges      what several methods find: the evidence, how a ladder's states travel
+    settings                 settings by name, and values written as text
+    monitor, work            what is shown of a run, and what it cost
+
+A folder is an algorithm with kernels and parts of its own, or, `approximate`, several that stand in
+for the posterior. Other packages add theirs by the entry point group `credence.methods` (see
+`credence.extensions`).
 """
 
 from collections.abc import Mapping
@@ -17,11 +26,12 @@ from credence.ensembles.findings import Finding, Findings, found_in, read_from
 from credence.ensembles.predictor import Predictor
 from credence.errors import InputError, did_you_mean
 from credence.extensions import Registry
+from credence.methods.algorithm import USUAL_DRAWS, Algorithm
 from credence.methods.approximate.deep_ensemble import MAP, DeepEnsemble
 from credence.methods.approximate.mc_dropout import MCDropout
 from credence.methods.approximate.swag import SWAG
 from credence.methods.approximate.variational import Variational
-from credence.methods.base import USUAL_DRAWS, Algorithm, Method
+from credence.methods.base import Method
 from credence.methods.hamiltonian import HMC, MALA, MCLMC, NUTS
 from credence.methods.interacting.method import Interacting
 from credence.methods.interacting.nonlinear_sgld import NonlinearSGLD

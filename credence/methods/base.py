@@ -1,18 +1,15 @@
-"""What all methods share: settings as a frozen dataclass, `run`, and the way to an `Ensemble`.
+"""What all that sample or train a posterior share: `run`, and the way to an `Ensemble`.
 
-An `Algorithm` has settings, and `run` gives something that predicts. Nearly all are a `Method`,
-which samples or trains the posterior it is given.
-
-A method turns a posterior into an ensemble. `run` opens the driver and hands over to the method's
-`_run`, which calls `driver.phase(...)` for its phases and returns draws; `draw` does the same
-inside another method. A subclass gives `_run`, and `prepared` where it samples another posterior
-than the one it is given.
+A `Method` is an `Algorithm` that turns a posterior into an ensemble. `run` opens the driver and
+hands over to the method's `_run`, which calls `driver.phase(...)` for its phases and returns draws;
+`draw` does the same inside another method. A subclass gives `_run`, and `prepared` where it samples
+another posterior than the one it is given.
 """
 
 import dataclasses
 import hashlib
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,11 +30,10 @@ from credence.engine.programs import forget_programs
 from credence.engine.progress import NoProgress, Progress
 from credence.ensembles.averages import AveragedPredictions, AverageStream, average_stream
 from credence.ensembles.ensemble import Ensemble
-from credence.ensembles.findings import Finding
-from credence.ensembles.predictor import Predictor
 from credence.ensembles.provenance import Provenance
 from credence.environment import require_own_process
-from credence.errors import InputError, check_numbers, time_limit
+from credence.errors import InputError, time_limit
+from credence.methods.algorithm import Algorithm
 from credence.methods.monitor import function_monitor
 from credence.methods.work import measured_cost
 from credence.models.networks.linearized import linearized
@@ -60,93 +56,6 @@ class Drawn(NamedTuple):
     def by(cls, phase: PhaseResult) -> "Drawn":
         """All that a phase has drawn."""
         return cls(phase.draws, phase.info)
-
-
-USUAL_DRAWS = 1000
-"""Draws per chain where nobody has said how many."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Algorithm(ABC):
-    """Base of all that can be named as a method: a frozen dataclass of settings with `run`."""
-
-    name: ClassVar[str]
-    """The name by which method="..." chooses it."""
-    summary: ClassVar[str]
-    """One line for `credence methods`."""
-    sources: ClassVar[tuple[str, ...]] = ()
-    """The papers that a user should cite: authors, title, year."""
-    is_chain: ClassVar[bool] = True
-    """Whether draws form Markov chains that leave the posterior (nearly) invariant."""
-    prior: ClassVar[str] = "fan_in"
-    """The prior of the weights where the caller names none: one of `models.PRIORS`."""
-    aliases: ClassVar[Mapping[str, str]] = {}
-    """What other methods' names for a setting mean here, e.g. num_draws."""
-    findings: ClassVar[tuple[type[Finding], ...]] = ()
-    """Kinds of what it learns beside predictions: see `credence.ensembles.findings`."""
-
-    def __post_init__(self) -> None:
-        """Settings are numbers where they are declared so; subclasses check their ranges."""
-        check_numbers(self)
-
-    @abstractmethod
-    def run(
-        self,
-        key: PRNGKeyArray | int,
-        posterior: Posterior,
-        *,
-        folder: str | Path | None = None,
-        progress: Progress | None = None,
-        max_seconds: float | None = None,
-    ) -> Predictor:
-        """Learn from the posterior's data and return what predicts.
-
-        Args:
-            key: a key of `jax.random.key`, or an integer seed.
-            posterior: what to sample.
-            folder: where checkpoints go; a run in the same folder with the same arguments goes on
-                where it stopped.
-            progress: what shows progress (`credence.engine.progress.RichProgress()`); by default
-                nothing does.
-            max_seconds: wall-clock budget; what is drawn by then is returned.
-        Raises:
-            Interrupted: on Ctrl-C before there was a draw.
-            StorageError: where a checkpoint cannot be written or read.
-        """
-
-    def for_named_model(self) -> "Algorithm":
-        """Return what runs where the caller names the model: one that tries several keeps to it."""
-        return self
-
-    @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> "Algorithm":
-        """The algorithm that `dataclasses.asdict` described."""
-        return from_fields(cls, settings)
-
-    @classmethod
-    def known(cls, **settings: Any) -> dict[str, Any]:
-        """Those settings that this method has, under its own names, None left out."""
-        names = {field.name for field in dataclasses.fields(cls)}
-        named = {cls.aliases.get(name, name): value for name, value in settings.items()}
-        return {name: value for name, value in named.items() if name in names and value is not None}
-
-    @classmethod
-    def given(cls, **settings: Any) -> dict[str, Any]:
-        """Settings under this method's own names; 1000 draws where nobody has said how many.
-
-        Raises:
-            InputError: for a setting that this method does not have: none is dropped in silence.
-        """
-        found = {name: value for name, value in settings.items() if value is not None}
-        known = cls.known(**found)
-        missing = [name for name in found if cls.aliases.get(name, name) not in known]
-        if missing:
-            names = ", ".join(field.name for field in dataclasses.fields(cls))
-            raise InputError(
-                f"The method '{cls.name}' has no {missing[0]}: leave it out, or choose among its "
-                f"settings: {names}."
-            )
-        return cls.known(num_draws=USUAL_DRAWS) | known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,9 +147,9 @@ class Method(Algorithm):
         time_limit(max_seconds)  # refuses what is none
         if not (self.reads_disk or posterior.data.rows.in_memory):
             raise InputError(
-                f"The inputs lie on disk, and '{self.name}' wants them in memory: use 'ces', "
-                "'rns_hmc', 'nuts', 'hmc', 'mala', 'mclmc' or 'pcn', which read them in chunks, or "
-                "pass an array of some rows."
+                f"The inputs lie on disk, and '{self.name}' wants them in memory: use a method "
+                "that reads them in chunks (`credence methods` says which do), or pass an array of "
+                "some rows."
             )
         forget_programs()
         seed = int(key) if isinstance(key, int | np.integer) else None
@@ -331,24 +240,6 @@ class Method(Algorithm):
     @abstractmethod
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         """The algorithm, on the prepared posterior."""
-
-
-def from_fields(cls: type[Any], values: Mapping[str, Any]) -> Any:
-    """A dataclass from what `dataclasses.asdict` made of it; nested ones are those of defaults."""
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    return cls(
-        **{
-            name: from_fields(type(fields[name].default), value)
-            if isinstance(value, dict)
-            else _frozen(value)
-            for name, value in values.items()
-        }
-    )
-
-
-def _frozen(value: Any) -> Any:
-    """Tuples, where JSON made lists of them."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def members(posterior: Posterior, drawn: Drawn) -> tuple[BayesianModel, Params]:

@@ -75,7 +75,7 @@ class Chains(Method):
     num_draws: int = 1000
     num_chains: int = 4
     num_warmup: int = 500
-    thinning: int | None = 1
+    thinning: int = 1
     target_acceptance_rate: float = 0.8
 
     def __post_init__(self) -> None:

@@ -35,7 +35,17 @@ class LogEvidence(Finding):
 
     @classmethod
     def of(cls, ensemble: Ensemble) -> "LogEvidence | None":
-        """Average the evidences of the runs, of the data as the posterior has them.
+        """Average the evidences of the runs, of the data as the posterior has them."""
+        if "log_evidence" not in ensemble.scalars:
+            return None
+        runs = np.asarray(ensemble.scalars["log_evidence"], float)[:, 0]
+        if np.isnan(runs).any() or not np.isfinite(runs).any():
+            return None
+        return cls.of_runs(runs)
+
+    @classmethod
+    def of_runs(cls, runs: Float[np.ndarray, " run"]) -> "LogEvidence":
+        """Average evidences, given their logarithms in nats.
 
         The mean is over the runs' evidences, not over their logarithms: those of particles are
         unbiased (up to the adaptation of their temperatures), and those of a ladder too large by
@@ -43,11 +53,6 @@ class LogEvidence(Finding):
         of this mean or of the mean logarithm, whichever is larger: where one run dominates, the
         first says nothing.
         """
-        if "log_evidence" not in ensemble.scalars:
-            return None
-        runs = np.asarray(ensemble.scalars["log_evidence"], float)[:, 0]
-        if np.isnan(runs).any() or not np.isfinite(runs).any():
-            return None
         ratios = np.exp(runs - runs.max())
         mean, count = ratios.mean(), len(runs)
         if count == 1:

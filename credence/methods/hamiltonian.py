@@ -15,6 +15,7 @@ from typing import ClassVar
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from credence.adaptation.tunable_kernels import check_weights, tunable_kernel
 from credence.adaptation.windows import first_window_adaptation
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
@@ -37,8 +38,6 @@ class Hamiltonian(TrainedChains):
     """
 
     reads_disk: ClassVar[bool] = True
-
-    thinning: int = 1
 
     @abstractmethod
     def _recipe(self, posterior: Posterior) -> Recipe:
@@ -206,6 +205,11 @@ class MCLMC(Leapfrogs):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_lengths(self.trajectory_length, self.decoherence_length)
+
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The posterior itself; refuses a single weight."""
+        check_weights(tunable_kernel(self.name), posterior.num_weights)
+        return posterior
 
     def _recipe(self, posterior: Posterior) -> Recipe:
         static = (

@@ -9,18 +9,26 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from credence.adaptation.ladder import ladder_adaptation, prior_variances
-from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
+from credence.adaptation.tunable_kernels import (
+    Tunable,
+    check_weights,
+    checked_kernel,
+    tunable_kernel,
+)
 from credence.density.data import Data
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
-from credence.errors import InputError
+from credence.errors import InputError, refuse_unread
 from credence.kernels.base import Recipe
 from credence.kernels.mcmc.replica_exchange import ladder_of, replica_exchange
 from credence.methods.base import Drawn
 from credence.methods.chains import TrainedChains
 from credence.methods.evidence import LogEvidence
 from credence.methods.exchanges import Exchanges, told_of_ladder
+
+USUAL_LEAPFROGS = 8
+"""Usual mean number of leapfrogs of a move."""
 
 MOST_LEAPFROGS = 42
 """Most leapfrogs of a move in the mean: kernels bound the longest, half as long again, at 64."""
@@ -42,7 +50,7 @@ class ParallelTempering(TrainedChains):
         num_rungs: of the ladder; about twice the barrier that the run reports.
         kernel: that moves every rung: the name of a kernel that takes a metric, or a `Tunable`.
         num_leapfrogs: mean number of leapfrogs of a move, where the kernel takes a length; at most
-            `MOST_LEAPFROGS`.
+            `MOST_LEAPFROGS`; None is 8.
         target_acceptance_rate: what step sizes are tuned to; None is what suits the kernel.
         thinning: moves between exchanges, that is for each draw.
 
@@ -66,12 +74,15 @@ class ParallelTempering(TrainedChains):
     target_acceptance_rate: float | None = None  # type: ignore[assignment]
     num_rungs: int = 16
     kernel: str = "mclmc"
-    num_leapfrogs: int = 8
+    num_leapfrogs: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", checked_kernel("kernel", self.kernel, _why_not))
         super().__post_init__()
-        if not 1 <= self.num_leapfrogs <= MOST_LEAPFROGS:
+        if not self._takes_length:
+            reader = f"of kernels that take a length and nothing to kernel='{self.kernel}'"
+            refuse_unread(self, reader, "num_leapfrogs")
+        if not 1 <= self._num_leapfrogs <= MOST_LEAPFROGS:
             raise InputError(
                 f"num_leapfrogs must be between 1 and {MOST_LEAPFROGS}, got {self.num_leapfrogs}; "
                 "take more moves (thinning) in place of longer ones."
@@ -80,9 +91,8 @@ class ParallelTempering(TrainedChains):
             raise InputError(f"num_rungs must be at least 2, got {self.num_rungs}; 16 is usual.")
 
     def prepared(self, posterior: Posterior) -> Posterior:
-        """Refuse a single weight where the kernel needs two, before anything is trained."""
-        if posterior.num_weights < 2 and self.kernel == "mclmc":
-            raise InputError("mclmc needs at least 2 weights, got 1: set kernel to 'hmc'.")
+        """The posterior itself; refuses fewer weights than the kernel can move."""
+        check_weights(tunable_kernel(self.kernel), posterior.num_weights)
         return posterior
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
@@ -107,13 +117,21 @@ class ParallelTempering(TrainedChains):
         powers = np.asarray(plan.settings["powers"], float)
         return self._drawn(sample.draws, sample.info, powers, data)
 
+    @property
+    def _takes_length(self) -> bool:
+        """Whether the kernel takes the length of a move."""
+        return "trajectory_length" in tunable_kernel(str(self.kernel)).options
+
+    @property
+    def _num_leapfrogs(self) -> int:
+        return USUAL_LEAPFROGS if self.num_leapfrogs is None else self.num_leapfrogs
+
     def _static(self, tunable: Tunable) -> tuple[tuple[str, object], ...]:
         """What the program of the kernel depends on."""
-        takes_length = "trajectory_length" in tunable.options
         static = {
             "build": (tunable.reversible_together or tunable).build,
-            "num_leapfrogs": self.num_leapfrogs if takes_length else None,
-            "num_moves": self.thinning or 1,
+            "num_leapfrogs": self._num_leapfrogs if self._takes_length else None,
+            "num_moves": self.thinning,
         }
         return tuple(sorted(static.items()))
 
@@ -132,7 +150,7 @@ class ParallelTempering(TrainedChains):
 def _why_not(tunable: Tunable) -> str | None:
     """Why a kernel cannot move the rungs."""
     if tunable.reference is not None:
-        return "it takes no metric."
+        return "it takes no metric. Use 'mclmc', 'hmc', 'nuts' or 'mala'."
     if tunable.for_particles.reversible_together is None:
-        return "its steps are reversible only one by one."
+        return "its steps are reversible only one by one. Use 'mclmc', 'hmc', 'nuts' or 'mala'."
     return None

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.adaptation.reference import prior_reference, reference_adaptation
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
-from credence.errors import InputError
+from credence.errors import check_name
 from credence.kernels.base import Recipe
 from credence.kernels.mcmc.pcn import pcn
 from credence.methods.base import Drawn
@@ -45,8 +45,7 @@ class PCN(TrainedChains):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.reference not in ("prior", "posterior"):
-            raise InputError(f"Unknown reference {self.reference!r}: use 'prior' or 'posterior'.")
+        check_name("reference", self.reference, ("prior", "posterior"))
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_train, key_warmup, key_sample = jax.random.split(key, 3)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_type_hints
 
 from credence.errors import InputError, did_you_mean
-from credence.methods.base import Algorithm
+from credence.methods.algorithm import Algorithm
 from credence.schema import build
 
 
@@ -78,7 +78,7 @@ def with_settings(method: type[Algorithm], texts: Sequence[str], **usual: Any) -
         InputError: for a name that the method does not have, or a value of another type.
     """
     known = {setting.name: setting for setting in settings_of(method)}
-    values: dict[str, Any] = dict(usual)
+    told: dict[str, dict[str, Any]] = {"": dict(usual)}
     for text in texts:
         name, equals, written = text.partition("=")
         if not equals:
@@ -88,8 +88,10 @@ def with_settings(method: type[Algorithm], texts: Sequence[str], **usual: Any) -
                 f"The method '{method.name}' has no setting '{name}': "
                 f"`credence methods {method.name}` lists them." + did_you_mean(name, known)
             )
-        _put(values, known, name, _read(known[name], written))
-    return method(**values)
+        owner, _, inner = name.rpartition(".")
+        told = {part: values for part, values in told.items() if not _is_in(part, name)}
+        told.setdefault(owner, {})[inner] = _read(known[name], written)
+    return method(**_whole(told, known))
 
 
 def shared_out(
@@ -133,16 +135,26 @@ def _why_not(setting: str, known: Mapping[str, Sequence[str]]) -> str:
     ) + did_you_mean(setting, sorted(names))
 
 
-def _put(values: dict[str, Any], known: dict[str, Setting], name: str, value: Any) -> None:
-    """Set a value; one of a part replaces the part by another with that value."""
-    owner, _, inner = name.rpartition(".")
-    if owner:
-        part = values.get(owner, known[owner].default)
-        value, name = dataclasses.replace(part, **{inner: value}), owner
-        if "." in owner:
-            _put(values, known, owner, value)
-            return
-    values[name] = value
+def _is_in(part: str, name: str) -> bool:
+    """Whether a part is the one of that name, or within it."""
+    return part == name or part.startswith(f"{name}.")
+
+
+def _whole(told: dict[str, dict[str, Any]], known: dict[str, Setting]) -> dict[str, Any]:
+    """The settings of the method itself, its parts changed by all that is told of them at once.
+
+    Args:
+        told: by the name of the part, "" for the method; what one setting of a part says may only
+            make sense with another.
+    """
+    for part in sorted(known, key=lambda name: -name.count(".")):
+        if part not in told:
+            continue
+        owner, _, inner = part.rpartition(".")
+        of_owner = told.setdefault(owner, {})
+        before = of_owner.get(inner, known[part].default)
+        of_owner[inner] = dataclasses.replace(before, **told[part])
+    return told[""]
 
 
 def _read(setting: Setting, written: str) -> Any:

@@ -20,7 +20,14 @@ from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter, PhaseResult, fixed
 from credence.engine.plan import Plan
-from credence.errors import InputError, Interrupted, require_positive
+from credence.errors import (
+    InputError,
+    Interrupted,
+    UnreadSetting,
+    check_name,
+    refuse_unread,
+    require_positive,
+)
 from credence.kernels.base import Kernel, Recipe, Settings
 from credence.kernels.mcmc.gibbs import with_gibbs
 from credence.kernels.sgmcmc.cyclical import CyclicalState, cyclical
@@ -38,6 +45,8 @@ from credence.methods.minibatch_steps import (
 )
 from credence.models.priors import HierarchicalGamma
 
+EXPLORATION = 0.5
+"""Usual share of a cycle that explores."""
 FEWEST_ROUNDS = 8
 """Rounds of a warm-up: a metric that is found in one serves no step of it, and rests on as many
 gradients as there are chains."""
@@ -56,7 +65,7 @@ class StochasticGradient(TrainedChains):
         batch_size: rows per step, from shuffled epochs, the same for all chains; "all" uses all
             rows, and None those up to 8192, 1024 beyond, and of images 128.
         num_cycles: of a cosine step size (Zhang et al., 2020); 0 keeps the step size constant.
-        exploration_share: of each cycle, without noise and without draws.
+        exploration_share: of each cycle, without noise and without draws; None is 0.5.
         gibbs: draw a hierarchical prior's precisions from their conditional law after every step.
     """
 
@@ -66,25 +75,21 @@ class StochasticGradient(TrainedChains):
     """The preconditioner of the kernel's own paper."""
 
     num_warmup: int = 4000
-    thinning: int | None = None
+    thinning: int | None = None  # type: ignore[assignment]
     target_acceptance_rate: float = 0.9
     step_size: float | None = None
     preconditioner: str = "warmup"
     batch_size: int | str | None = None
     num_cycles: int = 0
-    exploration_share: float = 0.5
+    exploration_share: float | None = None
     gibbs: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive(step_size=self.step_size)
         check_batch_size(self.batch_size)
-        if self.preconditioner not in ("warmup", self.published, "none"):
-            raise InputError(
-                f"Unknown preconditioner {self.preconditioner!r}: use 'warmup', "
-                f"{self.published!r} or 'none'."
-            )
-        if not 0 <= self.exploration_share < 1:
+        check_name("preconditioner", self.preconditioner, ("warmup", self.published, "none"))
+        if not 0 <= self._exploration_share < 1:
             raise InputError(
                 f"exploration_share must be in [0, 1), got {self.exploration_share}; 0.5 is usual."
             )
@@ -95,6 +100,24 @@ class StochasticGradient(TrainedChains):
             )
         if self.gibbs and self.num_cycles:
             raise InputError("gibbs=True and num_cycles > 0 do not go together: choose one.")
+        self._check_that_all_settings_matter()
+
+    def _check_that_all_settings_matter(self) -> None:
+        """Refuse those that nothing would read."""
+        if not self.num_cycles:
+            refuse_unread(self, "of cycles, and num_cycles=0 has none", "exploration_share")
+        is_tuned = self.step_size is None and self.preconditioner != self.published
+        if not is_tuned and self.target_acceptance_rate != type(self).target_acceptance_rate:
+            raise UnreadSetting(
+                f"target_acceptance_rate={self.target_acceptance_rate} is of a step size that the "
+                f"warm-up tunes, which it does not with step_size={self.step_size} and "
+                f"preconditioner='{self.preconditioner}': leave it out.",
+                "target_acceptance_rate",
+            )
+
+    @property
+    def _exploration_share(self) -> float:
+        return EXPLORATION if self.exploration_share is None else self.exploration_share
 
     def _check_stream(self) -> None:
         """Refuse cycles too, whose explorations are no draws."""
@@ -197,11 +220,11 @@ class StochasticGradient(TrainedChains):
         """Draws of the sampling part of every cycle, on from states of the kernel: they hold what
         it learnt in the warm-up."""
         draws_per_cycle = -(-self.num_draws // self.num_cycles)
-        length = math.ceil(draws_per_cycle / (1 - self.exploration_share)) * plan.thinning
+        length = math.ceil(draws_per_cycle / (1 - self._exploration_share)) * plan.thinning
         cycles = fixed(
             **plan.settings,
             steps_per_cycle=np.int32(length),
-            exploration_share=np.float32(self.exploration_share),
+            exploration_share=np.float32(self._exploration_share),
         )
         plan = replace(
             plan,

@@ -10,7 +10,7 @@ from credence.ensembles.inputs import Effect, Importances, from_document
 from credence.ensembles.provenance import Provenance
 from credence.ensembles.scores import JUDGED
 from credence.ensembles.stack import read_provenance
-from credence.estimators.storage import EstimatorDocument
+from credence.estimators.document import EstimatorDocument
 from credence.html.wording import cut_short
 from credence.report import (
     ClassificationTarget,

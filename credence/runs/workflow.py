@@ -66,11 +66,6 @@ def fit(
     check_settings(settings, table.task)
     settings = replace(settings, max_seconds=time_limit(settings.max_seconds))
     rows = split(settings, table)
-    if rows.has_own_split and settings.test_fraction != FitSettings.test_fraction:
-        raise InputError(
-            f"'{settings.table}' has a split of its own, which --test-fraction cannot change: "
-            "leave it out, or save the table as a file of another name."
-        )
     check_held_out(rows)
     from credence.ensembles.provenance import package_versions
 
@@ -226,11 +221,17 @@ def split(settings: FitSettings, table: CheckedTable) -> Rows:
     """Training and held-out rows: a known data set's own split, else at random by the seed.
 
     Raises:
-        InputError: where too few rows remain to learn from, or a label only occurs in the test.
+        InputError: where too few rows remain to learn from, a label only occurs in the test, or a
+            fraction is asked for where there is a split.
     """
     frame, spec = table.frame, known_spec(settings)
     dataset = None if spec is None else load_dataset(spec.name)
     if dataset is not None and dataset.train is not None and dataset.test is not None:
+        if settings.test_fraction != FitSettings.test_fraction:
+            raise InputError(
+                f"'{settings.table}' has a split of its own, which --test-fraction cannot change: "
+                "leave it out, or save the table as a file of another name."
+            )
         parts = (frame.index.intersection(rows) for rows in (dataset.train, dataset.test))
         train, test = (frame.loc[rows] for rows in parts)
         rows = Rows(replace(table, notes=[*table.notes, OWN_SPLIT]), train, test, True)

@@ -60,7 +60,6 @@ def draws(label: str, method: str, **settings: Any) -> MethodSpec:
 
 UNCORRECTED = {
     "correction": "none",
-    "reference": "prior",
     "num_refinements": 0,
     "thinning": 1,
     "max_error": 1e9,
@@ -82,7 +81,8 @@ def _ces(
 
 def emulated(label: str, calibration: str, sampler: str, **settings: Any) -> MethodSpec:
     """The first 200 raw draws from every start teach the published emulator, and 2000 follow it."""
-    published = {"emulator": "network", **UNCORRECTED, **settings}
+    around = {"reference": "prior"} if sampler == "pcn" else {}
+    published = {"emulator": "network", **UNCORRECTED, **around, **settings}
     found = _ces(label, calibration, sampler, CALIBRATION, **published)
     return replace(found, by_problem=BY_PROBLEM)
 

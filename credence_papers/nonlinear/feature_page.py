@@ -22,13 +22,13 @@ READING = (
 )
 COLUMNS = (
     "Means over the seeds, with standard errors where there are several. ECE of the top label and "
-    "over all class probabilities, as published, and the worst bin of either (MCE), in per cent; "
-    "15 bins. R-hat of averaged predictions is Gelman and Rubin's plain one, that of kept draws is "
-    "split and rank-normalised, with the least effective sample size (ESS) of 200 test images; "
-    "particles that jump share partners, and theirs means little. Potentials are worth so many "
-    "particles; work is in 10^9 gradients of one row, without those of the warm-up's metric. Seeds "
-    "move the chains and neither images nor features. The deep ensemble's networks are stopped "
-    "early."
+    "over all class probabilities, as published, and the worst bin of either (MCE), however few "
+    "images it has, in per cent; 15 bins of equal width. R-hat of averaged predictions is Gelman "
+    "and Rubin's plain one, that of kept draws is split and rank-normalised, with the least "
+    "effective sample size (ESS) of 200 test images; particles that jump share partners, and "
+    "theirs means little. Potentials are worth so many particles; work is in 10^9 gradients of "
+    "one row, without those of the warm-up's metric. Seeds move the chains and neither images nor "
+    "features. The deep ensemble's networks are stopped early."
 )
 AGAINST_READING = (
     "Against the reference, where it has converged: total variation and Kullback-Leibler "

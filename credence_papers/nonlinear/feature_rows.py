@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Int
 
-from credence.compare.runner import NoWatch
+from credence.compare.runner import Watch
 from credence.datasets import corrupted
 from credence.datasets.catalogue.registry import find, list_datasets, load
 from credence.errors import InputError
@@ -83,7 +83,7 @@ def feature_rows(
     num_train: int,
     num_test: int,
     folder: Path,
-    watch: NoWatch,
+    watch: Watch,
 ) -> FeatureRows:
     """Features of the first images of each part; read where the folder has them.
 

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.density.data import Data
 from credence.density.posterior import LogDensity, Position
 from credence.kernels.base import Kernel, Scalar, either, metropolis
-from credence.kernels.mcmc.mala import MALAInfo, MALAState
+from credence.kernels.mcmc.mala import MALAInfo, MALAState, langevin_proposal
 
 
 def published_mala(
@@ -32,9 +32,7 @@ def published_mala(
     def step(key: PRNGKeyArray, state: MALAState, data: Data) -> tuple[MALAState, MALAInfo]:
         key_noise, key_accept = jax.random.split(key)
         std = jnp.sqrt(step_size * inverse_mass)
-        noise = jax.random.normal(key_noise, state.position.shape, state.position.dtype)
-        new = init(state.position + 0.5 * std**2 * state.gradient + std * noise, data)
-        noise_back = -noise - 0.5 * std * (state.gradient + new.gradient)
+        new, noise, noise_back = langevin_proposal(key_noise, state, std, init, data)
         correction = 0.5 * jnp.sum(std * (noise**2 - noise_back**2))  # without std it is right
         log_ratio = new.log_density - state.log_density + correction
         is_finite = jnp.isfinite(log_ratio) & jnp.all(jnp.isfinite(new.gradient))

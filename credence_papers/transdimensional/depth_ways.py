@@ -1,17 +1,22 @@
-"""p(depth) of one posterior in three ways that share nothing, each with errors from repetition.
+"""p(depth) of one posterior in four ways, each with errors from repetition.
 
 jumps       reversible jumps between depths, several runs of several chains
-particles   sequential Monte Carlo from the prior to the posterior of every depth alone
 ladder      parallel tempering at every depth alone: the evidence by bridge sampling
+crossings   the same with other random numbers: how often jumps from its draws would be accepted
+particles   sequential Monte Carlo from the prior to the posterior of every depth alone
 
-All three give log p(d) - log p(1) under a uniform prior of the depth; the error of each is that of
-a mean over runs with independent random numbers.
+The first two share nothing. Crossings share the ratio of a jump with the first, and the kind of
+chain with the second, but neither how long a chain stays at a depth nor a bridge. All give
+log p(d) - log p(1) under a uniform prior of the depth; the error of each is that of a mean over
+runs with independent random numbers.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 import numpy as np
 from rich.table import Table
 
@@ -24,9 +29,12 @@ from credence.methods import SMC, Mutation, ParallelTempering
 from credence.methods.evidence import LogEvidence
 from credence.methods.exchanges import Exchanges
 from credence.methods.transdimensional.architecture.posterior import architecture_posterior
+from credence.methods.transdimensional.size_priors import DepthPrior
+from credence.methods.transdimensional.target import VariableWidth
 from credence.storage import jsonable
 from credence_papers.cache import Cache, number
 from credence_papers.study import Row, Study, with_seed
+from credence_papers.transdimensional import crossings
 from credence_papers.transdimensional.runs import ArchitectureProblem, Effort
 from credence_papers.transdimensional.three_ways import of_size
 
@@ -66,6 +74,15 @@ class DepthEffort:
             self.num_warmup,
         )
 
+    def ladders(self) -> ParallelTempering:
+        """A ladder for each run."""
+        return ParallelTempering(
+            num_chains=self.num_runs,
+            num_rungs=self.num_rungs,
+            num_draws=self.num_draws,
+            num_warmup=self.num_warmup,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class DepthWay:
@@ -79,15 +96,13 @@ class DepthWay:
 
 @dataclass(frozen=True, kw_only=True)
 class DepthStudy(Study[DepthWay, DepthEffort]):
-    """Three ways to p(depth)."""
+    """Four ways to p(depth)."""
 
     def run_one(self, problem: DepthWay, effort: DepthEffort, seed: int, cache: Cache) -> Any:
         """One way on one split, piece by piece: a deeper study keeps what is there."""
-        if problem.way == "jumps":
-            pieces, piece = range(effort.num_runs), by_jumps
-        else:
-            pieces = range(1, effort.depths + 1)
-            piece = by_ladder if problem.way == "ladder" else by_particles
+        by_depth = range(1, effort.depths + 1)
+        pieces = range(effort.num_runs) if problem.way == "jumps" else by_depth
+        piece = PIECES[problem.way]
         return [
             cache.kept(
                 f"{problem.name}, {each}",
@@ -99,12 +114,8 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
 
     def rows(self, problem: DepthWay, effort: DepthEffort, results: Mapping[int, Any]) -> list[Row]:
         """A row a way and split."""
-        tell = {"jumps": from_jumps, "particles": from_particles, "ladder": from_evidences}
-        row = {"name": problem.name, "way": problem.way}
-        return [
-            with_seed({**row, **tell[problem.way](found)}, seed, results)
-            for seed, found in results.items()
-        ]
+        row, told = {"name": problem.name, "way": problem.way}, TOLD[problem.way]
+        return [with_seed({**row, **told(found)}, seed, results) for seed, found in results.items()]
 
     def sentence(self, row: Row) -> str:
         """log p(d) / p(1) of all depths."""
@@ -170,14 +181,8 @@ def by_ladder(
     problem: ArchitectureProblem, effort: DepthEffort, seed: int, depth: int
 ) -> dict[str, Any]:
     """Log evidence of one depth, run by run."""
-    method = ParallelTempering(
-        num_chains=effort.num_runs,
-        num_rungs=effort.num_rungs,
-        num_draws=effort.num_draws,
-        num_warmup=effort.num_warmup,
-    )
     key = number([problem.name, "ladder", seed, depth])
-    ensemble = method.run(key, sized(problem, seed, depth))
+    ensemble = effort.ladders().run(key, sized(problem, seed, depth))
     exchanges = Exchanges.of(ensemble)
     assert exchanges is not None
     return {
@@ -189,33 +194,58 @@ def by_ladder(
     }
 
 
+def by_crossings(
+    problem: ArchitectureProblem, effort: DepthEffort, seed: int, depth: int
+) -> dict[str, Any]:
+    """Rates of jumps from one depth that are accepted, run by run."""
+    key = number([problem.name, "crossings", seed, depth])
+    ensemble = effort.ladders().run(key, sized(problem, seed, depth))
+    widest = problem.method(effort.jumps).prepared(problem.posterior(problem.data(seed)))
+    target = VariableWidth(widest.model, problem.width_prior, DepthPrior())
+    start = time.perf_counter()
+    up, down = crossings.rates(jax.random.key(key), target, ensemble.params, widest.data)
+    return {
+        "up": up.tolist(),
+        "down": down.tolist(),
+        "rhat": float(rhat(np.asarray(ensemble.scalars["log_likelihood"]))),
+        "seconds": ensemble.cost.total_seconds + time.perf_counter() - start,
+    }
+
+
 def sized(problem: ArchitectureProblem, seed: int, depth: int) -> Posterior:
     """The posterior of the networks of one depth."""
     return of_size(problem.posterior(problem.data(seed)), depth, is_deep=True)
 
 
 def from_evidences(found: list[dict[str, Any]]) -> Row:
-    """Differences of the mean log evidences from that of one layer.
-
-    The errors of two means add in squares.
-    """
+    """Differences of the mean log evidences from that of one layer."""
     nats = np.array([each["nats"] for each in found])
-    error = nats.std(axis=1, ddof=1) / nats.shape[1] ** 0.5
+    return against_first(nats.mean(axis=1), nats.std(axis=1, ddof=1) / nats.shape[1] ** 0.5, found)
+
+
+def from_particles(found: list[dict[str, Any]]) -> Row:
+    """Differences of the logarithms of mean evidences, which are unbiased."""
+    evidences = [LogEvidence.of_runs(np.array(each["nats"])) for each in found]
+    nats, errors = ([getattr(each, name) for each in evidences]
+                    for name in ("nats", "standard_error"))  # fmt: skip
+    return against_first(np.array(nats), np.array(errors), found)
+
+
+def against_first(nats: np.ndarray, errors: np.ndarray, found: list[dict[str, Any]]) -> Row:
+    """Log evidences less that of one layer; the errors of two add in squares."""
     return {
-        "log_ratio": (nats.mean(axis=1) - nats[0].mean()).tolist(),
-        "error": [0.0, *np.hypot(error[1:], error[0]).tolist()],
-        "log_evidence": nats.mean(axis=1).tolist(),
+        "log_ratio": (nats - nats[0]).tolist(),
+        "error": [0.0, *np.hypot(errors[1:], errors[0]).tolist()],
+        "log_evidence": nats.tolist(),
         **cost(found),
     }
 
 
-def from_particles(found: list[dict[str, Any]]) -> Row:
-    """Do as `from_evidences`, with means of the evidences, which are unbiased."""
-    row = from_evidences(found)
-    nats = np.array([each["nats"] for each in found])
-    log_mean = np.logaddexp.reduce(nats, axis=1) - np.log(nats.shape[1])
-    log_ratio = (log_mean - log_mean[0]).tolist()
-    return row | {"log_ratio": log_ratio, "log_evidence": log_mean.tolist()}
+def from_crossings(found: list[dict[str, Any]]) -> Row:
+    """Sums of the steps from one depth to the next."""
+    up, down = (np.array([each[way] for each in found]) for way in ("up", "down"))
+    log_ratio, error = crossings.log_ratios(up[:-1], down[1:])
+    return {"log_ratio": log_ratio.tolist(), "error": error.tolist(), **cost(found)}
 
 
 def from_jumps(found: list[dict[str, Any]]) -> Row:
@@ -236,6 +266,12 @@ def cost(found: list[dict[str, Any]]) -> dict[str, Any]:
     known = [each["rhat"] for each in found if each["rhat"] is not None]
     seconds = sum(each["seconds"] for each in found)
     return {"rhat": max(known, default=None), "seconds": seconds, "num_pieces": len(found)}
+
+
+PIECES = {"jumps": by_jumps, "particles": by_particles, "ladder": by_ladder,
+          "crossings": by_crossings}  # fmt: skip
+TOLD = {"jumps": from_jumps, "particles": from_particles, "ladder": from_evidences,
+        "crossings": from_crossings}  # fmt: skip
 
 
 def cells(row: Row) -> list[str]:

@@ -121,9 +121,10 @@ class ModelProblem:
         settings: dict[str, Any] = {
             "num_draws": effort.num_draws,
             "num_warmup": effort.num_warmup,
-            "max_doublings": effort.max_doublings,
             **(effort.ladder if self.how == "ladder" else {}),
         }
+        if "within" not in settings:
+            settings["max_doublings"] = effort.max_doublings  # which is of NUTS
         chain = Transdimensional(
             layer_moves=("layer",) if is_published else None,
             num_chains=effort.num_chains,

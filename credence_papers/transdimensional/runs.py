@@ -69,13 +69,16 @@ class ArchitectureProblem:
         widths = tuple(self.spacing * (i + 1) for i in range(chains)) if self.spacing else None
         if widths and widths[-1] != self.max_width:
             widths = None  # fewer chains than published: spread
+        settings = {**effort.settings, **self.settings, "num_draws": draws}
+        if "within" in settings:
+            del settings["max_doublings"]  # which is of NUTS
         return Transdimensional(
             max_width=self.max_width,
             width_prior=self.width_prior,
             max_depth=self.max_depth,
             depth_prior=DepthPrior(),
             initial_widths=widths,
-            **{**effort.settings, **self.settings, "num_draws": draws},
+            **settings,
         )
 
 

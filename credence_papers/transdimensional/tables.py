@@ -235,18 +235,19 @@ _WAYS = {
     "jumps": "reversible jumps between depths",
     "particles": "sequential Monte Carlo at every depth alone",
     "ladder": "chains on a ladder of temperatures at every depth alone",
+    "crossings": "jumps tried from such chains at every depth alone, and back",
 }
 DEPTH_WAYS = DepthStudy(
     name="transdimensional_depth_ways",
-    description="How deep should a network be for Boston housing? Three independent ways",
+    description="How deep should a network be for Boston housing? Four ways",
     problems=tuple(
         DepthWay(name=way, description=description, way=way, problem=BOSTON.problems[0])
         for way, description in _WAYS.items()
     ),
     efforts={
         "smoke": DepthEffort(2, 2, SMOKE, 20, 5, 4, 20, 10),
-        "laptop": DepthEffort(8, 8, Effort(4, 32_000, 8000), 40_000, 20, 20, 50_000, 4000),
-        "paper": DepthEffort(16, 8, PUBLISHED, 100_000, 20, 24, 100_000, 8000),
+        "laptop": DepthEffort(8, 8, Effort(4, 32_000, 8000), 40_000, 200, 20, 50_000, 4000),
+        "paper": DepthEffort(16, 8, PUBLISHED, 100_000, 200, 24, 100_000, 8000),
     },
     source="the problem of " + THESIS + "section 6.3.1",
 )

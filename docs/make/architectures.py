@@ -94,7 +94,9 @@ def widths() -> str:
         f"The largest difference is {found['worst_z']:.1f} standard errors of both. Over all "
         f"widths {all_widths}. R-hat of the width is {found['rhat']:.3f}, its ESS "
         f"{found['ess']:,.0f} of 16,000; {100 * found['rate']:.0f} % of the jumps were accepted; "
-        f"{found['run']:.0f} seconds without compilation; commit {found['commit']}."
+        f"{found['run']:.0f} seconds without compilation; commit {found['commit']}. This is "
+        "another run than that in the table of the [published "
+        "experiments](#the-published-experiments), by an earlier version of the sampler."
     )
     return f"{markdown(['width', 'reversible jump', smc], shown)}\n\n{told}"
 

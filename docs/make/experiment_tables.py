@@ -1,11 +1,13 @@
 """Tables of finished experiments: ours beside the published numbers, from `results/NAME`."""
 
+import re
 from itertools import chain
 from typing import Any
 
 from kept import kept
 from parts import markdown
 
+from credence.compare import find
 from credence.compare.seeds import of_seeds
 
 
@@ -30,7 +32,7 @@ def made_by(summary: dict[str, Any]) -> str:
     """The command, and what ran it."""
     return (
         f"`credence experiment run {summary['experiment']} --size {summary['size']} --seed "
-        f"{summary['seed']}{seeds(summary)} --jobs {summary['n_jobs']}`; "
+        f"{summary['seed']}{seeds(summary)}{problems(summary)} --jobs {summary['n_jobs']}`; "
         f"{versions(summary['versions'])}; {summary['machine']}; commit {summary['commit']}."
     )
 
@@ -38,14 +40,43 @@ def made_by(summary: dict[str, Any]) -> str:
 def section(problem: dict[str, Any]) -> list[str]:
     """What a problem is, its table, and reasons for differences."""
     found = ["", f"### {problem['name']}", "", sizes(problem), "", table(problem), ""]
-    told = [sentence for row in problem["rows"] for sentence in of_seeds(row)]
+    told = [without_advice(sentence) for row in problem["rows"] for sentence in of_seeds(row)]
     return [*found, *bullets([*told, *problem["reasons"]])]
+
+
+FAILED = " failed: "
+"""What stands in a sentence between the name of a method and its error."""
+WORDLESS = "AssertionError: "
+"""The error of a program that found itself wrong, and had no words for it."""
+
+
+def without_advice(sentence: str) -> str:
+    """What a method failed by, and not what whoever runs it could do: the first sentence."""
+    label, failed, error = sentence.partition(FAILED)
+    if not failed:
+        return sentence
+    if error == WORDLESS:
+        return f"{label} failed by a fault of our program, which gave no message."
+    if "off by inf nats" in error:
+        return (
+            f"{label} failed: the chain that led to the draws has not moved, so that the "
+            "emulator's error there is infinite."
+        )
+    first = re.match(r".*?\.(?= [A-Z]|$)", error)
+    return sentence if first is None else f"{label}{failed}{first[0]}"
 
 
 def seeds(summary: dict[str, Any]) -> str:
     """The option that repeats cells."""
     most = summary.get("num_seeds", 1)
     return "" if most == 1 else f" --seeds {most}"
+
+
+def problems(summary: dict[str, Any]) -> str:
+    """The option that names the problems, where some have not been run."""
+    names = [each["name"] for each in summary["problems"]]
+    is_all = len(names) == len(find(summary["experiment"]).problems)
+    return "" if is_all else f" --problems {','.join(names)}"
 
 
 def legend(summary: dict[str, Any]) -> str:
@@ -77,7 +108,11 @@ def of_cells(summary: dict[str, Any]) -> str:
     rows = [row for each in summary["problems"] for row in each["rows"] if row["status"] == "done"]
     told = ""
     if any(row["published"] for row in rows):
-        told += " Beaten: the published numbers that ours equal, as printed, or better."
+        told += (
+            " Beaten: published numbers that ours equal, at the precision printed, or improve on."
+        )
+        if any(row["stopped"] == "time" for row in rows):
+            told += " Seconds are not compared where time ended a run."
     if any(map(stands_still, rows)):
         told += " R-hat is ∞ where chains stand still in different places."
     if any(row["ess_function"] and ess_of(row, "ess_function") == "-" for row in rows):
@@ -210,7 +245,7 @@ def beaten(row: dict[str, Any], regression: bool) -> str:
     told: dict[bool, list[str]] = {True: [], False: []}
     for name, title in ((score, score), ("total_seconds", "seconds"), ("speed_up", "speed-up")):
         theirs, ours = published.get(name), row.get(name)
-        if theirs is None:
+        if theirs is None or (title == "seconds" and row.get("stopped") == "time"):
             continue
         ours = round(ours, 2) if ours is not None and name == score else ours
         is_good = ours is not None and (ours <= theirs if name in SMALLER else ours >= theirs)

@@ -110,10 +110,22 @@ def headline() -> str:
     splits = sorted(map(len, common_splits(rows).values()))
     return (
         f"{markdown(heads, ranked(rows, means, 3, held))}\n\n"
-        f"Mean rank over {len(means)} UCI regressions (1 is best), lowest and highest coverage of "
-        "a data set, and median seconds of a fit on two cores. Each data set has 20 published "
-        "splits into training and test rows. Scores are means over those that all models ran, "
-        f"{splits[0]} to {splits[-1]} of the 20."
+        f"Mean rank over {len(means)} UCI regressions ({', '.join(sorted(means))}; 1 is best), "
+        "lowest and highest coverage of a data set, and median seconds of a fit on two cores. Each "
+        "data set has 20 published splits into training and test rows. Scores are means over those "
+        f"that all models ran, {splits[0]} to {splits[-1]} of the 20. {of_protein(rows)}"
+    )
+
+
+def of_protein(rows: list[dict[str, Any]]) -> str:
+    """Tell of the ninth data set, which not all models ran."""
+    ours, theirs = (of_model(rows, "protein", model) for model in (OURS, "lightgbm"))
+    errors = [float(np.mean([row["rmse"] for row in mine])) for mine in (ours, theirs)]
+    assert 0.98 * errors[0] < errors[1] < errors[0], "slightly smaller"
+    minutes = np.median(default_model.seconds_of(ours)) / 60
+    return (
+        "A ninth, protein, was not run by all; there LightGBM has a slightly smaller RMSE, and a "
+        f"fit of Credence took {minutes:.0f} minutes."
     )
 
 

@@ -17,7 +17,7 @@ from tools.earlier_format import run_as_format_1
 
 import credence
 from credence import environment
-from credence.cli import messages as talk
+from credence.cli import messages
 
 QUICK = ["--hidden", "4", "--num-draws", "60", "--method", "hmc"]
 
@@ -184,14 +184,14 @@ def test_values_in_sentences_and_tables_are_no_markup(
     """They stand there as they are, in the style of their sentence."""
     listing = Table(name, title=name)
     listing.add_row(name)
-    talk.console.print(listing)
-    talk.say("Wrote [bold]{}[/bold]: {:.1f} s, {}.", name, 1.25, name)
-    talk.warn(name)
-    talk.complain(name)
+    messages.console.print(listing)
+    messages.say("Wrote [bold]{}[/bold]: {:.1f} s, {}.", name, 1.25, name)
+    messages.warn(name)
+    messages.complain(name)
     err = capsys.readouterr().err
     assert err.count(name) == 3 + 2 + 2
     assert f"Wrote {name}: 1.2 s, {name}." in err
-    assert talk.filled("a [bold]{}[/bold]", name).spans[0].style.bold
+    assert messages.filled("a [bold]{}[/bold]", name).spans[0].style.bold
 
 
 def test_names_that_look_like_numbers_keep_their_zeros(run, tmp_path: Path) -> None:
@@ -256,6 +256,13 @@ def test_listings(run, command: str) -> None:
     status, out, _ = run(command, "--json")
     assert status == 0
     assert json.loads(out)
+
+
+def test_the_list_of_methods_says_which_read_from_disk(run) -> None:
+    words = [line.split() for line in run("methods")[1].splitlines()]
+    told = {line[1]: "yes" in line for line in words if len(line) > 1}
+    known = {"nuts": True, "ces": True, "smc": False, "stacking": False}
+    assert {name: told[name] for name in known} == known
 
 
 def test_the_choice_of_a_method_has_no_settings(run) -> None:

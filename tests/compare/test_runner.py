@@ -13,20 +13,18 @@ from tools import experiment_samples as samples
 from tools.data_folder import needs_data
 
 from credence.cli import experiments as compare_cli
-from credence.compare import cell, compare, problem, runner
+from credence.compare import cell, compare, runner
 from credence.compare.sources import (
-    ImageSource,
-    NaccSource,
     SimulatedSource,
     TableSource,
     UCISource,
-    moved,
 )
 from credence.compare.specs import ModelSpec, Outcome, RowLimits, to_json
-from credence.datasets import CheckedTable, uci_splits
+from credence.datasets import CheckedTable
 from credence.datasets import load as load_dataset
 from credence.errors import InputError, StorageError
 from credence.methods import CES, METHODS, Training
+from credence.runs import workflow
 
 
 @pytest.fixture
@@ -245,6 +243,22 @@ def test_missing_data_are_said_at_once(calls, tmp_path: Path, monkeypatch) -> No
     assert calls == []
 
 
+@pytest.mark.parametrize("num_finished", [0, 1])
+def test_a_setting_that_there_is_not_is_said_at_once(
+    calls, tmp_path: Path, num_finished: int
+) -> None:
+    """Cells of before keep their numbers; nothing is run, or written into a new folder."""
+    experiment, out = samples.experiment("a", "b"), tmp_path / "out"
+    if num_finished:
+        runner.run(experiment.only(methods=("a",)), out)
+    good, bad = experiment.methods
+    bad = replace(bad, by_size={"laptop": {"num_epochs": 3}})
+    with pytest.raises(InputError, match="method 'map' has no setting 'num_epochs'"):
+        runner.run(replace(experiment, methods=(good, bad)), out)
+    assert calls == ["a"][:num_finished]
+    assert out.exists() == bool(num_finished)
+
+
 def small_cell(method: str = "map", **settings: object):
     cells = samples.experiment("a").cells("smoke")
     source = SimulatedSource(
@@ -326,146 +340,21 @@ def test_failed_results_are_json() -> None:
     json.dumps(theirs)
 
 
-def test_ordinal_encoding_has_an_input_per_column(tmp_path: Path) -> None:
-    frame = pd.DataFrame(
-        {
-            "city": ["Bern", "Zug", None, "Basel"] * 20,
-            "area": [1.0, 2.0, np.nan, 4.0] * 20,
-            "y": [0.0, 1.0, 0.5, 2.0] * 20,
-        }
-    )
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    source = TableSource(table=str(tmp_path / "t.csv"), target="y", encoding="ordinal")
-    arrays = problem.load(source, RowLimits())
-    assert arrays.x_train.shape[1] == 2
-    raw = {2.0: 0, 0.0: 1, 1.0: 2, 0.5: -1}  # by target: Basel, Bern, Zug, missing
-    y = arrays.scaler.inverse(arrays.y_train)
-    codes = np.array([raw[round(value, 6)] for value in y])
-    expected = (codes - codes.mean()) / codes.std()
-    np.testing.assert_allclose(arrays.x_train[:, 0], expected, atol=1e-12)
-    assert np.isfinite(arrays.x_test).all()
-
-
-def test_rows_are_limited_and_said() -> None:
-    arrays = problem.load(small_cell().source, RowLimits(train=30, test=5))
-    assert (len(arrays.x_train), len(arrays.x_test)) == (30, 5)
-    assert "30 of 48 training rows" in arrays.notes[0]
-    again = problem.load(small_cell().source, RowLimits(train=30, test=5))
-    np.testing.assert_array_equal(arrays.x_train, again.x_train)
-
-
-def test_another_seed_has_other_test_rows_and_other_data() -> None:
-    source = small_cell().source
-    first, again, other = (problem.load(moved(source, seed), RowLimits()) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first.x_test, again.x_test)
-    assert not np.isin(first.x_test, other.x_test).any()
-
-
-@pytest.mark.parametrize("as_images", [True, False])
-def test_another_seed_splits_anew_what_has_a_split_of_its_own(
-    as_images: bool, tmp_path: Path, monkeypatch
+def test_a_fraction_is_refused_where_a_data_set_has_its_own_split(
+    calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Images and a table; without `resplit` all seeds have the data's own test rows."""
-    number = np.arange(40)
-    own = {"train": number[:30], "test": number[30:]}
-    if as_images:
-        source = ImageSource(name="digits", test_fraction=0.25)
-        arrays = {"x": np.tile(number[:, None, None], (1, 2, 2)), "y": number % 2}
-        dataset = replace(load_dataset("diabetes"), arrays=arrays, **own)
-        monkeypatch.setattr(problem, "load_dataset", lambda name: dataset)
-    else:
-        source = TableSource(table="adult", target="income", test_fraction=0.25)
-        frame = pd.DataFrame({"age": number, "income": number % 2})
-        table = CheckedTable(frame, "income", "classification", [])
-        monkeypatch.setattr(problem.workflow, "read", lambda settings: (frame, table))
-        dataset = replace(load_dataset("diabetes"), frame=frame, **own)
-        monkeypatch.setattr(problem.workflow, "load_dataset", lambda name: dataset)
-
-    def rows(seed: int, resplit: bool) -> set[float]:
-        raw = problem._read(moved(replace(source, resplit=resplit), seed))
-        return set(np.asarray(raw.x_test, float)[:, 0].ravel())
-
-    assert rows(0, False) == rows(1, False) == set(range(30, 40))
-    assert rows(0, True) != rows(1, True) != set(range(30, 40))
-    assert len(rows(1, True)) == 10
-
-
-def shrunk(monkeypatch, x: np.ndarray, shrink: int) -> problem._Raw:
-    """What is read where a data set has the images x; the first is for training."""
-    rows = {"train": np.arange(1), "test": np.arange(1, len(x))}
-    dataset = replace(load_dataset("diabetes"), arrays={"x": x, "y": np.arange(len(x))}, **rows)
-    monkeypatch.setattr(problem, "load_dataset", lambda name: dataset)
-    return problem._read(ImageSource(name="digits", shrink=shrink))
-
-
-def test_shrunk_images_are_means_over_squares(monkeypatch) -> None:
-    grey = np.array([[0, 1, 250, 255], [2, 4, 255, 255], [9, 9, 0, 0], [9, 9, 0, 1]], np.uint8)
-    expected = np.array([[1.75, 253.75], [9, 0.25]])
-    raw = shrunk(monkeypatch, np.stack([grey, grey.T]), 2)
-    assert raw.x_train.dtype == np.float32
-    np.testing.assert_array_equal(raw.x_train, [expected])
-    np.testing.assert_array_equal(raw.x_test, [expected.T])
-    assert raw.notes == ("Images of 4 x 4 pixels, shrunk to 2 x 2.",)
-    colours = np.stack([grey, 2 * (grey // 2), grey.T], axis=-1)[:2]  # 2 rows, 4 columns
-    raw = shrunk(monkeypatch, np.stack([colours, colours]), 2)
-    means = [[1.75, 1.5, 1.75], [253.75, 253, 9]]
-    np.testing.assert_array_equal(raw.x_test, [[means]])
-    whole = shrunk(monkeypatch, np.stack([grey, grey]), 1)
-    assert (whole.x_train.dtype, whole.notes) == (np.uint8, ())
-
-
-@pytest.mark.parametrize(
-    ("shrink", "sentence"),
-    [
-        (0, "whole number of at least 1, got 0"),
-        (2.0, "got 2.0"),
-        (True, "got True"),
-        (3, "4 x 6 pixels, which shrink=3 does not divide"),
-    ],
-)
-def test_bad_shrinks(monkeypatch, shrink: int, sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        shrunk(monkeypatch, np.zeros((2, 4, 6)), shrink)
-
-
-def test_every_seed_of_the_fbnn_tables_has_other_test_rows() -> None:
-    from credence.compare import find
-
-    for name in ("fbnn", "fbnn_first_version"):
-        for each in find(name).problems:
-            has_own = each.name in ("adult", "mnist", "celeba")
-            assert moved(each.source, 1) != each.source
-            assert not has_own or each.source.resplit
-
-
-@pytest.mark.parametrize("target", ["diagnosis", "hippocampus"])
-def test_alzheimer_rows_come_from_the_users_own_file(
-    target: str, tmp_path: Path, monkeypatch
-) -> None:
-    source = NaccSource(target=target, test_fraction=0.25)
-    monkeypatch.setenv("CREDENCE_DATA", str(tmp_path))
-    with pytest.raises(InputError, match=r"on request only.*nacc.csv"):
-        problem.load(source, RowLimits())
-    rng, names = np.random.default_rng(0), ("NACCAGE", "EDUC", "SEX", "LHIPPO", "RHIPPO", "BILLS")
-    frame = pd.DataFrame({name: rng.integers(1, 4, 40) for name in names})
-    frame["NACCUDSD"], frame["NACCALZD"] = np.tile([1, 4], 20), 1
-    frame.to_csv(tmp_path / "nacc.csv", index=False)
-    arrays = problem.load(source, RowLimits(train=20, test=5))
-    assert (len(arrays.x_train), len(arrays.x_test)) == (20, 5)
-    assert arrays.task == ("classification" if target == "diagnosis" else "regression")
-    assert arrays.x_train.shape[1] == len(names) - (target == "hippocampus")
-
-
-@needs_data
-def test_published_splits_go_by_number() -> None:
-    """Split 3 has the test rows that its file has."""
-    splits = uci_splits("boston")
-    y = load_dataset("boston").frame["MEDV"].to_numpy(float)
-    for number in (0, 3):
-        arrays = problem.load(moved(UCISource(name="boston"), number), RowLimits())
-        np.testing.assert_allclose(arrays.scaler.inverse(arrays.y_test), y[splits[number].test])
-    with pytest.raises(InputError, match=r"split must be 0\.\.19"):
-        problem.load(moved(UCISource(name="boston"), 20), RowLimits())
+    frame = pd.DataFrame({"age": np.arange(40), "income": np.arange(40) % 2})
+    table = CheckedTable(frame, "income", "classification", [])
+    own = {"train": np.arange(30), "test": np.arange(30, 40)}
+    dataset = replace(load_dataset("diabetes"), frame=frame, **own)
+    monkeypatch.setattr(workflow, "read", lambda settings: (frame, table))
+    monkeypatch.setattr(workflow, "load_dataset", lambda name: dataset)
+    experiment = compare("adult", "income", ["map"], test_fraction=0.3)
+    with pytest.raises(InputError, match="split of its own, which --test-fraction cannot change"):
+        runner.run(experiment, tmp_path)
+    assert calls == []
+    runner.run(compare("adult", "income", ["map"]), tmp_path)
+    assert calls == ["map"]
 
 
 @needs_data

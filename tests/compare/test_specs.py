@@ -122,6 +122,19 @@ def test_baselines_are_at_their_best() -> None:
         assert method.calibration == ("pcn_public" if "(pCN" in label else "sghmc_public")
 
 
+def test_every_row_of_every_experiment_can_be_built() -> None:
+    """No row has a setting that its method does not have, or does not read."""
+    experiments = [each for each in map(find, EXPERIMENTS) if isinstance(each, Experiment)]
+    cells = [cell for each in experiments for size in SIZES for cell in each.cells(size)]
+    assert len({cell.method for cell in map(checked_row, cells)}) > 15
+
+
+def checked_row(cell: CellSpec) -> CellSpec:
+    """The same row, whose method has been built."""
+    build_method(cell)
+    return cell
+
+
 def test_full_size_is_all_rows_but_for_smoke() -> None:
     problems = {each.name: each for each in FBNN_FULL.problems}
     for each in problems.values():

@@ -149,13 +149,12 @@ def test_an_epoch_adds_up() -> None:
 
 
 @pytest.mark.usefixtures("float64")
-def test_temperature_flattens_prior_and_likelihood() -> None:
+def test_log_density_is_prior_times_likelihood() -> None:
     posterior = small_posterior("student")
     params = posterior.unravel(posterior.init(jax.random.key(0), 1)[0])
     model, data = posterior.model, posterior.data
     both = model.log_prior(params) + model.log_likelihood(params, data)
     np.testing.assert_allclose(model.log_density(params, data), both, rtol=1e-12)
-    np.testing.assert_allclose(model.log_density(params, data, 2.0), both / 2, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", MODELS)

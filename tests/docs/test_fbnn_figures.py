@@ -1,6 +1,7 @@
-"""The FBNN paper's figures 1 to 4: what they count, and what they set side by side."""
+"""The FBNN paper's figures: what they count, what they set side by side, and of which runs."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,12 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from credence_papers.fbnn.tables import FBNN, FBNN_FIRST_VERSION
+
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "docs" / "make"), str(ROOT / "benchmarks")]
 import fbnn_dots  # noqa: E402
+import fbnn_figures  # noqa: E402
 import gaussians  # noqa: E402
 
 NUM_DRAWS = 20_000
@@ -80,3 +84,31 @@ def test_speed_ups_are_those_of_the_longer_runs_where_there_are_any(
         "BNN-SGHMC": (1.0, None),
     }
     assert fbnn_dots.numbers(wine["rows"], "speed_up") == {"BNN-SGHMC": (1.0, 9.0)}
+
+
+@pytest.mark.parametrize("size", ["smoke", "laptop"])
+def test_figures_show_rows_of_the_tables(size: str) -> None:
+    """A cell's name has a hash of its data, model, method and settings."""
+    tables = (FBNN, FBNN_FIRST_VERSION)
+    known = {cell.name for each in tables for cell in each.cells(size)}
+    cells = fbnn_figures.shown(size, None)
+    assert len(cells) == sum(map(len, fbnn_figures.SHOWN.values()))
+    assert {cell.name for cell in cells} < known
+    assert {cell.model.prior for cell in cells} == {"unit"}
+    planted = [replace(cell, model=replace(cell.model, prior="fan_in")) for cell in cells]
+    assert not {cell.name for cell in planted} & known
+
+
+def test_figures_have_a_panel_for_every_run() -> None:
+    p, y = np.array([[0.3, 0.7], [0.8, 0.2]] * 20), np.array([1, 0] * 20)
+    trace = np.random.default_rng(0).normal(size=(2, 10))
+    labels = {"y": y, "probabilities": p, "true": trace, "emulated": trace, "rhat": 1.0}
+    labels |= {"numbers": {"error": 2.0}}
+    wine = {"y": trace.ravel(), "first_component": trace.ravel(), "mean": trace.ravel()}
+    wine |= {"interval": [trace.ravel() - 1, trace.ravel() + 1], "rhat": 1.0}
+    told = {fbnn_figures.LABELS: labels, fbnn_figures.WINE: wine}
+    runs = {(name, row): told[name] for name, rows in fbnn_figures.SHOWN.items() for row in rows}
+    draws = (fbnn_figures.emulated, fbnn_figures.intervals, fbnn_figures.reliability)
+    assert [len(draw(runs).axes) for draw in draws] == [2, 3, 5]
+    del runs[fbnn_figures.WINE, "NUTS on all rows"]
+    assert len(fbnn_figures.intervals(runs).axes) == 2

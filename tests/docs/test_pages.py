@@ -186,6 +186,9 @@ def test_what_is_beaten_is_at_least_as_good_as_printed(regression: bool, ours: A
     row = {"speed_up": None, "published": published, **ours}
     assert pages.experiment_tables.beaten(row, regression) == text
     assert pages.experiment_tables.beaten({**row, "published": {}}, regression) == "-"
+    out_of_time = pages.experiment_tables.beaten({**row, "stopped": "time"}, regression)
+    assert "seconds" in text
+    assert "seconds" not in out_of_time
 
 
 def test_chains_that_stand_still_or_are_short_have_no_numbers_that_flatter() -> None:
@@ -228,3 +231,27 @@ def test_a_method_that_failed_still_shows_what_was_published() -> None:
     assert line.startswith("| B | 94 % / failed | 0.241 / failed |")
     assert "| 914 / - | 16.8 / - |" in line
     assert "- B failed: There is no mode." in pages.experiment_tables.section(problem)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "told"),
+    [
+        ("A failed: No mode is left: it is 6.5 nats off. Raise n. Or wait.",
+         "A failed: No mode is left: it is 6.5 nats off."),
+        ("A failed: AssertionError: ",
+         "A failed by a fault of our program, which gave no message."),
+        ("A failed: The emulator is off by inf nats (inf%). Explore.",
+         "A failed: the chain that led to the draws has not moved, so that the emulator's error "
+         "there is infinite."),
+        ("A: 2 of 5 seeds.", "A: 2 of 5 seeds."),
+    ],
+)  # fmt: skip
+def test_of_failures_the_reason_is_told_and_no_advice(sentence: str, told: str) -> None:
+    assert pages.experiment_tables.without_advice(sentence) == told
+
+
+def test_the_command_names_the_problems_where_some_have_not_been_run() -> None:
+    summary = {"experiment": "fbnn", "problems": [{"name": "boston"}, {"name": "wine"}]}
+    assert pages.experiment_tables.problems(summary) == " --problems boston,wine"
+    names = [{"name": each.name} for each in pages.experiment_tables.find("fbnn").problems]
+    assert pages.experiment_tables.problems({**summary, "problems": names}) == ""

@@ -12,7 +12,8 @@ from scipy.special import softmax
 from tools.exact import assert_mean, linear_regression
 
 from credence.ensembles.mixture import Mixture
-from credence.ensembles.predictive import Predictive, concatenate
+from credence.ensembles.predictions import concatenate
+from credence.ensembles.predictive import Predictive
 from credence.errors import InputError
 from credence.models import (
     MLP,

@@ -1,8 +1,6 @@
 """Stacks of ensembles: weights and predictions where the answer is known."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,16 +9,15 @@ from scipy import stats
 from tools.ensembles import X, make_ensemble
 from tools.exact import LinearRegression, linear_regression
 
-from credence.density.posterior import Params, Posterior
+from credence.density.posterior import Params
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.recalibration import conformal_levels
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.scores import regression_scores
-from credence.ensembles.stack import Candidate, Stack, load_predictor
+from credence.ensembles.stack import Stack
 from credence.ensembles.weighing import stack
-from credence.errors import InputError, StorageError
-from credence.methods import MAP
-from credence.models import MLP, Categorical, Gaussian, Layer, Normal
+from credence.errors import InputError
+from credence.models import MLP, Layer, Normal
 from credence.preprocessing import TargetScaler
 
 PROBLEM = linear_regression(num_points=200)
@@ -138,82 +135,6 @@ def test_few_rows_hardly_tell_models_apart() -> None:
     x, y = np.zeros((5, 3), np.float32), np.zeros((5, 1))
     found = stack(parts, x, y, held_out=True, by_chain=False)
     assert found.part_weights.min() > 0.2
-
-
-def test_the_last_one_that_was_saved_is_read(tmp_path: Path) -> None:
-    """Whatever was in the folder before."""
-    single = make_ensemble()
-    single.save(tmp_path)
-    pair = Stack((single, single), np.array([0.5, 0.5]), single.cost, single.provenance, (), 7)
-    pair.save(tmp_path)
-    assert isinstance(load_predictor(tmp_path), Stack)
-    single.save(tmp_path)
-    assert isinstance(load_predictor(tmp_path), Ensemble)
-
-
-def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
-    ensembles = [make_ensemble(), make_ensemble()]
-    first = ensembles[0]
-    tried = (Candidate(0, None, -1.0, 0.1, None, 0.25, "smooth"),)
-    found = Stack(tuple(ensembles), np.array([0.25, 0.75]), first.cost, first.provenance, tried, 7)
-    found.save(tmp_path)
-    loaded = Stack.load(tmp_path)
-    np.testing.assert_array_equal(loaded.predictive(X).mean(), found.predictive(X).mean())
-    np.testing.assert_array_equal(loaded.part_weights, found.part_weights)
-    assert loaded.candidates == tried
-    assert loaded.mean_weights is None
-    of_means = replace(found, mean_weights=np.array([1.0, 0.0]))
-    of_means.save(tmp_path)
-    mean = Stack.load(tmp_path).predictive(X).mean()
-    np.testing.assert_array_equal(mean, first.predictive(X).mean())
-    wrong: Any = {"part_weights": [0.25, 0.5]}, {"mean_weights": [2.0, -1.0]}
-    for weights in wrong:
-        arrays = {name: np.array(value) for name, value in weights.items()}
-        replace(of_means, **arrays).save(tmp_path)
-        with pytest.raises(StorageError, match="sum one"):
-            Stack.load(tmp_path)
-
-
-def test_a_mixture_that_was_made_narrower_is_saved_and_loaded(tmp_path: Path) -> None:
-    ensemble = make_ensemble()
-    plain = Stack((ensemble,), np.ones(1), ensemble.cost, ensemble.provenance)
-    found = replace(plain, shape=3.0, left_out_shape=2.0)
-    found.save(tmp_path)
-    assert Stack.load(tmp_path).left_out_shape == 2
-    loaded = Stack.load(tmp_path).predictive(X)
-    np.testing.assert_array_equal(loaded.quantiles([0.1]), found.predictive(X).quantiles([0.1]))
-    assert (loaded.std() < plain.predictive(X).std()).all()
-    replace(found, left_out={"y": np.zeros(3)}).save(tmp_path)
-    with pytest.raises(StorageError, match="mean must be"):
-        Stack.load(tmp_path)
-    (tmp_path / "left_out.npz").write_bytes(b"changed")
-    with pytest.raises(StorageError, match="checksum"):
-        Stack.load(tmp_path)
-    replace(plain, shape=0.5).save(tmp_path)
-    with pytest.raises(StorageError, match=r"shape 0\.5"):
-        Stack.load(tmp_path)
-
-
-def test_a_mixture_of_labels_that_was_made_surer_is_saved_and_loaded(tmp_path: Path) -> None:
-    x, y = np.linspace(-1, 1, 30)[:, None], (np.arange(30) > 14).astype(int)
-    posterior = Posterior(MLP(2), Gaussian(), Categorical(), (x, y))
-    ensemble = MAP().run(0, posterior)
-    assert isinstance(ensemble, Ensemble)
-    plain = Stack((ensemble,), np.ones(1), ensemble.cost, ensemble.provenance)
-    found = replace(plain, temperature=0.5)
-    found.save(tmp_path)
-    loaded = Stack.load(tmp_path).predictive(x)
-    np.testing.assert_array_equal(loaded.mean(), found.predictive(x).mean())
-    squares = np.asarray(plain.predictive(x).mean()) ** 2
-    np.testing.assert_allclose(loaded.mean(), squares / squares.sum(1, keepdims=True), rtol=1e-4)
-    replace(plain, temperature=1.5).save(tmp_path)
-    with pytest.raises(StorageError, match=r"temperature 1\.5"):
-        Stack.load(tmp_path)
-    of_numbers = make_ensemble()
-    wrong = Stack((of_numbers,), np.ones(1), of_numbers.cost, of_numbers.provenance)
-    replace(wrong, temperature=0.5).save(tmp_path)
-    with pytest.raises(StorageError, match=r"temperature 0\.5"):
-        Stack.load(tmp_path)
 
 
 def test_conformal_ends_do_not_depend_on_the_shape() -> None:

@@ -93,6 +93,19 @@ def test_a_classifier_takes_no_model_of_other_targets() -> None:
     BNNClassifier(method=BRIEF, network=MLP(2, (3,)), likelihood=Categorical()).fit(X, LABELS)
 
 
+@pytest.mark.parametrize("layers", [{"hidden": (3,)}, {"activation": "relu"}])
+def test_a_network_says_its_own_layers(layers: dict[str, Any]) -> None:
+    for kind, y in ((BNNRegressor, Y), (BNNClassifier, LABELS)):
+        with pytest.raises(InputError, match="leave hidden and activation out"):
+            kind(method=BRIEF, network=MLP(2, (4,)), **layers).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [BNNRegressor, BNNClassifier])
+def test_a_fit_without_targets_is_refused(kind: type[BNNRegressor | BNNClassifier]) -> None:
+    with pytest.raises(ValueError, match=f"This {kind.__name__} requires y to be passed"):
+        kind().fit(X, None)
+
+
 def test_labels_that_no_file_can_hold_are_refused_before_the_fit() -> None:
     y = np.where(Y > 0, np.uint64(5), np.uint64(2**63 + 1))
     with pytest.raises(InputError, match=r"whole numbers are below 2\^63"):

@@ -65,9 +65,9 @@ def use(folder: Path, table: Path) -> dict[str, Any]:
 
 def show(found: Mapping[str, Any]) -> None:
     """What is written of it, on a page and in the terminal."""
-    from credence.cli import messages as talk
+    from credence.cli import messages
 
-    talk.summary(found["metrics"])
+    messages.summary(found["metrics"])
     judge(found["report"])
     render(found["report"])
 
@@ -117,6 +117,6 @@ def quiet() -> None:
     """What the command line says goes nowhere."""
     from rich.console import Console
 
-    from credence.cli import messages as talk
+    from credence.cli import messages
 
-    talk.console = Console(file=io.StringIO())
+    messages.console = Console(file=io.StringIO())

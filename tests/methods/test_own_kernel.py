@@ -4,7 +4,7 @@ Every answer is exact: Bayesian linear regression, or the prior where there are 
 """
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +21,16 @@ from credence.density.data import Data
 from credence.density.posterior import Position, Posterior
 from credence.errors import InputError
 from credence.kernels.base import Kernel, either, metropolis
-from credence.methods import CES, SMC, Interacting, Mutation, Transdimensional, register_kernel
+from credence.methods import (
+    CES,
+    MCLMC,
+    SMC,
+    Interacting,
+    Mutation,
+    ParallelTempering,
+    Transdimensional,
+    register_kernel,
+)
 from credence.methods.approximate.deep_ensemble import Training
 from credence.methods.surrogate.emulators import Taylor
 from credence.models import MLP, Gaussian, Normal
@@ -210,6 +219,7 @@ def test_a_name_of_ours_is_refused() -> None:
         ({"target_acceptance_rate": 1.0}, "target_acceptance_rate must be strictly between"),
         ({"order": 0.0}, "order must be > 0"),
         ({"first_step": -1.0}, "first_step must be > 0"),
+        ({"fewest_weights": 0}, "fewest_weights must be > 0"),
         ({"reference": "posterior"}, "reference must be None"),
     ],
 )
@@ -241,6 +251,33 @@ def test_what_would_not_be_exact_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         method(**settings)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        MCLMC(),
+        ParallelTempering(),
+        CES(sampler="mclmc"),
+        SMC(mutation=Mutation(kernel="mclmc")),
+    ],
+    ids=lambda method: method.name,
+)
+def test_one_weight_is_refused_before_anything_is_trained(method: Any) -> None:
+    data = np.ones((3, 0), np.float32), np.arange(3, dtype=np.float32)
+    posterior = Posterior(MLP(1, ()), Gaussian(), Normal(1.0), data)
+    with pytest.raises(InputError, match="'mclmc' needs at least 2 weights, got 1: use 'hmc'"):
+        method.run(0, posterior)
+
+
+def test_a_kernel_may_want_many_weights_of_the_widest_network() -> None:
+    """The widest network has 3 max_width + 1 weights."""
+    many = tunable_kernels.Tunable("of_many", barker, 0.5, 3.0, fewest_weights=22)
+    method = Transdimensional(within=many, max_width=6)
+    posterior = Posterior(MLP(1, (2,)), Gaussian(), Normal(1.0), (PROBLEM.x, PROBLEM.y))
+    with pytest.raises(InputError, match="'of_many' needs at least 22 weights, got 19"):
+        method.prepared(posterior)
+    replace(method, max_width=7).prepared(posterior)
 
 
 def test_mclmc_goes_where_it_is_exact() -> None:

@@ -137,13 +137,6 @@ def test_bad_settings_are_refused(settings: dict[str, Any], match: str) -> None:
         ParallelTempering(**settings)
 
 
-def test_one_weight_is_refused_before_anything_is_trained() -> None:
-    data = np.ones((3, 0), np.float32), np.arange(3, dtype=np.float32)
-    posterior = Posterior(models.MLP(1, ()), models.Gaussian(), models.Normal(1.0), data)
-    with pytest.raises(InputError, match="at least 2 weights"):
-        ParallelTempering().run(0, posterior)
-
-
 def test_bridge_sampling_bears_draws_without_a_likelihood() -> None:
     rng = np.random.default_rng(0)
     low, high = rng.normal(size=(2, 200))

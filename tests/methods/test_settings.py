@@ -4,7 +4,18 @@ import pytest
 from tools.exact import linear_regression
 
 from credence.errors import InputError
-from credence.methods import METHODS, MLSMC, NUTS, SMC, Stacking, Transdimensional, resolve
+from credence.methods import (
+    METHODS,
+    MLSMC,
+    NUTS,
+    OURS,
+    SMC,
+    Algorithm,
+    Stacking,
+    Training,
+    Transdimensional,
+    resolve,
+)
 from credence.methods.settings import settings_of, shared_out, with_settings
 
 
@@ -17,11 +28,18 @@ def test_values_are_of_their_settings_types() -> None:
     assert found.training.patience == NUTS().training.patience
 
 
+@pytest.mark.parametrize("method", OURS, ids=lambda method: method.name)
+def test_every_setting_has_a_meaning(method: type[Algorithm]) -> None:
+    """An entry that is not read from the docstring would be blank in `credence methods NAME`."""
+    assert [each.name for each in settings_of(method) if not each.meaning] == []
+
+
 def test_lists_parts_and_words() -> None:
     levels = with_settings(MLSMC, ["widths=[[4],[8]]", "mutation.kernel=mala"])
     assert isinstance(levels, MLSMC)
     assert (levels.widths, levels.mutation.kernel) == (((4,), (8,)), "mala")
     texts = ["moves=plain,collapsed", "within=hmc", "max_depth=2", "width_prior.mean=4"]
+    texts += ["width_prior.shape=poisson"]  # without which a mean is refused
     jumps = with_settings(Transdimensional, texts)
     assert isinstance(jumps, Transdimensional)
     assert (jumps.moves, jumps.within, jumps.max_depth) == (("plain", "collapsed"), "hmc", 2)
@@ -101,3 +119,10 @@ def test_a_setting_that_a_method_lacks_is_refused_in_python_too() -> None:
         resolve(NUTS(), posterior, num_draws=50)
     method, _ = resolve("smc", posterior, num_draws=50)
     assert method == SMC(num_particles=50)
+
+
+def test_a_part_that_is_told_whole_forgets_what_was_said_of_it() -> None:
+    texts = ["training.patience=3", 'training={"max_epochs": 7}', "training.batch_size=5"]
+    found = with_settings(NUTS, texts)
+    assert isinstance(found, NUTS)
+    assert found.training == Training(max_epochs=7, batch_size=5)

@@ -110,7 +110,11 @@ def mce(
     bins: Bins = "equal_width",
     over: Over = "top_label",
 ) -> float:
-    """Maximum calibration error, in 0 .. 1; arguments as `reliability_diagram`."""
+    """Maximum calibration error, in 0 .. 1; arguments as `reliability_diagram`.
+
+    Every bin counts, as with Guo et al. (2017): of equal width, the worst is often one with a few
+    points, whose gap is chance (`count` of the diagram tells). Bins of equal mass have none such.
+    """
     return reliability_diagram(
         probabilities, labels, sample_weight, num_bins=num_bins, bins=bins, over=over
     ).mce

@@ -1,5 +1,6 @@
 """The Metropolis-adjusted Langevin algorithm."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -55,9 +56,7 @@ def mala(
     def step(key: PRNGKeyArray, state: MALAState, data: Data) -> tuple[MALAState, MALAInfo]:
         key_noise, key_accept = jax.random.split(key)
         std = jnp.sqrt(step_size * inverse_mass)
-        noise = jax.random.normal(key_noise, state.position.shape, state.position.dtype)
-        new = init(state.position + 0.5 * std**2 * state.gradient + std * noise, data)
-        noise_back = -noise - 0.5 * std * (state.gradient + new.gradient)
+        new, noise, noise_back = langevin_proposal(key_noise, state, std, init, data)
         log_ratio = (
             new.log_density
             - state.log_density
@@ -69,6 +68,25 @@ def mala(
         return kept, MALAInfo(acceptance_rate, is_finite, jnp.ones((), jnp.int32))
 
     return Kernel(init, step)
+
+
+def langevin_proposal(
+    key: PRNGKeyArray,
+    state: MALAState,
+    std: Float[Array, " weight"],
+    init: Callable[[Position, Data], MALAState],
+    data: Data,
+) -> tuple[MALAState, Float[Array, " weight"], Float[Array, " weight"]]:
+    """The state at w' = w + s^2/2 grad(w) + s xi, the noise xi, and that which would lead back.
+
+    Args:
+        std: s, in units of the weights.
+        init: the state at a position.
+    """
+    noise = jax.random.normal(key, state.position.shape, state.position.dtype)
+    new = init(state.position + 0.5 * std**2 * state.gradient + std * noise, data)
+    noise_back = -noise - 0.5 * std * (state.gradient + new.gradient)
+    return new, noise, noise_back
 
 
 def one_leapfrog(

@@ -217,7 +217,7 @@ class _Jumped(NamedTuple):
     is_accepted: Bool[Array, ""]
 
 
-class _System(NamedTuple):
+class _Pair(NamedTuple):
     """K, Q and the potential."""
 
     log_density: LogDensity
@@ -285,7 +285,7 @@ def _system(
     settings: Settings,
     auxiliary_kernel: Callable[..., Kernel] | None,
     auxiliary_settings: Settings,
-) -> _System:
+) -> _Pair:
     """Kernels of both densities."""
 
     def log_auxiliary(position: Position, data: Data) -> Float[Array, ""]:
@@ -295,7 +295,7 @@ def _system(
         mover = _afresh(auxiliary, arrays)
     else:
         mover = auxiliary_kernel(log_auxiliary, **auxiliary_settings)
-    return _System(log_density, auxiliary, arrays, kernel(log_density, **settings), mover)
+    return _Pair(log_density, auxiliary, arrays, kernel(log_density, **settings), mover)
 
 
 class _Place(NamedTuple):

@@ -3,22 +3,26 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 import jax
-import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.adaptation.reference import prior_reference
 from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
-from credence.density.data import Data
 from credence.density.posterior import Posterior
 from credence.engine.blocks import init_states
 from credence.engine.driver import Driver
-from credence.engine.phases import Adapter, fixed
 from credence.ensembles.findings import Finding
-from credence.errors import InputError, check_name, check_particles, check_share, require_positive
-from credence.kernels.base import Kernel, Recipe, Settings
+from credence.errors import (
+    InputError,
+    check_name,
+    check_particles,
+    check_share,
+    refuse_unread,
+    require_positive,
+)
+from credence.kernels.base import Kernel, Recipe
 from credence.methods.base import Drawn, Method
 from credence.methods.chains import Rounds
 from credence.methods.interacting.auxiliaries import (
@@ -31,10 +35,11 @@ from credence.methods.interacting.auxiliaries import (
     usual_temperature,
 )
 from credence.methods.interacting.cloud_jumps import check_jumps, check_past
-from credence.methods.interacting.jump_tuning import PROBABILITIES, JumpTuning
+from credence.methods.interacting.jump_tuning import PROBABILITIES
 from credence.methods.interacting.kernel import interacting
 from credence.methods.interacting.partner_warnings import CHOOSE, warn_of_partners
 from credence.methods.interacting.partners import Partners
+from credence.methods.interacting.setup import Setup, starts_of_partners
 from credence.methods.interacting.tempered_ladder import tempered_ladder
 from credence.methods.laplace.curvature import check_structure
 from credence.methods.training import Training, train
@@ -178,19 +183,12 @@ class Interacting(Method):
             "widening": ("laplace", "ensemble"),
         }
         for name, auxiliaries in owners.items():
-            value = getattr(self, name)
-            if value is not None and self.auxiliary not in auxiliaries:
+            if self.auxiliary not in auxiliaries:
                 of = " and ".join(f"auxiliary='{each}'" for each in auxiliaries)
-                raise InputError(
-                    f"{name}={value} is of {of} and nothing to '{self.auxiliary}': leave it out."
-                )
-        if self.trajectory_length is not None and not any(
-            "trajectory_length" in kernel.options for kernel in self._linear_kernels
-        ):
-            raise InputError(
-                f"trajectory_length={self.trajectory_length} is of HMC and nothing to "
-                f"kernel='{self.kernel}': leave it out."
-            )
+                refuse_unread(self, f"of {of} and nothing to '{self.auxiliary}'", name)
+        if not any("trajectory_length" in kernel.options for kernel in self._linear_kernels):
+            reader = f"of HMC and nothing to kernel='{self.kernel}'"
+            refuse_unread(self, reader, "trajectory_length")
         if self.target_jump_rate is not None and self._rounds.number < 2:
             raise InputError(
                 f"target_jump_rate={self.target_jump_rate} is met in the warm-up, and "
@@ -213,18 +211,27 @@ class Interacting(Method):
             budget_share=0.25,
         ).positions
         chosen = self._chosen(keys["auxiliary"], posterior, driver, members)
-        system = _System(self, posterior, chosen)
+        recipe = self._recipe(posterior, chosen)
         data = posterior.anchored(members[0])
-        adapter = system.adapter(keys["step"], members, data)
-        partners = system.partners(keys["partners"], members)
+        adapter = self._setup(posterior, chosen).adapter(
+            keys["step"],
+            members,
+            data,
+            num_rounds=self._rounds.number,
+            target_acceptance_rate=self.target_acceptance_rate,
+            jump_probability=self.jump_probability,
+            target_jump_rate=self.target_jump_rate,
+            synchronous=self.synchronous,
+        )
+        partners = starts_of_partners(keys["partners"], chosen, members)
         first = partial(
             init_states,
             settings=adapter.settings(adapter.memory),
             data=data,
-            recipe=system.recipe,
+            recipe=recipe,
         )
         states = first(members)._replace(auxiliary=first(partners).auxiliary)
-        plan = self._rounds.plan(system.recipe, adapter)
+        plan = self._rounds.plan(recipe, adapter)
         warmup = driver.phase("warmup", keys["warmup"], plan, states, data)
         plan = plan.sampling(warmup.memory, num_draws=self.num_draws)
         sample = driver.phase("sample", keys["sample"], plan, warmup.states, data)
@@ -254,6 +261,34 @@ class Interacting(Method):
             temperature=self._temperature(posterior),
             widening=self.widening or USUAL_WIDENING,
         )
+
+    def _setup(self, posterior: Posterior, chosen: Chosen) -> Setup:
+        """How both kernels are tuned."""
+        return Setup(
+            posterior,
+            chosen,
+            self._linear_kernels,
+            num_rungs=self._num_rungs if self.auxiliary == "ladder" else None,
+            trajectory_length=self.trajectory_length or 1.0,
+        )
+
+    def _recipe(self, posterior: Posterior, chosen: Chosen) -> Recipe:
+        """The recipe by which the driver builds the kernel."""
+        kernel, *mover = self._linear_kernels
+        static = {
+            "composed": self.order == "composition",
+            "jump": self.jump,
+            "kernel": kernel.build,
+            "num_past": self.num_past,
+            "selection": self.selection,
+            "synchronous": self.synchronous,
+        }
+        build: Callable[..., Kernel] = tempered_ladder
+        if self.auxiliary != "ladder":
+            build = interacting
+            static["auxiliary"] = chosen.density
+            static["auxiliary_kernel"] = mover[0].build if mover else None
+        return Recipe(build, posterior.log_density, tuple(sorted(static.items())), interacts=True)
 
     @property
     def _mover(self) -> str:
@@ -302,112 +337,3 @@ def not_linear(tunable: Tunable) -> str | None:
 
 
 _KEYS = ("train", "auxiliary", "step", "partners", "warmup", "sample")
-
-
-class _System(NamedTuple):
-    """Particles and partners of a posterior."""
-
-    method: Interacting
-    posterior: Posterior
-    chosen: Chosen
-
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe by which the driver builds the kernel."""
-        method = self.method
-        static = {
-            "composed": method.order == "composition",
-            "jump": method.jump,
-            "kernel": method._linear_kernels[0].build,
-            "num_past": method.num_past,
-            "selection": method.selection,
-            "synchronous": method.synchronous,
-        }
-        build: Callable[..., Kernel] = tempered_ladder
-        if method.auxiliary != "ladder":
-            is_fresh = method._mover == "fresh"
-            build = interacting
-            static["auxiliary"] = self.chosen.density
-            static["auxiliary_kernel"] = None if is_fresh else method._linear_kernels[1].build
-        log_density = self.posterior.log_density
-        return Recipe(build, log_density, tuple(sorted(static.items())), interacts=True)
-
-    def partners(
-        self, key: PRNGKeyArray, members: Float[Array, "particle weight"]
-    ) -> Float[Array, "particle weight"]:
-        """The positions at which partners start: drawn afresh where that is possible."""
-        sample = self.chosen.density.sample
-        return members if sample is None else _drawn(key, self.chosen, len(members))
-
-    def adapter(
-        self, key: PRNGKeyArray, members: Float[Array, "particle weight"], data: Data
-    ) -> Adapter:
-        """What tunes both kernels and the probability of a jump."""
-        method = self.method
-        particles, *partners = [
-            kernel.tuning(
-                key,
-                members,
-                data,
-                log_density=self.posterior.log_density,
-                num_rounds=method._rounds.number,
-                target_acceptance_rate=method.target_acceptance_rate,
-            )
-            for kernel, key in zip(method._linear_kernels, jax.random.split(key), strict=False)
-        ]
-        return JumpTuning(
-            particles,
-            partners[0] if partners else fixed(),
-            self.settings,
-            num_rounds=method._rounds.number,
-            jump_probability=method.jump_probability,
-            target_jump_rate=method.target_jump_rate,
-            synchronous=method.synchronous,
-        ).adapter
-
-    def settings(self, particles: Settings, partners: Settings, probability: float) -> Settings:
-        """The settings of the kernel `interacting` or `tempered_ladder`."""
-        dtype = particles["step_size"].dtype
-        kernel, *mover = self.method._linear_kernels
-        if self.method.auxiliary == "ladder":
-            return {
-                "ratio": self.chosen.arrays,
-                "rungs": self._ladder(particles, partners),
-                "jump_probability": np.asarray(probability, dtype),
-            }
-        return {
-            "arrays": self.chosen.arrays,
-            "settings": self._linear(kernel, particles),
-            "auxiliary_settings": self._linear(mover[0], partners) if mover else {},
-            "jump_probability": np.asarray(probability, dtype),
-        }
-
-    def _ladder(self, coldest: Settings, hottest: Settings) -> tuple[Settings, ...]:
-        """The settings at all temperatures of the ladder, coldest first.
-
-        The step sizes of both ends are tuned; those between are geometric, as they are for a
-        Gaussian posterior.
-        """
-        shares = np.linspace(0, 1, self.method._num_rungs + 1)
-        ends = coldest["step_size"], hottest["step_size"]
-        sizes = [ends[0] ** (1 - share) * ends[1] ** share for share in shares]
-        kernel = self.method._linear_kernels[0]
-        return tuple(
-            self._linear(kernel, {**coldest, "step_size": size.astype(ends[0].dtype)})
-            for size in sizes
-        )
-
-    def _linear(self, kernel: Tunable, found: Settings) -> Settings:
-        """The settings of K or Q, from a step size and a metric."""
-        return kernel.settings(
-            found["step_size"],
-            found["inverse_mass"],
-            prior_reference(self.posterior) if kernel.reference else None,
-            trajectory_length=self.method.trajectory_length or 1.0,
-        )
-
-
-def _drawn(key: PRNGKeyArray, chosen: Chosen, num: int) -> Float[Array, "particle weight"]:
-    sample: Any = chosen.density.sample
-    keys = jax.random.split(key, num)
-    return jax.jit(jax.vmap(lambda key: sample(key, chosen.arrays)))(keys)

@@ -115,11 +115,6 @@ class NonlinearSGLD(Langevin):
             )
         if self.num_cycles or self.gibbs:
             raise InputError("num_cycles and gibbs do not go together with jumps: leave them out.")
-        if self.exploration_share != Langevin.exploration_share:
-            raise InputError(
-                f"exploration_share={self.exploration_share} is of cycles, and there are none with "
-                "jumps: leave it out."
-            )
 
     def _rows(self, posterior: Posterior) -> int:
         return minibatch_rows(self.batch_size, posterior)

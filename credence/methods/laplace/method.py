@@ -32,7 +32,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.density.posterior import Position, Posterior
 from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
-from credence.errors import InputError, check_share, require_positive
+from credence.errors import InputError, check_name, check_share, refuse_unread, require_positive
 from credence.methods.base import Drawn, Method
 from credence.methods.evidence import LogEvidence
 from credence.methods.laplace.curvature import (
@@ -58,6 +58,8 @@ from credence.methods.laplace.second_order import (
 )
 from credence.methods.training import Training, held_out, num_held_out, train
 
+HELD_OUT = 0.2
+"""Usual share of the rows that the noise is learnt from."""
 CHOICES = {
     "structure": ("full", "kronecker", "diagonal"),
     "layers": ("all", "last"),
@@ -98,7 +100,8 @@ class Laplace(Method):
         linearized: draws predict with the linearised network; False puts them into the network.
         noise: "held_out" learns it from rows that the weights have not seen, "mode" together with
             the weights; no difference for a likelihood without parameters.
-        held_out_fraction: share of the rows for the noise; they count for the weights in the end.
+        held_out_fraction: share of the rows for noise="held_out"; they count for the weights in the
+            end. None is 0.2.
         training: of the network, on all rows or those that are not held out.
         refine_steps: most steps of L-BFGS from there to the mode. Where these do not reach it,
             structure="full" of all layers goes on with at most 5000 in the coordinates of the
@@ -132,7 +135,7 @@ class Laplace(Method):
     linearized: bool = True
     training: Training = field(default=Training(validation_fraction=0.0))
     noise: str = "held_out"
-    held_out_fraction: float = 0.2
+    held_out_fraction: float | None = None
     refine_steps: int = 10_000
 
     def __post_init__(self) -> None:
@@ -140,10 +143,10 @@ class Laplace(Method):
         require_positive(num_draws=self.num_draws, refine_steps=self.refine_steps)
         check_share("0.2 is usual", held_out_fraction=self.held_out_fraction)
         for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise InputError(
-                    f"Unknown {name}={getattr(self, name)!r}: choose one of {', '.join(known)}."
-                )
+            check_name(name, getattr(self, name), known)
+        if self.noise == "mode":
+            reader = "of noise='held_out' and nothing to 'mode', which takes all rows"
+            refuse_unread(self, reader, "held_out_fraction")
         if self.training.validation_fraction > 0:
             raise InputError(
                 "A Laplace approximation is around a mode for all rows, got "
@@ -199,10 +202,11 @@ class Laplace(Method):
         """
         if self.noise == "mode" or not num_likelihood_parameters(posterior):
             return self.training
-        training = replace(self.training, validation_fraction=self.held_out_fraction)
+        share = self.held_out_fraction or HELD_OUT
+        training = replace(self.training, validation_fraction=share)
         if num_held_out(posterior, training) == 0:
             raise InputError(
-                f"held_out_fraction={self.held_out_fraction} of {posterior.num_points} rows leaves "
+                f"held_out_fraction={share} of {posterior.num_points} rows leaves "
                 "none to estimate the noise on: raise it, fix the noise, or use noise='mode'."
             )
         return training

@@ -12,6 +12,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from credence.adaptation.reference import prior_reference
+from credence.adaptation.tunable_kernels import check_weights
 from credence.density.data import Data
 from credence.density.posterior import BayesianModel, Posterior, flat_log_likelihood, flat_log_prior
 from credence.engine.driver import Driver
@@ -74,6 +75,11 @@ class SMC(Method):
                 "num_particles must be a multiple of chain_length and at least twice as large, got "
                 f"{self.num_particles} and {self.chain_length}."
             )
+
+    def prepared(self, posterior: Posterior) -> Posterior:
+        """The posterior itself; refuses fewer weights than the mutation can move."""
+        check_weights(self.mutation.tunable, posterior.num_weights)
+        return posterior
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         run = partial(self._tempered, posterior, driver)

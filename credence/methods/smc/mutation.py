@@ -14,7 +14,14 @@ from jaxtyping import Array, Float
 
 from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
 from credence.adaptation.windows import newton_step
-from credence.errors import InputError, check_name, check_numbers, check_share, require_positive
+from credence.errors import (
+    InputError,
+    check_name,
+    check_numbers,
+    check_share,
+    refuse_unread,
+    require_positive,
+)
 from credence.kernels.base import Recipe, Settings
 from credence.kernels.mcmc.pcn import pcn
 from credence.kernels.resampling import RESAMPLING
@@ -29,6 +36,15 @@ PLATEAU = 0.05
 WASTED = 0.5
 """Share of the target acceptance rate, below which a look only tells that steps were too large:
 particles that moved are then the few that could."""
+
+FORGOTTEN = 0.5
+"""Usual autocorrelation at which a particle has forgotten where it came from."""
+
+MOST_STEPS = 100
+"""Usual bound on the steps at a temperature."""
+
+USUAL_LENGTH = 1.5
+"""Usual length of a trajectory, in standard deviations of the particles."""
 
 STUCK = 0.99
 """Autocorrelation above which a given number of steps has not moved the particles."""
@@ -50,28 +66,36 @@ class Mutation:
         num_steps: of the kernel at every temperature; None: until the particles have forgotten
             where they came from, or their distance from there grows no more (they fill their
             mode), the step size tuned on the way.
-        autocorrelation: of a particle's old and new weights, at which it has forgotten.
-        max_steps: bound on num_steps=None, for every draw of a chain where there are chains.
+        autocorrelation: of a particle's old and new weights, at which it has forgotten, for
+            num_steps=None; None is 0.5.
+        max_steps: bound on num_steps=None, for every draw of a chain where there are chains; None
+            is 100.
         target_acceptance_rate: of the step size; None: the kernel's usual one.
-        trajectory_length: of HMC and MCLMC, in standard deviations of the particles.
+        trajectory_length: of HMC and MCLMC, in standard deviations of the particles; None is 1.5.
         resampling: "systematic", "stratified", "multinomial" or "residual".
         ess_target: effective sample size of the weights to keep, over the number of particles.
     Raises:
-        InputError: for an unknown name or a number out of range.
+        InputError: for an unknown name, a number out of range, and a setting that nothing reads.
     """
 
     kernel: str | Tunable = "hmc"
     num_steps: int | None = None
-    autocorrelation: float = 0.5
-    max_steps: int = 100
+    autocorrelation: float | None = None
+    max_steps: int | None = None
     target_acceptance_rate: float | None = None
-    trajectory_length: float = 1.5
+    trajectory_length: float | None = None
     resampling: str = "systematic"
     ess_target: float = 0.5
 
     def __post_init__(self) -> None:
         check_numbers(self)
         object.__setattr__(self, "kernel", checked_kernel("mutation kernel", self.kernel))
+        if "trajectory_length" not in self.tunable.options:
+            reader = f"of HMC and MCLMC and nothing to kernel='{self.kernel}'"
+            refuse_unread(self, reader, "trajectory_length")
+        if self.num_steps is not None:
+            reader = f"of num_steps=None, and here num_steps={self.num_steps} says when to stop"
+            refuse_unread(self, reader, "autocorrelation", "max_steps")
         check_name("resampling", self.resampling, RESAMPLING)
         require_positive(
             max_steps=self.max_steps,
@@ -123,7 +147,7 @@ class Mutation:
                 tuning.step_size,
                 tuning.std**2,
                 reference if is_prior else (tuning.mean, tuning.std),
-                trajectory_length=self.trajectory_length,
+                trajectory_length=self.trajectory_length or USUAL_LENGTH,
             ),
         }
 
@@ -147,7 +171,7 @@ class Mutation:
         return (
             self.num_steps is not None
             or self._have_moved(tuning)
-            or int(tuning.steps_taken) >= self.max_steps
+            or int(tuning.steps_taken) >= self._most_steps
         )
 
     def is_stuck(self, tuning: "Tuning") -> bool:
@@ -165,13 +189,17 @@ class Mutation:
     def _have_moved(self, tuning: "Tuning") -> bool:
         if tuning.acceptance_rate < WASTED * self._target:
             return False
-        has_forgotten = 1 - 0.5 * tuning.distance <= self.autocorrelation
+        has_forgotten = 1 - 0.5 * tuning.distance <= (self.autocorrelation or FORGOTTEN)
         return bool(has_forgotten or tuning.growth < PLATEAU)
 
     @property
     def _steps_per_look(self) -> int:
-        usual = min(STEPS_PER_LOOK, self.max_steps)
+        usual = min(STEPS_PER_LOOK, self._most_steps)
         return usual if self.num_steps is None else self.num_steps
+
+    @property
+    def _most_steps(self) -> int:
+        return self.max_steps or MOST_STEPS
 
     @property
     def _target(self) -> float:

@@ -166,7 +166,7 @@ class FoldChains(Chains):
         plan = replace(self._rounds().plan(recipe, adapter), monitored=False)
         states = init_states((start, chain_folds), plan.settings, data, recipe=recipe)
         warmup = driver.phase("warmup", key_warmup, plan, states, data)
-        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning or 1)
+        plan = self._sample_plan(plan, warmup.memory, thinning=self.thinning)
         return Drawn.by(driver.phase("sample", key_sample, plan, warmup.states, data))
 
     def _adapter(

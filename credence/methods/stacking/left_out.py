@@ -19,7 +19,8 @@ from credence.ensembles.diagnostics.stacking import (
     mean_with_error,
 )
 from credence.ensembles.ensemble import Ensemble
-from credence.ensembles.predictive import Predictions, Predictive, concatenate, filled
+from credence.ensembles.predictions import Predictions, concatenate, filled
+from credence.ensembles.predictive import Predictive
 from credence.ensembles.scores import classification_rows, regression_rows
 from credence.ensembles.stack import Stack
 from credence.ensembles.weighing import FEW_ROWS

@@ -14,15 +14,24 @@ from jaxtyping import PRNGKeyArray
 from credence.density.posterior import Posterior
 from credence.engine.checkpoint import kept_decision
 from credence.engine.progress import NoProgress, Progress
+from credence.ensembles.candidate import Candidate
 from credence.ensembles.diagnostics.stacking import mean_with_error
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.stack import Candidate, Stack
+from credence.ensembles.stack import Stack
 from credence.ensembles.weighing import weighed
-from credence.errors import InputError, Interrupted, check_share, plural, require_positive
+from credence.errors import (
+    InputError,
+    Interrupted,
+    check_share,
+    plural,
+    require_positive,
+    time_limit,
+)
 from credence.html.wording import duration
-from credence.methods.base import Algorithm, as_key, fingerprint
+from credence.methods.algorithm import Algorithm
+from credence.methods.base import as_key, fingerprint
 from credence.methods.stacking.candidates import Candidates
 from credence.methods.stacking.encoding import Encodings
 from credence.methods.stacking.folds import FoldChains
@@ -135,7 +144,7 @@ class Stacking(Algorithm):
         be with shorter training and trajectories, and fewer draws. After Ctrl-C the models that
         have draws are stacked.
         """
-        require_positive(max_seconds=max_seconds)
+        max_seconds = time_limit(max_seconds)
         start, progress = perf_counter(), progress or NoProgress()
         budget = Budget.of(max_seconds, posterior.num_points)
         wanted = self._trials(as_key(key), posterior)
@@ -244,15 +253,8 @@ class Stacking(Algorithm):
             ensembles,
             scores,
             [
-                Candidate(
-                    index,
-                    None,
-                    *mean_with_error(column, row_weight),
-                    None,
-                    0.0,
-                    trials[index].description,
-                )
-                for index, column in enumerate(scores.T)
+                _candidate(index, trial.description, *mean_with_error(column, row_weight))
+                for index, (trial, column) in enumerate(zip(trials, scores.T, strict=False))
             ],
             cost=reduce(add, (each.cost for each in ensembles)),
             provenance=provenance,
@@ -280,6 +282,19 @@ class Stacking(Algorithm):
 def _least_seconds(trials: list[Trial]) -> list[float]:
     """The shortest times that are worth giving to the models."""
     return [each.least_seconds for each in trials]
+
+
+def _candidate(index: int, description: str, log_score: float, log_score_error: float) -> Candidate:
+    """A model, before it is weighed."""
+    return Candidate(
+        ensemble=index,
+        chain=None,
+        log_score=log_score,
+        log_score_error=log_score_error,
+        share_unreliable=None,
+        weight=0.0,
+        name=description,
+    )
 
 
 def _stopped(ensembles: list[Ensemble], num_models: int, *, is_cut: bool) -> str:

@@ -9,20 +9,30 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from credence.adaptation.reference import prior_reference
-from credence.adaptation.tunable_kernels import Tunable
+from credence.adaptation.tunable_kernels import Tunable, check_weights
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.engine.phases import PhaseResult
 from credence.engine.plan import Plan
 from credence.ensembles.diagnostics.importance import MIN_DRAWS
 from credence.ensembles.findings import Finding
-from credence.errors import InputError, OutOfTime, check_name, require_positive
-from credence.methods.base import Algorithm, Drawn, Method, from_fields
+from credence.errors import (
+    InputError,
+    OutOfTime,
+    UnreadSetting,
+    check_name,
+    refuse_unread,
+    require_positive,
+)
+from credence.methods.algorithm import Algorithm, from_fields
+from credence.methods.base import Drawn, Method
 from credence.methods.chains import TrainedChains, shares_passes
 from credence.methods.laplace.modes import summits
 from credence.methods.surrogate.calibration import (
     CALIBRATIONS,
     MODE,
+    PUBLIC,
+    PUBLIC_PCN,
     calibration_draws,
     sampler_of,
 )
@@ -80,12 +90,15 @@ class CES(TrainedChains):
     likelihood decides after every `surrogate_steps` whether they stay there: exact, however poor
     the emulator, which costs acceptance alone.
 
-    Args beyond those of `TrainedChains`, whose acceptance rate is that of the emulator's chain and
-    whose num_warmup and thinning count evaluations of the likelihood:
+    The target acceptance rate is that of the emulator's chain; num_warmup and thinning count
+    evaluations of the likelihood.
+
+    Args beyond those of `TrainedChains`:
         calibration: "mode", every chain's own; or the draws of "sghmc", "pcn", or, raw from a
             random start as the FBNN paper has them, "sghmc_public" and "pcn_public".
-        calibration_rows: at random, that these two see, and the training before them; None for all
-            in memory, or of those on disk as many as fit 256 MB. The emulator learns from all rows.
+        calibration_rows: at random, that these samplers see, and the training before them; None for
+            all in memory, or of those on disk as many as fit 256 MB. The emulator learns from all
+            rows.
         num_calibration: draws per chain for the emulator to learn from; a fifth is held out.
         num_refinements: rounds in which the emulator's chain, half as long as the warm-up, leads to
             as many more draws, and the emulator learns from them too; 0 as published.
@@ -100,7 +113,8 @@ class CES(TrainedChains):
             None tunes them in the warm-up.
         step_size: of the emulator's chain, which then samples from the calibration's last draws on,
             without a warm-up, as published; None tunes it in the warm-up.
-        reference: of pCN: "posterior", the calibration's moments; or "prior", as published.
+        reference: of pCN: "posterior", the calibration's moments; or "prior", as published. None is
+            the first.
         max_error: nats by which the emulator may be off at held-out draws (root mean square).
 
     Scalars: acceptance_rate (of the likelihood), first_acceptance_rate (of the emulator's chain),
@@ -122,7 +136,6 @@ class CES(TrainedChains):
     )
     findings: ClassVar[tuple[type[Finding], ...]] = (Emulation,)
 
-    thinning: int = 1
     calibration: str = "mode"
     calibration_rows: int | None = None
     num_calibration: int = 100
@@ -132,7 +145,7 @@ class CES(TrainedChains):
     correction: str = "delayed_acceptance"
     surrogate_steps: int | None = None
     step_size: float | None = None
-    reference: str = "posterior"
+    reference: str | None = None
     max_error: float = 10.0
 
     def __post_init__(self) -> None:
@@ -140,7 +153,9 @@ class CES(TrainedChains):
         check_name("correction", self.correction, CORRECTIONS)
         object.__setattr__(self, "sampler", checked_sampler(self.sampler, self._correction))
         check_name("calibration", self.calibration, CALIBRATIONS)
-        check_name("reference", self.reference, ("posterior", "prior"))
+        check_name("reference", self._reference, ("posterior", "prior"))
+        if not has_reference(str(self.sampler)):
+            refuse_unread(self, f"of pCN and nothing to sampler='{self.sampler}'", "reference")
         if isinstance(self.emulator, str):
             object.__setattr__(self, "emulator", emulator_named(self.emulator))
         require_positive(
@@ -156,6 +171,15 @@ class CES(TrainedChains):
                     f"With step_size={self.step_size:g} there is no warm-up, and nothing tunes how "
                     "many steps lead to a draw: give surrogate_steps too."
                 )
+        if self.calibration == MODE:
+            reader = "of samplers that calibrate and nothing to calibration='mode'"
+            refuse_unread(self, reader, "calibration_rows")
+        if self.calibration in (PUBLIC, PUBLIC_PCN) and self.training != type(self).training:
+            raise UnreadSetting(
+                "training is of networks where chains start, and those of "
+                f"calibration='{self.calibration}' start at random, as published: leave it out.",
+                "training",
+            )
         if self.num_refinements < 0:
             raise InputError(f"num_refinements must be >= 0, got {self.num_refinements}.")
         if self.calibration == "mode" and (self.num_refinements == 0 or self._emulator.needs_draws):
@@ -176,13 +200,13 @@ class CES(TrainedChains):
             )
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Algorithm:
+    def from_settings(cls, settings: dict[str, Any], *, is_saved: bool = False) -> Algorithm:
         """Read settings as `Method.from_settings` does; the emulator may be given by its name."""
         settings = dict(settings)
         if isinstance(found := settings.pop("emulator", cls.emulator), dict):
             fields = dict(found)
-            found = from_fields(EMULATORS[fields.pop("name")], fields)
-        return replace(super().from_settings(settings), emulator=found)
+            found = from_fields(EMULATORS[fields.pop("name")], fields, is_saved=is_saved)
+        return replace(super().from_settings(settings, is_saved=is_saved), emulator=found)
 
     def prepared(self, posterior: Posterior) -> Posterior:
         """The posterior itself.
@@ -190,11 +214,12 @@ class CES(TrainedChains):
         Raises:
             InputError: where calibration, emulator or chain cannot take it.
         """
+        check_weights(sampler_named(str(self.sampler)).warmup, posterior.num_weights)
         draws = (1 + self.num_refinements) * self.num_chains * self.num_calibration
         self._emulator.check(posterior, draws)
         if self.calibration != MODE:
             self._sampler.prepared(posterior)
-        asks_prior = self.reference == "prior" or self.calibration == MODE
+        asks_prior = self._reference == "prior" or self.calibration == MODE
         if asks_prior and has_reference(str(self.sampler)):
             prior_reference(posterior)
         return posterior
@@ -329,7 +354,7 @@ class CES(TrainedChains):
             jax.tree.map(lambda leaf: leaf[0], arrays),
             self._rounds(self.thinning).number,
             self.target_acceptance_rate,
-            self.reference,
+            self._reference,
         )
         usual = None if correction.tests_moves else sampler.steps
         adapter = steps_adaptation(
@@ -349,6 +374,10 @@ class CES(TrainedChains):
     def _fixed_cost(self, posterior: Posterior) -> bool:
         """Whether chains move abreast."""
         return sampler_named(str(self.sampler)).fixed_cost or shares_passes(posterior)
+
+    @property
+    def _reference(self) -> str:
+        return "posterior" if self.reference is None else self.reference
 
     @property
     def _correction(self) -> Correction:

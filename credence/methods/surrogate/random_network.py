@@ -51,7 +51,7 @@ class RandomNetwork(NamedTuple):
     """1 with the Gaussian part, 0 without."""
 
 
-class Points(NamedTuple):
+class GradientPoints(NamedTuple):
     """Points at which a log density was evaluated, and what it was there, by chain."""
 
     positions: Float[np.ndarray, "chain draw weight"]
@@ -100,7 +100,7 @@ def untrained(
 
 
 def fit_random_network(
-    network: RandomNetwork, points: Points, *, fit: str
+    network: RandomNetwork, points: GradientPoints, *, fit: str
 ) -> tuple[RandomNetwork, Float[np.ndarray, ""]]:
     """The network fitted to points, and r2: the share of held-out gradients that it explains.
 
@@ -133,8 +133,8 @@ def fit_random_network(
 
 
 def whiten(
-    points: Points, *, is_full: bool
-) -> tuple[Float[np.ndarray, " weight"], Float[np.ndarray, "weight *weight"], Points]:
+    points: GradientPoints, *, is_full: bool
+) -> tuple[Float[np.ndarray, " weight"], Float[np.ndarray, "weight *weight"], GradientPoints]:
     """Mean, W, and the points in whitened coordinates, where gradients are W^-T times theirs.
 
     A hundredth of the variances is added to the covariance's diagonal in proportion to weights per
@@ -151,10 +151,14 @@ def whiten(
     else:
         whitening = 1 / std
         x, whitened_gradients = (positions - mean) * whitening, gradients * std
-    return mean, whitening, Points(x, points.log_densities.astype(float), whitened_gradients)
+    return (
+        mean,
+        whitening,
+        GradientPoints(x, points.log_densities.astype(float), whitened_gradients),
+    )
 
 
-def gradient_equations(network: RandomNetwork, points: Points) -> Equations:
+def gradient_equations(network: RandomNetwork, points: GradientPoints) -> Equations:
     """Equations from gradients of U at whitened points: basis i has sigmoid(a_i . x + b_i) a_i."""
     # In double precision: rounding in single made the Gram matrix of few weights indefinite.
     x, directions = _rows(points.positions), network.directions.astype(float)
@@ -167,7 +171,7 @@ def gradient_equations(network: RandomNetwork, points: Points) -> Equations:
     )
 
 
-def value_equations(network: RandomNetwork, points: Points) -> Equations:
+def value_equations(network: RandomNetwork, points: GradientPoints) -> Equations:
     """Equations from values of U, up to a constant: basis i has softplus(a_i . x + b_i)."""
     x = _rows(points.positions)
     to_explain = -points.log_densities.ravel() - 0.5 * network.precision * np.sum(x**2, axis=1)

@@ -26,7 +26,7 @@ from credence.methods.chains import TrainedChains
 from credence.methods.surrogate.explained_gradients import ExplainedGradients
 from credence.methods.surrogate.random_network import (
     FITS,
-    Points,
+    GradientPoints,
     RandomNetwork,
     fit_random_network,
     random_bases,
@@ -162,7 +162,7 @@ class RNSHMC(TrainedChains):
         driver: Driver,
         draws: Float[np.ndarray, "chain draw weight"],
         data: Data,
-    ) -> "Found":
+    ) -> "Fitted":
         """Evaluate the second half of the draws, and fit the surrogate to them."""
         key_bases, key_phase = jax.random.split(key)
         bases = random_bases(key_bases, self.num_features, posterior.num_weights)
@@ -170,19 +170,19 @@ class RNSHMC(TrainedChains):
         num_points = points.shape[0] * points.shape[1]
         network = untrained(bases, num_points=num_points, gaussian_part=self.gaussian_part)
 
-        def update(found: Found, block: Block) -> Found:
+        def update(found: Fitted, block: Block) -> Fitted:
             state = jax.device_get(block.states)
-            by_chain = Points(
+            by_chain = GradientPoints(
                 points,
                 state.log_density.reshape(points.shape[:2]),
                 state.gradient.reshape(points.shape),
             )
-            return Found(*fit_random_network(found.network, by_chain, fit=self.fit))
+            return Fitted(*fit_random_network(found.network, by_chain, fit=self.fit))
 
         plan = Plan(
             Recipe(evaluation, posterior.log_density),
             "emulate",
-            Adapter(Found(network, np.zeros(())), lambda found: {}, update),
+            Adapter(Fitted(network, np.zeros(())), lambda found: {}, update),
             num_steps=1,
             keep_draws=False,
         )
@@ -190,7 +190,7 @@ class RNSHMC(TrainedChains):
         return driver.phase("emulate", key_phase, plan, flat, data).memory
 
 
-class Found(NamedTuple):
+class Fitted(NamedTuple):
     """A surrogate, and the share of held-out gradients that it explains."""
 
     network: RandomNetwork

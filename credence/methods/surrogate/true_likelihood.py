@@ -31,8 +31,12 @@ CHECKED = 50
 """Draws per chain whose true likelihood says how far an uncorrected emulator is off."""
 
 
-class UnreliableWeights(UserWarning):
+class UnreliableWeightsWarning(UserWarning):
     """Importance weights whose tail is too heavy."""
+
+
+UnreliableWeights = UnreliableWeightsWarning
+"""The name of the warning in earlier versions."""
 
 
 class Target(NamedTuple):
@@ -89,7 +93,7 @@ def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Targe
         warnings.warn(
             f"Time left {log_ratios.shape[1]} draws per chain, too few to judge their importance "
             f"weights by: Pareto smoothing needs {MIN_DRAWS}. Give more seconds.",
-            UnreliableWeights,
+            UnreliableWeightsWarning,
             stacklevel=2,
         )
     if worst > MOST_PARETO_K:
@@ -97,7 +101,7 @@ def reweighed(key: PRNGKeyArray, drawn: Drawn, emulated: Emulated, target: Targe
             f"Importance weights are not to be trusted: Pareto k-hat {worst:.2f} is above "
             f"{MOST_PARETO_K}. The emulator's draws miss part of the posterior; use "
             "correction='delayed_acceptance'.",
-            UnreliableWeights,
+            UnreliableWeightsWarning,
             stacklevel=2,
         )
     shape = log_ratios.shape

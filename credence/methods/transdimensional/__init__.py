@@ -5,7 +5,8 @@ active_neurons   which neurons are in use, and where their weights are
 moves/           birth and death of neurons and layers, split and merge
 kernel           a sweep of jumps, then a step of the weights
 size_priors      priors over widths and depth
-active_metric, move_mixture   what is tuned
+tuning, active_metric, move_mixture   what is tuned
+starts           sizes and weights at which chains start
 method           `Transdimensional`
 architecture     p(widths, depth | data) with its Monte Carlo error
 section          the part of a report's page

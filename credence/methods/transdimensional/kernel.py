@@ -128,7 +128,7 @@ def transdimensional(
         raise InputError(f"gibbs needs prior='hierarchical', got {target.model.prior}.")
     layer_moves = layer_moves if target.depth_prior is not None else ()
     groups = (len(moves), len(layer_moves))
-    system = _System(
+    system = _Sweep(
         target=target,
         moves=moves,
         layer_moves=layer_moves,
@@ -180,7 +180,7 @@ def transdimensional(
     return Kernel(init, step)
 
 
-class _System(NamedTuple):
+class _Sweep(NamedTuple):
     """Makes the two halves of a sweep: jumps of all kinds, and the step of all weights.
 
     Args:

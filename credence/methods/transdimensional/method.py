@@ -7,7 +7,6 @@ with a sweep that leaves the posterior invariant: see `credence.methods.transdim
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -15,21 +14,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from credence.adaptation.ladder import ladder_adaptation, prior_variances
-from credence.adaptation.tunable_kernels import Tunable, checked_kernel, tunable_kernel
-from credence.density.data import Data
+from credence.adaptation.tunable_kernels import (
+    Tunable,
+    check_weights,
+    checked_kernel,
+    tunable_kernel,
+)
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
-from credence.engine.phases import Adapter
 from credence.ensembles.findings import Finding
-from credence.errors import InputError, require_positive
+from credence.errors import InputError, refuse_unread, require_positive
 from credence.kernels.base import Kernel, Recipe
-from credence.kernels.mcmc.replica_exchange import ladder_of
-from credence.methods.base import Algorithm, Drawn
+from credence.methods.algorithm import Algorithm
+from credence.methods.base import Drawn
 from credence.methods.chains import Chains
 from credence.methods.evidence import LogEvidence
 from credence.methods.exchanges import Exchanges, told_of_ladder
-from credence.methods.transdimensional.active_metric import add_active_draws
 from credence.methods.transdimensional.active_neurons import count_active, largest_widths
 from credence.methods.transdimensional.architecture.posterior import Architecture
 from credence.methods.transdimensional.architecture.size_effect import SizeEffect, size_effect
@@ -42,7 +42,12 @@ from credence.methods.transdimensional.kernel import transdimensional
 from credence.methods.transdimensional.ladder import on_a_ladder
 from credence.methods.transdimensional.largest_network import widened
 from credence.methods.transdimensional.move_mixture import with_mixture
-from credence.methods.transdimensional.moves.by_name import LAYER_MOVES, MOVES
+from credence.methods.transdimensional.moves.by_name import (
+    LAYER_MOVES,
+    MOVES,
+    SETTINGS_OF,
+    base_and_size,
+)
 from credence.methods.transdimensional.scalars import (
     architecture_scalars,
     by_kind,
@@ -50,10 +55,23 @@ from credence.methods.transdimensional.scalars import (
 )
 from credence.methods.transdimensional.settling import SETTLING, settling_first
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
-from credence.methods.transdimensional.starts import checked_sizes, likeliest_draws, spread_sizes
+from credence.methods.transdimensional.starts import Sizes, initial_widths, likeliest_draws
 from credence.methods.transdimensional.target import VariableWidth
+from credence.methods.transdimensional.tuning import TuningSettings, ladder_tuning, step_tuning
 from credence.models import Gaussian, HierarchicalGamma, TraceClass
 from credence.models.likelihoods.numbers import Normal
+
+USUAL_LENGTHS = {"max_doublings": 8, "max_integration_steps": 64, "trajectory_length": 1.0}
+"""Usual lengths of the step at fixed widths."""
+USUAL_SCALES = {
+    "identity_std": 0.5,
+    "num_integration_steps": 5,
+    "num_temperatures": 10,
+    "split_std": 0.5,
+}
+"""Usual settings of jumps."""
+KINDS_OF_LAYER = ("layer", "identity_layer")
+"""Usual jumps between depths, collapsed for normal noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +107,13 @@ class Transdimensional(Chains):
             the warm-up learns how many take as much work as the step, 100 at most.
         within: the step at fixed widths: "nuts", "hmc", "mala", "mclmc" (from a fresh direction,
             half a trajectory_length), or a `Tunable` of your own that takes a metric.
-        max_doublings: of NUTS; max_integration_steps, trajectory_length: of HMC.
-        num_temperatures, num_integration_steps: of "annealed" and "annealed_layer" jumps.
-        split_std: of "split_merge" jumps.
-        identity_std: of layers near the identity.
+        max_doublings: of NUTS; None is 8.
+        max_integration_steps: of HMC; None is 64.
+        trajectory_length: of HMC and MCLMC; None is 1.
+        num_temperatures: of "annealed" and "annealed_layer" jumps; None is 10.
+        num_integration_steps: of the same; None is 5.
+        split_std: of "split_merge" jumps; None is 0.5.
+        identity_std: of layers near the identity; None is 0.5.
         num_rungs: above 1, every chain is a ladder of so many networks, from the prior to the
             posterior, that exchange places (see `credence.methods.transdimensional.ladder`): for
             posteriors with modes that chains do not leave. About twice the barrier that the run
@@ -128,7 +149,6 @@ class Transdimensional(Chains):
         Exchanges,
     )
     prior: ClassVar[str] = "hierarchical"
-    aliases: ClassVar[Mapping[str, str]] = {}
 
     max_width: int | None = None
     width_prior: WidthPrior = field(default=WidthPrior())
@@ -141,13 +161,13 @@ class Transdimensional(Chains):
     gibbs: bool | None = None
     num_jumps: int | None = None
     within: str | Tunable = "nuts"
-    max_doublings: int = 8
-    trajectory_length: float = 1.0
-    max_integration_steps: int = 64
-    num_temperatures: int = 10
-    num_integration_steps: int = 5
-    split_std: float = 0.5
-    identity_std: float = 0.5
+    max_doublings: int | None = None
+    trajectory_length: float | None = None
+    max_integration_steps: int | None = None
+    num_temperatures: int | None = None
+    num_integration_steps: int | None = None
+    split_std: float | None = None
+    identity_std: float | None = None
     num_rungs: int = 1
     initial_widths: Sequence[int] | None = None
     initial_depths: Sequence[int] | None = None
@@ -176,6 +196,7 @@ class Transdimensional(Chains):
         check_size_prior("width", self.width_prior, WidthPrior, self.max_width)
         check_size_prior("depth", self.depth_prior, DepthPrior, self.max_depth)
         self._check_depth_may_change()
+        self._check_that_all_settings_matter()
         if self.sandwich and self.num_jumps is not None:
             raise InputError("A sandwich has one jump: leave num_jumps out.")
 
@@ -189,6 +210,20 @@ class Transdimensional(Chains):
                     f"{name} is of networks whose depth is unknown: set max_depth, the largest "
                     "number of hidden layers."
                 )
+
+    def _check_that_all_settings_matter(self) -> None:
+        """Refuse lengths of steps, and scales of jumps, that nothing would read."""
+        taken = tunable_kernel(str(self.within)).options
+        unread = [name for name in USUAL_LENGTHS if name not in taken]
+        refuse_unread(self, f"of other steps and nothing to within='{self.within}'", *unread)
+        jumps = {base_and_size(name)[0] for name in self.moves or ()}
+        if self.max_depth is not None:
+            jumps |= set(self.layer_moves or KINDS_OF_LAYER)
+        read = {name for jump in jumps for name in SETTINGS_OF.get(jump, ())}
+        for name in set(USUAL_SCALES) - read:
+            owners = ", ".join(jump for jump, read in SETTINGS_OF.items() if name in read)
+            reader = f"of {owners} jumps, and neither moves nor layer_moves have such"
+            refuse_unread(self, reader, name)
 
     def _why_not(self, tunable: Tunable) -> str | None:
         """Why a kernel cannot be the step at fixed widths."""
@@ -205,11 +240,11 @@ class Transdimensional(Chains):
         return None
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Algorithm:
+    def from_settings(cls, settings: dict[str, Any], *, is_saved: bool = False) -> Algorithm:
         """Read settings as `Method.from_settings`; drop the training that version 0.1 wrote to
         files."""
         used = {name: value for name, value in settings.items() if name != "training"}
-        return super().from_settings(used)
+        return super().from_settings(used, is_saved=is_saved)
 
     def prepared(self, posterior: Posterior) -> Posterior:
         """The posterior of the widest network; see `Method.prepared`.
@@ -219,6 +254,7 @@ class Transdimensional(Chains):
                 in the support, initial widths outside it, or a move the likelihood does not allow.
         """
         posterior = self.widest(posterior)
+        check_weights(tunable_kernel(str(self.within)), posterior.num_weights)
         self._check(posterior)
         return posterior
 
@@ -242,8 +278,8 @@ class Transdimensional(Chains):
         if np.isfinite(depths).sum() < 2:
             return ()
         is_normal = isinstance(posterior.model.likelihood, Normal)
-        kinds = ("layer", "identity_layer")
-        usual = tuple(f"collapsed_{kind}" for kind in kinds) if is_normal else kinds
+        collapsed = tuple(f"collapsed_{kind}" for kind in KINDS_OF_LAYER)
+        usual = collapsed if is_normal else KINDS_OF_LAYER
         return tuple(self.layer_moves or usual)
 
     def _draws_precisions(self, posterior: Posterior) -> bool:
@@ -251,13 +287,12 @@ class Transdimensional(Chains):
             return isinstance(posterior.model.prior, HierarchicalGamma) and not self.sandwich
         return self.gibbs
 
-    def _move_settings(self) -> tuple[tuple[str, Any], ...]:
-        return (
-            ("identity_std", self.identity_std),
-            ("num_integration_steps", self.num_integration_steps),
-            ("num_temperatures", self.num_temperatures),
-            ("split_std", self.split_std),
-        )
+    def _or_usual(self, usual: Mapping[str, float]) -> dict[str, float]:
+        """Settings by name, where they are left out the usual ones."""
+        return {
+            name: number if getattr(self, name) is None else getattr(self, name)
+            for name, number in usual.items()
+        }
 
     def _check(self, posterior: Posterior) -> None:
         """Refuse what cannot be run, before anything is compiled."""
@@ -274,25 +309,14 @@ class Transdimensional(Chains):
         self._recipe(posterior, target)({"step_size": 1.0, "inverse_mass": jnp.ones(1)})
 
     def _initial_widths(self, posterior: Posterior) -> Int[Array, "chain layer"]:
-        """One per chain, the same in all hidden layers that there are; 0 in the others.
-
-        Raises:
-            InputError: for widths or depths outside the support, or not one per chain.
-        """
-        room = largest_widths(posterior.model.template(posterior.data).network)
-        widths = np.stack([self._initial("width", limit) for limit in room], axis=-1)
-        if self.max_depth is not None:
-            depths = self._initial("depth", len(room))
-            widths = np.where(np.arange(len(room)) < depths[:, None], widths, 0)
-        return jnp.asarray(widths, jnp.int32)
-
-    def _initial(self, noun: str, largest: int) -> Int[np.ndarray, " chain"]:
-        """Widths or depths of the chains: those asked for, or spread over the support."""
-        prior, given = getattr(self, f"{noun}_prior"), getattr(self, f"initial_{noun}s")
-        if given is not None:
-            return checked_sizes(given, prior, largest, self.num_chains, noun)
-        is_shuffled = noun == "width" and self.max_depth is not None  # unlike the depths
-        return spread_sizes(prior, largest, self.num_chains, is_shuffled=is_shuffled)
+        """Those at which chains start; see `initial_widths`."""
+        depths = Sizes("depth", self.depth_prior, self.initial_depths)
+        return initial_widths(
+            largest_widths(posterior.model.template(posterior.data).network),
+            self.num_chains,
+            Sizes("width", self.width_prior, self.initial_widths),
+            None if self.max_depth is None else depths,
+        )
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         build = on_a_ladder if self.num_rungs > 1 else transdimensional
@@ -314,19 +338,20 @@ class Transdimensional(Chains):
         groups = self._moves(posterior), self._layer_moves(posterior)
         is_ladder, first = build is on_a_ladder, start
         if is_ladder:
-            adapter = self._tuning_of_ladder(key_step, posterior, data)
+            adapter = ladder_tuning(
+                key_step, posterior, data, num_rungs=self.num_rungs, **self._tuned()
+            )
             first = jnp.repeat(start[:, None], self.num_rungs, axis=1)
         else:
-            adapter = self._tuning(
-                key_step, self._whole(key_whole, start, posterior), posterior, data
-            )
+            whole = self._whole(key_whole, start, posterior)
+            adapter = step_tuning(key_step, whole, posterior, data, **self._tuned())
         number = 1 if self.sandwich else self.num_jumps
         adapter = with_mixture(adapter, groups, num_jumps=number, is_tuned=self.tune_moves)
         if build is transdimensional and not self.sandwich:
             adapter = settling_first(adapter, int(SETTLING * self._rounds().number))
         plan = self._rounds().plan(self._recipe(posterior, self._target(posterior), build), adapter)
         warmup = driver.phase("warmup", key_warmup, plan, first, data)
-        thinning = 1 if is_ladder else self.thinning or 1  # a ladder's steps are so many sweeps
+        thinning = 1 if is_ladder else self.thinning  # a ladder's steps are so many sweeps
         plan = self._sample_plan(plan, warmup.memory, thinning=thinning)
         states = warmup.states if is_ladder else warmup.positions
         sample = driver.phase("sample", key_sample, plan, states, data)
@@ -358,36 +383,13 @@ class Transdimensional(Chains):
             sizes["depth"] = (widths > 0).sum(axis=-1).astype(float)
         return sizes
 
-    def _tuning(
-        self,
-        key: PRNGKeyArray,
-        whole: Float[Array, "chain weight"],
-        posterior: Posterior,
-        data: Data,
-    ) -> Adapter:
-        """Tune the step at fixed widths, from whole networks on."""
-        return tunable_kernel(str(self.within)).tuning(
-            key,
-            whole,
-            data,
-            log_density=posterior.log_density,
-            num_rounds=self._rounds().number,
-            target_acceptance_rate=self.target_acceptance_rate,
-            add_draws=partial(add_active_draws, posterior),
-        )
-
-    def _tuning_of_ladder(self, key: PRNGKeyArray, posterior: Posterior, data: Data) -> Adapter:
-        """Place the powers, and tune the step at fixed widths of every rung."""
-        tunable = tunable_kernel(str(self.within))
-        return ladder_adaptation(
-            prior_variances(key, data, draw=ladder_of(posterior.model).from_prior),
-            num_rungs=self.num_rungs,
-            num_rounds=self._rounds().number,
-            target_acceptance_rate=self.target_acceptance_rate,
-            order=tunable.order,
-            largest=tunable.largest_step,
-            add_draws=partial(add_active_draws, posterior),
-        )
+    def _tuned(self) -> TuningSettings:
+        """What tunes the step at fixed widths, on a ladder or not."""
+        return {
+            "tunable": tunable_kernel(str(self.within)),
+            "num_rounds": self._rounds().number,
+            "target_acceptance_rate": self.target_acceptance_rate,
+        }
 
     def _whole(
         self, key: PRNGKeyArray, start: Float[Array, "chain weight"], posterior: Posterior
@@ -409,16 +411,12 @@ class Transdimensional(Chains):
         build: Callable[..., Kernel] = transdimensional,
     ) -> Recipe:
         within = tunable_kernel(str(self.within))
-        lengths = within.taken(
-            max_doublings=self.max_doublings,
-            max_integration_steps=self.max_integration_steps,
-            trajectory_length=self.trajectory_length,
-        )
-        sweeps = (("num_sweeps", self.thinning or 1),) if build is on_a_ladder else ()
+        lengths = within.taken(**self._or_usual(USUAL_LENGTHS))
+        sweeps = (("num_sweeps", self.thinning),) if build is on_a_ladder else ()
         static = (
             ("gibbs", self._draws_precisions(posterior)),
             ("layer_moves", self._layer_moves(posterior)),
-            ("move_settings", self._move_settings()),
+            ("move_settings", tuple(self._or_usual(USUAL_SCALES).items())),
             ("moves", self._moves(posterior)),
             *sweeps,
             ("sandwich", self.sandwich),

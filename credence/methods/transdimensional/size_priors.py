@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from credence.errors import InputError, require_positive
+from credence.errors import InputError, UnreadSetting, require_positive
 
 SHAPES = ("uniform", "poisson", "geometric")
 
@@ -22,8 +22,8 @@ class CountPrior(ABC):
 
     Args:
         shape: "uniform", "poisson" or "geometric".
-        mean: of the law on k >= 0 (poisson) or k >= 1 (geometric) before it is truncated; not
-            used by "uniform".
+        mean: of the law on k >= 0 (poisson) or k >= 1 (geometric) before it is truncated;
+            "uniform" has none.
         smallest: no count below it.
     Raises:
         InputError: for an unknown shape, a mean that is no mean of such a law, or smallest < 1.
@@ -59,6 +59,12 @@ class CountPrior(ABC):
             )
         if self.smallest < 1 or self.smallest != int(self.smallest):
             raise InputError(f"{self.least}, got smallest={self.smallest}.")
+        if self.shape == "uniform" and self.mean != type(self).mean:
+            raise UnreadSetting(
+                f"mean={self.mean} is of shape='poisson' or 'geometric' and nothing to 'uniform': "
+                "leave it out.",
+                "mean",
+            )
 
     def log_probs(self, largest: int) -> Float[np.ndarray, " width"]:
         """log p(k) for k = 0, ..., largest + 1, in nats: -inf outside the support.

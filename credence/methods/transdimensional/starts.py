@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,45 @@ from credence.methods.transdimensional.target import VariableWidth
 
 GOLDEN = (5**0.5 - 1) / 2
 """Multiples of it, less their whole parts, are spread evenly however many there are."""
+
+
+class Sizes(NamedTuple):
+    """Widths or depths at which chains are to start."""
+
+    noun: str
+    """Says which, for messages: "width" or "depth"."""
+    prior: WidthPrior | DepthPrior
+    given: Sequence[int] | None
+    """One per chain; None spreads them over the support of the prior."""
+
+    def of_chains(
+        self, largest: int, num_chains: int, *, is_shuffled: bool = False
+    ) -> Int[np.ndarray, " chain"]:
+        """Sizes of the chains, where there is room for the largest; see `spread_sizes`."""
+        if self.given is not None:
+            return checked_sizes(self.given, self.prior, largest, num_chains, self.noun)
+        return spread_sizes(self.prior, largest, num_chains, is_shuffled=is_shuffled)
+
+
+def initial_widths(
+    room: Sequence[int], num_chains: int, widths: Sizes, depths: Sizes | None
+) -> Int[Array, "chain layer"]:
+    """One per chain, the same in all hidden layers that there are; 0 in the others.
+
+    Args:
+        room: largest widths of the hidden layers.
+        depths: numbers of hidden layers; None where all are there.
+    Raises:
+        InputError: for widths or depths outside the support, or not one per chain.
+    """
+    is_shuffled = depths is not None  # unlike the depths
+    found = np.stack(
+        [widths.of_chains(limit, num_chains, is_shuffled=is_shuffled) for limit in room], axis=-1
+    )
+    if depths is not None:
+        layers = depths.of_chains(len(room), num_chains)
+        found = np.where(np.arange(len(room)) < layers[:, None], found, 0)
+    return jnp.asarray(found, jnp.int32)
 
 
 def spread_sizes(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from kept import kept_rows
 from many_modes import off
-from phrases import Phrase, made
+from phrases import Phrase, given, made
 
 
 def phrases() -> Iterator[Phrase]:
@@ -21,8 +21,8 @@ def phrases() -> Iterator[Phrase]:
     yield made("means differ by at most {:.2f} standard deviations", off(tempered, smc))
     apart = abs(tempered["log_evidence"] - smc["log_evidence"])
     error = np.hypot(tempered["log_evidence_error"], smc["log_evidence_error"])
-    yield made("They differ in log evidence by {:.1f} nats", apart)
-    yield made("{:.0f} times the error of the difference", apart / error)
+    yield made("They differ in log evidence by {:.2f} nats", apart)
+    yield made("{:.1f} times the error of the difference", apart / error)
     yield made("Their R-hat is {:.2f} and {:.2f}", *(row["rhat"] for row in others))
     yield made("off by up to {:.1f} standard deviations", max(off(row, smc) for row in others))
     assert 8 < smc["seconds"] / max(row["seconds"] for row in others) < 12, "a tenth"
@@ -31,6 +31,8 @@ def phrases() -> Iterator[Phrase]:
     yield made("to R-hat {:.3f} with {:.0f}\n  effective draws", long["rhat"], long["ess"])
     yield made("its means to within {:.2f} standard deviations", off(long, smc))
     assert 0.4 < long["seconds"] / tempered["seconds"] < 0.6, "half the time"
+    yield from given("by our rule (R-hat below 1.05, 100 effective draws)")
+    assert long["ess"] < 100, "not yet converged"
     per_second = [row["ess"] / row["seconds"] for row in (tempered, long)]
     assert 1.7 < per_second[0] / per_second[1] < 2.5, "twice as many"
     yield made("{} draws of the prior came down", tempered["num_restarts"])

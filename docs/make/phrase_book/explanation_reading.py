@@ -1,9 +1,14 @@
 """Numbers in the sentences of docs/explanation/reading.md."""
 
+import sys
+from collections import Counter
 from collections.abc import Iterator
 
-from kept import kept_rows
+from kept import ROOT, kept_rows
 from phrases import Phrase, given, made
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from assurance import is_faulty
 
 
 def phrases() -> Iterator[Phrase]:
@@ -19,7 +24,14 @@ def phrases() -> Iterator[Phrase]:
         "about 0.8 for `nuts`, 0.9 for `mclmc`, 0.57 for `mala`",
         "below 0.7 the result is reliable",
     )
-    verdicts = [row["verdict"] for row in kept_rows("assurance")]
-    yield made(
-        "Of {} simulated tables {} were given *trust*", len(verdicts), verdicts.count("trust")
-    )
+    rows = kept_rows("assurance")
+    verdicts = [row["verdict"] for row in rows]
+    trusted = verdicts.count("trust")
+    yield made("Of {} simulated tables {} were given *trust*", len(verdicts), trusted)
+    faulty = Counter(row["verdict"] for row in rows if is_faulty(row))
+    assert faulty["trust"] == 0, "none of these verdicts was false"
+    assert 0.05 < 1 - 0.05 ** (1 / trusted) < 0.06, "fewer than 6 in 100 are"
+    sound = Counter(row["verdict"] for row in rows if not is_faulty(row))
+    yield made("Of {} sound models {} did not get it", sound.total(), sound.total() - trusted)
+    missed = (sound[verdict] for verdict in ("care", "cannot_tell", "do_not_trust"))
+    yield made("it: {} got *use with care*, {}\n*cannot tell* and {} *do not trust*", *missed)

@@ -12,12 +12,14 @@ from phrases import Phrase, given, made
 from credence.html.wording import number
 from credence_papers.multilevel.error_cost.page import scientific
 from credence_papers.multilevel.error_cost.results import preparation
+from credence_papers.multilevel.prior_rates_page import panels
 from credence_papers.multilevel.studies import PUBLISHED
 
 
 def phrases() -> Iterator[Phrase]:
     """The phrases of the page, in its order."""
     yield from of_published_design()
+    yield from of_prior_rates()
     yield from of_evidence()
     yield from of_steps()
     yield from of_level_weights()
@@ -50,15 +52,19 @@ def of_published_design() -> Iterator[Phrase]:
     )
     yield made("alpha 2 it is {:.1f} times, and {:.1f} times by the clock", *at_widest(rough))
     charged = (with_pilots(problem) for problem in (easy, regression, rough))
-    yield made("answer it is {:.0f}, {:.0f} and {:.1f} times by counted work", *charged)
-    yield from given("With all 16 of them charged")
+    yield made(
+        "one level would cost {:.0f} times (digits, alpha 3), {:.0f} times (regression) and {:.1f} "
+        "times (digits,\n  alpha 2) as much",
+        *charged,
+    )
     yield made("{} times the cost ({} to {}) of several levels in the digits", *best_of(easy))
     yield made("{} times ({} to {}) at alpha 2", *best_of(rough))
     yield made("{} times\n  ({} to {}) in the regression", *best_of(regression))
     yield made("changes the log likelihood by {:.3f} nats", *regression["pilots"][0]["nats"])
     narrow, wide = (100 * regression["shares"][width] for width in ("4", "8"))
     yield made(
-        "for each particle is {:.0f} % of the\nparticles from there, and {:.0f} % from width 4",
+        "they are worth {:.0f} % of their number (their effective sample size); those of width 4 "
+        "are\nworth {:.0f} %",
         wide,
         narrow,
     )
@@ -122,6 +128,22 @@ def of_published_design() -> Iterator[Phrase]:
     yield from given(
         "400 images of 0 and 1 by their first 100", "Of one level at width 128 and 640"
     )
+
+
+def of_prior_rates() -> Iterator[Phrase]:
+    """Tell how near slopes under the prior are to the paper's, where the page says so."""
+    slopes = [
+        (row["slope"], row["theory"])
+        for title, rows in panels(kept("prior_rates")).items()
+        for row in rows
+        if row["name"] in ("alpha = 2", "alpha = 3")
+        or ("relu" in title and row["name"].startswith("alpha"))
+    ]
+    assert len(slopes) == 12, "two alphas for each of four networks, two more for each of two"
+    farthest, theory = min(slopes, key=lambda pair: pair[0] / pair[1])
+    assert theory == -3
+    assert farthest / theory > 0.9, "within a tenth"
+    yield made("the farthest is {:.2f} for -3.0", farthest)
 
 
 def of_evidence() -> Iterator[Phrase]:
@@ -232,13 +254,16 @@ def of_steps() -> Iterator[Phrase]:
         "make the steps {:.0f} to {:.0f} times smaller than one layer", min(times), max(times)
     )
     yield from given(
-        "of the choices is 0.1; at the published 0.01 of the regression all its steps are 100 times"
+        "The noise is 0.1 in the regression and in the *choices*",
+        "at the published 0.01 of the regression all its steps are 100 times",
     )
 
 
 def of_level_weights() -> Iterator[Phrase]:
     """Tell how far the posterior is from what the prior says of a step."""
     rows = {(row["problem"], row["coarse"]): row for row in kept_rows("level_weights")}
+    share = rows["digits alpha 2", 4]["share_of_means"]
+    yield made("({:.0f} % in [another run](#when-it-pays)", 100 * share)
     regression, spiral = rows["regression alpha 2", 32], rows["spiral alpha 2", 8]
     about = -regression["mean"], regression["prior_nats"], regression["std"]
     yield made(

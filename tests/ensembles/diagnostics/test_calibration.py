@@ -109,6 +109,26 @@ def test_overconfidence_of_ten_percent_is_measured(bins):
     assert z_score([replicate(rng, 0.08) for _ in range(200)], 0.1) > 8  # planted: 8 % only
 
 
+def test_the_worst_bin_of_equal_mass_is_not_one_of_few_points():
+    """Each gap of calibrated labels is chance; two points at .7 are at least .2 off."""
+    rng = np.random.default_rng(6)
+    confidence = np.concatenate([rng.uniform(0.9, 1, 2990), np.repeat([0.55, 0.65, 0.7, 0.8], 2)])
+
+    def z_scores(excess):
+        is_right = rng.random(len(confidence)) < confidence - excess
+        found = reliability_diagram(binary(confidence), is_right.astype(int), bins="equal_mass")
+        variance = found.confidence * (1 - found.confidence) / found.count
+        gaps = abs(found.accuracy - found.confidence)
+        assert mce(binary(confidence), is_right.astype(int), bins="equal_mass") == gaps.max()
+        assert found.count.min() > 150
+        return gaps / np.sqrt(variance)
+
+    assert z_scores(0.0).max() < 4.5
+    assert z_scores(0.1).max() > 8  # planted: too sure by ten per cent
+    labels = (rng.random(len(confidence)) < confidence).astype(int)
+    assert mce(binary(confidence), labels) >= 0.2
+
+
 @pytest.mark.parametrize("settings", ALL_SETTINGS)
 def test_one_row_and_absent_classes(settings):
     p = np.array([[0.0, 0.2, 0.8]])

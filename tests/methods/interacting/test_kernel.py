@@ -353,9 +353,9 @@ def test_jumps_land_on_the_newest_auxiliary_states(
         return float(np.mean([np.any(np.all(y == each, axis=1)) for each in x]))
 
     assert share_on_new(on_gaussian(jump, **settings)) == 1
-    honest = module._System.remembered
+    honest = module._Pair.remembered
     stale = lambda self, state, partner, data: honest(self, state, partner - 1.0, data)  # noqa: E731
-    monkeypatch.setattr(module._System, "remembered", stale)
+    monkeypatch.setattr(module._Pair, "remembered", stale)
     assert share_on_new(on_gaussian(jump, **settings)) == 0
 
 

@@ -612,12 +612,12 @@ def test_networks_that_could_explain_every_row(name):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"structure": "dense"}, "Unknown structure='dense': choose one of full"),
-        ({"layers": "first"}, "Unknown layers='first'"),
-        ({"prior_precision": "flat"}, "Unknown prior_precision='flat'"),
+        ({"structure": "dense"}, "Unknown structure 'dense': choose one of full"),
+        ({"layers": "first"}, "Unknown layers 'first'"),
+        ({"prior_precision": "flat"}, "Unknown prior_precision 'flat'"),
         ({"num_draws": 0}, "num_draws must be > 0"),
         ({"training": Training()}, "around a mode for all rows"),
-        ({"noise": "joint"}, "Unknown noise='joint': choose one of held_out, mode"),
+        ({"noise": "joint"}, "Unknown noise 'joint': choose one of held_out, mode"),
         ({"held_out_fraction": 0.0}, "held_out_fraction must be strictly between 0 and 1"),
         ({"prior_precision": "evidence", "linearized": False}, "use linearized=True"),
     ],

@@ -305,7 +305,7 @@ def test_particles_are_stuck_where_they_remember(
     num_steps: int | None, distance: float, is_stuck: bool
 ) -> None:
     """Correlated by more than one half when their steps are used up; by 0.99 after given steps."""
-    mutation = Mutation(num_steps=num_steps, max_steps=5)
+    mutation = Mutation(max_steps=5) if num_steps is None else Mutation(num_steps=num_steps)
     moved = {"acceptance_rate": jnp.full(4, 0.8), "distance": jnp.full(4, distance)}
     tuning = mutation.after(mutation.first(np.zeros(3), np.ones(3)), moved)
     assert mutation.is_done(tuning)

@@ -67,7 +67,11 @@ def posterior_of(x: np.ndarray, y: np.ndarray) -> Posterior:
 
 @pytest.fixture(scope="module")
 def stacked() -> Stack:
-    return METHOD.run(0, posterior_of(*wave()))
+    return METHOD.run(0, posterior_of(*wave()), max_seconds=float("inf"))
+
+
+def test_an_infinite_budget_is_none(stacked: Stack) -> None:
+    assert stacked.provenance.stopped == "finished"
 
 
 def test_the_model_that_bends_has_the_weight(stacked: Stack) -> None:

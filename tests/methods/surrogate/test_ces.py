@@ -13,6 +13,7 @@ from jaxtyping import PRNGKeyArray
 from scipy.optimize import nnls
 from tools.exact import linear_regression, weights
 from tools.moments import chain_z, moment_z
+from tools.unchecked import unchecked
 
 from credence.density import stored_rows as stored
 from credence.density.data import Data
@@ -48,7 +49,7 @@ from credence.methods.surrogate.emulators import (
 )
 from credence.methods.surrogate.emulators.auto import expected_acceptance
 from credence.methods.surrogate.fitting import Equations, split
-from credence.methods.surrogate.true_likelihood import UnreliableWeights, check_points
+from credence.methods.surrogate.true_likelihood import UnreliableWeightsWarning, check_points
 from credence.methods.surrogate.worth import HopelessEmulator
 from credence.methods.training import Training
 from credence.models import MLP, Bernoulli, Categorical, Gaussian, Normal
@@ -519,7 +520,7 @@ def test_small_network_against_long_nuts() -> None:
     assert off(CES(emulator=Coreset(num_inputs=60), **settings).run(1, posterior)) < 0.3
     rough = Taylor(num_rows=6, order=0)
     assert off(CES(emulator=rough, correction="none", **settings).run(1, posterior)) > 3
-    with pytest.warns(UnreliableWeights):
+    with pytest.warns(UnreliableWeightsWarning):
         CES(emulator=rough, correction="psis", **settings).run(1, posterior)
 
 
@@ -634,6 +635,12 @@ def test_bad_series_are_refused(settings: Any, message: str) -> None:
         Taylor(**settings)
 
 
+@pytest.mark.parametrize("emulator", [GaussianProcess, Network])
+def test_part_of_a_component_is_refused(emulator: type[Emulator]) -> None:
+    with pytest.raises(InputError, match=r"num_components must be a whole number, got 2\.5"):
+        unchecked(emulator, num_components=2.5)
+
+
 def test_bad_networks_are_refused() -> None:
     with pytest.raises(InputError, match="Unknown target 'all'"):
         Network(target="all")
@@ -710,7 +717,7 @@ def test_too_few_draws_to_smooth_their_weights(monkeypatch: pytest.MonkeyPatch) 
         CES(correction="psis", num_draws=24)
     settings = {"correction": "psis", "calibration": "sghmc", "num_refinements": 0}
     monkeypatch.setattr(true_likelihood, "MIN_DRAWS", 1000)
-    with pytest.warns(UnreliableWeights, match="50 draws per chain, too few"):
+    with pytest.warns(UnreliableWeightsWarning, match="50 draws per chain, too few"):
         ensemble = small(emulator=Wrong(shift=0.1), **settings)
     assert np.isnan(ensemble.scalars["pareto_k"]).all()
     differences = ensemble.scalars["log_density"] - ensemble.scalars["log_surrogate"]

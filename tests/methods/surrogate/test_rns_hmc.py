@@ -18,7 +18,7 @@ from credence.ensembles.ensemble import Ensemble
 from credence.errors import InputError
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.methods.surrogate.random_network import (
-    Points,
+    GradientPoints,
     RandomNetwork,
     fit_random_network,
     random_bases,
@@ -145,7 +145,9 @@ def test_state_depends_on_no_setting():
     assert SurrogateHMCState._fields == ("position", "log_density")
 
 
-def points_of(target: GaussianTarget, num_draws: int, wave: float = 0.0, seed: int = 3) -> Points:
+def points_of(
+    target: GaussianTarget, num_draws: int, wave: float = 0.0, seed: int = 3
+) -> GradientPoints:
     """Exact draws of 4 "chains", and the log density there, perhaps with sines added."""
     draws = target.sample(seed=seed, num_draws=4 * num_draws)
     inverse = np.linalg.inv(target.cholesky)
@@ -155,10 +157,14 @@ def points_of(target: GaussianTarget, num_draws: int, wave: float = 0.0, seed: i
     values += wave * np.sin(centred).sum(axis=1)
     gradients += wave * np.cos(centred)
     shape = (4, num_draws)
-    return Points(draws.reshape(*shape, -1), values.reshape(shape), gradients.reshape(*shape, -1))
+    return GradientPoints(
+        draws.reshape(*shape, -1), values.reshape(shape), gradients.reshape(*shape, -1)
+    )
 
 
-def fitted(points: Points, fit: str = "gradients", **settings: Any) -> tuple[RandomNetwork, float]:
+def fitted(
+    points: GradientPoints, fit: str = "gradients", **settings: Any
+) -> tuple[RandomNetwork, float]:
     """A network fitted to points."""
     dimension = points.positions.shape[-1]
     options = {"num_features": 200, "num_points": 4000, "gaussian_part": True} | settings

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 from scipy import stats
+from tools.unchecked import unchecked
 
 from credence.adaptation.windows import window_adaptation
 from credence.density.posterior import Posterior
@@ -273,7 +274,7 @@ def test_settings_change_the_result() -> None:
         {"moves": ("split_merge",)},
         {"moves": ("split_merge",), "split_std": 0.1},
         {"width_prior": WidthPrior("poisson", 1.0)},
-        {"within": "nuts"},
+        {"within": "nuts", "max_integration_steps": None},
         {"initial_widths": (1, 1, 2, 2)},
         {"num_starts": 5},
         {"sandwich": True, "num_jumps": None},
@@ -439,11 +440,3 @@ def test_settings_of_a_wrong_type_are_refused(settings: dict[str, Any], words: s
 def test_priors_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         unchecked(WidthPrior, **settings)
-
-
-def unchecked(cls: type[Any], **settings: Any) -> None:
-    """What making such an object says of itself."""
-    made = object.__new__(cls)
-    for field in dataclasses.fields(cls):
-        object.__setattr__(made, field.name, settings.get(field.name, field.default))
-    made.__post_init__()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from credence.compare.cell import build_network
-from credence.compare.problem import _channels
+from credence.compare.encodings import channels
 from credence.compare.sources import ImageSource
 from credence.compare.specs import ModelSpec, RowLimits
 from credence.methods import SGHMC
@@ -16,7 +16,7 @@ def test_channels_are_centred_whatever_the_number_of_pixels() -> None:
     """Single precision alone would lose the sum of so many: 2^25 pixels of 200 or so."""
     x = np.full((2**15, 32, 32, 1), 200, np.uint8)
     x[:, ::2] = 202
-    train, test = _channels(x, x[:2])
+    train, test = channels(x, x[:2])
     assert train.dtype == np.float32
     np.testing.assert_allclose(np.unique(train), [-1, 1], atol=1e-4)
     np.testing.assert_array_equal(test, train[:2])

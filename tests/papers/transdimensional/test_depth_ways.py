@@ -73,8 +73,8 @@ def test_the_study_goes_piece_by_piece(tmp_path: Any, monkeypatch: pytest.Monkey
         ran.append(number)
         return {"nats": [-1.0 * number, -1.1 * number], "rhat": 1.01, "seconds": 1.0}
 
-    monkeypatch.setattr(depth_ways, "by_ladder", piece)
-    study = replace(DEPTH_WAYS, problems=DEPTH_WAYS.problems[2:])
+    monkeypatch.setitem(depth_ways.PIECES, "ladder", piece)
+    study = replace(DEPTH_WAYS, problems=DEPTH_WAYS.problems[2:3])
     for _ in range(2):
         summary = study.run(tmp_path, size="smoke")
     assert ran == [1, 2]

@@ -16,12 +16,26 @@ from credence_papers.transdimensional.digit_models import MODELS as DIGITS
 from credence_papers.transdimensional.model_study import cells, heads, over_splits, rhats
 from credence_papers.transdimensional.models import ModelEffort, run_model
 from credence_papers.transdimensional.published_chain import PublishedChain
+from credence_papers.transdimensional.tables import BOSTON, THREE_WAYS, UCI, XOR
 
 BY_NAME = {each.name: each for each in (*MODELS.problems, *DIGITS.problems)}
 TINY = ModelEffort(
     2, 12, 4, max_doublings=2, num_starts=4, num_members=2,
     fixed={"num_draws": 12, "num_warmup": 4},
 )  # fmt: skip
+
+
+def test_every_problem_of_every_size_has_a_method() -> None:
+    studies = (MODELS, DIGITS, XOR, BOSTON, UCI, THREE_WAYS)
+    for problem, effort in (
+        (problem, effort)
+        for study in studies
+        for problem in study.problems
+        for effort in study.efforts.values()
+    ):
+        method = problem.method(effort)  # type: ignore[attr-defined]
+        lengths = [getattr(method, name, None) for name in ("max_doublings", "trajectory_length")]
+        assert lengths.count(None) > 0, "those of the step that there is, and no others"
 
 
 def line(seed: int) -> Arrays:

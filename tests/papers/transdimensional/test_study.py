@@ -16,6 +16,7 @@ from credence.density.posterior import Posterior
 from credence.errors import InputError
 from credence.methods.transdimensional.architecture.posterior import architecture_posterior
 from credence.methods.transdimensional.size_priors import DepthPrior
+from credence.methods.transdimensional.starts import Sizes
 from credence.models import MLP, Gaussian, Normal
 from credence.preprocessing import TargetScaler
 from credence_papers.transdimensional import runs
@@ -70,7 +71,8 @@ def test_methods_start_where_the_thesis_does() -> None:
                 assert tuple(method.initial_widths or ()) == tuple(
                     problem.max_width // 16 * (i + 1) for i in range(16)
                 )
-    depths = BOSTON.problems[0].method(BOSTON.efforts["paper"])._initial("depth", 8)
+    method = BOSTON.problems[0].method(BOSTON.efforts["paper"])
+    depths = Sizes("depth", method.depth_prior, method.initial_depths).of_chains(8, 16)
     np.testing.assert_array_equal(np.bincount(depths)[1:], 2)
 
 

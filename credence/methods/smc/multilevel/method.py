@@ -21,6 +21,7 @@ from credence.errors import (
     check_name,
     check_particles,
     check_share,
+    refuse_unread,
     require_positive,
 )
 from credence.methods.base import Drawn, Method
@@ -82,7 +83,8 @@ class MLSMC(Method):
             weighed to the finest at once, as small runs tell (see
             `credence.methods.smc.multilevel.reach`), and the finest; the finest alone where less
             than `direct_ess` of them is left even from the widest other level.
-        num_levels, base, ratio: see `credence.methods.smc.multilevel.nested.widths`.
+        num_levels, base, ratio: see `credence.methods.smc.multilevel.nested.widths`; without
+            widths or coarse networks. None for ratio is 2.
         coarse: networks of the coarse levels, where they differ otherwise than in width.
         num_particles: of every level; one number is the coarsest level's, and `allocation.usual`
             says how many the others get. See `allocated` for a wanted variance. With a time budget
@@ -130,7 +132,7 @@ class MLSMC(Method):
     widths: tuple[tuple[int, ...], ...] | None = None
     num_levels: int | None = None
     base: int | None = None
-    ratio: float = 2.0
+    ratio: float | None = None
     coarse: tuple[Network, ...] = ()
     num_particles: int | tuple[int, ...] = 500
     num_runs: int = 4
@@ -154,11 +156,12 @@ class MLSMC(Method):
                 f"num_tries={self.num_tries} are draws for particles that know the level below: "
                 'use coupling="sequential".'
             )
-        if self.widths is not None and (self.coarse or self.num_levels or self.base):
-            raise InputError(
-                "widths say which levels there are, and so do coarse, num_levels and base: give "
-                "one of them."
-            )
+        if self.widths is not None and self.coarse:
+            raise InputError("widths say which levels there are, and so does coarse: give one.")
+        if self.widths is not None or self.coarse:
+            told = "coarse" if self.coarse else "widths"
+            reader = f"of levels that are found, and {told} says which there are"
+            refuse_unread(self, reader, "num_levels", "base", "ratio")
         require_positive(num_runs=self.num_runs, num_tries=self.num_tries, ratio=self.ratio)
         check_mutation(self.mutation)
         check_share(direct_ess=self.direct_ess)
@@ -184,7 +187,7 @@ class MLSMC(Method):
         networks = [*self.coarse, network]
         if not self.coarse:
             hidden = self.widths or nested.widths(
-                _hidden(network), self.num_levels, self.base, self.ratio
+                _hidden(network), self.num_levels, self.base, self.ratio or nested.RATIO
             )
             networks = [nested.narrowed(network, one) for one in nested.increasing(hidden)]
         if networks[-1] != network:
@@ -193,20 +196,22 @@ class MLSMC(Method):
                 f"{network}: end widths with {_hidden(network)}."
             )
         levels = with_networks(posterior, networks)
-        return levels if self._are_told else levels[allocation.coarsest(levels) :]
+        return levels if self._levels_are_given else levels[allocation.coarsest(levels) :]
 
     @property
-    def _are_told(self) -> bool:
+    def _levels_are_given(self) -> bool:
         """Whether the user says which levels there are."""
         return bool(self.coarse or self.widths or self.num_levels or self.base)
 
-    def _found(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> list[Posterior]:
+    def _levels_of_run(
+        self, key: PRNGKeyArray, posterior: Posterior, driver: Driver
+    ) -> list[Posterior]:
         """The levels told; or the finest, and the narrowest from which small runs reach it.
 
         Where particles would be tempered even from the widest other level, the finest is alone.
         Where time does not suffice for small runs, the levels that the prior alone suggests.
         """
-        if self._are_told or isinstance(self.num_particles, tuple):
+        if self._levels_are_given or isinstance(self.num_particles, tuple):
             return self.levels(posterior)
         levels = replace(self, base=nested.NARROWEST).levels(posterior)
         widths = [_hidden(level.model.network) for level in levels]
@@ -256,10 +261,10 @@ class MLSMC(Method):
         """
         found = allocation.increments(pilot, x)
         counts = allocation.for_variance(variance, found.variances, found.costs)
-        if self._are_told:
+        if self._levels_are_given:
             return replace(self, num_particles=counts)
         widths = tuple(map(tuple, pilot.provenance.found["level_widths"]))
-        return replace(self, num_particles=counts, widths=widths)
+        return replace(self, num_particles=counts, widths=widths, ratio=None)
 
     def for_error(
         self, error: float, posterior: Posterior, x: Inputs, *, seed: int = 0
@@ -319,12 +324,12 @@ class MLSMC(Method):
         if self.coarse:
             return replace(self, coarse=networks[:-1], **few)
         widths = tuple(map(_hidden, networks))
-        return replace(self, widths=widths, num_levels=None, base=None, **few)
+        return replace(self, widths=widths, num_levels=None, base=None, ratio=None, **few)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         if self.proposal == "conditional":
             check_conditional(posterior.model, posterior.data)
-        levels = self._found(jax.random.fold_in(key, CHOICE), posterior, driver)
+        levels = self._levels_of_run(jax.random.fold_in(key, CHOICE), posterior, driver)
         counts = self.counts(levels)
 
         def allot(drawn: Drawn) -> Allotment:

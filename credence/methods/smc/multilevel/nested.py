@@ -21,6 +21,9 @@ from credence.models.networks.mlp import MLP
 from credence.models.networks.wrappers import LeadingInputs, PerAction
 from credence.models.priors import GaussianPrior
 
+RATIO = 2.0
+"""How much wider each level is than the one below, where nobody says."""
+
 NARROWEST = 4
 """Hidden neurons of the coarsest level, where nobody says how many."""
 
@@ -110,7 +113,7 @@ def widths(
     finest: tuple[int, ...],
     num_levels: int | None = None,
     base: int | None = None,
-    ratio: float = 2,
+    ratio: float = RATIO,
 ) -> tuple[tuple[int, ...], ...]:
     """Hidden widths of nested networks from coarse to fine: each level `ratio` times as wide.
 

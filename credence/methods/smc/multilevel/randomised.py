@@ -112,6 +112,9 @@ def _sums(
     some = replace(
         method,
         widths=None,
+        num_levels=None,
+        base=None,
+        ratio=None,
         coarse=tuple(level.model.network for level in levels[:-1]),
         num_particles=counts[: len(levels)] if isinstance(counts, tuple) else counts,
         num_runs=num_runs,

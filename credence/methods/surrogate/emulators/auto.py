@@ -57,6 +57,7 @@ class Auto(Emulator):
     candidates: tuple[str, ...] = ("coreset", "taylor", "gaussian_process")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         known = [emulator.name for emulator in _KINDS]
         if not self.candidates or set(self.candidates) - set(known):
             raise InputError(f"candidates must be some of {known}, got {self.candidates}.")

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from credence.density.data import Data, rows_at
 from credence.density.posterior import BayesianModel, Position, Posterior, flat_log_prior
 from credence.engine.driver import Driver
+from credence.errors import check_numbers
 from credence.methods.surrogate.delayed_acceptance import Surrogate, member_of
 
 CUT_SHORT = "trained_epochs"
@@ -64,6 +65,9 @@ class Emulator(ABC):
     """Whether one point per chain teaches it nothing."""
 
     name: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        check_numbers(self)
 
     def check(self, posterior: Posterior, num_draws: int) -> None:  # noqa: B027  (a hook)
         """Refuse, before anything is computed, a posterior that this emulator cannot learn.

@@ -17,7 +17,7 @@ from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter
 from credence.engine.plan import Plan
-from credence.errors import check_numbers, require_positive
+from credence.errors import require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points
@@ -82,7 +82,7 @@ class Coreset(Emulator):
     num_draws: int = 200
 
     def __post_init__(self) -> None:
-        check_numbers(self)
+        super().__post_init__()
         require_positive(num_inputs=self.num_inputs, num_draws=self.num_draws)
 
     def is_whole(self, posterior: Posterior) -> bool:

@@ -67,6 +67,7 @@ class GaussianProcess(Emulator):
     subspace: str = "active"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_name("subspace", self.subspace, SUBSPACES)
         require_positive(num_components=self.num_components)
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from credence.density.data import Data, like, rows_at
 from credence.density.posterior import BayesianModel, Position, Posterior, shapes
 from credence.engine.driver import Driver
-from credence.errors import InputError, check_name, check_numbers, require_positive
+from credence.errors import InputError, check_name, refuse_unread, require_positive
 from credence.kernels.ascent.dropout import dropout, masked_log_density
 from credence.kernels.base import Recipe
 from credence.methods.surrogate.emulators.base import CUT_SHORT, Emulated, Emulator, Points
@@ -27,6 +27,8 @@ from credence.models.priors import Gaussian
 TARGETS = ("outputs", "log_likelihood")
 MOST_NUMBERS = 250_000_000
 """Components times outputs of all rows: 1 GB in single precision."""
+USUAL_COMPONENTS = 50
+"""Components of the outputs, at most, where nobody says how many."""
 FEWEST_COMPONENTS = 8
 """Components with which outputs are worth emulating."""
 AT_A_TIME = 4_000_000
@@ -53,7 +55,7 @@ class Network(Emulator):
             times components; or "log_likelihood".
         hidden, activation: widths of the emulator, and one of `models.ACTIVATIONS`.
         dropout: rate at which its inputs and first hidden layer are masked in training.
-        num_components: of the outputs, at most; what they leave out is said.
+        num_components: of the outputs, at most; what they leave out is said. None is 50.
         per_chain: whether every chain has an emulator that its own draws teach, as published, or
             all have one.
         training: of the emulator, by default with early stopping on held-out draws.
@@ -67,14 +69,18 @@ class Network(Emulator):
     hidden: tuple[int, ...] = (64, 64)
     activation: str = "tanh"
     dropout: float = 0.0
-    num_components: int = 50
+    num_components: int | None = None
     per_chain: bool = False
     training: Training = field(default=Training(validation_fraction=0.2))
 
     def __post_init__(self) -> None:
-        check_numbers(self)
+        super().__post_init__()
         check_name("target", self.target, TARGETS)
         require_positive(num_components=self.num_components)
+        if self.target == "log_likelihood":
+            refuse_unread(
+                self, "of target='outputs' and nothing to 'log_likelihood'", "num_components"
+            )
         MLP(1, self.hidden, self.activation)  # may refuse
         if not 0 <= self.dropout < 1 or (self.dropout and not self.hidden):
             raise InputError(
@@ -138,9 +144,10 @@ class Network(Emulator):
         if self.target == "log_likelihood":
             targets, basis = _likelihoods(points)
         else:
-            most = max(1, MOST_NUMBERS // (num_members * _num_outputs(posterior)))
+            room = max(1, MOST_NUMBERS // (num_members * _num_outputs(posterior)))
+            most = min(room, self.num_components or USUAL_COMPONENTS)
             outputs = partial(_output_chunks, flat, data, posterior)
-            targets, basis, missing = principal_components(outputs, min(most, self.num_components))
+            targets, basis, missing = principal_components(outputs, most)
             driver.progress.say(
                 f"{targets.shape[1]} components leave {missing:.2%} of the outputs' variance."
             )

@@ -12,7 +12,7 @@ from credence.density.data import Data, minibatch
 from credence.density.posterior import BayesianModel, Position, Posterior, flat_log_likelihood
 from credence.engine.driver import Driver
 from credence.engine.plan import Plan
-from credence.errors import InputError, OutOfTime, check_numbers, require_positive
+from credence.errors import InputError, OutOfTime, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import evaluation
 from credence.kernels.evaluation.hessian import hessian_columns
@@ -48,7 +48,7 @@ class Taylor(Emulator):
     order: int | None = None
 
     def __post_init__(self) -> None:
-        check_numbers(self)
+        super().__post_init__()
         if self.num_rows is not None and self.num_rows != 0:
             require_positive(num_rows=self.num_rows)
         if self.order not in (None, 0, 1, 2):

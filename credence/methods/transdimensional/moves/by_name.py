@@ -21,6 +21,15 @@ LAYER_MOVES = (
     "layer", "identity_layer", "collapsed_layer", "collapsed_identity_layer", "annealed_layer",
 )  # fmt: skip
 """Kinds of jump between depths."""
+_OF_BRIDGES = ("num_temperatures", "num_integration_steps")
+SETTINGS_OF: Mapping[str, tuple[str, ...]] = {
+    "annealed": _OF_BRIDGES,
+    "split_merge": ("split_std",),
+    "identity_layer": ("identity_std",),
+    "collapsed_identity_layer": ("identity_std",),
+    "annealed_layer": (*_OF_BRIDGES, "identity_std"),
+}
+"""What kinds of jump read of the settings; others read none."""
 
 
 def base_and_size(name: str) -> tuple[str, int]:
@@ -75,7 +84,7 @@ def build_layer_move(
 
 def _bridge(tuning: Mapping[str, Any], settings: Mapping[str, Any]) -> Bridge:
     """Make the bridge of annealed jumps."""
-    lengths = _chosen(settings, "num_temperatures", "num_integration_steps")
+    lengths = _chosen(settings, *_OF_BRIDGES)
     return Bridge(step_size=tuning["step_size"], **lengths)
 
 

@@ -38,16 +38,6 @@ def collapsed_birth(target: VariableWidth, layer: int) -> Move:
     """
     check_collapsible(target)
 
-    def to(key: PRNGKeyArray, params: Params, widths: Widths, point: Point, data: Data) -> Proposal:
-        """Exact output weights for hidden layers, and the ratio of marginal likelihoods."""
-        old = regression(target, point.params, point.widths, data)
-        new = regression(target, params, widths, data)
-        params = params._replace(network=(*params.network[:-1], new.sample(key)))
-        params = target.without_units(params, widths)
-        log_likelihood = target.log_likelihood(params, data)
-        log_ratio = new.log_marginal_since(old)
-        return Proposal(params, log_likelihood, log_ratio, *collapsed_counts(params, data))
-
     def log_prior_of_hidden(params: Params, lower: Widths, upper: Widths) -> Float[Array, ""]:
         return total(target.log_prior_of_kept(params, lower, upper)[:-1])
 
@@ -55,14 +45,14 @@ def collapsed_birth(target: VariableWidth, layer: int) -> Move:
         key_unit, key_outputs = jax.random.split(key)
         lower, upper = point.widths, point.widths.at[layer].add(1)
         params = target.with_units(key_unit, point.params, lower, upper)
-        proposal = to(key_outputs, params, upper, point, data)
+        proposal = collapsed(target, key_outputs, point, params, upper, data)
         kept = log_prior_of_hidden(point.params, lower, upper)
         return proposal._replace(log_ratio=proposal.log_ratio + kept)
 
     def death(key: PRNGKeyArray, point: Point, data: Data) -> Proposal:
         lower, upper = point.widths.at[layer].add(-1), point.widths
         params = target.without_units(point.params, lower)
-        proposal = to(key, params, lower, point, data)
+        proposal = collapsed(target, key, point, params, lower, data)
         kept = log_prior_of_hidden(params, lower, upper)
         return proposal._replace(log_ratio=proposal.log_ratio - kept)
 
@@ -81,6 +71,24 @@ def check_collapsible(target: VariableWidth) -> None:
             f"Collapsed moves integrate the output weights out, which needs Gaussian noise, got "
             f"{likelihood}: use likelihood 'normal', or moves=('informed',)."
         )
+
+
+def collapsed(
+    target: VariableWidth,
+    key: PRNGKeyArray,
+    point: Point,
+    params: Params,
+    widths: Widths,
+    data: Data,
+) -> Proposal:
+    """Exact output weights for hidden layers, and the ratio of marginal likelihoods."""
+    old = regression(target, point.params, point.widths, data)
+    new = regression(target, params, widths, data)
+    params = params._replace(network=(*params.network[:-1], new.sample(key)))
+    params = target.without_units(params, widths)
+    log_likelihood = target.log_likelihood(params, data)
+    log_ratio = new.log_marginal_since(old)
+    return Proposal(params, log_likelihood, log_ratio, *collapsed_counts(params, data))
 
 
 def collapsed_counts(params: Params, data: Data) -> tuple[Int[Array, ""], Int[Array, ""]]:

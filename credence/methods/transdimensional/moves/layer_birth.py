@@ -22,11 +22,7 @@ from credence.methods.transdimensional.active_neurons import (
     where,
 )
 from credence.methods.transdimensional.moves.base import LayerMove, Proposal, counts
-from credence.methods.transdimensional.moves.collapsed_birth import (
-    check_collapsible,
-    collapsed_counts,
-    regression,
-)
+from credence.methods.transdimensional.moves.collapsed_birth import check_collapsible, collapsed
 from credence.methods.transdimensional.target import Point, VariableWidth
 from credence.models.networks.mlp import ACTIVATIONS, FullyConnected, Layer
 from credence.models.priors import normal_sample
@@ -195,15 +191,8 @@ class LayerLaw(NamedTuple):
             log_likelihood = target.log_likelihood(params, data)
             change = log_likelihood - point.log_likelihood
             return Proposal(params, log_likelihood, change + sign * ratio, *counts(evaluations=1))
-        old = regression(target, point.params, point.widths, data)
-        new = regression(target, params, widths, data)
-        params = params._replace(network=(*params.network[:-1], new.sample(key)))
-        params = target.without_units(params, widths)
-        log_likelihood = target.log_likelihood(params, data)
-        change = new.log_marginal_since(old)
-        return Proposal(
-            params, log_likelihood, change + sign * ratio, *collapsed_counts(params, data)
-        )
+        found = collapsed(target, key, point, params, widths, data)
+        return found._replace(log_ratio=found.log_ratio + sign * ratio)
 
 
 def near_identity(target: VariableWidth, *, identity_std: float = 0.5) -> LayerLaw:

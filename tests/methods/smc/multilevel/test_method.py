@@ -694,8 +694,16 @@ def with_network(network: Any, prior: Any = None, **settings: Any) -> Callable[[
         ),
         (with_network(MLP(1, (8,)), num_runs=0), "num_runs must be > 0"),
         (lambda: MLSMC(num_tries=2, coupling="independent"), "num_tries=2 are draws for particles"),
-        (lambda: MLSMC(widths=((4,), (8,)), num_levels=2), "widths say which levels there are"),
-        (lambda: MLSMC(widths=((4,), (8,)), coarse=(MLP(1, (4,)),)), "widths say which levels"),
+        (
+            lambda: MLSMC(widths=((4,), (8,)), num_levels=2),
+            "num_levels=2 is of levels that are found",
+        ),
+        (
+            lambda: MLSMC(widths=((4,), (8,)), coarse=(MLP(1, (4,)),)),
+            "widths say which levels there are",
+        ),
+        (lambda: MLSMC(coarse=(MLP(1, (4,)),), num_levels=2), "and coarse says which there are"),
+        (lambda: MLSMC(coarse=(MLP(1, (4,)),), base=2), "base=2 is of levels that are found"),
         (with_network(MLP(1, (8,)), coupling="none"), "Unknown coupling 'none'"),
         (with_network(MLP(1, (8,)), ratio=1.0), "ratio > 1"),
     ],

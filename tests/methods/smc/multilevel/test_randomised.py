@@ -92,7 +92,7 @@ def test_planted_wrong_sums_are_caught(
 @pytest.mark.parametrize("num_tries", [1, 2])
 def test_levels_that_need_tempering_are_refused(num_tries: int) -> None:
     mutation = Mutation(ess_target=0.99)
-    few = {"num_runs": 4, "num_particles": 40, "num_tries": num_tries}
+    few = {"num_runs": 4, "num_particles": 40, "num_tries": num_tries, "num_levels": 3}
     method = replace(METHOD, **few, mutation=mutation, direct_ess=0.99)
     with pytest.raises(InputError, match="too far from the one below"):
         unbiased(1, method, LEVELS[:2], X_NEW, survival=0.9)
