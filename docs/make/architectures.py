@@ -31,7 +31,13 @@ JAVID = {"boston_2a": 0.275, "boston_2b": 0.275, "boston_4a": 0.271, "boston_4b"
 """Table 7.1: errors of Javid et al. (2020) at their best depth, one; in the thesis's unit."""
 NUM_TEST = 253
 """Test rows: the thesis divides root mean squares by the root of their number."""
-MARKS = {"jumps": ("o", ACCENT), "particles": ("s", SECOND), "ladder": ("D", CHAINS[2])}
+MARKS = {
+    "jumps": ("o", ACCENT, "circles"),
+    "particles": ("s", SECOND, "squares"),
+    "ladder": ("D", CHAINS[2], "diamonds"),
+    "crossings": ("^", CHAINS[3], "triangles"),
+}
+"""Marks of the ways to the depth, their colours, and what they are called."""
 
 
 def models() -> str:
@@ -106,14 +112,15 @@ def depth_figure(folder: Path) -> None:
     drawing, (axes,) = new_figure(height=240)
     ways = kept(DEPTHS)["ways"]
     for index, row in enumerate(ways):
-        mark, colour = MARKS[row["way"]]
+        mark, colour, _ = MARKS[row["way"]]
         at = np.arange(1, len(row["log_ratio"]) + 1) + 0.12 * (index - (len(ways) - 1) / 2)
         error = 2 * np.array(row["error"])
         style = {"linestyle": "none", "markersize": 5, "linewidth": 0.9}
         axes.errorbar(at, row["log_ratio"], error, marker=mark, color=colour, **style)
     label(axes, "log p(depth) - log p(1), nats", "Hidden layers")
-    reading = "Circles: jumps. Squares: particles. Diamonds: ladder. Lines: two standard errors."
-    chart = to_svg(drawing, "depth-ways", "p(depth) in three ways", reading)
+    told = (f"{MARKS[row['way']][2].capitalize()}: {row['way']}." for row in ways)
+    reading = f"{' '.join(told)} Lines: two standard errors."
+    chart = to_svg(drawing, "depth-ways", f"p(depth) in {len(ways)} ways", reading)
     write_figure(folder, "depth-ways", chart)
 
 

@@ -173,23 +173,21 @@ def share(value: float) -> str:
 
 def of_depths() -> Iterator[Phrase]:
     """Tell how far the three ways to the depth are from one another."""
-    jumps, particles, ladder = kept("transdimensional_depth_ways")["ways"]
-    above = np.array(jumps["log_ratio"]) - np.array(particles["log_ratio"])
-    yield made("by up to {:.2f} nats, a third", above.max())
-    assert 0.28 < np.expm1(above.max()) < 0.4, "a third"
-    share = np.exp(jumps["log_ratio"]) / np.sum(np.exp(jumps["log_ratio"]))
-    assert share[6:].max() < 1 / 200, "below one in two hundred, where ways differ by more than two"
-    pairs = (jumps, particles), (jumps, ladder), (particles, ladder)
-    shallow = max(np.abs(differences(*pair)[:4]).max() for pair in pairs)
-    deep = differences(jumps, particles)[4:]
-    yield made("two ways differ by more than {:.1f} standard", shallow)
-    yield made("by {:.2f} nats at six, {:.2f} at seven and {:.2f} at eight", *above[5:])
-    yield made("which is {:.1f}, {:.1f}\n  and {:.1f} standard errors.", *deep)
-    top, middle, bottom = (np.array(way["log_ratio"][6:]) for way in (jumps, ladder, particles))
-    assert np.all((bottom < middle) & (middle < top)), "the ladder is between"
-    either = [np.abs(differences(ladder, way)[5:]).max() for way in (jumps, particles)]
-    yield made("within {:.1f} standard errors of either", max(either))
-    yield from given("by up to 4.3 standard errors", "the ladder by 8.7 at", "one in two hundred")
+    ways = {row["way"]: row for row in kept("transdimensional_depth_ways")["ways"]}
+    jumps, particles, ladder = (ways[way] for way in ("jumps", "particles", "ladder"))
+    nats = {way: np.array(row["log_ratio"]) for way, row in ways.items()}
+    by_ladder, by_particles = differences(jumps, ladder), differences(jumps, particles)
+    yield made("seven layers**, within {:.1f} standard errors", np.abs(by_ladder[:6]).max())
+    yield made("the ladder is {:.2f}\n  nats below", (nats["jumps"] - nats["ladder"])[7])
+    yield made("which is {:.1f} of them", by_ladder[6])
+    share = np.exp(nats["jumps"]) / np.sum(np.exp(nats["jumps"]))
+    yield made("has a probability of {:.1f} %", 100 * share[7])
+    above = (nats["jumps"] - nats["particles"])[6:]
+    yield made("by {:.2f} nats at seven and by {:.2f} at eight", *above)
+    yield made("which is {:.1f} and\n  {:.1f} standard errors. Elsewhere", *by_particles[5:])
+    yield made("they are within {:.1f}. SMC", np.abs(by_particles[:5]).max())
+    assert (nats["particles"] < np.minimum(nats["jumps"], nats["ladder"]))[5:].all()
+    yield from given("by up to\n  4.3 standard errors", "the ladder by 8.7 at")
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
