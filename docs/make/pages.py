@@ -71,6 +71,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "fbnn-gaussians": gaussians.table,
     "fbnn-full": partial(experiment_tables.sections, "fbnn_full"),
     "fbnn-reasons": partial(experiment_tables.reasons, "fbnn"),
+    "friction": partial(benchmark_tables.table, "friction"),
     "imdb": partial(experiment_tables.sections, "imdb"),
     "imdb-reasons": partial(experiment_tables.reasons, "imdb"),
     "large-table": partial(benchmark_tables.table, "large_table"),
