@@ -7,7 +7,7 @@ from credence.compare.cell import build_network
 from credence.compare.encodings import channels
 from credence.compare.sources import ImageSource
 from credence.compare.specs import ModelSpec, RowLimits
-from credence.methods import SGHMC
+from credence.methods.minibatch_steps import USUAL_FRICTION
 from credence.models import MLP, ResNet
 from credence_papers.nonlinear.images import CIFAR10, CIFAR10_RESNET20, CIFAR10_SMALL
 
@@ -47,7 +47,7 @@ def test_the_small_experiment_has_two_chains_for_a_particle_and_its_partner() ->
         assert each.settings["training"] == {"max_epochs": 20}
         drift = each.settings["step_size"] / 2  # of Langevin; with friction it is s^2 / friction
         if each.method == "sghmc":
-            drift = each.settings["step_size"] ** 2 / SGHMC().friction
+            drift = each.settings["step_size"] ** 2 / USUAL_FRICTION
         assert drift == pytest.approx(0.2 * 128 / 10_000)
     of_own_rows = [each.settings for each in cells if "potential_rows" in each.settings]
     assert [(each["potential_rows"], each["synchronous"]) for each in of_own_rows] == [
