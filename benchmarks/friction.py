@@ -1,4 +1,4 @@
-"""How much friction should SGHMC have where every step sees all rows?
+"""Friction of SGHMC where every step sees all rows: how much of it is best?
 
     CREDENCE_DATA=... python benchmarks/friction.py --out FOLDER
     python benchmarks/friction.py --out FOLDER --table

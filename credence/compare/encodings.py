@@ -1,4 +1,4 @@
-"""Inputs as networks take them, numbers only: what is learnt, is learnt from the training rows."""
+"""Encodings make numbers of inputs: what is learnt, is learnt from the training rows."""
 
 from typing import Any
 

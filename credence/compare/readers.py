@@ -1,4 +1,4 @@
-"""What a source of data holds, read and split; nothing is scaled yet.
+"""Readers read and split what a source of data holds; nothing is scaled yet.
 
 Imports nothing that computes, so that bad input is refused at once.
 """

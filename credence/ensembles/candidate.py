@@ -1,4 +1,4 @@
-"""What might be in a stack: a chain or an ensemble with its scores."""
+"""Candidates for a stack: a chain or an ensemble, each with its scores."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What networks of one likelihood predict at some inputs: `Predictions` in closed form."""
+"""Predictions of networks of one likelihood at some inputs, in closed form."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

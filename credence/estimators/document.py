@@ -1,4 +1,4 @@
-"""What estimator.json says of a fitted estimator, and how it is written beside the ensemble."""
+"""The file estimator.json says what a fitted estimator is, beside its ensemble."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""What can be named as a method: settings as a frozen dataclass, and `run`.
+"""An algorithm can be named as a method: settings as a frozen dataclass, and `run`.
 
 An `Algorithm` has settings, and `run` gives something that predicts. Nearly all are a `Method` of
 `credence.methods.base`, which samples or trains the posterior it is given.

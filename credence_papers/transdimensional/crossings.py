@@ -1,4 +1,4 @@
-"""p(depth + 1) / p(depth) from chains that stay at their depth: how often jumps would be accepted.
+"""Chains that stay at their depth give p(depth + 1) / p(depth): jumps are tried from their draws.
 
 Every kind of jump leaves the posterior as it is, there and back, so that at each pair of depths
 
@@ -72,7 +72,7 @@ def change_of_depth(
 def rates(
     key: PRNGKeyArray, target: VariableWidth, params: Params, data: Data
 ) -> tuple[Float[np.ndarray, " run"], Float[np.ndarray, " run"]]:
-    """How often a jump from the draws of a run leads one layer deeper, and one shallower.
+    """Tell how often a jump from the draws of a run leads one layer deeper, and one shallower.
 
     Args:
         params: of networks of one depth, with leading axes (run, draw).
@@ -90,7 +90,7 @@ def rates(
 def log_ratios(
     up: Float[np.ndarray, "step run"], down: Float[np.ndarray, "step run"]
 ) -> tuple[Float[np.ndarray, " depth"], Float[np.ndarray, " depth"]]:
-    """log p(depth) - log p(first depth) of all depths, and its error.
+    """Return log p(depth) - log p(first depth) of all depths, and its error.
 
     The error is of first order, and that of a mean over runs with independent random numbers. What
     runs of one depth say of the step to it and of that from it is not independent.

@@ -1,4 +1,4 @@
-"""p(depth) of one posterior in four ways, each with errors from repetition.
+"""Four ways find p(depth) of one posterior, each with errors from repetition.
 
 jumps       reversible jumps between depths, several runs of several chains
 ladder      parallel tempering at every depth alone: the evidence by bridge sampling

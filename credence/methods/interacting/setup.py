@@ -1,4 +1,4 @@
-"""How particles and partners are set up: where partners start, and what tunes both kernels."""
+"""Setting up particles and partners: where partners start, and what tunes both kernels."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What tunes the step at fixed widths, of chains and of ladders: by the neurons that are in use."""
+"""Tuning of the step at fixed widths, of chains and of ladders, by the neurons in use."""
 
 from functools import partial
 from typing import TypedDict
