@@ -14,7 +14,7 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
-from rows import done, how_run, markdown, measure, parser_of
+from rows import how_run, markdown, run_cases
 
 PROBLEMS = ("adult", "celeba")
 FRICTIONS = (0.1, 0.03, 0.02, 0.01, 0.003)
@@ -81,13 +81,5 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     return [*markdown(heads, lines), "", how_run(rows)]
 
 
-def main() -> None:
-    parser = parser_of(__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    measure(options.out, () if options.table else cases(options.seed), measured)
-    print("\n".join(table_lines(done(options.out))))
-
-
 if __name__ == "__main__":
-    main()
+    run_cases(__doc__, cases, measured, table_lines)

@@ -16,7 +16,7 @@ done again.
 import warnings
 from typing import Any
 
-from rows import done, how_run, markdown, measure, parser_of
+from rows import how_run, markdown, run_cases
 
 NUM_PARTICLES, NUM_DRAWS = 200, 50
 CASES = (
@@ -36,6 +36,14 @@ CASES = (
     ("mountain_car alpha 3", 4, 128),
     ("mountain_car alpha 2", 4, 128),
 )
+
+
+def cases(seed: int) -> list[dict[str, Any]]:
+    """Every step between two widths."""
+    return [
+        {"problem": problem, "coarse": coarse, "fine": fine, "seed": seed, "num_cores": 1}
+        for problem, coarse, fine in CASES
+    ]
 
 
 def measured(case: dict[str, Any]) -> dict[str, Any]:
@@ -83,17 +91,5 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     return [*markdown(heads, lines), "", how_run(rows)]
 
 
-def main() -> None:
-    parser = parser_of(__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    cases = [
-        {"problem": problem, "coarse": coarse, "fine": fine, "seed": options.seed, "num_cores": 1}
-        for problem, coarse, fine in CASES
-    ]
-    measure(options.out, () if options.table else cases, measured)
-    print("\n".join(table_lines(done(options.out))))
-
-
 if __name__ == "__main__":
-    main()
+    run_cases(__doc__, cases, measured, table_lines)

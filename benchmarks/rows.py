@@ -93,6 +93,27 @@ def measure(
         print(f"{case}: {seconds:.0f} s", flush=True)
 
 
+def run_cases(
+    description: str | None,
+    cases: Callable[[int], Iterable[dict[str, Any]]],
+    measured: Callable[[dict[str, Any]], dict[str, Any]],
+    table_lines: Callable[[list[dict[str, Any]]], list[str]],
+) -> None:
+    """Measure the cases of the seed that the command line says, and print the table.
+
+    Args:
+        description: of the script, for its help.
+        cases: (seed) -> cases as of `measure`.
+        measured: as of `measure`.
+        table_lines: (rows) -> a Markdown table.
+    """
+    parser = parser_of(description)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    measure(options.out, () if options.table else cases(options.seed), measured)
+    print("\n".join(table_lines(done(options.out))))
+
+
 def in_new_process(
     function: Callable[..., Any], *arguments: Any, num_cores: int, cache: str | None = None
 ) -> Any:

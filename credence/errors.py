@@ -87,7 +87,7 @@ def refuse_unread(settings: object, reader: str, *names: str) -> None:
     """Refuse settings that are given, and that nothing would read.
 
     Args:
-        settings: has them; None is one that was left out.
+        settings: a dataclass that has them; one that is its default was left out.
         reader: what reads them, and why that is not there: "of kernel='hmc' and nothing to 'pcn'".
         names: of the settings.
     Raises:
@@ -95,7 +95,7 @@ def refuse_unread(settings: object, reader: str, *names: str) -> None:
     """
     for name in names:
         value = getattr(settings, name)
-        if value is not None:
+        if value != getattr(type(settings), name):
             raise UnreadSetting(f"{name}={value} is {reader}: leave it out.", name)
 
 

@@ -23,7 +23,6 @@ from credence.engine.plan import Plan
 from credence.errors import (
     InputError,
     Interrupted,
-    UnreadSetting,
     check_name,
     refuse_unread,
     require_positive,
@@ -107,13 +106,12 @@ class StochasticGradient(TrainedChains):
         if not self.num_cycles:
             refuse_unread(self, "of cycles, and num_cycles=0 has none", "exploration_share")
         is_tuned = self.step_size is None and self.preconditioner != self.published
-        if not is_tuned and self.target_acceptance_rate != type(self).target_acceptance_rate:
-            raise UnreadSetting(
-                f"target_acceptance_rate={self.target_acceptance_rate} is of a step size that the "
-                f"warm-up tunes, which it does not with step_size={self.step_size} and "
-                f"preconditioner='{self.preconditioner}': leave it out.",
-                "target_acceptance_rate",
+        if not is_tuned:
+            reader = (
+                "of a step size that the warm-up tunes, which it does not with "
+                f"step_size={self.step_size} and preconditioner='{self.preconditioner}'"
             )
+            refuse_unread(self, reader, "target_acceptance_rate")
 
     @property
     def _exploration_share(self) -> float:
@@ -324,7 +322,7 @@ class SGHMC(StochasticGradient):
 
     Args beyond those of `StochasticGradient`:
         friction: share of the velocity lost per step, in (0, 1]; None is .01 where a step sees all
-            rows and .1 where it does not (`benchmarks/stochastic_gradient.py friction`).
+            rows and .1 where it does not (`benchmarks/friction.py`).
         preconditioner: its own is "scale_adapted", Springenberg et al. (2016), with step_size .03
             by default.
     """

@@ -28,6 +28,7 @@ from credence.models import MLP, Gaussian, HierarchicalGamma
 from credence.storage import jsonable
 from credence_papers.transdimensional.label_ranks import label_ranks
 from credence_papers.transdimensional.published_chain import PublishedChain
+from credence_papers.transdimensional.runs import read_by_step
 
 Settings = Mapping[str, Any]
 NUMBERS = ("rmse", "nll", "coverage_95", "crps")
@@ -118,19 +119,18 @@ class ModelProblem:
             bound = {"num_chains": effort.num_chains, "max_doublings": effort.max_doublings}
             return NUTS(**bound, **effort.fixed)
         is_published = self.how == "published"
-        settings: dict[str, Any] = {
+        settings = {
             "num_draws": effort.num_draws,
             "num_warmup": effort.num_warmup,
+            "max_doublings": effort.max_doublings,
             **(effort.ladder if self.how == "ladder" else {}),
         }
-        if "within" not in settings:
-            settings["max_doublings"] = effort.max_doublings  # which is of NUTS
         chain = Transdimensional(
             layer_moves=("layer",) if is_published else None,
             num_chains=effort.num_chains,
             num_starts=effort.num_starts,
             gibbs=isinstance(self.prior, HierarchicalGamma),
-            **settings,
+            **read_by_step(settings),
             **self.family.settings,
         )
         return PublishedChain(chain=chain) if is_published else chain

@@ -70,16 +70,23 @@ class ArchitectureProblem:
         if widths and widths[-1] != self.max_width:
             widths = None  # fewer chains than published: spread
         settings = {**effort.settings, **self.settings, "num_draws": draws}
-        if "within" in settings:
-            del settings["max_doublings"]  # which is of NUTS
         return Transdimensional(
             max_width=self.max_width,
             width_prior=self.width_prior,
             max_depth=self.max_depth,
             depth_prior=DepthPrior(),
             initial_widths=widths,
-            **settings,
+            **read_by_step(settings),
         )
+
+
+def read_by_step(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of `Transdimensional` without a bound that its step does not read.
+
+    The bound on doublings is of NUTS, the usual step.
+    """
+    is_nuts = settings.get("within", "nuts") == "nuts"
+    return {name: each for name, each in settings.items() if is_nuts or name != "max_doublings"}
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ def test_usual_settings_of_jumps() -> None:
     def static(**told: Any) -> dict[str, Any]:
         method = Transdimensional(**told)
         of = method.widest(posterior)
-        return dict(method._recipe(of, method._target(of)).static)
+        return dict(method._recipe(of, method.target(of)).static)
 
     usual = {"num_temperatures": 10, "num_integration_steps": 5, "max_doublings": 8}
     moves = {"moves": ("annealed", "split_merge"), "max_depth": 2}

@@ -220,7 +220,7 @@ class Transdimensional(Chains):
         if self.max_depth is not None:
             jumps |= set(self.layer_moves or KINDS_OF_LAYER)
         read = {name for jump in jumps for name in SETTINGS_OF.get(jump, ())}
-        for name in set(USUAL_SCALES) - read:
+        for name in (scale for scale in USUAL_SCALES if scale not in read):
             owners = ", ".join(jump for jump, read in SETTINGS_OF.items() if name in read)
             reader = f"of {owners} jumps, and neither moves nor layer_moves have such"
             refuse_unread(self, reader, name)
@@ -265,7 +265,8 @@ class Transdimensional(Chains):
         data = posterior.data
         return Posterior(network, model.prior, model.likelihood, (data.x, data.y, data.weight))
 
-    def _target(self, posterior: Posterior) -> VariableWidth:
+    def target(self, posterior: Posterior) -> VariableWidth:
+        """The joint law of sizes and weights that chains move on, of the widest network."""
         depth_prior = None if self.max_depth is None else self.depth_prior
         return VariableWidth(posterior.model, self.width_prior, depth_prior)
 
@@ -273,7 +274,8 @@ class Transdimensional(Chains):
         is_normal = isinstance(posterior.model.likelihood, Normal)
         return tuple(self.moves or (("collapsed",) if is_normal else ("informed", "plain")))
 
-    def _layer_moves(self, posterior: Posterior) -> tuple[str, ...]:
+    def kinds_between_depths(self, posterior: Posterior) -> tuple[str, ...]:
+        """Kinds of jump between depths that there are; none where one depth alone is allowed."""
         depths = () if self.max_depth is None else self.depth_prior.log_probs(self.max_depth)
         if np.isfinite(depths).sum() < 2:
             return ()
@@ -302,7 +304,7 @@ class Transdimensional(Chains):
                 f"The width can change under a Gaussian, trace-class or hierarchical prior, got "
                 f"{model.prior}."
             )
-        target = self._target(posterior)
+        target = self.target(posterior)
         self._initial_widths(posterior)
         room = largest_widths(model.template(posterior.data).network)
         check_jump_sizes(self._moves(posterior), self.width_prior, room)
@@ -335,7 +337,7 @@ class Transdimensional(Chains):
         key_start, key_whole, key_step, key_warmup, key_sample = jax.random.split(key, 5)
         start = self._start(key_start, self._initial_widths(posterior), posterior)
         data = posterior.anchored(start[0])
-        groups = self._moves(posterior), self._layer_moves(posterior)
+        groups = self._moves(posterior), self.kinds_between_depths(posterior)
         is_ladder, first = build is on_a_ladder, start
         if is_ladder:
             adapter = ladder_tuning(
@@ -349,7 +351,7 @@ class Transdimensional(Chains):
         adapter = with_mixture(adapter, groups, num_jumps=number, is_tuned=self.tune_moves)
         if build is transdimensional and not self.sandwich:
             adapter = settling_first(adapter, int(SETTLING * self._rounds().number))
-        plan = self._rounds().plan(self._recipe(posterior, self._target(posterior), build), adapter)
+        plan = self._rounds().plan(self._recipe(posterior, self.target(posterior), build), adapter)
         warmup = driver.phase("warmup", key_warmup, plan, first, data)
         thinning = 1 if is_ladder else self.thinning  # a ladder's steps are so many sweeps
         plan = self._sample_plan(plan, warmup.memory, thinning=thinning)
@@ -370,7 +372,7 @@ class Transdimensional(Chains):
     ) -> Float[Array, "chain weight"]:
         """The likeliest of some draws of the prior, for every chain at its widths."""
         keys = jax.random.split(key, (self.num_chains, self.num_starts))
-        return likeliest_draws(keys, widths, posterior.data, target=self._target(posterior))
+        return likeliest_draws(keys, widths, posterior.data, target=self.target(posterior))
 
     def _sizes(
         self, posterior: Posterior, draws: Float[np.ndarray, "chain draw weight"]
@@ -415,7 +417,7 @@ class Transdimensional(Chains):
         sweeps = (("num_sweeps", self.thinning),) if build is on_a_ladder else ()
         static = (
             ("gibbs", self._draws_precisions(posterior)),
-            ("layer_moves", self._layer_moves(posterior)),
+            ("layer_moves", self.kinds_between_depths(posterior)),
             ("move_settings", tuple(self._or_usual(USUAL_SCALES).items())),
             ("moves", self._moves(posterior)),
             *sweeps,

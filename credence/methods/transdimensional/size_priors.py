@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from credence.errors import InputError, UnreadSetting, require_positive
+from credence.errors import InputError, refuse_unread, require_positive
 
 SHAPES = ("uniform", "poisson", "geometric")
 
@@ -59,11 +59,9 @@ class CountPrior(ABC):
             )
         if self.smallest < 1 or self.smallest != int(self.smallest):
             raise InputError(f"{self.least}, got smallest={self.smallest}.")
-        if self.shape == "uniform" and self.mean != type(self).mean:
-            raise UnreadSetting(
-                f"mean={self.mean} is of shape='poisson' or 'geometric' and nothing to 'uniform': "
-                "leave it out.",
-                "mean",
+        if self.shape == "uniform":
+            refuse_unread(
+                self, "of shape='poisson' or 'geometric' and nothing to 'uniform'", "mean"
             )
 
     def log_probs(self, largest: int) -> Float[np.ndarray, " width"]:

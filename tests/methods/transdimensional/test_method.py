@@ -235,8 +235,8 @@ def test_resumed_run_gives_the_same_draws(tmp_path: Path) -> None:
 
 def test_a_depth_that_cannot_change_has_no_jumps() -> None:
     method = Transdimensional(max_depth=2, depth_prior=DepthPrior(smallest=2))
-    assert method._layer_moves(posterior()) == ()
-    assert len(Transdimensional(max_depth=2)._layer_moves(posterior())) == 2
+    assert method.kinds_between_depths(posterior()) == ()
+    assert len(Transdimensional(max_depth=2).kinds_between_depths(posterior())) == 2
 
 
 def test_absent_layers_keep_the_metric_they_have() -> None:
