@@ -23,8 +23,6 @@ from credence.methods.transdimensional.mixed_jumps import equally_likely, mixed_
 from credence.methods.transdimensional.moves.by_name import build_layer_move
 from credence.methods.transdimensional.target import Point, VariableWidth
 
-KINDS = ("collapsed_layer", "collapsed_identity_layer")
-"""Jumps between depths, each with probability one half, where the noise is normal."""
 AT_ONCE = 1000
 """Networks that jump abreast."""
 
@@ -46,7 +44,7 @@ def change_of_depth(
     data: Data,
     *,
     target: VariableWidth,
-    kinds: tuple[str, ...] = KINDS,
+    kinds: tuple[str, ...],
 ) -> Int[Array, " draw"]:
     """Let each of some networks try one jump; return 1 where it got deeper, -1 where shallower.
 
@@ -70,11 +68,16 @@ def change_of_depth(
 
 
 def rates(
-    key: PRNGKeyArray, target: VariableWidth, params: Params, data: Data
+    key: PRNGKeyArray,
+    target: VariableWidth,
+    kinds: tuple[str, ...],
+    params: Params,
+    data: Data,
 ) -> tuple[Float[np.ndarray, " run"], Float[np.ndarray, " run"]]:
     """Tell how often a jump from the draws of a run leads one layer deeper, and one shallower.
 
     Args:
+        kinds: of jumps, as of `change_of_depth`.
         params: of networks of one depth, with leading axes (run, draw).
     """
     deepen = jax.jit(jax.vmap(partial(deepened, target, data=data)))
@@ -82,7 +85,7 @@ def rates(
     change = []
     for run, key_run in enumerate(jax.random.split(key, num_runs)):
         points = deepen(jax.tree.map(lambda leaf, run=run: leaf[run], params))
-        change.append(change_of_depth(key_run, points, data, target=target))
+        change.append(change_of_depth(key_run, points, data, target=target, kinds=kinds))
     found = np.array(change)
     return (found > 0).mean(axis=1), (found < 0).mean(axis=1)
 
@@ -98,8 +101,13 @@ def log_ratios(
     Args:
         up: rates of all depths but the last.
         down: rates of all depths but the first.
+    Returns:
+        NaN from the first step on that no run made, there or back.
     """
-    deeper, shallower = up.mean(axis=1, keepdims=True), down.mean(axis=1, keepdims=True)
+    deeper, shallower = (
+        np.where((rates > 0).any(axis=1, keepdims=True), rates.mean(axis=1, keepdims=True), np.nan)
+        for rates in (up, down)
+    )
     steps = np.log(deeper / shallower)[:, 0]
     per_up, per_down = up / deeper, down / shallower
     on_the_way = np.vstack([per_up[:1], per_up[1:] - per_down[:-1]]).var(axis=1, ddof=1)

@@ -29,8 +29,6 @@ from credence.methods import SMC, Mutation, ParallelTempering
 from credence.methods.evidence import LogEvidence
 from credence.methods.exchanges import Exchanges
 from credence.methods.transdimensional.architecture.posterior import architecture_posterior
-from credence.methods.transdimensional.size_priors import DepthPrior
-from credence.methods.transdimensional.target import VariableWidth
 from credence.storage import jsonable
 from credence_papers.cache import Cache, number
 from credence_papers.study import Row, Study, with_seed
@@ -114,8 +112,8 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
 
     def rows(self, problem: DepthWay, effort: DepthEffort, results: Mapping[int, Any]) -> list[Row]:
         """A row a way and split."""
-        row, told = {"name": problem.name, "way": problem.way}, TOLD[problem.way]
-        return [with_seed({**row, **told(found)}, seed, results) for seed, found in results.items()]
+        row, tell = {"name": problem.name, "way": problem.way}, TELL[problem.way]
+        return [with_seed({**row, **tell(found)}, seed, results) for seed, found in results.items()]
 
     def sentence(self, row: Row) -> str:
         """log p(d) / p(1) of all depths."""
@@ -123,7 +121,7 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
 
     def summary(self, effort: DepthEffort, rows: list[Row]) -> dict[str, Any]:
         """All ways, and whether their chains agree."""
-        return {"ways": rows, "converged": all((row["rhat"] or 1) < 1.05 for row in rows)}
+        return {"ways": rows, "converged": all(row["converged"] for row in rows)}
 
     def render(self, summary: dict[str, Any]) -> str:
         """The page as text."""
@@ -138,8 +136,9 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
         """One line a way."""
         found = Table("way", "log p(depth) - log p(1), nats", "R-hat", "seconds")
         for row in summary["ways"]:
-            told = ", ".join(cells(row))
-            found.add_row(row["name"], told, f"{row['rhat'] or 0:.3f}", f"{row['seconds']:.0f}")
+            ratios = ", ".join(cells(row))
+            rhat = "–" if row["rhat"] is None else f"{row['rhat']:.3f}"
+            found.add_row(row["name"], ratios, rhat, f"{row['seconds']:.0f}")
         return found
 
 
@@ -198,12 +197,18 @@ def by_crossings(
     problem: ArchitectureProblem, effort: DepthEffort, seed: int, depth: int
 ) -> dict[str, Any]:
     """Rates of jumps from one depth that are accepted, run by run."""
-    key = number([problem.name, "crossings", seed, depth])
+    key, key_jumps = (number([problem.name, part, seed, depth]) for part in ("crossings", "tries"))
     ensemble = effort.ladders().run(key, sized(problem, seed, depth))
-    widest = problem.method(effort.jumps).prepared(problem.posterior(problem.data(seed)))
-    target = VariableWidth(widest.model, problem.width_prior, DepthPrior())
+    method = problem.method(effort.jumps)
+    widest = method.prepared(problem.posterior(problem.data(seed)))
     start = time.perf_counter()
-    up, down = crossings.rates(jax.random.key(key), target, ensemble.params, widest.data)
+    up, down = crossings.rates(
+        jax.random.key(key_jumps),
+        method.target(widest),
+        method.kinds_between_depths(widest),
+        ensemble.params,
+        widest.data,
+    )
     return {
         "up": up.tolist(),
         "down": down.tolist(),
@@ -233,19 +238,14 @@ def from_particles(found: list[dict[str, Any]]) -> Row:
 
 def against_first(nats: np.ndarray, errors: np.ndarray, found: list[dict[str, Any]]) -> Row:
     """Log evidences less that of one layer; the errors of two add in squares."""
-    return {
-        "log_ratio": (nats - nats[0]).tolist(),
-        "error": [0.0, *np.hypot(errors[1:], errors[0]).tolist()],
-        "log_evidence": nats.tolist(),
-        **cost(found),
-    }
+    error = np.append(0.0, np.hypot(errors[1:], errors[0]))
+    return {**told(nats - nats[0], error, found), "log_evidence": nats.tolist()}
 
 
 def from_crossings(found: list[dict[str, Any]]) -> Row:
-    """Sums of the steps from one depth to the next."""
+    """Sums of the steps from one depth to the next; None from one on that no run made."""
     up, down = (np.array([each[way] for each in found]) for way in ("up", "down"))
-    log_ratio, error = crossings.log_ratios(up[:-1], down[1:])
-    return {"log_ratio": log_ratio.tolist(), "error": error.tolist(), **cost(found)}
+    return told(*crossings.log_ratios(up[:-1], down[1:]), found)
 
 
 def from_jumps(found: list[dict[str, Any]]) -> Row:
@@ -257,20 +257,27 @@ def from_jumps(found: list[dict[str, Any]]) -> Row:
     mean = np.where((shares > 0).any(axis=0), shares.mean(axis=0), np.nan)
     relative = shares / mean - shares[:, :1] / mean[0]
     error = relative.std(axis=0, ddof=1) / len(shares) ** 0.5
-    told = {"log_ratio": np.log(mean / mean[0]).tolist(), "error": error.tolist()}
-    return jsonable(told) | cost(found)
+    return told(np.log(mean / mean[0]), error, found)
 
 
-def cost(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """The worst R-hat and all seconds."""
+def told(log_ratio: np.ndarray, error: np.ndarray, found: list[dict[str, Any]]) -> Row:
+    """The ratios with their errors, the worst R-hat, whether all chains agree, and all seconds."""
     known = [each["rhat"] for each in found if each["rhat"] is not None]
     seconds = sum(each["seconds"] for each in found)
-    return {"rhat": max(known, default=None), "seconds": seconds, "num_pieces": len(found)}
+    row = {
+        "log_ratio": log_ratio.tolist(),
+        "error": error.tolist(),
+        "rhat": max(known, default=None),
+        "converged": all(each < 1.05 for each in known),
+        "seconds": seconds,
+        "num_pieces": len(found),
+    }
+    return jsonable(row)
 
 
 PIECES = {"jumps": by_jumps, "particles": by_particles, "ladder": by_ladder,
           "crossings": by_crossings}  # fmt: skip
-TOLD = {"jumps": from_jumps, "particles": from_particles, "ladder": from_evidences,
+TELL = {"jumps": from_jumps, "particles": from_particles, "ladder": from_evidences,
         "crossings": from_crossings}  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from credence_papers.transdimensional.crossings import (
 )
 
 NUM_RUNS, NUM_DRAWS = 20, 1000
+KINDS = ("collapsed_layer", "collapsed_identity_layer")
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,9 @@ def rates() -> tuple[np.ndarray, np.ndarray]:
         found = []
         for depth in range(1, LINE.deepest + 1):
             points = LINE.points(depth, NUM_RUNS * NUM_DRAWS, depth)
-            change = change_of_depth(jax.random.key(depth), points, LINE.data, target=LINE.target)
+            change = change_of_depth(
+                jax.random.key(depth), points, LINE.data, target=LINE.target, kinds=KINDS
+            )
             found.append(np.asarray(change).reshape(NUM_RUNS, NUM_DRAWS))
     change = np.array(found)
     return (change > 0).mean(axis=-1), (change < 0).mean(axis=-1)

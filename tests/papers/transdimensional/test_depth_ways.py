@@ -14,6 +14,7 @@ from credence.models import MLP, Gaussian, Normal
 from credence_papers.transdimensional import depth_ways
 from credence_papers.transdimensional.depth_ways import (
     cells,
+    from_crossings,
     from_evidences,
     from_jumps,
     from_particles,
@@ -63,6 +64,13 @@ def test_errors_are_those_of_independent_runs() -> None:
     assert cells(gap) == ["0.00 ± 0.00", "–", "0.00 ± 0.00"]
     unseen = from_jumps([{"shares": [0.0, 1.0], "rhat": 1.0, "seconds": 1.0}] * 2)
     assert cells(unseen) == ["–", "–"]
+
+
+def test_of_a_step_that_no_run_made_nothing_is_said() -> None:
+    told = {"rhat": 1.0, "seconds": 1.0}
+    rates = [([0.2, 0.2], [0.0, 0.0]), ([0.0, 0.0], [0.4, 0.4]), ([0.1, 0.1], [0.1, 0.1])]
+    found = from_crossings([{"up": up, "down": down, **told} for up, down in rates])
+    assert cells(found) == ["0.00 ± 0.00", "-0.69 ± 0.00", "–"]
 
 
 def test_the_study_goes_piece_by_piece(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
