@@ -8,12 +8,14 @@ particles   sequential Monte Carlo from the prior to the posterior of every dept
 The first two share nothing. Crossings share the ratio of a jump with the first, and the kind of
 chain with the second, but neither how long a chain stays at a depth nor a bridge. All give
 log p(d) - log p(1) under a uniform prior of the depth; the error of each is that of a mean over
-runs with independent random numbers.
+runs with independent random numbers. Jumps, and crossings, are made under a prior of the depth that
+makes all depths about equally probable afterwards, so that improbable ones are seen often, too.
+That prior is divided out.
 """
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -25,10 +27,11 @@ from credence.ensembles.diagnostics import rhat
 from credence.html.document import document
 from credence.html.markup import element
 from credence.html.parts import masthead, section, table
-from credence.methods import SMC, Mutation, ParallelTempering
+from credence.methods import SMC, Mutation, ParallelTempering, Transdimensional
 from credence.methods.evidence import LogEvidence
 from credence.methods.exchanges import Exchanges
 from credence.methods.transdimensional.architecture.posterior import architecture_posterior
+from credence.methods.transdimensional.size_priors import DepthPrior
 from credence.storage import jsonable
 from credence_papers.cache import Cache, number
 from credence_papers.study import Row, Study, with_seed
@@ -45,6 +48,7 @@ class DepthEffort:
         num_runs: independent repetitions.
         depths: that are compared, from 1 on; the jumps go as deep as the problem does.
         jumps: of one run.
+        depth_prior: of jumps and crossings.
         chain_length: draws of every particle that moves, all of which are particles at the next
             temperature (waste-free SMC).
     """
@@ -52,6 +56,7 @@ class DepthEffort:
     num_runs: int
     depths: int
     jumps: Effort
+    depth_prior: DepthPrior
     num_particles: int
     chain_length: int
     num_rungs: int
@@ -61,16 +66,27 @@ class DepthEffort:
     def of(self, way: str) -> tuple[Any, ...]:
         """What a piece of that way depends on."""
         if way == "jumps":
-            return (self.jumps, self.depths)
+            return (self.jumps, self.depths, self.depth_prior)
         if way == "particles":
             return self.num_runs, self.num_particles, self.chain_length
-        return (
+        ladder = (
             ParallelTempering.name,
             self.num_runs,
             self.num_rungs,
             self.num_draws,
             self.num_warmup,
         )
+        return ladder if way == "ladder" else (*ladder, self.depth_prior)
+
+    def jumping(self, problem: ArchitectureProblem) -> Transdimensional:
+        """Chains that jump, under the prior of the depth."""
+        return replace(problem.method(self.jumps), depth_prior=self.depth_prior)
+
+    def flattening(self, problem: ArchitectureProblem) -> np.ndarray:
+        """Return the log prior of every depth, from 1 on, less that of the first, in nats."""
+        assert problem.max_depth is not None
+        nats = self.depth_prior.log_probs(problem.max_depth)[1 : self.depths + 1]
+        return nats - nats[0]
 
     def ladders(self) -> ParallelTempering:
         """A ladder for each run."""
@@ -145,15 +161,16 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
 def by_jumps(
     problem: ArchitectureProblem, effort: DepthEffort, seed: int, run: int
 ) -> dict[str, Any]:
-    """Shares of the depths in one run."""
+    """Shares of the depths in one run, and the prior that they are under."""
     key = number([problem.name, "jumps", seed, run])
-    ensemble = problem.method(effort.jumps).run(key, problem.posterior(problem.data(seed)))
+    ensemble = effort.jumping(problem).run(key, problem.posterior(problem.data(seed)))
     found = architecture_posterior(ensemble.scalars)
     assert found is not None
     assert found.depth is not None
     shares = dict(zip(found.depth.widths, found.depth.probabilities, strict=True))
     return {
         "shares": [shares.get(d, 0.0) for d in range(1, effort.depths + 1)],
+        "log_prior": effort.flattening(problem).tolist(),
         "rhat": found.max_rhat,
         "seconds": ensemble.cost.total_seconds,
     }
@@ -199,7 +216,7 @@ def by_crossings(
     """Rates of jumps from one depth that are accepted, run by run."""
     key, key_jumps = (number([problem.name, part, seed, depth]) for part in ("crossings", "tries"))
     ensemble = effort.ladders().run(key, sized(problem, seed, depth))
-    method = problem.method(effort.jumps)
+    method = effort.jumping(problem)
     widest = method.prepared(problem.posterior(problem.data(seed)))
     start = time.perf_counter()
     up, down = crossings.rates(
@@ -212,6 +229,7 @@ def by_crossings(
     return {
         "up": up.tolist(),
         "down": down.tolist(),
+        "log_prior": effort.flattening(problem).tolist(),
         "rhat": float(rhat(np.asarray(ensemble.scalars["log_likelihood"]))),
         "seconds": ensemble.cost.total_seconds + time.perf_counter() - start,
     }
@@ -245,7 +263,8 @@ def against_first(nats: np.ndarray, errors: np.ndarray, found: list[dict[str, An
 def from_crossings(found: list[dict[str, Any]]) -> Row:
     """Sums of the steps from one depth to the next; None from one on that no run made."""
     up, down = (np.array([each[way] for each in found]) for way in ("up", "down"))
-    return told(*crossings.log_ratios(up[:-1], down[1:]), found)
+    log_ratio, error = crossings.log_ratios(up[:-1], down[1:])
+    return told(log_ratio - np.array(found[0]["log_prior"]), error, found)
 
 
 def from_jumps(found: list[dict[str, Any]]) -> Row:
@@ -257,7 +276,7 @@ def from_jumps(found: list[dict[str, Any]]) -> Row:
     mean = np.where((shares > 0).any(axis=0), shares.mean(axis=0), np.nan)
     relative = shares / mean - shares[:, :1] / mean[0]
     error = relative.std(axis=0, ddof=1) / len(shares) ** 0.5
-    return told(np.log(mean / mean[0]), error, found)
+    return told(np.log(mean / mean[0]) - np.array(found[0]["log_prior"]), error, found)
 
 
 def told(log_ratio: np.ndarray, error: np.ndarray, found: list[dict[str, Any]]) -> Row:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from credence.methods.transdimensional.size_priors import WidthPrior
+from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.models import Categorical, Normal
 from credence_papers.transdimensional.data import Clouds, Digits, PublishedSplits, boston
 from credence_papers.transdimensional.depth_ways import DepthEffort, DepthStudy, DepthWay
@@ -237,6 +237,8 @@ _WAYS = {
     "ladder": "chains on a ladder of temperatures at every depth alone",
     "crossings": "jumps tried from such chains at every depth alone, and back",
 }
+_FLAT = DepthPrior("poisson", mean=10.5)
+"""A prior under which 1 to 8 layers are within a factor of two of equally probable."""
 DEPTH_WAYS = DepthStudy(
     name="transdimensional_depth_ways",
     description="How deep should a network be for Boston housing? Four ways",
@@ -245,9 +247,9 @@ DEPTH_WAYS = DepthStudy(
         for way, description in _WAYS.items()
     ),
     efforts={
-        "smoke": DepthEffort(2, 2, SMOKE, 20, 5, 4, 20, 10),
-        "laptop": DepthEffort(8, 8, Effort(4, 32_000, 8000), 40_000, 200, 20, 50_000, 4000),
-        "paper": DepthEffort(16, 8, PUBLISHED, 100_000, 200, 24, 100_000, 8000),
+        "smoke": DepthEffort(2, 2, SMOKE, _FLAT, 20, 5, 4, 20, 10),
+        "laptop": DepthEffort(8, 8, Effort(4, 8000, 2000), _FLAT, 40_000, 200, 20, 50_000, 4000),
+        "paper": DepthEffort(16, 8, PUBLISHED, _FLAT, 100_000, 200, 24, 100_000, 8000),
     },
     source="the problem of " + THESIS + "section 6.3.1",
 )
