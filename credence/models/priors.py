@@ -150,7 +150,7 @@ class TraceClass(GaussianPrior):
         require_layers(type(self).__name__, network, params, "Gaussian")
         last = len(params) - 1
 
-        def decay(size: int, active: bool) -> Float[Array, " unit"]:
+        def decay(size: int, active: bool) -> Float[Array, " neuron"]:
             return jnp.arange(1.0, size + 1) ** (-0.5 * self.alpha) if active else jnp.ones(size)
 
         def layer_stds(index: int, layer: Any) -> Any:

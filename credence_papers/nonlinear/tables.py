@@ -7,7 +7,7 @@ from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, R
 from credence_papers.fbnn.tables import FBNN
 
 PARTICLES = 16
-LEVELS = 3
+RUNGS = 3
 STEPS = 36
 """Gradients per particle and draw: a sampler that takes g a step makes STEPS / g steps."""
 ONE_COIN = 2.1
@@ -75,11 +75,11 @@ NONLINEAR = Experiment(
         _sampler("AR tempered (one coin)", ONE_COIN, kernel="mala", synchronous=True),
         _sampler("BG tempered (one coin)", ONE_COIN, kernel="mala", jump="bg", synchronous=True),
         _sampler(
-            f"AR ladder of {LEVELS}",
-            2 * LEVELS + 1,
+            f"AR ladder of {RUNGS}",
+            2 * RUNGS + 1,
             kernel="mala",
             auxiliary="ladder",
-            num_levels=LEVELS,
+            num_rungs=RUNGS,
         ),
         _sampler("AR deep ensemble", 2, kernel="mala", auxiliary="ensemble"),
         _sampler("AR Laplace", 2, kernel="mala", auxiliary="laplace"),

@@ -31,9 +31,9 @@ class ArchitectureProblem:
     Args:
         data: seed -> arrays; a plain function, or a dataclass of plain values.
         likelihood: Categorical(a) for softmax(a z), or Normal(noise_std).
-        max_width, width_prior: units of every hidden layer.
+        max_width, width_prior: neurons of every hidden layer.
         max_depth: hidden layers; None is one, always.
-        spacing: chain i starts with i times so many units; 0 spreads them over the support.
+        spacing: chain i starts with i times so many neurons; 0 spreads them over the support.
         settings: of `Transdimensional`, beside those of the effort.
         patience: how many times as many draws as the effort has.
         published: the thesis's numbers, under the names of our columns.

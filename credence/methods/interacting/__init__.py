@@ -1,11 +1,11 @@
 """Nonlinear MCMC, particles that jump to partners on an auxiliary density.
 
-auxiliary, auxiliaries   where partners live
-cloud_jumps              Boltzmann-Gibbs and accept-reject jumps
-kernel                   one step of all particles
-tempered_ladder          partners on a hotter rung
+auxiliary, auxiliary_choice     where partners live
+cloud_jumps                     Boltzmann-Gibbs and accept-reject jumps
+kernel                          one step of all particles
+tempered_ladder                 partners on a hotter rung
 jump_tuning, partner_warnings   what is tuned, and what a user is told
-setup                    where partners start, and what tunes both kernels
-method                   `Interacting`, potentials of all rows
-nonlinear_sgld           `NonlinearSGLD`, potentials of minibatches
+setup                           where partners start, and what tunes both kernels
+method                          `Interacting`, potentials of all rows
+nonlinear_sgld                  `NonlinearSGLD`, potentials of minibatches
 """

@@ -25,7 +25,7 @@ from credence.errors import (
 from credence.kernels.base import Kernel, Recipe
 from credence.methods.base import Drawn, Method
 from credence.methods.chains import Rounds
-from credence.methods.interacting.auxiliaries import (
+from credence.methods.interacting.auxiliary_choice import (
     AUXILIARIES,
     STRUCTURES,
     USUAL_WIDENING,
@@ -71,7 +71,7 @@ class Interacting(Method):
         temperature: T > 1 of "tempered", or the hottest of "ladder", the others geometric; None
             makes neighbours differ by the factor 1 + sqrt(2 / weights), potentials that vary by
             about one nat.
-        num_levels: rungs of "ladder", each a temperature above 1; None is 4. A rung costs as
+        num_rungs: of "ladder", each a temperature above 1; None is 4. A rung costs as
             much as the particles.
         widening: of the standard deviations of "laplace" and "ensemble": above 1 for tails heavier
             than the posterior's; None is 1.2.
@@ -114,7 +114,7 @@ class Interacting(Method):
     kernel: str | Tunable = "hmc"
     auxiliary: str = "tempered"
     temperature: float | None = None
-    num_levels: int | None = None
+    num_rungs: int | None = None
     widening: float | None = None
     auxiliary_kernel: str | Tunable | None = None
     num_particles: int = 16
@@ -164,9 +164,9 @@ class Interacting(Method):
                 f"All rungs of auxiliary='ladder' move by kernel='{self.kernel}': leave out "
                 f"auxiliary_kernel='{self.auxiliary_kernel}'."
             )
-        if self.num_levels is not None and self.num_levels < 2:
+        if self.num_rungs is not None and self.num_rungs < 2:
             raise InputError(
-                f"num_levels must be at least 2, got {self.num_levels}; one rung is "
+                f"num_rungs must be at least 2, got {self.num_rungs}; one rung is "
                 "auxiliary='tempered'."
             )
         if self.auxiliary_kernel == "fresh" and self.auxiliary == "tempered":
@@ -179,7 +179,7 @@ class Interacting(Method):
         """Refuse those that nothing would read."""
         owners = {
             "temperature": ("tempered", "ladder"),
-            "num_levels": ("ladder",),
+            "num_rungs": ("ladder",),
             "widening": ("laplace", "ensemble"),
         }
         for name, auxiliaries in owners.items():
@@ -268,7 +268,7 @@ class Interacting(Method):
             posterior,
             chosen,
             self._linear_kernels,
-            num_rungs=self._num_rungs if self.auxiliary == "ladder" else None,
+            num_rungs=self._num_temperatures if self.auxiliary == "ladder" else None,
             trajectory_length=self.trajectory_length or 1.0,
         )
 
@@ -303,15 +303,15 @@ class Interacting(Method):
         return [tunable_kernel(name).for_particles for name in names]
 
     @property
-    def _num_rungs(self) -> int:
+    def _num_temperatures(self) -> int:
         """Number of temperatures at which partners live."""
-        return (self.num_levels or USUAL_RUNGS) if self.auxiliary == "ladder" else 1
+        return (self.num_rungs or USUAL_RUNGS) if self.auxiliary == "ladder" else 1
 
     def _temperature(self, posterior: Posterior) -> float:
         """Ratio of neighbouring temperatures on the ladder."""
         if self.temperature is None:
             return usual_temperature(posterior.num_weights)
-        return self.temperature ** (1 / self._num_rungs)
+        return self.temperature ** (1 / self._num_temperatures)
 
     @property
     def _rounds(self) -> Rounds:

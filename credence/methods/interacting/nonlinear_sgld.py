@@ -18,8 +18,8 @@ from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_particles, check_share, require_positive
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn
-from credence.methods.interacting.auxiliaries import check_temperature, usual_temperature
 from credence.methods.interacting.auxiliary import Auxiliary, Rows, tempered, tempered_on_rows
+from credence.methods.interacting.auxiliary_choice import check_temperature, usual_temperature
 from credence.methods.interacting.cloud_jumps import check_jumps
 from credence.methods.interacting.kernel import interacting
 from credence.methods.interacting.partner_kernels import (

@@ -13,7 +13,7 @@ from credence.density.data import Data
 from credence.density.posterior import Posterior
 from credence.engine.phases import Adapter, fixed
 from credence.kernels.base import Settings
-from credence.methods.interacting.auxiliaries import Chosen
+from credence.methods.interacting.auxiliary_choice import Chosen
 from credence.methods.interacting.jump_tuning import JumpTuning
 
 

@@ -80,13 +80,13 @@ def swapped(
     layers: Layers, index: int, first: Int[Array, ""], second: Int[Array, ""], read_by: Readers
 ) -> Layers:
     """Two neurons of hidden layer `index` in each other's places: the same function."""
-    unit = jnp.arange(layers[index].bias.shape[-1])
-    order = unit.at[first].set(second).at[second].set(first)
+    neuron = jnp.arange(layers[index].bias.shape[-1])
+    order = neuron.at[first].set(second).at[second].set(first)
     changed, into = list(layers), layers[index]
     changed[index] = Layer(into.kernel[:, order], into.bias[order])
     for reader, reads in read_by:
         kernel = layers[reader].kernel
-        kernel = kernel[jnp.where(reads, order, unit)]
+        kernel = kernel[jnp.where(reads, order, neuron)]
         changed[reader] = layers[reader]._replace(kernel=kernel)
     return tuple(changed)
 

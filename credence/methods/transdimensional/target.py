@@ -226,13 +226,15 @@ class VariableWidth:
             log_precisions = log_precisions.at[group].set(params.prior[group[places - 1]])
         return params._replace(prior=log_precisions)
 
-    def with_units(self, key: PRNGKeyArray, params: Params, lower: Widths, upper: Widths) -> Params:
+    def with_neurons(
+        self, key: PRNGKeyArray, params: Params, lower: Widths, upper: Widths
+    ) -> Params:
         """Draw the neurons between two widths from their prior at the upper widths."""
         draws = normal_sample(key, params.network, self.stds(params, upper))
         mask = activity(params.network, lower)
         return params._replace(network=only_active(where(mask, params.network, draws), upper))
 
-    def without_units(self, params: Params, lower: Widths) -> Params:
+    def without_neurons(self, params: Params, lower: Widths) -> Params:
         """Set the neurons above the widths to zero."""
         return params._replace(network=only_active(params.network, lower))
 

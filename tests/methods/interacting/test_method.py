@@ -25,8 +25,8 @@ from credence.engine.clock import CompileClock
 from credence.engine.phases import PhaseResult
 from credence.errors import InputError
 from credence.methods import METHODS
-from credence.methods.interacting.auxiliaries import usual_temperature
 from credence.methods.interacting.auxiliary import FULL_GAUSSIAN
+from credence.methods.interacting.auxiliary_choice import usual_temperature
 from credence.methods.interacting.jump_tuning import JumpTuning, UntunedJumpsWarning
 from credence.methods.interacting.method import Interacting
 from credence.methods.interacting.partner_warnings import (
@@ -50,9 +50,9 @@ SETTINGS: dict[str, Any] = {
 }
 METHODS_BY_NAME = {
     "ar, tempered": Interacting(**SETTINGS),
-    "ar, ladder": Interacting(**SETTINGS, auxiliary="ladder", num_levels=3, temperature=8.0),
+    "ar, ladder": Interacting(**SETTINGS, auxiliary="ladder", num_rungs=3, temperature=8.0),
     "ar, ladder, synchronous": Interacting(
-        **SETTINGS, auxiliary="ladder", num_levels=2, jump_probability=0.3, synchronous=True
+        **SETTINGS, auxiliary="ladder", num_rungs=2, jump_probability=0.3, synchronous=True
     ),
     "ar, tempered, synchronous": Interacting(**SETTINGS, synchronous=True),
     "ar, prior, pcn": Interacting(
@@ -104,7 +104,7 @@ def test_posterior_of_linear_regression(name: str) -> None:
 )
 def test_planted_errors_in_the_potential(name: str, wrong: Any, monkeypatch: Any) -> None:
     planted = FULL_GAUSSIAN._replace(log_potential=wrong)
-    monkeypatch.setattr("credence.methods.interacting.auxiliaries.FULL_GAUSSIAN", planted)
+    monkeypatch.setattr("credence.methods.interacting.auxiliary_choice.FULL_GAUSSIAN", planted)
     method = Interacting(**SETTINGS, auxiliary="laplace", jump_probability=0.7, widening=1.5)
     z = moment_z(runs(method), PROBLEM)
     print(f"{name}: z {z:.1f}")
@@ -245,8 +245,8 @@ def test_usual_temperature_keeps_the_potentials_within_a_nat() -> None:
         ({"num_past": 2, "synchronous": True}, "num_past=2 remembers the potentials"),
         ({"temperature": 2.0, "auxiliary": "prior"}, "temperature=2.0 is of auxiliary='tempered'"),
         ({"selection": "stratified"}, "selection='stratified' is of jump='bg'"),
-        ({"num_levels": 3}, "num_levels=3 is of auxiliary='ladder'"),
-        ({"num_levels": 1, "auxiliary": "ladder"}, "num_levels must be at least 2, got 1"),
+        ({"num_rungs": 3}, "num_rungs=3 is of auxiliary='ladder'"),
+        ({"num_rungs": 1, "auxiliary": "ladder"}, "num_rungs must be at least 2, got 1"),
         ({"auxiliary": "ladder", "auxiliary_kernel": "mala"}, "All rungs of auxiliary='ladder'"),
         ({"widening": 1.2}, "widening=1.2 is of auxiliary='laplace' and auxiliary='ensemble'"),
         ({"widening": 2.0, "auxiliary": "prior"}, "widening=2.0 is of auxiliary='laplace'"),
@@ -265,7 +265,7 @@ def test_refusals_are_sentences(settings: dict[str, Any], message: str) -> None:
         {"widening": 2.0, "auxiliary": "laplace"},
         {"widening": 2.0, "auxiliary": "ensemble"},
         {"temperature": 2.0},
-        {"temperature": 2.0, "auxiliary": "ladder", "num_levels": 2},
+        {"temperature": 2.0, "auxiliary": "ladder", "num_rungs": 2},
         {"trajectory_length": 0.5, "kernel": "mala", "auxiliary_kernel": "hmc"},
         {"target_jump_rate": 0.1, "num_warmup": 50},
     ],

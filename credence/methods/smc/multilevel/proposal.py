@@ -134,16 +134,16 @@ class NewOutputs(NamedTuple):
         key_noise, key_prior = jax.random.split(key)
         noise = jax.random.normal(key_noise, self.mean.shape, self.mean.dtype)
         turn = lambda root, z: solve_triangular(root, z, lower=True, trans=1)  # noqa: E731
-        units = self.mean + jax.vmap(turn)(self.root, noise)
+        whitened = self.mean + jax.vmap(turn)(self.root, noise)
         is_prior = jax.random.bernoulli(key_prior, self.prior_share)
-        return (self.stds * jnp.where(is_prior, noise, units)).T
+        return (self.stds * jnp.where(is_prior, noise, whitened)).T
 
     def log_over_prior(self, kernel: Float[Array, "new output"]) -> Float[Array, ""]:
         """Log density of weights under this law less that under the prior, in nats."""
-        units = kernel.T / self.stds
-        turned = jnp.einsum("oij,oi->oj", self.root, units - self.mean, precision="highest")
+        whitened = kernel.T / self.stds
+        turned = jnp.einsum("oij,oi->oj", self.root, whitened - self.mean, precision="highest")
         log_roots = jnp.log(jnp.diagonal(self.root, axis1=-2, axis2=-1))
-        found = jnp.sum(log_roots) + 0.5 * (jnp.sum(units**2) - jnp.sum(turned**2))
+        found = jnp.sum(log_roots) + 0.5 * (jnp.sum(whitened**2) - jnp.sum(turned**2))
         if not self.prior_share:
             return found
         return jnp.logaddexp(found + np.log1p(-self.prior_share), np.log(self.prior_share))

@@ -12,7 +12,7 @@ from credence.errors import InputError
 def widths_of(
     scalars: Mapping[str, Float[np.ndarray, "chain draw"]],
 ) -> Int[np.ndarray, "chain draw layer"] | None:
-    """Units of every hidden layer, 0 where it is absent; None where the architecture is fixed."""
+    """Neurons of every hidden layer, 0 where it is absent; None where the architecture is fixed."""
     if "width_1" not in scalars:
         return None
     names = [name for name in scalars if name.removeprefix("width_").isdigit()]

@@ -72,7 +72,7 @@ def annealed_birth(
         widths = point.widths.at[layer].add(step)
         lower, upper = (point.widths, widths) if step > 0 else (widths, point.widths)
         ended, log_ratio = along(key, point, lower, upper, data)
-        params = target.without_units(ended, widths)
+        params = target.without_neurons(ended, widths)
         return Proposal(
             params,
             target.log_likelihood(params, data),

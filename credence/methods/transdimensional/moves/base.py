@@ -50,7 +50,7 @@ class Move(NamedTuple):
     death: Callable[[PRNGKeyArray, Point, Data], Proposal]
     """Propose to remove the last active neuron."""
     layer: int
-    num_units: int = 1
+    num_neurons: int = 1
     """Number of neurons that are born or die in a jump."""
 
 
@@ -90,12 +90,12 @@ def jump(
         move: how neurons are born and die, and how many at once.
     A ratio that is not a number is refused: the point stays, is_finite is False.
     """
-    key_direction, key_units, key_accept = jax.random.split(key, 3)
+    key_direction, key_neurons, key_accept = jax.random.split(key, 3)
     width, layer = point.widths[move.layer], move.layer
     log_prior = target.log_width_probs(point.params.network, layer)
-    size = move.num_units
+    size = move.num_neurons
     choice = directed(key_direction, width, log_prior, size=size)
-    keys = jax.random.split(key_units, size)
+    keys = jax.random.split(key_neurons, size)
 
     def exchanged(params: Params, slot: Int[Array, ""], last: Int[Array, ""]) -> Params:
         if target.is_ordered:
@@ -127,7 +127,7 @@ def jump(
 
 
 def one_by_one(
-    keys: Key[Array, " unit"],
+    keys: Key[Array, " neuron"],
     point: Point,
     propose: Callable[[PRNGKeyArray, Point], Proposal],
     layer: int,
@@ -135,7 +135,7 @@ def one_by_one(
 ) -> Proposal:
     """Births or deaths in a row as one proposal: ratios multiply, costs add."""
 
-    def next_unit(at: tuple[Point, Proposal], key: PRNGKeyArray) -> tuple[Any, None]:
+    def next_neuron(at: tuple[Point, Proposal], key: PRNGKeyArray) -> tuple[Any, None]:
         point, so_far = at
         found = propose(key, point)
         widths = point.widths.at[layer].add(change)
@@ -148,7 +148,7 @@ def one_by_one(
 
     still = _nothing(point)
     still = still._replace(log_ratio=jnp.zeros_like(still.log_ratio))
-    return jax.lax.scan(next_unit, (point, still), keys)[0][1]
+    return jax.lax.scan(next_neuron, (point, still), keys)[0][1]
 
 
 def layer_jump(

@@ -22,7 +22,7 @@ def birth_death(target: VariableWidth, layer: int) -> Move:
 
     def birth(key: PRNGKeyArray, point: Point, data: Data) -> Proposal:
         lower, upper = point.widths, point.widths.at[layer].add(1)
-        params = target.with_units(key, point.params, lower, upper)
+        params = target.with_neurons(key, point.params, lower, upper)
         log_likelihood = target.log_likelihood(params, data)
         log_ratio = log_likelihood - point.log_likelihood
         log_ratio += total(target.log_prior_of_kept(point.params, lower, upper))
@@ -30,7 +30,7 @@ def birth_death(target: VariableWidth, layer: int) -> Move:
 
     def death(key: PRNGKeyArray, point: Point, data: Data) -> Proposal:
         lower, upper = point.widths.at[layer].add(-1), point.widths
-        params = target.without_units(point.params, lower)
+        params = target.without_neurons(point.params, lower)
         log_likelihood = target.log_likelihood(params, data)
         log_ratio = log_likelihood - point.log_likelihood
         log_ratio -= total(target.log_prior_of_kept(params, lower, upper))

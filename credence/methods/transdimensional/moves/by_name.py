@@ -61,7 +61,7 @@ def build_move(
     else:
         plain = {"plain": birth_death, "collapsed": collapsed_birth, "informed": informed_birth}
         move = plain[base](target, layer)
-    return move._replace(num_units=size)
+    return move._replace(num_neurons=size)
 
 
 def build_layer_move(

@@ -42,16 +42,16 @@ def collapsed_birth(target: VariableWidth, layer: int) -> Move:
         return total(target.log_prior_of_kept(params, lower, upper)[:-1])
 
     def birth(key: PRNGKeyArray, point: Point, data: Data) -> Proposal:
-        key_unit, key_outputs = jax.random.split(key)
+        key_neuron, key_outputs = jax.random.split(key)
         lower, upper = point.widths, point.widths.at[layer].add(1)
-        params = target.with_units(key_unit, point.params, lower, upper)
+        params = target.with_neurons(key_neuron, point.params, lower, upper)
         proposal = collapsed(target, key_outputs, point, params, upper, data)
         kept = log_prior_of_hidden(point.params, lower, upper)
         return proposal._replace(log_ratio=proposal.log_ratio + kept)
 
     def death(key: PRNGKeyArray, point: Point, data: Data) -> Proposal:
         lower, upper = point.widths.at[layer].add(-1), point.widths
-        params = target.without_units(point.params, lower)
+        params = target.without_neurons(point.params, lower)
         proposal = collapsed(target, key, point, params, lower, data)
         kept = log_prior_of_hidden(params, lower, upper)
         return proposal._replace(log_ratio=proposal.log_ratio - kept)
@@ -85,7 +85,7 @@ def collapsed(
     old = regression(target, point.params, point.widths, data)
     new = regression(target, params, widths, data)
     params = params._replace(network=(*params.network[:-1], new.sample(key)))
-    params = target.without_units(params, widths)
+    params = target.without_neurons(params, widths)
     log_likelihood = target.log_likelihood(params, data)
     log_ratio = new.log_marginal_since(old)
     return Proposal(params, log_likelihood, log_ratio, *collapsed_counts(params, data))

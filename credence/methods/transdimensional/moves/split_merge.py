@@ -47,16 +47,16 @@ def split_merge(target: VariableWidth, layer: int, *, split_std: float = 0.5) ->
     """
     require_positive(split_std=split_std)
 
-    def differences_law(params: Params, slot: Int[Array, ""], widths: Widths) -> "Unit":
-        unit = unit_of(target.stds(params, widths), layer, slot, target.readers(widths, layer))
-        return jax.tree.map(lambda std: split_std * std, unit)
+    def differences_law(params: Params, slot: Int[Array, ""], widths: Widths) -> "Neuron":
+        neuron = neuron_of(target.stds(params, widths), layer, slot, target.readers(widths, layer))
+        return jax.tree.map(lambda std: split_std * std, neuron)
 
     def log_cost(
-        params: Params, differences: "Unit", slot: Int[Array, ""], widths: Widths
+        params: Params, differences: "Neuron", slot: Int[Array, ""], widths: Widths
     ) -> Float[Array, ""]:
         """log of |J| / (N(d) N(e)), over the weights that are active."""
         read_by = target.readers(widths, layer)
-        active = unit_of(activity(params.network, widths), layer, slot, read_by)
+        active = neuron_of(activity(params.network, widths), layer, slot, read_by)
         law = differences_law(params, slot, widths)
         log_normals = jax.tree.map(
             lambda is_active, d, std: jnp.sum(jnp.where(is_active, norm.logpdf(d, scale=std), 0.0)),
@@ -75,11 +75,11 @@ def split_merge(target: VariableWidth, layer: int, *, split_std: float = 0.5) ->
         law = differences_law(point.params, new, upper)
         noise = _normals(key_differences, law)
         read_by = target.readers(upper, layer)
-        active = unit_of(activity(point.params.network, upper), layer, new, read_by)
+        active = neuron_of(activity(point.params.network, upper), layer, new, read_by)
         differences = jax.tree.map(lambda a, s, z: jnp.where(a, s * z, 0.0), active, law, noise)
-        first, second = unit_of(point.params.network, layer, chosen, read_by).split(differences)
-        layers = with_unit(point.params.network, layer, chosen, read_by, first)
-        params = point.params._replace(network=with_unit(layers, layer, new, read_by, second))
+        first, second = neuron_of(point.params.network, layer, chosen, read_by).split(differences)
+        layers = with_neuron(point.params.network, layer, chosen, read_by, first)
+        params = point.params._replace(network=with_neuron(layers, layer, new, read_by, second))
         log_likelihood = target.log_likelihood(params, data)
         log_ratio = log_likelihood - point.log_likelihood
         log_ratio += target.log_prior_change(point.params, lower, params, upper)
@@ -91,10 +91,10 @@ def split_merge(target: VariableWidth, layer: int, *, split_std: float = 0.5) ->
         lower, last = upper.at[layer].add(-1), upper[layer] - 1
         chosen = jax.random.randint(key, (), 0, last)
         read_by = target.readers(upper, layer)
-        first = unit_of(point.params.network, layer, chosen, read_by)
-        merged, differences = first.merge(unit_of(point.params.network, layer, last, read_by))
-        layers = with_unit(point.params.network, layer, chosen, read_by, merged)
-        params = target.without_units(point.params._replace(network=layers), lower)
+        first = neuron_of(point.params.network, layer, chosen, read_by)
+        merged, differences = first.merge(neuron_of(point.params.network, layer, last, read_by))
+        layers = with_neuron(point.params.network, layer, chosen, read_by, merged)
+        params = target.without_neurons(point.params._replace(network=layers), lower)
         log_likelihood = target.log_likelihood(params, data)
         log_ratio = log_likelihood - point.log_likelihood
         log_ratio -= target.log_prior_change(params, lower, point.params, upper)
@@ -104,45 +104,46 @@ def split_merge(target: VariableWidth, layer: int, *, split_std: float = 0.5) ->
     return Move(birth, death, layer)
 
 
-class Unit(NamedTuple):
+class Neuron(NamedTuple):
     """Weights of one neuron, or anything in their shape."""
 
     kernel: Float[Array, " fan_in"] | Bool[Array, " fan_in"]
     bias: Float[Array, ""] | Bool[Array, ""]
     outgoing: Float[Array, " next"] | Bool[Array, " next"]
 
-    def split(self, differences: "Unit") -> tuple["Unit", "Unit"]:
+    def split(self, differences: "Neuron") -> tuple["Neuron", "Neuron"]:
         """Two neurons of about the same function together."""
         kernel, bias, half = self.kernel, self.bias, 0.5 * self.outgoing
         d, d_bias, e = differences
-        return Unit(kernel + d, bias + d_bias, half + e), Unit(kernel - d, bias - d_bias, half - e)
+        first = Neuron(kernel + d, bias + d_bias, half + e)
+        return first, Neuron(kernel - d, bias - d_bias, half - e)
 
-    def merge(self, other: "Unit") -> tuple["Unit", "Unit"]:
+    def merge(self, other: "Neuron") -> tuple["Neuron", "Neuron"]:
         """The neuron that splits into the two, and the differences."""
         differences = jax.tree.map(lambda a, b: 0.5 * (a - b), self, other)
         middle = jax.tree.map(lambda a, b: 0.5 * (a + b), self, other)
         return middle._replace(outgoing=2 * middle.outgoing), differences
 
 
-def unit_of(layers: Layers, layer: int, slot: Int[Array, ""], read_by: Readers) -> Unit:
+def neuron_of(layers: Layers, layer: int, slot: Int[Array, ""], read_by: Readers) -> Neuron:
     """A neuron's weights."""
     into = layers[layer]
-    return Unit(into.kernel[:, slot], into.bias[slot], outgoing(layers, slot, read_by))
+    return Neuron(into.kernel[:, slot], into.bias[slot], outgoing(layers, slot, read_by))
 
 
-def with_unit(
-    layers: Layers, layer: int, slot: Int[Array, ""], read_by: Readers, unit: Unit
+def with_neuron(
+    layers: Layers, layer: int, slot: Int[Array, ""], read_by: Readers, neuron: Neuron
 ) -> Layers:
     """The weights, a neuron's replaced."""
     into = layers[layer]
-    into = Layer(into.kernel.at[:, slot].set(unit.kernel), into.bias.at[slot].set(unit.bias))
+    into = Layer(into.kernel.at[:, slot].set(neuron.kernel), into.bias.at[slot].set(neuron.bias))
     changed = (*layers[:layer], into, *layers[layer + 1 :])
-    return with_outgoing(changed, slot, read_by, unit.outgoing)
+    return with_outgoing(changed, slot, read_by, neuron.outgoing)
 
 
-def _normals(key: PRNGKeyArray, like: Unit) -> Unit:
+def _normals(key: PRNGKeyArray, like: Neuron) -> Neuron:
     """Independent standard normals in the shapes of a neuron's weights."""
     keys = jax.random.split(key, 3)
-    return Unit(
+    return Neuron(
         *(jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, like, strict=True))
     )

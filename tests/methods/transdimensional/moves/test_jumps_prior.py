@@ -201,9 +201,9 @@ def test_planted_sandwich_without_the_steps_is_caught(size_of: Any) -> None:
 
 
 def test_split_and_merge_are_each_others_reverse() -> None:
-    unit = split_merge_module.Unit(jnp.arange(3.0), jnp.asarray(0.5), jnp.asarray([1.0, -2.0]))
-    differences = split_merge_module.Unit(jnp.ones(3), jnp.asarray(-0.2), jnp.asarray([0.3, 0.1]))
-    first, second = unit.split(differences)
+    neuron = split_merge_module.Neuron(jnp.arange(3.0), jnp.asarray(0.5), jnp.asarray([1.0, -2.0]))
+    differences = split_merge_module.Neuron(jnp.ones(3), jnp.asarray(-0.2), jnp.asarray([0.3, 0.1]))
+    first, second = neuron.split(differences)
     merged, found = first.merge(second)
-    jax.tree.map(np.testing.assert_allclose, merged, unit)
+    jax.tree.map(np.testing.assert_allclose, merged, neuron)
     jax.tree.map(np.testing.assert_allclose, found, differences)
