@@ -1,6 +1,6 @@
 # Everything needed on a fresh machine with Python >= 3.11:
 #   make demo    fit scikit-learn's diabetes data, print the summary, write the report
-#   make test    the tests; costly ones take turns, a fifth a day, all in fifteen days
+#   make test    the tests; costly ones take turns, a seventh a day, all in three weeks
 #                (make test-slow: the long statistical ones, and those without a turn today)
 #   make truth   every kernel against exact targets; makes docs/results/truth.md
 #   make docs    the site, in docs/_build/html; runs the tutorials, which takes half an hour once
@@ -89,5 +89,5 @@ clean:
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Credence needs Python >= 3.11, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[dev]"
 	touch $@
