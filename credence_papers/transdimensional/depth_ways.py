@@ -8,9 +8,8 @@ particles   sequential Monte Carlo from the prior to the posterior of every dept
 The first two share nothing. Crossings share the ratio of a jump with the first, and the kind of
 chain with the second, but neither how long a chain stays at a depth nor a bridge. All give
 log p(d) - log p(1) under a uniform prior of the depth; the error of each is that of a mean over
-runs with independent random numbers. Jumps, and crossings, are made under a prior of the depth that
-makes all depths about equally probable afterwards, so that improbable ones are seen often, too.
-That prior is divided out.
+runs with independent random numbers. Crossings are tried under a prior of the depth that makes all
+depths about equally probable afterwards, so that as many lead up as down. It is divided out.
 """
 
 import time
@@ -40,6 +39,10 @@ from credence_papers.transdimensional.runs import ArchitectureProblem, Effort
 from credence_papers.transdimensional.three_ways import of_size
 
 
+DEEP = 7
+"""Layers from which on ladders get twice as many draws: there they are slowest."""
+
+
 @dataclass(frozen=True)
 class DepthEffort:
     """How much each way is given.
@@ -48,7 +51,7 @@ class DepthEffort:
         num_runs: independent repetitions.
         depths: that are compared, from 1 on; the jumps go as deep as the problem does.
         jumps: of one run.
-        depth_prior: of jumps and crossings.
+        depth_prior: of crossings.
         chain_length: draws of every particle that moves, all of which are particles at the next
             temperature (waste-free SMC).
     """
@@ -63,37 +66,39 @@ class DepthEffort:
     num_draws: int
     num_warmup: int
 
-    def of(self, way: str) -> tuple[Any, ...]:
-        """What a piece of that way depends on."""
+    def of(self, way: str, piece: int) -> tuple[Any, ...]:
+        """What that piece of that way depends on."""
         if way == "jumps":
-            return (self.jumps, self.depths, self.depth_prior)
+            return (self.jumps, self.depths)
         if way == "particles":
             return self.num_runs, self.num_particles, self.chain_length
-        ladder = (
-            ParallelTempering.name,
-            self.num_runs,
-            self.num_rungs,
-            self.num_draws,
-            self.num_warmup,
+        depth = piece if way == "ladder" else 1
+        ladders = self.ladders(depth)
+        settings = (
+            ladders.name,
+            ladders.num_chains,
+            ladders.num_rungs,
+            ladders.num_draws,
+            ladders.num_warmup,
         )
-        return ladder if way == "ladder" else (*ladder, self.depth_prior)
+        return settings if way == "ladder" else (*settings, self.depth_prior)
 
-    def jumping(self, problem: ArchitectureProblem) -> Transdimensional:
-        """Chains that jump, under the prior of the depth."""
+    def crossing(self, problem: ArchitectureProblem) -> Transdimensional:
+        """Jumps between depths, under the prior of the depth."""
         return replace(problem.method(self.jumps), depth_prior=self.depth_prior)
 
-    def flattening(self, problem: ArchitectureProblem) -> np.ndarray:
+    def log_prior(self, problem: ArchitectureProblem) -> np.ndarray:
         """Return the log prior of every depth, from 1 on, less that of the first, in nats."""
         assert problem.max_depth is not None
         nats = self.depth_prior.log_probs(problem.max_depth)[1 : self.depths + 1]
         return nats - nats[0]
 
-    def ladders(self) -> ParallelTempering:
+    def ladders(self, depth: int = 1) -> ParallelTempering:
         """A ladder for each run."""
         return ParallelTempering(
             num_chains=self.num_runs,
             num_rungs=self.num_rungs,
-            num_draws=self.num_draws,
+            num_draws=self.num_draws * (2 if depth >= DEEP else 1),
             num_warmup=self.num_warmup,
         )
 
@@ -120,7 +125,7 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
         return [
             cache.kept(
                 f"{problem.name}, {each}",
-                [problem, effort.of(problem.way), seed, each],
+                [problem, effort.of(problem.way, each), seed, each],
                 lambda each=each: piece(problem.problem, effort, seed, each),
             )
             for each in pieces
@@ -161,16 +166,15 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
 def by_jumps(
     problem: ArchitectureProblem, effort: DepthEffort, seed: int, run: int
 ) -> dict[str, Any]:
-    """Shares of the depths in one run, and the prior that they are under."""
+    """Shares of the depths in one run."""
     key = number([problem.name, "jumps", seed, run])
-    ensemble = effort.jumping(problem).run(key, problem.posterior(problem.data(seed)))
+    ensemble = problem.method(effort.jumps).run(key, problem.posterior(problem.data(seed)))
     found = architecture_posterior(ensemble.scalars)
     assert found is not None
     assert found.depth is not None
     shares = dict(zip(found.depth.widths, found.depth.probabilities, strict=True))
     return {
         "shares": [shares.get(d, 0.0) for d in range(1, effort.depths + 1)],
-        "log_prior": effort.flattening(problem).tolist(),
         "rhat": found.max_rhat,
         "seconds": ensemble.cost.total_seconds,
     }
@@ -198,7 +202,7 @@ def by_ladder(
 ) -> dict[str, Any]:
     """Log evidence of one depth, run by run."""
     key = number([problem.name, "ladder", seed, depth])
-    ensemble = effort.ladders().run(key, sized(problem, seed, depth))
+    ensemble = effort.ladders(depth).run(key, sized(problem, seed, depth))
     exchanges = Exchanges.of(ensemble)
     assert exchanges is not None
     return {
@@ -216,7 +220,7 @@ def by_crossings(
     """Rates of jumps from one depth that are accepted, run by run."""
     key, key_jumps = (number([problem.name, part, seed, depth]) for part in ("crossings", "tries"))
     ensemble = effort.ladders().run(key, sized(problem, seed, depth))
-    method = effort.jumping(problem)
+    method = effort.crossing(problem)
     widest = method.prepared(problem.posterior(problem.data(seed)))
     start = time.perf_counter()
     up, down = crossings.rates(
@@ -229,7 +233,7 @@ def by_crossings(
     return {
         "up": up.tolist(),
         "down": down.tolist(),
-        "log_prior": effort.flattening(problem).tolist(),
+        "log_prior": effort.log_prior(problem).tolist(),
         "rhat": float(rhat(np.asarray(ensemble.scalars["log_likelihood"]))),
         "seconds": ensemble.cost.total_seconds + time.perf_counter() - start,
     }
@@ -276,7 +280,7 @@ def from_jumps(found: list[dict[str, Any]]) -> Row:
     mean = np.where((shares > 0).any(axis=0), shares.mean(axis=0), np.nan)
     relative = shares / mean - shares[:, :1] / mean[0]
     error = relative.std(axis=0, ddof=1) / len(shares) ** 0.5
-    return told(np.log(mean / mean[0]) - np.array(found[0]["log_prior"]), error, found)
+    return told(np.log(mean / mean[0]), error, found)
 
 
 def told(log_ratio: np.ndarray, error: np.ndarray, found: list[dict[str, Any]]) -> Row:

@@ -248,7 +248,7 @@ DEPTH_WAYS = DepthStudy(
     ),
     efforts={
         "smoke": DepthEffort(2, 2, SMOKE, _FLAT, 20, 5, 4, 20, 10),
-        "laptop": DepthEffort(8, 8, Effort(4, 8000, 2000), _FLAT, 40_000, 200, 20, 50_000, 4000),
+        "laptop": DepthEffort(8, 8, Effort(4, 32_000, 8000), _FLAT, 40_000, 200, 20, 50_000, 4000),
         "paper": DepthEffort(16, 8, PUBLISHED, _FLAT, 100_000, 200, 24, 100_000, 8000),
     },
     source="the problem of " + THESIS + "section 6.3.1",
