@@ -38,7 +38,6 @@ from credence_papers.transdimensional import crossings
 from credence_papers.transdimensional.runs import ArchitectureProblem, Effort
 from credence_papers.transdimensional.three_ways import of_size
 
-
 DEEP = 7
 """Layers from which on ladders get twice as many draws: there they are slowest."""
 
