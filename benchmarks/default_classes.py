@@ -13,19 +13,22 @@ rows. What is done already is in FOLDER/rows.jsonl and is not done again. Second
 fit.
 
 Models: `auto` and any other method of the library; `boosting`, scikit-learn's histogram gradient
-boosting with early stopping; `lightgbm`, stopped early on a fifth of the training rows; `logistic`
-regression; `mlps`, five scikit-learn networks of 50-50, stopped early.
+boosting, and `lightgbm`, both on all training rows: how many trees, and whether a leaf has at least
+5 rows or 20, five folds say, each stopped early; `logistic` regression; `mlps`, five scikit-learn
+networks of 50-50, stopped early.
 """
 
 import os
 import resource
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from default_model import LEAVES
 from rows import commit, mean_error, run
 
 SCORES = ("accuracy", "log_loss", "log_loss_tempered")
@@ -119,36 +122,95 @@ def network_scores(method: str, rows: Any, seed: int) -> dict[str, Any]:
     }
 
 
+def boosting(x: np.ndarray, y: np.ndarray, seed: int) -> Any:
+    """scikit-learn's gradient boosting on all rows."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    def stopped(x: np.ndarray, y: np.ndarray, leaf: int) -> tuple[Any, int]:
+        model = HistGradientBoostingClassifier(
+            early_stopping=True, validation_fraction=0.15, max_iter=1000, min_samples_leaf=leaf,
+            random_state=seed,
+        ).fit(x, y)  # fmt: skip
+        return model, model.n_iter_
+
+    def of_all(leaf: int, num_trees: int) -> Any:
+        return HistGradientBoostingClassifier(
+            early_stopping=False, max_iter=num_trees, min_samples_leaf=leaf, random_state=seed
+        ).fit(x, y)
+
+    return of_all(*leaf_and_trees(x, y, seed, stopped))
+
+
+def lightgbm(x: np.ndarray, y: np.ndarray, seed: int) -> Any:
+    """LightGBM on all rows."""
+    from lightgbm import LGBMClassifier, early_stopping
+    from sklearn.model_selection import train_test_split
+
+    settings = {"learning_rate": 0.03, "num_leaves": 15, "random_state": seed, "verbose": -1}
+
+    def stopped(x: np.ndarray, y: np.ndarray, leaf: int) -> tuple[Any, int]:
+        x_fit, x_stop, y_fit, y_stop = train_test_split(
+            x, y, test_size=0.15, stratify=y, random_state=seed
+        )
+        model = LGBMClassifier(n_estimators=5000, min_child_samples=leaf, **settings)
+        stop = early_stopping(100, verbose=False)
+        model.fit(x_fit, y_fit, eval_set=[(x_stop, y_stop)], callbacks=[stop])
+        return model, model.best_iteration_
+
+    def of_all(leaf: int, num_trees: int) -> Any:
+        return LGBMClassifier(n_estimators=num_trees, min_child_samples=leaf, **settings).fit(x, y)
+
+    return of_all(*leaf_and_trees(x, y, seed, stopped))
+
+
+TREES = {"boosting": boosting, "lightgbm": lightgbm}
+
+
+def leaf_and_trees(
+    x: np.ndarray,
+    y: np.ndarray,
+    seed: int,
+    stopped: Callable[[np.ndarray, np.ndarray, int], tuple[Any, int]],
+) -> tuple[int, int]:
+    """Find the fewest rows of a leaf, and how many trees, by the log loss of folds left out."""
+    from sklearn.metrics import log_loss
+    from sklearn.model_selection import StratifiedKFold
+
+    best: tuple[float, tuple[int, int]] = (np.inf, (0, 0))
+    for leaf in LEAVES:
+        losses, trees = [], []
+        folds = StratifiedKFold(NUM_FOLDS, shuffle=True, random_state=seed)
+        for fit, left_out in folds.split(x, y):
+            model, num_trees = stopped(x[fit], y[fit], leaf)
+            shares = model.predict_proba(x[left_out])
+            losses.append(log_loss(y[left_out], shares, labels=model.classes_))
+            trees.append(num_trees)
+        best = min(best, (float(np.mean(losses)), (leaf, round(np.mean(trees)))))
+    return best[1]
+
+
 def peer(model: str, x: np.ndarray, y: np.ndarray, seed: int) -> Any:
     """A classifier that a user might take instead, fitted."""
-    from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
+    from sklearn.ensemble import VotingClassifier
     from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import train_test_split
     from sklearn.neural_network import MLPClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    if model == "boosting":
-        return HistGradientBoostingClassifier(
-            early_stopping=True, max_iter=1000, random_state=seed
-        ).fit(x, y)
     if model == "logistic":
         return make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000)).fit(x, y)
-    if model == "lightgbm":
-        from lightgbm import LGBMClassifier, early_stopping
-
-        x_fit, x_stop, y_fit, y_stop = train_test_split(
-            x, y, test_size=0.2, stratify=y, random_state=seed
-        )
-        stop = early_stopping(100, verbose=False)
-        found = LGBMClassifier(
-            n_estimators=5000, learning_rate=0.03, num_leaves=15, random_state=seed, verbose=-1
-        )
-        return found.fit(x_fit, y_fit, eval_set=[(x_stop, y_stop)], callbacks=[stop])
+    if model in TREES:
+        return TREES[model](x, y, seed)
     members = [
         (
             str(i),
-            MLPClassifier((50, 50), early_stopping=True, max_iter=2000, random_state=10 * seed + i),
+            MLPClassifier(
+                (50, 50),
+                max_iter=2000,
+                early_stopping=True,
+                n_iter_no_change=50,
+                random_state=10 * seed + i,
+            ),
         )
         for i in range(5)
     ]
@@ -160,6 +222,8 @@ PEERS = ("boosting", "lightgbm", "logistic", "mlps")
 
 def row_of(name: str, number: int, model: str) -> dict[str, Any]:
     """One model on one split."""
+    from credence.environment import num_cores
+
     rows = split_of(name, number)
     if model in PEERS:
         start = time.perf_counter()
@@ -172,7 +236,7 @@ def row_of(name: str, number: int, model: str) -> dict[str, Any]:
         found = network_scores(model, rows, number)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     what = {"data": name, "split": number, "model": model, "seed": number, "commit": commit()}
-    return {**what, **found, "peak_memory_mib": peak}
+    return {**what, **found, "num_cores": num_cores(), "peak_memory_mib": peak}
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
