@@ -264,7 +264,9 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
     ]
     heads = ("compilation, seconds", "trace", "lower", "compile or read")
     lines += ["", *markdown(heads, compiled)]
-    return [*lines, "", f"Medians, HMC per {LEAPFROGS} leapfrogs. Commit {commits(rows)}."]
+    is_hmc = any(kernel.startswith("hmc") for kernel, *_ in groups)
+    told = f"Medians, HMC per {LEAPFROGS} leapfrogs." if is_hmc else "Medians."
+    return [*lines, "", f"{told} Commit {commits(rows)}."]
 
 
 def cells(runs: list[dict[str, Any]]) -> list[str]:

@@ -123,7 +123,9 @@ def xor(variance: float, out: Path, particles: int, listed: list[int]) -> None:
         "widths": listed,
         "all_widths": widths.probabilities,
         "reversible_jump": (visited / visited.sum()).tolist(),
-        "reversible_jump_errors": (np.array(widths.standard_errors)[rows] / visited.sum()).tolist(),
+        "reversible_jump_errors": conditional_errors(
+            visited, np.array(widths.standard_errors)[rows]
+        ).tolist(),
         "rhat": widths.rhat,
         "ess": widths.ess,
         **found,
@@ -138,6 +140,17 @@ def xor(variance: float, out: Path, particles: int, listed: list[int]) -> None:
     (out / "laptop.json").write_text(json.dumps(result, indent=2), encoding="utf-8")
     chart(result, out / "widths.svg")
     print(f"worst z of a width {result['worst_z']:.1f}; {result['evidence_seconds']:.0f} s of SMC")
+
+
+def conditional_errors(probabilities: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Standard errors of probabilities among some widths, from those among all.
+
+    Each error says how many independent draws it is worth; a share of them have these widths.
+    """
+    total = probabilities.sum()
+    share = probabilities / total
+    draws = probabilities * (1 - probabilities) / errors**2
+    return np.sqrt(share * (1 - share) / (draws * total))
 
 
 def evidence_errors(result: dict[str, Any]) -> np.ndarray:

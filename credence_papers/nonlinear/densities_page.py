@@ -16,8 +16,8 @@ DRAWN = ("MALA", "BG", "AR", "AR, fresh partners")
 COLOURS = ("accent", "second", "third", "fourth")
 READING = (
     "Unbiased squared maximum mean discrepancy from the exact law: mean over the seeds, shaded one "
-    "standard deviation. Grey: twice the standard deviation of as many independent exact draws, "
-    "below which nothing can be told; a curve that is lost there or below zero stops at its floor."
+    "standard deviation. Grey: twice the standard error that such a mean of as many independent "
+    "exact draws has; in it a mean cannot be told from them, and a curve stops at its floor."
 )
 
 COLUMNS = (
@@ -65,7 +65,8 @@ def chart(summary: dict[str, Any], target: dict[str, Any], *, per: str, name: st
     """Curves of one density, both axes logarithmic."""
     drawing, (axes,) = new_figure(left=40.0)
     rows = {r["sampler"]: r for r in summary["densities"] if r["target"] == target["name"]}
-    floor = target["noise"] / 2
+    error = target["noise"] / summary["num_seeds"] ** 0.5
+    floor = error / 2
     for sampler, colour in zip(DRAWN, CHAINS, strict=True):
         row = rows[sampler]
         x = np.array(row["iterations"]) * (row["gradients"] if per == "gradient" else 1)
@@ -76,7 +77,7 @@ def chart(summary: dict[str, Any], target: dict[str, Any], *, per: str, name: st
         axes.plot(x[kept], np.maximum(mean, floor), color=colour, linewidth=1.5)
     x_label = "Iterations" if per == "iteration" else "Gradients of the target, per particle"
     label(axes, "MMD²", x_label)
-    axes.axhspan(floor, 2 * target["noise"], color=BAND, linewidth=0)
+    axes.axhspan(floor, 2 * error, color=BAND, linewidth=0)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_locator(NullLocator())
     axes.set_xscale("log")

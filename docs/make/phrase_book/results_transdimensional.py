@@ -9,6 +9,7 @@ from architectures import architecture
 from kept import ROOT, kept, kept_rows
 from phrases import Phrase, given, made
 
+from credence.compare.seeds import mean_and_error
 from credence_papers.transdimensional.boston_models import MODELS
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -157,6 +158,11 @@ def of_digits() -> Iterator[Phrase]:
             f"{classes}-b-trained"
         )
     yield made("NLL is {} and {}, lower", share(nll["5-b-trained"]), share(nll["10-b-trained"]))
+    paired = {name: np.array(rows[f"{name}-b"]["accuracy"]) - rows[f"{name}-b-trained"]["accuracy"]
+              for name in ("5", "10")}  # fmt: skip
+    fewer = {name: mean_and_error(list(each)) for name, each in paired.items()}
+    assert abs(fewer["5"][0]) < fewer["5"][1], "about as often"
+    yield made("as (b), on ten {} ± {} less often", *map(share, fewer["10"]))
     learnt = [row for name, row in rows.items() if "-c" in name or name.endswith("-e")]
     yield made("width is {:.2f} to {:.2f} in", *ends(row["size"]["rhat_median"] for row in learnt))
     predicted = ends(row["rhat_predictions_median"] for row in learnt)
