@@ -15,7 +15,7 @@ from assurance import is_faulty
 def phrases() -> Iterator[Phrase]:
     """List the phrases of the page, in its order."""
     yield from of_particles()
-    yield from given("Do SMC and multilevel SMC, in 300 seconds each, agree with 900 seconds of NUTS")
+    yield from given("in 300 seconds each, agree with 900 seconds of NUTS")
     yield from of_stochastic_gradients()
     yield from of_assurance()
     yield from of_large_tables()
