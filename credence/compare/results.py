@@ -203,9 +203,10 @@ def best(done: Sequence[Outcome], score: str) -> dict[str, Any]:
     """Who has the smallest mean of a row-by-row score, and who cannot be told from it.
 
     The difference of two methods is a mean over the same test rows: they are a draw where it is
-    below NUM_ERRORS of its standard errors. Rows are taken as independent, the fits as given; those
-    of several seeds may be the same ones again, and count as those of one. A method that failed in
-    a seed has not the rows of the others, and is left out.
+    below NUM_ERRORS of its standard errors. Rows are taken as independent; those of several seeds
+    may be the same ones again, and count as those of one. Where seeds differ by more than rows
+    explain, the error is that over seeds. A method that failed in a seed has not the rows of the
+    others, and is left out.
     """
     done = [outcome for outcome in done if not outcome.result.get("num_failed")]
     num_seeds = max((o.result.get("num_seeds", 1) for o in done), default=1)
@@ -223,4 +224,7 @@ def _is_draw(difference: np.ndarray, num_seeds: int) -> bool:
     if len(difference) < 2:
         return True
     error = difference.std(ddof=1) / math.sqrt(len(difference) / num_seeds)
+    if num_seeds > 1:
+        by_seed = [each.mean() for each in np.array_split(difference, num_seeds)]
+        error = max(error, np.std(by_seed, ddof=1) / math.sqrt(num_seeds))
     return bool(difference.mean() <= NUM_ERRORS * error)

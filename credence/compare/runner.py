@@ -30,8 +30,9 @@ from credence.runs.workflow import check_seed_and_time
 from credence.storage import write_text
 
 BACKENDS = ("loky", "dask", "ray")
-KILLED = 128 + 9
-"""Status of a process in a container that the system killed, as it does where memory is short."""
+OUT_OF_MEMORY, TOLD = "; out of memory perhaps", "; it was told to stop"
+WHY = {-9: OUT_OF_MEMORY, 128 + 9: OUT_OF_MEMORY, -15: TOLD, 128 + 15: TOLD}
+"""What the status of a process says that the system ended, in a container or not."""
 
 
 class Watch(Protocol):
@@ -163,8 +164,7 @@ def run_cell(cell: CellSpec, folder: Path, cores: int) -> Outcome:
     if out.exists():
         return Outcome(cell, json.loads(out.read_text(encoding="utf-8")))
     last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
-    was_killed = ended.returncode < 0 or ended.returncode == KILLED
-    why = "; out of memory perhaps" if was_killed else ""
+    why = WHY.get(ended.returncode, "")
     error = f"The process ended with status {ended.returncode} ({last}){why}."
     return Outcome(cell, {"status": "failed", "error": error, "traceback": ended.stderr[-4000:]})
 

@@ -147,9 +147,14 @@ def finite_ess(
     draws: Float[np.ndarray, "chain draw *shape"],
     families: Float[np.ndarray, "chain draw"] | None = None,
 ) -> Float[np.ndarray, " quantity"]:
-    """Bulk ESS of the quantities that have one; none where there are too few draws."""
+    """Bulk ESS of the quantities that move; none where there are too few draws.
+
+    Where nothing moves at all the chain stands still, and everything has an ESS of 1.
+    """
     if draws.shape[1] < convergence.MIN_DRAWS or not np.isfinite(draws).all():
         return np.empty(0)
+    if not np.ptp(draws, axis=1).any():
+        return np.ones(draws[0, 0].size)
     ess = np.ravel(convergence.ess_bulk(draws, families))
     return ess[np.isfinite(ess)]
 

@@ -106,6 +106,19 @@ def test_test_rows_of_several_seeds_may_differ() -> None:
     assert best([merged(good), merged(worse)], "error")["draws"] == ["worse"]
 
 
+def test_seeds_that_scatter_more_than_rows_decide_nothing() -> None:
+    """One row's error says that the second is worse; by the seeds it is better as often."""
+    rng = np.random.default_rng(2)
+    error = rng.random(samples.NUM_TEST)
+    worse = [
+        seeded("worse", seed, error=error + shift) for seed, shift in enumerate((-1, 0.2, 1.2))
+    ]
+    good = [seeded("good", seed, error=error) for seed in range(3)]
+    assert best([merged(good), merged(worse)], "error") == {"label": "good", "draws": ["worse"]}
+    steady = [seeded("worse", seed, error=error + 0.2) for seed in range(3)]
+    assert best([merged(good), merged(steady)], "error") == {"label": "good", "draws": []}
+
+
 def test_a_seed_that_failed_is_a_failure() -> None:
     failed = samples.failed("a")
     failed = Outcome(replace(failed.cell, seed=1), failed.result)

@@ -161,13 +161,22 @@ def test_a_walk_that_goes_nowhere_needs_nearly_all_its_draws_for_one() -> None:
     ratios = scoring.draws_per_effective_draw(walk)
     assert ratios[1] > 400
     assert ratios[2] > 1200
-    assert scoring.draws_per_effective_draw(np.zeros((2, 10, 1))) is None
+
+
+def test_a_chain_that_stands_still_is_told() -> None:
+    """It has one effective draw, and does not vanish beside a chain that moves."""
+    draws = np.random.default_rng(6).normal(size=(2, 400, 3))
+    draws[1] = draws[1, :1]
+    assert scoring.draws_per_effective_draw(draws)[2] == 400
+    assert scoring.draws_per_effective_draw(draws[1:]) == [400, 400, 400]
+    assert scoring.ess_summary(draws[1:]) == [1, 1, 1]
+    draws[:, :, 2] = 0  # a weight that no network uses
+    assert scoring.ess_summary(draws[:1])[0] > 100
 
 
 def test_ess_of_what_cannot_be_judged() -> None:
     assert scoring.ess_summary(np.zeros((2, 3, 1))) is None
     assert scoring.ess_summary(np.full((2, 10, 1), np.nan)) is None
-    assert scoring.ess_summary(np.zeros((2, 10, 1))) is None
 
 
 def test_many_weights_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:

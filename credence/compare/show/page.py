@@ -155,7 +155,8 @@ def _calibration(problem: Problem, done: list[Row], name: str, is_regression: bo
     if is_regression and any(row["coverage_95"] is not None for row in done):
         reading = (
             "Full dots: predictive intervals, which should hold 95 % of the truths; the band is "
-            "what chance explains. Rings: intervals of the noise-free prediction."
+            "what chance explains of one seed's rows. Rings: intervals of the prediction without "
+            "noise."
         )
         chart = charts.coverage_chart(done, problem["n_test"], f"{name}-coverage", reading)
         return [figure("Do the intervals keep their word?", reading, chart)]
@@ -197,7 +198,10 @@ def _seeds(done: list[Row]) -> str:
     most = max(row.get("num_seeds", 1) for row in done)
     if most == 1:
         return ""
-    return f"Means of {most} seeds, each with a split of its own, and their standard errors."
+    return (
+        f"Means of {most} seeds, and their standard errors. A seed moves the split of the rows, "
+        "too, unless the data set comes with its own."
+    )
 
 
 def _own(row: Row, name: str) -> str:
