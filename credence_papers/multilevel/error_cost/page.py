@@ -68,7 +68,18 @@ def sentence(problem: dict[str, Any]) -> str:
         f"{interval(problem['fits']['seconds']['ratio'])} by the clock, and "
         f"{interval(problem['fits']['nominal']['ratio'])} by the paper's nominal cost; kept to its "
         f"widest network, {widest} times by counted work; kept to the width that the paper's bound "
-        f"asks for, {interval(problem['fits']['flops']['ratio_bound'])}."
+        f"asks for, {interval(problem['fits']['flops']['ratio_bound'])}.{_all_counted(problem)}"
+    )
+
+
+def _all_counted(problem: dict[str, Any]) -> str:
+    """The ratios by counted work where every replicate of several levels is charged its pilots."""
+    found = problem.get("preparation")
+    if not found or not found["pilot_flops"]:
+        return ""
+    return (
+        " With pilots and the choice of widths charged to every replicate these are "
+        f"{interval(found['ratio'])}, and {interval(found['ratio_widest'])} for its widest network."
     )
 
 
@@ -198,16 +209,14 @@ def _ladders(problem: dict[str, Any]) -> list[Html]:
 
 
 def _preparation(problem: dict[str, Any]) -> list[Html]:
-    """Runs that chose widths and particles, and the ratios with these charged."""
+    """Work of the runs that chose widths and particles."""
     found = problem.get("preparation")
     if not found or not found["pilot_flops"]:
         return []
     pilots = (f"{family} {scientific(flops)}" for family, flops in found["pilot_flops"].items())
     text = (
         f"Operations before the first replicate: choice of the widths "
-        f"{scientific(found['ladder_flops'])}, pilots {'; '.join(pilots)}. Charged to every "
-        f"replicate of several levels, one level costs {interval(found['ratio'])} times as much, "
-        f"and kept to its widest network {interval(found['ratio_widest'])} times."
+        f"{scientific(found['ladder_flops'])}, pilots {'; '.join(pilots)}."
     )
     return [element("p", text)]
 

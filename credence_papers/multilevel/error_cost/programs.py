@@ -59,14 +59,16 @@ def estimates(ensemble: Any, interest: np.ndarray) -> Float[np.ndarray, "run qua
 def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """Replicates of several runs of one program, which is compiled in the first.
 
-    The seconds are the median run's: others may have had the machine to themselves.
+    Seconds are the mean work by the median speed: a replicate that was tempered between levels
+    counts with all that it took, a run that something else disturbed as the others.
     """
+    flops, seconds = ([part[name] for part in parts] for name in ("flops", "seconds"))
     return {
         "means": [row for part in parts for row in part["means"]],
         "log_evidence": [row for part in parts for row in part["log_evidence"]],
         "num_temperatures": [row for part in parts for row in part["num_temperatures"]],
-        "flops": float(np.mean([part["flops"] for part in parts])),
-        "seconds": float(np.median([part["seconds"] for part in parts])),
+        "flops": float(np.mean(flops)),
+        "seconds": float(np.mean(flops) * np.median(np.divide(seconds, flops))),
         "compile_seconds": float(np.sum([part["compile_seconds"] for part in parts])),
     }
 

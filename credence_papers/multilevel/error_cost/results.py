@@ -22,7 +22,8 @@ from credence_papers.multilevel.error_cost.settings_tried import Job
 from credence_papers.multilevel.error_cost.width_problems import SOURCES, WidthProblem
 
 MEASURES = {
-    "flops": "floating-point operations counted: all temperatures, mutation steps and tuning",
+    "flops": "floating-point operations counted: all temperatures, mutation steps and tuning, but "
+    "neither pilots nor the choice of widths",
     "seconds": "seconds of one replicate, without compilation",
     "nominal": "the paper's nominal cost: sum of particles x width^2",
 }

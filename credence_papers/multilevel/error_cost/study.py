@@ -231,16 +231,18 @@ def chosen_ladder(problem: WidthProblem, finest: int) -> tuple[int, ...]:
 
 
 def allotted(pilot: Job, result: dict[str, Any], effort: Effort) -> list[Contender]:
-    """The ladder of a pilot at all sizes: particles fall as sqrt(V_l / C_l)."""
+    """The ladder of a pilot at all sizes, its particles as `mlsmc` takes them."""
+    from credence.methods.smc.multilevel.allocation import shares
+
     assert pilot.contender is not None
     variances, costs = (np.array(result[name], float) for name in ("variances", "costs"))
-    shares = np.sqrt(np.maximum(variances, 1e-30) / costs)
-    shares = shares / shares[0]
     manner = effort.manners[pilot.contender.manner]
     return [
         replace(
             pilot.contender,
-            num_particles=tuple(max(FEWEST, int(np.ceil(count * share))) for share in shares),
+            num_particles=tuple(
+                max(FEWEST, int(np.ceil(count * share))) for share in shares(variances, costs)
+            ),
         )
         for count in manner.get("base_particles", effort.base_particles)
     ]

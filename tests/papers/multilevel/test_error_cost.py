@@ -169,6 +169,22 @@ def test_a_point_joins_its_runs_and_has_the_nominal_cost() -> None:
     assert row["family"] == "mlsmc 2-4"
 
 
+def test_seconds_count_dear_replicates_and_forgive_disturbed_ones() -> None:
+    """Of four runs one did nine times the work, and another was slowed down to a fifth."""
+    told = {"means": [], "log_evidence": [], "num_temperatures": [], "compile_seconds": 0.0}
+    work = zip((1.0, 1.0, 1.0, 9.0), (1.0, 1.0, 5.0, 9.0), strict=True)
+    found = joined([{**told, "flops": flops, "seconds": seconds} for flops, seconds in work])
+    assert (found["flops"], found["seconds"]) == (3.0, 3.0)
+
+
+def test_no_level_gets_more_particles_than_the_coarsest() -> None:
+    contender = Contender(method="mlsmc", widths=(2, 4), num_particles=(30, 20))
+    pilot = Job(kind="pilot", problem=REGRESSION.problems[0], contender=contender)
+    effort = replace(REGRESSION.efforts["laptop"], base_particles=(1000,))
+    (found,) = error_cost.allotted(pilot, {"variances": [1.0, 16.0], "costs": [1.0, 4.0]}, effort)
+    assert found.num_particles == (1000, 1000)
+
+
 def test_temperatures_are_told_of_every_level() -> None:
     one = {"num_temperatures": np.full((2, 3), 7.0)}
     assert temperatures(SimpleNamespace(scalars=one)) == [[7], [7]]

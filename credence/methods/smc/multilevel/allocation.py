@@ -104,8 +104,15 @@ def allotment(pilot: Ensemble, x: Inputs) -> Allotment:
         x: inputs at which predictions matter.
     """
     found = increments(pilot, x)
-    shares = np.sqrt(found.variances / found.costs)
-    return Allotment(found.costs, np.minimum(shares / shares[0], 1.0))
+    return Allotment(found.costs, shares(found.variances, found.costs))
+
+
+def shares(
+    variances: Float[np.ndarray, " level"], costs: Float[np.ndarray, " level"]
+) -> Float[np.ndarray, " level"]:
+    """Particles of every level for one of the coarsest: see `allotment`."""
+    found = np.sqrt(variances / costs)
+    return np.minimum(found / found[0], 1.0)
 
 
 def bias(found: Increments, factors: Sequence[float]) -> float:
