@@ -56,7 +56,10 @@ class Phrase:
         """The numbers as the page should write them."""
         forms = re.findall(r"\{[^}]*\}", self.words)
         assert len(forms) == len(self.values), self.words
-        return [form.format(value) for form, value in zip(forms, self.values, strict=True)]
+        try:
+            return [form.format(value) for form, value in zip(forms, self.values, strict=True)]
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self.words}: {error}") from error
 
     def found(self, text: str) -> re.Match[str]:
         """Find the phrase in a page, with any numbers in the places of those made."""

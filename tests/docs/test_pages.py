@@ -84,6 +84,44 @@ def test_a_number_in_a_sentence_that_differs_is_found_and_written() -> None:
         phrases.rewritten(text, [phrases.made("costs {:.0f} times less", 26.5)])
 
 
+def test_a_page_that_cannot_be_made_stops_no_other(tmp_path: Path, monkeypatch, capsys) -> None:
+    """The planted errors."""
+    texts = {"a": "It costs 5 nats.", "b": "It takes 5 nats.", "c": "5 s", "d": "It takes 5 nats."}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.md").write_text(text, encoding="utf-8")
+
+    def phrases_of(name: str) -> list[phrases.Phrase]:
+        assert name != "c.md"
+        return [phrases.made("takes {:.0f} nats", None if name == "b.md" else 6)]
+
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "FIGURES", ())
+    monkeypatch.setattr(pages, "paths", lambda: [tmp_path / f"{name}.md" for name in texts])
+    monkeypatch.setattr(phrases, "phrases_of", phrases_of)
+    monkeypatch.setattr(sys, "argv", ["pages.py"])
+    with pytest.raises(SystemExit, match="1"):
+        pages.main()
+    written, *faults = capsys.readouterr().out.splitlines()
+    assert written == "written: d.md"
+    for fault, name, words in zip(
+        faults,
+        "abc",
+        ("Stands 0 times: takes", "takes {:.0f} nats: ", "AssertionError"),
+        strict=True,
+    ):
+        assert fault.startswith(f"not made: {name}.md: ")
+        assert words in fault
+    assert (tmp_path / "d.md").read_text(encoding="utf-8") == "It takes 6 nats."
+
+
+def test_an_assertion_is_told_by_its_line() -> None:
+    faults: list[str] = []
+    with pages.noted(faults, "a.md"):
+        pages.phrases.made("takes 5 nats")
+    assert "phrases.py, line " in faults[0]
+    assert "assert values" in faults[0]
+
+
 def test_a_number_in_a_sentence_without_a_source_is_found() -> None:
     """The planted error."""
     text = "In 20 rows `x = 1.5` gave 0.31 nats (Table 2.1).\n\n    code 1.7\n\n5 s, 12 %."
