@@ -11,9 +11,13 @@ from credence.compare import find
 from credence.compare.seeds import of_seeds
 
 
-def sections(name: str) -> str:
-    """Tell what ran an experiment; then a heading, a table and its reasons for every problem."""
-    summary = kept(name)
+def sections(name: str, max_seconds: float | None = None) -> str:
+    """Tell what ran an experiment; then a heading, a table and its reasons for every problem.
+
+    Args:
+        max_seconds: time limit of each method in a run whose results do not tell it.
+    """
+    summary = {"max_seconds": max_seconds, **kept(name)}
     each = (section(problem, summary["baseline"]) for problem in summary["problems"])
     return "\n".join([made_by(summary), "", legend(summary), *chain.from_iterable(each)])
 
@@ -32,7 +36,8 @@ def made_by(summary: dict[str, Any]) -> str:
     """The command, and what ran it."""
     return (
         f"`credence experiment run {summary['experiment']} --size {summary['size']} --seed "
-        f"{summary['seed']}{seeds(summary)}{problems(summary)} --jobs {summary['n_jobs']}`; "
+        f"{summary['seed']}{seeds(summary)}{problems(summary)} --jobs {summary['n_jobs']}"
+        f"{limit(summary)}`; "
         f"{versions(summary['versions'])}; {summary['machine']}; commit {summary['commit']}."
     )
 
@@ -72,6 +77,12 @@ def seeds(summary: dict[str, Any]) -> str:
     return "" if most == 1 else f" --seeds {most}"
 
 
+def limit(summary: dict[str, Any]) -> str:
+    """The option that limits the time of each method."""
+    seconds = summary.get("max_seconds")
+    return "" if seconds is None else f" --max-seconds {seconds:g}"
+
+
 def problems(summary: dict[str, Any]) -> str:
     """The option that names the problems, where some have not been run."""
     names = [each["name"] for each in summary["problems"]]
@@ -109,8 +120,8 @@ def of_cells(summary: dict[str, Any]) -> str:
     told = ""
     if any(row["published"] for row in rows):
         told += (
-            " Beaten: published numbers that ours equal, at the precision printed, or improve on; of "
-            "speed-ups only where ours is known."
+            " Beaten: published numbers that ours equal, at the precision printed, or improve on; "
+            "of speed-ups only where ours is known."
         )
         if any(row["stopped"] == "time" for row in rows):
             told += " Seconds are not compared where time ended a run."

@@ -290,6 +290,18 @@ def test_of_failures_the_reason_is_told_and_no_advice(sentence: str, told: str) 
     assert pages.experiment_tables.without_advice(sentence) == told
 
 
+def test_the_command_has_the_time_limit_of_the_run(monkeypatch) -> None:
+    tables = pages.experiment_tables
+    kept = {
+        "experiment": "fbnn", "size": "laptop", "seed": 0, "n_jobs": 2, "versions": {},
+        "machine": "", "commit": "", "baseline": "", "problems": [],
+    }  # fmt: skip
+    monkeypatch.setattr(tables, "kept", {"older": kept, "newer": {**kept, "max_seconds": 7.5}}.get)
+    assert " --jobs 2`;" in tables.sections("older")
+    assert " --jobs 2 --max-seconds 50`;" in tables.sections("older", max_seconds=50)
+    assert " --jobs 2 --max-seconds 7.5`;" in tables.sections("newer", max_seconds=50)
+
+
 def test_the_command_names_the_problems_where_some_have_not_been_run() -> None:
     summary = {"experiment": "fbnn", "problems": [{"name": "boston"}, {"name": "wine"}]}
     assert pages.experiment_tables.problems(summary) == " --problems boston,wine"
