@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rows import add_row, commit
+from rows import add_dirty, add_row, commit, parsed
 
 from credence.environment import num_cores
 
@@ -405,7 +405,8 @@ def main() -> None:
     parser.add_argument("--reference", action="store_true", help="make the long NUTS runs first")
     parser.add_argument("--out", type=Path, help="folder to keep the rows in")
     parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    add_dirty(parser)
+    options = parsed(parser)
     if options.work:
         contender, prior, num_draws, seed = options.work
         return work(contender, prior, int(num_draws), int(seed))

@@ -74,7 +74,8 @@ def digit_models() -> str:
 
 def depths() -> str:
     """log p(depth) - log p(1) by every way, a row each."""
-    ways = kept(DEPTHS)["ways"]
+    summary = kept(DEPTHS)
+    ways = summary["ways"]
     most = max(len(row["log_ratio"]) for row in ways)
     rows = []
     for row in ways:
@@ -84,7 +85,8 @@ def depths() -> str:
         told += ["–"] * (most - 1 - len(pairs))
         rows.append([row["name"], *told, rhat, f"{row['seconds']:.0f}"])
     layers = [f"{d} layers" for d in range(2, most + 1)]
-    return markdown(["way", *layers, "worst R-hat", "seconds"], rows)
+    told = f"Commit {', '.join(summary['commits'])}."
+    return f"{markdown(['way', *layers, 'worst R-hat', 'seconds'], rows)}\n\n{told}"
 
 
 def widths() -> str:

@@ -1,5 +1,6 @@
 """Results of the published experiments, kept in `results/NAME/SIZE.json`."""
 
+import argparse
 import json
 import platform
 import sys
@@ -10,7 +11,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from rows import commit, done, short  # noqa: E402
+from rows import add_dirty, commit, done, refuse_dirty, short  # noqa: E402
 
 from credence.environment import UNKNOWN_COMMIT  # noqa: E402
 
@@ -33,21 +34,51 @@ def kept_rows(name: str) -> list[dict[str, Any]]:
     return done(RESULTS / name)
 
 
-def keep_rows(name: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Keep rows in place of those that are there, their numbers with six digits."""
+def reads_dirty(description: str | None) -> bool:
+    """Read whether the command line says --dirty, and refuse at once what would not be kept."""
+    parser = argparse.ArgumentParser(description=description)
+    add_dirty(parser)
+    is_dirty = parser.parse_args().dirty
+    if not is_dirty:
+        refuse_dirty(commit())
+    return is_dirty
+
+
+def keep_rows(
+    name: str,
+    new: Iterable[dict[str, Any]],
+    old: Iterable[dict[str, Any]] = (),
+    *,
+    is_dirty: bool = False,
+) -> None:
+    """Keep rows in place of those that are there, their numbers with six digits.
+
+    Args:
+        new: rows just made, which tell their commit.
+        old: rows to stay, before these.
+        is_dirty: keep new rows though files differed from their commit.
+    Raises:
+        SystemExit: where files did, and nobody said so.
+    """
+    new = list(new)
+    if not is_dirty:
+        refuse_dirty(*(row["commit"] for row in new))
     path = RESULTS / name / "rows.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(f"{json.dumps(short(row))}\n" for row in rows)
+    text = "".join(f"{json.dumps(short(row))}\n" for row in (*old, *new))
     path.write_text(text, encoding="utf-8")
 
 
-def keep(folder: Path, *, is_part: bool = False) -> Path:
+def keep(folder: Path, *, is_part: bool = False, is_dirty: bool = False) -> Path:
     """Copy the results of a finished run, with the commit and the machine that made them.
 
     The commit is that, or those, which its cells tell; see `mixtures`.
 
     Args:
         is_part: keep what is there of problems that this run did not have.
+        is_dirty: keep them though files differed from the commit.
+    Raises:
+        SystemExit: where files did, and nobody said so.
     """
     from credence.ensembles.provenance import package_versions
     from credence.environment import num_cores
@@ -59,6 +90,8 @@ def keep(folder: Path, *, is_part: bool = False) -> Path:
         "machine": f"{platform.machine()}, {num_cores()} cores",
         "versions": package_versions(),
     }
+    if not is_dirty:
+        refuse_dirty(about["commit"])
     path = path_of(summary["experiment"], summary["size"])
     found = {**about, **short(summary)}
     if is_part and path.exists():
