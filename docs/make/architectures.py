@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kept import kept, path_of
+from kept import is_kept, kept
 from parts import markdown, write_figure
 
 from credence.html.svg import ACCENT, CHAINS, MUTED, SECOND, label, new_figure, to_svg
@@ -244,11 +244,6 @@ def architecture(study: str, problem: str) -> dict[str, Any]:
     """The row of one problem of a study."""
     (row,) = (row for row in kept(study)["architectures"] if row["name"] == problem)
     return row
-
-
-def is_kept(name: str) -> bool:
-    """Whether a study has results."""
-    return path_of(name).exists()
 
 
 def parts() -> dict[str, Callable[[], str]]:

@@ -1,4 +1,7 @@
-"""Results of the published experiments, kept in `results/NAME/SIZE.json`."""
+"""Results of the published experiments, kept in `results/NAME/SIZE.json`.
+
+Who has imported this module finds the benchmarks, which others here import by name.
+"""
 
 import argparse
 import json
@@ -24,6 +27,11 @@ def path_of(name: str, size: str | None = None) -> Path:
     return paper if paper.exists() else laptop
 
 
+def is_kept(name: str) -> bool:
+    """Whether an experiment has results."""
+    return path_of(name).exists()
+
+
 def kept(name: str, size: str | None = None) -> dict[str, Any]:
     """The results of an experiment, of a size or of the largest that was kept."""
     return json.loads(path_of(name, size).read_text(encoding="utf-8"))
@@ -32,6 +40,17 @@ def kept(name: str, size: str | None = None) -> dict[str, Any]:
 def kept_rows(name: str) -> list[dict[str, Any]]:
     """The rows of a benchmark or of several runs, one a line in `results/NAME/rows.jsonl`."""
     return done(RESULTS / name)
+
+
+def rows_by(name: str, key: str, **asked: Any) -> dict[Any, dict[str, Any]]:
+    """The newest of these rows with the entries that are asked for, by another entry."""
+    return {row[key]: row for row in kept_rows(name) if asked.items() <= row.items()}
+
+
+def rows_by_label(name: str, problem: str | None = None) -> dict[str, dict[str, Any]]:
+    """The rows of a problem of an experiment, by their labels; of the only one by default."""
+    (found,) = (each for each in kept(name)["problems"] if problem in (None, each["name"]))
+    return {row["label"]: row for row in found["rows"]}
 
 
 def reads_dirty(description: str | None) -> bool:
