@@ -15,6 +15,7 @@ Pin the cores it may use: `taskset -c 1,2 python benchmarks/diabetes.py`.
 """
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rows import add_row, commit
+from rows import add_dirty, add_row, commit, parsed, short
 
 from credence.environment import num_cores
 
@@ -350,45 +351,25 @@ def compare(
     cold: bool,
     out: Path | None,
 ) -> None:
-    """Run and print the table: medians over the repeats, contenders taking turns.
+    """Run and print a row for each repeat, contenders taking turns.
 
     Args:
         out: folder whose rows.jsonl gets every measured run.
     """
-    columns = "min/s  median/s  seconds  min ESS  R-hat  offset  std ratio"
-    for prior in priors:
-        runs: dict[str, list[dict]] = {name: [] for name in contenders}
-        for repeat in range(-1 if not cold else 0, repeats):
-            for name in contenders:
-                with tempfile.TemporaryDirectory() as empty:
-                    cache = empty if cold else str(CACHE / "compiled")
-                    result = run(name, prior, num_draws, repeat + 1, cache)
-                if repeat >= 0:
-                    runs[name].append(result)
-                    if out is not None:
-                        what = {"contender": name, "prior": prior, "num_draws": num_draws}
-                        told = {"seed": repeat + 1, "is_cold": cold, "commit": commit()}
-                        out.mkdir(parents=True, exist_ok=True)
-                        add_row(out, {**what, **told, "num_cores": num_cores(), **result})
-        temperature = "cold" if cold else "warm"
-        print(f"\n{prior} prior, {num_draws} draws x {NUM_CHAINS} chains, {temperature} cache")
-        print(f"{'':18s}{columns}")
-        for name, results in runs.items():
-            print(f"{name:18s}{row(results)}", flush=True)
-
-
-def row(results: list[dict]) -> str:
-    """Medians over repeats, in the order of the header."""
-    middle = lambda get: float(np.median([get(r) for r in results]))  # noqa: E731
-    return (
-        f"{middle(lambda r: r['min_ess'] / r['seconds']):5.0f}"
-        f"{middle(lambda r: r['median_ess'] / r['seconds']):10.0f}"
-        f"{middle(lambda r: r['seconds']):9.1f}"
-        f"{middle(lambda r: r['min_ess']):9.0f}"
-        f"{middle(lambda r: r['max_rhat']):7.3f}"
-        f"{middle(lambda r: r.get('worst_offset', np.nan)):8.3f}"
-        f"{middle(lambda r: r.get('mean_std_ratio', np.nan)):11.3f}"
-    )
+    turns = itertools.product(priors, range(0 if cold else -1, repeats), contenders)
+    for prior, repeat, name in turns:
+        with tempfile.TemporaryDirectory() as empty:
+            cache = empty if cold else str(CACHE / "compiled")
+            result = run(name, prior, num_draws, repeat + 1, cache)
+        if repeat < 0:
+            continue
+        what = {"contender": name, "prior": prior, "num_draws": num_draws}
+        told = {"seed": repeat + 1, "is_cold": cold, "commit": commit()}
+        row = {**what, **told, "num_cores": num_cores(), **result}
+        print(json.dumps(short(row)), flush=True)
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            add_row(out, row)
 
 
 def main() -> None:
@@ -405,7 +386,8 @@ def main() -> None:
     parser.add_argument("--reference", action="store_true", help="make the long NUTS runs first")
     parser.add_argument("--out", type=Path, help="folder to keep the rows in")
     parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    add_dirty(parser)
+    options = parsed(parser)
     if options.work:
         contender, prior, num_draws, seed = options.work
         return work(contender, prior, int(num_draws), int(seed))

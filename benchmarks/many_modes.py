@@ -18,7 +18,16 @@ import warnings
 from typing import Any
 
 import numpy as np
-from rows import beside_reference, done, evidence_text, how_run, markdown, measure, parser_of
+from rows import (
+    beside_reference,
+    done,
+    evidence_text,
+    how_run,
+    markdown,
+    measure,
+    parsed,
+    parser_of,
+)
 
 NUM_CHAINS, NUM_SHOWN = 4, 50
 METHODS = (
@@ -183,7 +192,7 @@ def main() -> None:
     usual = [name for name in METHODS if name != "wide_smc"]
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=usual)
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = parsed(parser)
     from credence.environment import num_cores
 
     if not options.table:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rows import add_row, commit, done
+from rows import add_dirty, add_row, commit, done, parsed
 
 from credence.methods.smc.multilevel.allocation import increments, nats_between
 from credence.methods.smc.multilevel.method import MLSMC
@@ -46,7 +46,8 @@ def main() -> None:
     parser.add_argument("--num-particles", type=int, nargs=2, default=(400, 200))
     parser.add_argument("--num-runs", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
+    add_dirty(parser)
+    args = parsed(parser)
     args.out.mkdir(parents=True, exist_ok=True)
     have = done(args.out)
     for step in args.steps:

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+RESULTS = HERE.parent / "results"
+DIRTY = "-dirty"
+"""The end of a commit from which files differ."""
 
 
 def run(
@@ -37,7 +41,7 @@ def run(
     parser.add_argument("--datasets", default=",".join(datasets))
     parser.add_argument("--splits", default="", help="such as 0-4; all by default")
     parser.add_argument("--models", default=",".join(models))
-    options = parser.parse_args()
+    options = parsed(parser)
     import credence
 
     credence.configure()
@@ -66,7 +70,37 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--table", action="store_true", help="only print what is there")
+    add_dirty(parser)
     return parser
+
+
+def add_dirty(parser: argparse.ArgumentParser) -> None:
+    """Add the option that keeps what no commit has made."""
+    parser.add_argument(
+        "--dirty", action="store_true", help="keep results though files differ from the commit"
+    )
+
+
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Read the command line; refuse to add rows to `results/` that no commit would make."""
+    options = parser.parse_args()
+    is_kept = options.out is not None and options.out.resolve().is_relative_to(RESULTS)
+    if is_kept and not (options.dirty or getattr(options, "table", False)):
+        refuse_dirty(commit())
+    return options
+
+
+def refuse_dirty(*commits: str) -> None:
+    """End the program where one of these commits is not what ran.
+
+    Raises:
+        SystemExit: says what to do.
+    """
+    if found := [each for each in commits if DIRTY in each]:
+        sys.exit(
+            f"Not kept: files differ from the commit ({found[0]}). Commit them and run again, "
+            "write to a folder outside of results/, or say --dirty."
+        )
 
 
 def measure(
@@ -109,7 +143,7 @@ def run_cases(
     """
     parser = parser_of(description)
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = parsed(parser)
     measure(options.out, () if options.table else cases(options.seed), measured)
     print("\n".join(table_lines(done(options.out))))
 
@@ -209,13 +243,21 @@ def short(value: Any) -> Any:
 
 
 def commit(*, is_needed: bool = False) -> str:
-    """The commit that runs, with a mark where files differ from it; empty where there is none.
+    """The commit that runs; empty where there is none.
+
+    A mark tells that files differ from it, but for those in `results/`, where rows are added.
 
     Args:
         is_needed: fail in place of an empty one.
     """
-    command = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--exclude", "*"]
-    return subprocess.run(command, capture_output=True, text=True, check=is_needed).stdout.strip()
+    git = ["git", "-C", str(HERE)]
+    describe = [*git, "describe", "--always", "--exclude", "*"]
+    differ = [*git, "diff", "--name-only", "HEAD", "--", ":/", ":(top,exclude)results"]
+    found, files = (
+        subprocess.run(command, capture_output=True, text=True, check=is_needed).stdout.strip()
+        for command in (describe, differ)
+    )
+    return f"{found}{DIRTY if files else ''}"
 
 
 def commits(rows: list[dict[str, Any]]) -> str:

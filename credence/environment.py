@@ -39,19 +39,22 @@ def num_cores() -> int:
 
 
 def source_commit() -> str:
-    """The commit of the checkout that runs, with a mark where files differ from it.
+    """The commit of the checkout that runs, with a mark where files but `results/` differ from it.
 
     UNKNOWN_COMMIT where Credence is installed without one, or git is not there.
     """
     git = ["git", "-C", str(Path(__file__).parent)]
     is_tracked = [*git, "ls-files", "--error-unmatch", Path(__file__).name]
-    describe = [*git, "describe", "--always", "--dirty", "--exclude", "*"]
+    describe = [*git, "describe", "--always", "--exclude", "*"]
+    differ = [*git, "diff", "--name-only", "HEAD", "--", ":/", ":(top,exclude)results"]
     try:
-        for command in (is_tracked, describe):
-            found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        _, found, files = (
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            for command in (is_tracked, describe, differ)
+        )
     except (OSError, subprocess.CalledProcessError):
         return UNKNOWN_COMMIT
-    return found.strip()
+    return f"{found.strip()}{'-dirty' if files else ''}"
 
 
 def use_all_cores() -> None:

@@ -107,12 +107,17 @@ def test_the_commit_is_that_of_the_checkout(monkeypatch: pytest.MonkeyPatch, tmp
     module.write_text("1")
     subprocess.run([*git, "init"], check=True, capture_output=True)
     assert environment.source_commit() == "unknown"  # not tracked: installed into a repository
-    for command in (["add", "environment.py"], ["commit", "-m", "first"]):
+    rows = tmp_path / "results" / "rows.jsonl"
+    rows.parent.mkdir()
+    rows.write_text("1")
+    for command in (["add", "environment.py", "results"], ["commit", "-m", "first"]):
         subprocess.run([*git, *command], check=True, capture_output=True)
     found = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
     clean = environment.source_commit()
     assert len(clean) >= 7
     assert found.stdout.startswith(clean)
+    rows.write_text("2")
+    assert environment.source_commit() == clean
     module.write_text("2")
     assert environment.source_commit() == f"{clean}-dirty"
     monkeypatch.setenv("PATH", str(tmp_path))

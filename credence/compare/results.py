@@ -68,7 +68,13 @@ def heading(study: Described, *, size: str, seed: int) -> dict[str, Any]:
 
 
 def summarise(
-    experiment: Experiment, outcomes: Sequence[Outcome], *, size: str, seed: int, n_jobs: int
+    experiment: Experiment,
+    outcomes: Sequence[Outcome],
+    *,
+    size: str,
+    seed: int,
+    n_jobs: int,
+    max_seconds: float | None = None,
 ) -> dict[str, Any]:
     """The whole table as JSON data.
 
@@ -88,6 +94,7 @@ def summarise(
         **heading(experiment, size=size, seed=seed),
         "num_seeds": max((row["num_seeds"] + row["num_failed"] for row in rows), default=1),
         "n_jobs": n_jobs,
+        "max_seconds": max_seconds,
         "baseline": experiment.baseline,
         "converged": False if failed else (all(verdicts) if verdicts else None),
         "not_converged": [f"{r['problem']}: {r['label']}" for r in rows if r["converged"] is False],

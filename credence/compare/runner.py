@@ -115,7 +115,9 @@ def run(
         outcomes[outcome.cell.name] = outcome
         watch.finished(outcome)
     ordered = [outcomes[cell.name] for cell in cells]
-    summary = results.summarise(experiment, ordered, size=size, seed=seed, n_jobs=n_jobs)
+    summary = results.summarise(
+        experiment, ordered, size=size, seed=seed, n_jobs=n_jobs, max_seconds=max_seconds
+    )
     write_results(folder, summary, render)
     return summary
 

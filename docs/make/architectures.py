@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kept import kept, path_of
+from kept import is_kept, kept
 from parts import markdown, write_figure
 
 from credence.html.svg import ACCENT, CHAINS, MUTED, SECOND, label, new_figure, to_svg
@@ -74,7 +74,8 @@ def digit_models() -> str:
 
 def depths() -> str:
     """log p(depth) - log p(1) by every way, a row each."""
-    ways = kept(DEPTHS)["ways"]
+    summary = kept(DEPTHS)
+    ways = summary["ways"]
     most = max(len(row["log_ratio"]) for row in ways)
     rows = []
     for row in ways:
@@ -84,7 +85,8 @@ def depths() -> str:
         told += ["–"] * (most - 1 - len(pairs))
         rows.append([row["name"], *told, rhat, f"{row['seconds']:.0f}"])
     layers = [f"{d} layers" for d in range(2, most + 1)]
-    return markdown(["way", *layers, "worst R-hat", "seconds"], rows)
+    told = f"Commit {', '.join(summary['commits'])}."
+    return f"{markdown(['way', *layers, 'worst R-hat', 'seconds'], rows)}\n\n{told}"
 
 
 def widths() -> str:
@@ -242,11 +244,6 @@ def architecture(study: str, problem: str) -> dict[str, Any]:
     """The row of one problem of a study."""
     (row,) = (row for row in kept(study)["architectures"] if row["name"] == problem)
     return row
-
-
-def is_kept(name: str) -> bool:
-    """Whether a study has results."""
-    return path_of(name).exists()
 
 
 def parts() -> dict[str, Callable[[], str]]:

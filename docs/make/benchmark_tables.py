@@ -1,11 +1,8 @@
 """Tables of benchmarks that write their own, from committed rows."""
 
-import sys
 from importlib import import_module
 
-from kept import ROOT, kept_rows
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
+from kept import kept_rows
 
 
 def table(name: str) -> str:

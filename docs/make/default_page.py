@@ -3,17 +3,14 @@
 `python docs/make/pages.py` writes it.
 """
 
-import sys
 from typing import Any
 
 import budgets
-import numpy as np
-from kept import ROOT, kept_rows
-from peers import OURS, SCORES, names_of, of_model, ranks, rows_of_labels, shared_splits
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
 import default_classes
 import default_model
+import numpy as np
+from kept import kept_rows
+from peers import OURS, SCORES, names_of, of_model, ranks, rows_of_labels, shared_splits
 from rows import commits
 
 INTRODUCTION = """# What `fit` gives without options, beside what you might use instead

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kept import keep_rows, kept_rows
+from kept import keep_rows, kept_rows, reads_dirty
 from parts import markdown, panels, write_figure
 from rows import commit
 
@@ -92,7 +92,8 @@ def chart(mistakes: list[dict[str, Any]]) -> Html:
 
 def main() -> None:
     """Run the experiment, and keep what is shown."""
-    keep_rows(NAME, [measured()])
+    is_dirty = reads_dirty(__doc__)
+    keep_rows(NAME, [measured()], is_dirty=is_dirty)
     print(table())
 
 

@@ -1,20 +1,17 @@
 """The chart of `benchmarks/emulation.py`: seconds to 400 effective draws against rows."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kept import ROOT, kept_rows
+from emulation import COLUMNS, ENOUGH
+from kept import kept_rows
 from matplotlib.axes import Axes
 from parts import write_figure
 
 from credence.html.markup import Html
 from credence.html.svg import ACCENT, ALARM, CHAINS, INK, MUTED, SECOND, new_figure, to_svg
 from credence_papers.multilevel.error_cost.charts import log_axes
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-from emulation import COLUMNS, ENOUGH
 
 NAME = "emulation-pays"
 COLOURS = dict(zip(COLUMNS, (INK, SECOND, ACCENT, *CHAINS[2:], MUTED, ALARM), strict=True))

@@ -11,10 +11,14 @@ from credence.compare import find
 from credence.compare.seeds import of_seeds
 
 
-def sections(name: str) -> str:
-    """Tell what ran an experiment; then a heading, a table and its reasons for every problem."""
-    summary = kept(name)
-    each = map(section, summary["problems"])
+def sections(name: str, max_seconds: float | None = None) -> str:
+    """Tell what ran an experiment; then a heading, a table and its reasons for every problem.
+
+    Args:
+        max_seconds: time limit of each method in a run whose results do not tell it.
+    """
+    summary = {"max_seconds": max_seconds, **kept(name)}
+    each = (section(problem, summary["baseline"]) for problem in summary["problems"])
     return "\n".join([made_by(summary), "", legend(summary), *chain.from_iterable(each)])
 
 
@@ -32,14 +36,15 @@ def made_by(summary: dict[str, Any]) -> str:
     """The command, and what ran it."""
     return (
         f"`credence experiment run {summary['experiment']} --size {summary['size']} --seed "
-        f"{summary['seed']}{seeds(summary)}{problems(summary)} --jobs {summary['n_jobs']}`; "
+        f"{summary['seed']}{seeds(summary)}{problems(summary)} --jobs {summary['n_jobs']}"
+        f"{limit(summary)}`; "
         f"{versions(summary['versions'])}; {summary['machine']}; commit {summary['commit']}."
     )
 
 
-def section(problem: dict[str, Any]) -> list[str]:
+def section(problem: dict[str, Any], baseline: str) -> list[str]:
     """What a problem is, its table, and reasons for differences."""
-    found = ["", f"### {problem['name']}", "", sizes(problem), "", table(problem), ""]
+    found = ["", f"### {problem['name']}", "", sizes(problem), "", table(problem, baseline), ""]
     told = [without_advice(sentence) for row in problem["rows"] for sentence in of_seeds(row)]
     return [*found, *bullets([*told, *problem["reasons"]])]
 
@@ -70,6 +75,12 @@ def seeds(summary: dict[str, Any]) -> str:
     """The option that repeats cells."""
     most = summary.get("num_seeds", 1)
     return "" if most == 1 else f" --seeds {most}"
+
+
+def limit(summary: dict[str, Any]) -> str:
+    """The option that limits the time of each method."""
+    seconds = summary.get("max_seconds")
+    return "" if seconds is None else f" --max-seconds {seconds:g}"
 
 
 def problems(summary: dict[str, Any]) -> str:
@@ -109,7 +120,8 @@ def of_cells(summary: dict[str, Any]) -> str:
     told = ""
     if any(row["published"] for row in rows):
         told += (
-            " Beaten: published numbers that ours equal, at the precision printed, or improve on."
+            " Beaten: published numbers that ours equal, at the precision printed, or improve on; "
+            "of speed-ups only where ours is known."
         )
         if any(row["stopped"] == "time" for row in rows):
             told += " Seconds are not compared where time ended a run."
@@ -157,12 +169,12 @@ COLUMNS = {
 """Columns of the tables of methods that are no chains: the name in the results, and the heading."""
 
 
-def table(problem: dict[str, Any]) -> str:
+def table(problem: dict[str, Any], baseline: str) -> str:
     """One row per method."""
     done = [row for row in problem["rows"] if row["status"] == "done"]
     if all(row["converged"] is None for row in done):
         return table_without_chains(problem, done)
-    return table_of_chains(problem)
+    return table_of_chains(problem, baseline)
 
 
 def table_without_chains(problem: dict[str, Any], done: list[dict[str, Any]]) -> str:
@@ -187,7 +199,7 @@ def with_error(row: dict[str, Any], name: str) -> str:
     return own if published is None else f"{number(published, 4)} / {own}"
 
 
-def table_of_chains(problem: dict[str, Any]) -> str:
+def table_of_chains(problem: dict[str, Any], baseline: str) -> str:
     """ESS and speed-ups beside two scores."""
     regression = problem["task"] == "regression"
     heads = [
@@ -212,7 +224,8 @@ def table_of_chains(problem: dict[str, Any]) -> str:
     for row in problem["rows"]:
         has_result = row["status"] == "done"
         found = (chain_cells if has_result else failed_cells)(row, regression)
-        more = [beaten(row, regression)] if has_result and has_published else []
+        is_baseline = row["label"] == baseline
+        more = [beaten(row, regression, is_baseline)] if has_result and has_published else []
         more += emulator(row) if has_result and is_emulated else []
         rows.append(
             [row["label"], *found, *more, *[""] * (len(heads) - 1 - len(found) - len(more))]
@@ -239,17 +252,24 @@ def chain_cells(row: dict[str, Any], regression: bool) -> list[str]:
     ]
 
 
-def beaten(row: dict[str, Any], regression: bool) -> str:
-    """Name the published numbers that ours equal, as they are printed, or better, and others."""
+def beaten(row: dict[str, Any], regression: bool, is_baseline: bool) -> str:
+    """Name the published numbers that ours equal, as they are printed, or better, and others.
+
+    Seconds of a run that time ended are left out, and the baseline's speed-up over itself.
+    """
     published, (score, _) = row["published"] or {}, scores_of(regression)
+    titles = {score: score, "total_seconds": "seconds", "speed_up": "speed-up"}
+    if row.get("stopped") == "time":
+        del titles["total_seconds"]
+    if is_baseline:
+        del titles["speed_up"]
     told: dict[bool, list[str]] = {True: [], False: []}
-    for name, title in ((score, score), ("total_seconds", "seconds"), ("speed_up", "speed-up")):
+    for name, title in titles.items():
         theirs, ours = published.get(name), row.get(name)
-        if theirs is None or (title == "seconds" and row.get("stopped") == "time"):
+        if theirs is None or ours is None:
             continue
-        ours = round(ours, 2) if ours is not None and name == score else ours
-        is_good = ours is not None and (ours <= theirs if name in SMALLER else ours >= theirs)
-        told[is_good].append(title)
+        ours = round(ours, 2) if name == score else ours
+        told[ours <= theirs if name in SMALLER else ours >= theirs].append(title)
     words = ((True, "yes"), (False, "no"))
     return "; ".join(f"{word}: {', '.join(told[is_good])}" for is_good, word in words
                      if told[is_good]) or "-"  # fmt: skip

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kept import ROOT, commit, keep_rows, kept_rows
+from kept import ROOT, commit, keep_rows, kept_rows, reads_dirty
 from parts import markdown
 
 NAME = "planted_faults"
@@ -32,14 +32,14 @@ SHOWN = {
 
 def main() -> None:
     """Run the tests that tell sizes, and keep these."""
-    about = {"commit": commit(is_needed=True)}
+    is_dirty, about = reads_dirty(__doc__), {"commit": commit(is_needed=True)}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tests.xml"
         report = ["-o", "junit_family=xunit1", f"--junitxml={path}"]
         command = [sys.executable, "-m", "pytest", "-q", "-m", "sized", *report]
         subprocess.run(command, cwd=ROOT, check=True)
         rows = [{**row, **about} for row in told(path.read_text(encoding="utf-8"))]
-    keep_rows(NAME, rows)
+    keep_rows(NAME, rows, is_dirty=is_dirty)
 
 
 def told(report: str) -> Iterator[dict[str, Any]]:

@@ -5,14 +5,15 @@
     python docs/make/fbnn_published.py RUN...    # adds the rows of finished runs, or renews them
 """
 
+import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from experiment_tables import both, number, rhat, triple
 from kept import keep_rows, kept_rows
 from parts import markdown
+from rows import add_dirty, commits
 
 NAME = "fbnn_as_published"
 LABELS = {
@@ -34,7 +35,8 @@ def table() -> str:
         "ESS of weights", "worst ESS of predictions", "R-hat", "emulator off by, nats", "k-hat",
         "seconds",
     )  # fmt: skip
-    return markdown(heads, map(cells, kept_rows(NAME)))
+    rows = kept_rows(NAME)
+    return f"{markdown(heads, map(cells, rows))}\n\nCommit {commits(rows)}."
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -79,10 +81,14 @@ def keep(folder: Path) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Keep the rows of the folders that are named."""
-    new = [row for folder in sys.argv[1:] for row in keep(Path(folder))]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="+", type=Path)
+    add_dirty(parser)
+    options = parser.parse_args()
+    new = [row for folder in options.folders for row in keep(folder)]
     again = {(row["problem"], row["label"]) for row in new}
     old = [row for row in kept_rows(NAME) if (row["problem"], row["label"]) not in again]
-    keep_rows(NAME, [*old, *new])
+    keep_rows(NAME, new, old, is_dirty=options.dirty)
 
 
 if __name__ == "__main__":

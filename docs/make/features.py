@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kept import kept, path_of
+from kept import is_kept, kept
 from parts import markdown, write_figure
 
 from credence_papers.nonlinear.feature_page import (
@@ -18,14 +18,14 @@ NAME = "cifar10_features"
 
 def figures(folder: Path) -> None:
     """Accuracy while sampling."""
-    if path_of(NAME).exists():
+    if is_kept(NAME):
         name = "features-softmax"
         write_figure(folder, name, chart(kept(NAME), "softmax", name=name))
 
 
 def tables() -> str:
     """What was run, a row per contender, and table 1 as published."""
-    if not path_of(NAME).exists():
+    if not is_kept(NAME):
         return (
             "**It has been run at smoke size only** (300 images, 40 features, one seed), which "
             "shows that contenders run (one of 14 not tried) and nothing else."

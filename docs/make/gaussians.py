@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kept import keep_rows, kept_rows
+from kept import keep_rows, kept_rows, reads_dirty
 from parts import markdown, panels, write_figure
 from rows import commit
 
@@ -125,7 +125,8 @@ def chart(rows: list[dict[str, Any]]) -> Html:
 
 def main() -> None:
     """Run the chains."""
-    keep_rows(NAME, map(measured, SAMPLERS))
+    is_dirty = reads_dirty(__doc__)
+    keep_rows(NAME, map(measured, SAMPLERS), is_dirty=is_dirty)
     print(table())
 
 

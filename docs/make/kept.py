@@ -1,5 +1,9 @@
-"""Results of the published experiments, kept in `results/NAME/SIZE.json`."""
+"""Results of the published experiments, kept in `results/NAME/SIZE.json`.
 
+Who has imported this module finds the benchmarks, which others here import by name.
+"""
+
+import argparse
 import json
 import platform
 import sys
@@ -10,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from rows import commit, done, short  # noqa: E402
+from rows import add_dirty, commit, done, refuse_dirty, short  # noqa: E402
 
 from credence.environment import UNKNOWN_COMMIT  # noqa: E402
 
@@ -23,6 +27,11 @@ def path_of(name: str, size: str | None = None) -> Path:
     return paper if paper.exists() else laptop
 
 
+def is_kept(name: str) -> bool:
+    """Whether an experiment has results."""
+    return path_of(name).exists()
+
+
 def kept(name: str, size: str | None = None) -> dict[str, Any]:
     """The results of an experiment, of a size or of the largest that was kept."""
     return json.loads(path_of(name, size).read_text(encoding="utf-8"))
@@ -33,21 +42,62 @@ def kept_rows(name: str) -> list[dict[str, Any]]:
     return done(RESULTS / name)
 
 
-def keep_rows(name: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Keep rows in place of those that are there, their numbers with six digits."""
+def rows_by(name: str, key: str, **asked: Any) -> dict[Any, dict[str, Any]]:
+    """The newest of these rows with the entries that are asked for, by another entry."""
+    return {row[key]: row for row in kept_rows(name) if asked.items() <= row.items()}
+
+
+def rows_by_label(name: str, problem: str | None = None) -> dict[str, dict[str, Any]]:
+    """The rows of a problem of an experiment, by their labels; of the only one by default."""
+    (found,) = (each for each in kept(name)["problems"] if problem in (None, each["name"]))
+    return {row["label"]: row for row in found["rows"]}
+
+
+def reads_dirty(description: str | None) -> bool:
+    """Read whether the command line says --dirty, and refuse at once what would not be kept."""
+    parser = argparse.ArgumentParser(description=description)
+    add_dirty(parser)
+    is_dirty = parser.parse_args().dirty
+    if not is_dirty:
+        refuse_dirty(commit())
+    return is_dirty
+
+
+def keep_rows(
+    name: str,
+    new: Iterable[dict[str, Any]],
+    old: Iterable[dict[str, Any]] = (),
+    *,
+    is_dirty: bool = False,
+) -> None:
+    """Keep rows in place of those that are there, their numbers with six digits.
+
+    Args:
+        new: rows just made, which tell their commit.
+        old: rows to stay, before these.
+        is_dirty: keep new rows though files differed from their commit.
+    Raises:
+        SystemExit: where files did, and nobody said so.
+    """
+    new = list(new)
+    if not is_dirty:
+        refuse_dirty(*(row["commit"] for row in new))
     path = RESULTS / name / "rows.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(f"{json.dumps(short(row))}\n" for row in rows)
+    text = "".join(f"{json.dumps(short(row))}\n" for row in (*old, *new))
     path.write_text(text, encoding="utf-8")
 
 
-def keep(folder: Path, *, is_part: bool = False) -> Path:
+def keep(folder: Path, *, is_part: bool = False, is_dirty: bool = False) -> Path:
     """Copy the results of a finished run, with the commit and the machine that made them.
 
     The commit is that, or those, which its cells tell; see `mixtures`.
 
     Args:
         is_part: keep what is there of problems that this run did not have.
+        is_dirty: keep them though files differed from the commit.
+    Raises:
+        SystemExit: where files did, and nobody said so.
     """
     from credence.ensembles.provenance import package_versions
     from credence.environment import num_cores
@@ -59,6 +109,8 @@ def keep(folder: Path, *, is_part: bool = False) -> Path:
         "machine": f"{platform.machine()}, {num_cores()} cores",
         "versions": package_versions(),
     }
+    if not is_dirty:
+        refuse_dirty(about["commit"])
     path = path_of(summary["experiment"], summary["size"])
     found = {**about, **short(summary)}
     if is_part and path.exists():

@@ -3,6 +3,7 @@
     python docs/make/pages.py            # writes the pages
     python docs/make/pages.py --check    # names those that differ, and ends with status 1
 
+A page that cannot be made is named with the reason and left as it is; the status is then 1, too.
 A page is made whole, or has parts between `<!-- made: NAME -->` and `<!-- end -->`, and sentences
 with numbers, see `phrases`.
 """
@@ -10,7 +11,9 @@ with numbers, see `phrases`.
 import argparse
 import re
 import sys
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -64,12 +67,12 @@ PARTS: dict[str, Callable[[], str]] = {
     "digit-mistakes": digit_images.table,
     "emulation": partial(benchmark_tables.table, "emulation"),
     "encoded-inputs": partial(benchmark_tables.table, "encoded_inputs"),
-    "fbnn": partial(experiment_tables.sections, "fbnn"),
+    "fbnn": partial(experiment_tables.sections, "fbnn", max_seconds=50),
     "fbnn-as-published": fbnn_published.table,
     "fbnn-converged": speed_ups.table,
-    "fbnn-first-version": partial(experiment_tables.sections, "fbnn_first_version"),
+    "fbnn-first-version": partial(experiment_tables.sections, "fbnn_first_version", max_seconds=60),
     "fbnn-gaussians": gaussians.table,
-    "fbnn-full": partial(experiment_tables.sections, "fbnn_full"),
+    "fbnn-full": partial(experiment_tables.sections, "fbnn_full", max_seconds=50),
     "fbnn-reasons": partial(experiment_tables.reasons, "fbnn"),
     "friction": partial(benchmark_tables.table, "friction"),
     "imdb": partial(experiment_tables.sections, "imdb"),
@@ -128,23 +131,44 @@ def paths() -> list[Path]:
     return [*readmes, *sorted((ROOT / "docs").glob("*/*.md"))]
 
 
+@contextmanager
+def noted(faults: list[str], name: str) -> Iterator[None]:
+    """Note what an error stopped, and go on."""
+    try:
+        yield
+    except Exception as error:
+        faults.append(f"not made: {name}: {told(error)}")
+
+
+def told(error: Exception) -> str:
+    """Tell an error and the line of these scripts that it comes from: an assertion has no words."""
+    here = str(Path(__file__).parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    place = [each for each in frames if each.filename.startswith(here)][-1]
+    where = f"{Path(place.filename).name}, line {place.lineno}: {place.line}"
+    return f"{type(error).__name__}: {error} ({where})"
+
+
 def main() -> None:
     """Write the pages, or name those that differ."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
     is_check = parser.parse_args().check
-    if not is_check:
-        for draw in FIGURES:
+    faults: list[str] = []
+    for draw in () if is_check else FIGURES:
+        with noted(faults, f"{draw.__module__}.{draw.__name__}"):
             draw(ROOT / "docs" / "figures")
     differ = []
     for path in paths():
-        text = made(path)
-        if text != path.read_text(encoding="utf-8"):
-            differ.append(path.relative_to(ROOT).as_posix())
-            if not is_check:
-                path.write_text(text, encoding="utf-8")
-    print("\n".join(f"{'differs' if is_check else 'written'}: {name}" for name in differ))
-    sys.exit(int(is_check and bool(differ)))
+        name = path.relative_to(ROOT).as_posix()
+        with noted(faults, name):
+            text = made(path)
+            if text != path.read_text(encoding="utf-8"):
+                differ.append(f"{'differs' if is_check else 'written'}: {name}")
+                if not is_check:
+                    path.write_text(text, encoding="utf-8")
+    print(*differ, *faults, sep="\n")
+    sys.exit(int(bool(faults or (is_check and differ))))
 
 
 if __name__ == "__main__":

@@ -3,17 +3,14 @@
 The rows in `results/` come from `benchmarks/default_model.py` and `benchmarks/default_classes.py`.
 """
 
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-from kept import ROOT, kept_rows
-from parts import markdown
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
 import default_classes
 import default_model
+import numpy as np
+from kept import kept_rows
+from parts import markdown
 
 OURS = "auto"
 SCORES = {"nll": "NLL", "crps": "CRPS", "rmse": "RMSE", "log_loss": "log loss", "ece": "ECE"}

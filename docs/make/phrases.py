@@ -8,7 +8,7 @@ around them may have to change too: it names the pages that it has written.
 
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,10 @@ class Phrase:
         """The numbers as the page should write them."""
         forms = re.findall(r"\{[^}]*\}", self.words)
         assert len(forms) == len(self.values), self.words
-        return [form.format(value) for form, value in zip(forms, self.values, strict=True)]
+        try:
+            return [form.format(value) for form, value in zip(forms, self.values, strict=True)]
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self.words}: {error}") from error
 
     def found(self, text: str) -> re.Match[str]:
         """Find the phrase in a page, with any numbers in the places of those made."""
@@ -77,6 +80,17 @@ def made(words: str, *values: Any) -> Phrase:
 def given(*words: str) -> Iterator[Phrase]:
     """Phrases whose numbers are settings, are published, or follow by arithmetic."""
     return map(Phrase, words)
+
+
+def share(value: float, digits: int = 3) -> str:
+    """Write a share without a zero before the point."""
+    return f"{value:.{digits}f}".removeprefix("0")
+
+
+def ends(values: Iterable[float]) -> tuple[float, float]:
+    """Find the least and the largest value."""
+    values = tuple(values)
+    return min(values), max(values)
 
 
 def phrases_of(name: str) -> list[Phrase]:

@@ -6,10 +6,9 @@ Rows come from `python benchmarks/new_output_weights.py --out results/new_output
 from typing import Any
 
 from kept import kept_rows
+from new_output_weights import PROPOSALS
 from parts import markdown
 from rows import commits
-
-PROPOSALS = ("prior", "conditional")
 
 
 def step_rows(prior: dict[str, Any], conditional: dict[str, Any]) -> list[list[str]]:

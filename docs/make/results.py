@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 from kept import ROOT, keep, mixtures
+from rows import add_dirty, commit, refuse_dirty
 
 from credence.compare import EXPERIMENTS
 
@@ -34,10 +35,13 @@ def main() -> None:
     parser.add_argument(
         "--part", action="store_true", help="leave older results of other problems as they are"
     )
+    add_dirty(parser)
     options = parser.parse_args()
     if options.keep:
-        print(*keep_and_tell(options.keep, is_part=options.part), sep="\n")
+        print(*keep_and_tell(options.keep, is_part=options.part, is_dirty=options.dirty), sep="\n")
         return
+    if not options.dirty:
+        refuse_dirty(commit())
     failed = []
     for name in options.names or sorted(EXPERIMENTS):
         folder = ROOT / "results-run" / options.size / name
@@ -47,15 +51,15 @@ def main() -> None:
         print(f"== {name}", flush=True)
         ended = subprocess.run([sys.executable, "-m", "credence.cli", *command], check=False)
         if ended.returncode in CONVERGED_OR_NOT:
-            print(*keep_and_tell(folder), sep="\n", flush=True)
+            print(*keep_and_tell(folder, is_dirty=options.dirty), sep="\n", flush=True)
         else:
             failed.append(name)
     sys.exit(f"Not finished: {', '.join(failed)}." if failed else 0)
 
 
-def keep_and_tell(folder: Path, *, is_part: bool = False) -> list[str]:
+def keep_and_tell(folder: Path, *, is_part: bool = False, is_dirty: bool = False) -> list[str]:
     """Keep the results of a folder; name the file, and the commits where there are several."""
-    path = keep(folder, is_part=is_part)
+    path = keep(folder, is_part=is_part, is_dirty=is_dirty)
     return [str(path), *mixtures(json.loads(path.read_text(encoding="utf-8")))]
 
 

@@ -15,8 +15,9 @@ def table() -> str:
         "data, training rows", "method", "chains x draws", "seconds", "R-hat", "worst ESS",
         "ESS / s", "speed-up", "accuracy", "NLL",
     )  # fmt: skip
-    rows = [cells(each, row) for each in kept(NAME)["problems"] for row in each["rows"]]
-    return markdown(heads, rows)
+    summary = kept(NAME)
+    rows = [cells(each, row) for each in summary["problems"] for row in each["rows"]]
+    return f"{markdown(heads, rows)}\n\nCommit {summary['commit']}."
 
 
 def cells(problem: dict[str, Any], row: dict[str, Any]) -> tuple[str, ...]:

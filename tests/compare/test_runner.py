@@ -63,6 +63,7 @@ def test_seeds_are_cells_of_their_own(calls, tmp_path: Path) -> None:
     assert calls == ["a"] * 3
     summary = runner.run(experiment, tmp_path, num_seeds=4)  # three are there
     assert len(calls) == 4
+    assert summary["max_seconds"] is None
     assert summary["num_seeds"] == 4
     assert "±" in (tmp_path / "report.html").read_text(encoding="utf-8")
     with pytest.raises(InputError, match="--seeds must be >= 1"):
@@ -182,6 +183,11 @@ def test_a_comparison_goes_on_and_takes_more_methods(calls, table: Path) -> None
     table.write_text(table.read_text() + "9,9,9,9\n")
     with pytest.raises(InputError, match="There the file had other contents"):
         runner.run(compare(str(table), "y", ["map", "laplace"]), out)
+
+
+def test_the_table_tells_the_time_limit(calls, tmp_path: Path) -> None:
+    runner.run(samples.experiment("a"), tmp_path, max_seconds=5.0)
+    assert json.loads((tmp_path / "results.json").read_text())["max_seconds"] == 5.0
 
 
 def test_a_comparison_of_which_nothing_is_finished_holds_no_folder(calls, table: Path) -> None:

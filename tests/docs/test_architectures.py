@@ -34,6 +34,7 @@ RESULTS = {
         "architectures": [row("digits_10a", **dict.fromkeys(LABELS, 0.955))]
     },
     "transdimensional_depth_ways": {
+        "commits": ["abc", "def"],
         "ways": [
             {"name": "ladder", "way": "ladder", "log_ratio": [0.0, -1.29], "error": [0.0, 0.12],
              "rhat": 1.007, "seconds": 180.0},

@@ -44,6 +44,29 @@ def test_a_new_process_has_so_many_cores_and_devices(num_cores: int) -> None:
     assert devices == str(num_cores)
 
 
+@pytest.mark.parametrize(
+    ("commit", "words", "is_refused"),
+    [
+        ("abc-dirty", ["--out", "KEPT"], True),
+        ("abc-dirty", ["--out", "KEPT", "--dirty"], False),
+        ("abc-dirty", ["--out", "KEPT", "--table"], False),
+        ("abc-dirty", ["--out", "elsewhere"], False),
+        ("abc", ["--out", "KEPT"], False),
+    ],
+)
+def test_rows_that_no_commit_would_make_are_not_added_to_results(
+    commit: str, words: list[str], is_refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(rows.RESULTS / "friction")
+    monkeypatch.setattr(sys, "argv", ["x", *(folder if word == "KEPT" else word for word in words)])
+    monkeypatch.setattr(rows, "commit", lambda: commit)
+    if is_refused:
+        with pytest.raises(SystemExit, match="say --dirty"):
+            rows.parsed(rows.parser_of(None))
+    else:
+        assert rows.parsed(rows.parser_of(None)).out
+
+
 def test_rows_have_six_digits(tmp_path: Path) -> None:
     rows.add_row(tmp_path, {"seed": 12345678, "mean": [0.123456789], "by_name": {"a": 1234.56789}})
     expected = {"seed": 12345678, "mean": [0.123457], "by_name": {"a": 1234.57}}

@@ -1,9 +1,12 @@
 """Results of a run with some of the problems stand beside older results of the others."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "make"))
 import kept
@@ -50,6 +53,7 @@ def summary(*commits: str, **about: Any) -> dict[str, Any]:
 
 def test_rows_of_several_commits_are_listed(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(kept, "RESULTS", tmp_path)
+    monkeypatch.setattr(kept, "commit", lambda **_: "abc")
 
     def keep(*commits: str) -> dict[str, Any]:
         (tmp_path / "results.json").write_text(json.dumps(summary(*commits)))
@@ -67,6 +71,34 @@ def test_rows_of_several_commits_are_listed(tmp_path: Path, monkeypatch: Any) ->
         "Made by unknown:",
         "  line, method 0: unknown",
     ]
+
+
+def test_what_no_commit_made_is_kept_only_on_request(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(kept, "RESULTS", tmp_path / "results")
+    clean, dirty = {"commit": "aaa"}, {"commit": "bbb-dirty"}
+    kept.keep_rows("some", [clean], is_dirty=False)
+    with pytest.raises(SystemExit, match=r"bbb-dirty.*say --dirty"):
+        kept.keep_rows("some", [clean, dirty])
+    assert kept.kept_rows("some") == [clean]
+    kept.keep_rows("some", [dirty], [clean], is_dirty=True)
+    kept.keep_rows("some", [clean], [dirty])  # which is there already
+    assert kept.kept_rows("some") == [dirty, clean]
+
+    (tmp_path / "results.json").write_text(json.dumps(summary("aaa", "bbb-dirty")))
+    with pytest.raises(SystemExit, match="say --dirty"):
+        kept.keep(tmp_path)
+    assert not kept.path_of("sample", "smoke").exists()
+    assert kept.keep(tmp_path, is_dirty=True).exists()
+
+
+DIRTY = {"fbnn_as_published", "friction", "transdimensional_models"}
+"""Results of older runs that no commit made; none is added."""
+
+
+def test_results_are_those_of_commits() -> None:
+    files = [*kept.RESULTS.glob("*/*.json"), *kept.RESULTS.glob("*/rows.jsonl")]
+    dirty = re.compile(r'"[0-9a-f]{7,}-dirty')
+    assert {path.parent.name for path in files if dirty.search(path.read_text("utf-8"))} == DIRTY
 
 
 def test_a_part_adds_its_commits() -> None:

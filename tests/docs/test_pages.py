@@ -2,6 +2,7 @@
 
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,44 @@ def test_a_number_in_a_sentence_that_differs_is_found_and_written() -> None:
         phrases.rewritten(text, [phrases.made("costs {:.0f} times less", 26.5)])
 
 
+def test_a_page_that_cannot_be_made_stops_no_other(tmp_path: Path, monkeypatch, capsys) -> None:
+    """The planted errors."""
+    texts = {"a": "It costs 5 nats.", "b": "It takes 5 nats.", "c": "5 s", "d": "It takes 5 nats."}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.md").write_text(text, encoding="utf-8")
+
+    def phrases_of(name: str) -> list[phrases.Phrase]:
+        assert name != "c.md"
+        return [phrases.made("takes {:.0f} nats", None if name == "b.md" else 6)]
+
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "FIGURES", ())
+    monkeypatch.setattr(pages, "paths", lambda: [tmp_path / f"{name}.md" for name in texts])
+    monkeypatch.setattr(phrases, "phrases_of", phrases_of)
+    monkeypatch.setattr(sys, "argv", ["pages.py"])
+    with pytest.raises(SystemExit, match="1"):
+        pages.main()
+    written, *faults = capsys.readouterr().out.splitlines()
+    assert written == "written: d.md"
+    for fault, name, words in zip(
+        faults,
+        "abc",
+        ("Stands 0 times: takes", "takes {:.0f} nats: ", "AssertionError"),
+        strict=True,
+    ):
+        assert fault.startswith(f"not made: {name}.md: ")
+        assert words in fault
+    assert (tmp_path / "d.md").read_text(encoding="utf-8") == "It takes 6 nats."
+
+
+def test_an_assertion_is_told_by_its_line() -> None:
+    faults: list[str] = []
+    with pages.noted(faults, "a.md"):
+        pages.phrases.made("takes 5 nats")
+    assert "phrases.py, line " in faults[0]
+    assert "assert values" in faults[0]
+
+
 def test_a_number_in_a_sentence_without_a_source_is_found() -> None:
     """The planted error."""
     text = "In 20 rows `x = 1.5` gave 0.31 nats (Table 2.1).\n\n    code 1.7\n\n5 s, 12 %."
@@ -157,7 +196,7 @@ def test_tables_of_chains_show_draws_and_errors_over_splits() -> None:
     }  # fmt: skip
     summary = {"baseline": "A", "num_seeds": 5}
     problem = {"task": "classification", "rows": [row]}
-    head, _, line = pages.experiment_tables.table_of_chains(problem).splitlines()
+    head, _, line = pages.experiment_tables.table_of_chains(problem, "A").splitlines()
     assert "| chains x draws |" in head
     for part in (
         "83 / 84.1 ± 0.21 %",
@@ -173,8 +212,8 @@ def test_tables_of_chains_show_draws_and_errors_over_splits() -> None:
 @pytest.mark.parametrize(
     ("regression", "ours", "text"),
     [
-        (True, {"mse": 3.8349, "total_seconds": 90}, "yes: mse, seconds; no: speed-up"),
-        (True, {"mse": 3.836, "total_seconds": 90}, "yes: seconds; no: mse, speed-up"),
+        (True, {"mse": 3.8349, "total_seconds": 90}, "yes: mse, seconds"),
+        (True, {"mse": 3.836, "total_seconds": 90}, "yes: seconds; no: mse"),
         (False, {"accuracy": 0.826, "total_seconds": 91, "speed_up": 8}, "yes: accuracy, speed-up; "
          "no: seconds"),
         (False, {"accuracy": 0.824, "total_seconds": 91, "speed_up": 6}, "no: accuracy, seconds, "
@@ -184,11 +223,12 @@ def test_tables_of_chains_show_draws_and_errors_over_splits() -> None:
 def test_what_is_beaten_is_at_least_as_good_as_printed(regression: bool, ours: Any, text: str):
     published = {"mse": 3.83, "accuracy": 0.83, "total_seconds": 90, "speed_up": 7}
     row = {"speed_up": None, "published": published, **ours}
-    assert pages.experiment_tables.beaten(row, regression) == text
-    assert pages.experiment_tables.beaten({**row, "published": {}}, regression) == "-"
-    out_of_time = pages.experiment_tables.beaten({**row, "stopped": "time"}, regression)
+    beaten = partial(pages.experiment_tables.beaten, regression=regression, is_baseline=False)
+    assert beaten(row) == text
+    assert beaten({**row, "published": {}}) == "-"
     assert "seconds" in text
-    assert "seconds" not in out_of_time
+    assert "seconds" not in beaten({**row, "stopped": "time"})
+    assert "speed-up" not in beaten(row, is_baseline=True)
 
 
 def test_chains_that_stand_still_or_are_short_have_no_numbers_that_flatter() -> None:
@@ -203,7 +243,7 @@ def test_chains_that_stand_still_or_are_short_have_no_numbers_that_flatter() -> 
     }  # fmt: skip
     tables = pages.experiment_tables
     problem = {"task": "classification", "rows": [row]}
-    line = tables.table_of_chains(problem).splitlines()[-1]
+    line = tables.table_of_chains(problem, "A").splitlines()[-1]
     assert "| 4 x 4 | ∞ | - | - | - / - |" in line
     assert line.endswith("| 0.2 | stands still |")
     legend = tables.legend({"baseline": "A", "problems": [problem]})
@@ -211,7 +251,7 @@ def test_chains_that_stand_still_or_are_short_have_no_numbers_that_flatter() -> 
     assert "no ESS of fewer than 50 draws" in legend
     longer = row | {"num_draws": 13, "max_rhat_function": 12.0, "reason": "R-hat is 12.000."}
     problem = {"task": "classification", "rows": [longer]}
-    line = tables.table_of_chains(problem).splitlines()[-1]
+    line = tables.table_of_chains(problem, "A").splitlines()[-1]
     assert "| > 10 | 16 ; 16 ; 16 | 9 ; 10 ; 11 | - / 1 ; 2 ; 3 |" in line
     assert line.endswith("| 0.2 | accepted 1 |")
     assert "∞" not in tables.legend({"baseline": "A", "problems": [problem]})
@@ -227,10 +267,10 @@ def test_a_method_that_failed_still_shows_what_was_published() -> None:
         "name": "digits", "description": "Digits.", "n_train": 9, "n_test": 1, "n_features": 2,
         "task": "classification", "rows": [failed], "reasons": [],
     }  # fmt: skip
-    line = pages.experiment_tables.table_of_chains(problem).splitlines()[-1]
+    line = pages.experiment_tables.table_of_chains(problem, "A").splitlines()[-1]
     assert line.startswith("| B | 94 % / failed | 0.241 / failed |")
     assert "| 914 / - | 16.8 / - |" in line
-    assert "- B failed: There is no mode." in pages.experiment_tables.section(problem)
+    assert "- B failed: There is no mode." in pages.experiment_tables.section(problem, "A")
 
 
 @pytest.mark.parametrize(
@@ -248,6 +288,18 @@ def test_a_method_that_failed_still_shows_what_was_published() -> None:
 )  # fmt: skip
 def test_of_failures_the_reason_is_told_and_no_advice(sentence: str, told: str) -> None:
     assert pages.experiment_tables.without_advice(sentence) == told
+
+
+def test_the_command_has_the_time_limit_of_the_run(monkeypatch) -> None:
+    tables = pages.experiment_tables
+    kept = {
+        "experiment": "fbnn", "size": "laptop", "seed": 0, "n_jobs": 2, "versions": {},
+        "machine": "", "commit": "", "baseline": "", "problems": [],
+    }  # fmt: skip
+    monkeypatch.setattr(tables, "kept", {"older": kept, "newer": {**kept, "max_seconds": 7.5}}.get)
+    assert " --jobs 2`;" in tables.sections("older")
+    assert " --jobs 2 --max-seconds 50`;" in tables.sections("older", max_seconds=50)
+    assert " --jobs 2 --max-seconds 7.5`;" in tables.sections("newer", max_seconds=50)
 
 
 def test_the_command_names_the_problems_where_some_have_not_been_run() -> None:

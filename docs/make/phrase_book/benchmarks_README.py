@@ -1,15 +1,12 @@
 """Numbers in the sentences of benchmarks/README.md."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
-from kept import ROOT, kept_rows
-from phrases import Phrase, given, made
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
 from assurance import is_faulty
+from kept import kept_rows
+from phrases import Phrase, given, made
 
 
 def phrases() -> Iterator[Phrase]:

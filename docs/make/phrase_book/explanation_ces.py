@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from kept import kept, kept_rows
+from kept import kept, kept_rows, rows_by
 from phrases import Phrase, given, made
 
 EMULATED = "ces", "ces_mclmc"
@@ -90,9 +90,7 @@ def limit_of(num_rows: int) -> float:
 
 def row_of(method: str, num_rows: int) -> dict[str, Any]:
     """The row of a method on a table of so many rows."""
-    asked = {"problem": "teacher", "method": method, "num_rows": num_rows}
-    (row,) = (row for row in kept_rows("emulation") if asked.items() <= row.items())
-    return row
+    return rows_by("emulation", "method", problem="teacher", num_rows=num_rows)[method]
 
 
 def seconds(method: str, num_rows: int) -> float:

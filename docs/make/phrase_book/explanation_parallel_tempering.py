@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from kept import kept_rows
+from kept import rows_by
 from many_modes import off
 from phrases import Phrase, given, made
 
 
 def phrases() -> Iterator[Phrase]:
     """The phrases of the page: what samplers found of many modes."""
-    yield from of_simulated_rows(rows_of("simulated"))
-    rows = rows_of("boston")
+    yield from of_simulated_rows(rows_by("many_modes", "method", data="simulated"))
+    rows = rows_by("many_modes", "method", data="boston")
     smc, tempered, *others = (rows[name] for name in ("smc", "parallel_tempering", "mclmc", "nuts"))
     yield made(
         "SMC has R-hat {:.3f} between its runs, and parallel tempering {:.3f} between",
@@ -53,8 +53,3 @@ def of_simulated_rows(rows: dict[str, dict[str, Any]]) -> Iterator[Phrase]:
     yield made("It has R-hat {:.3f}, with {:.0f} effective draws", chain["rhat"], chain["ess"])
     yield made("(off by at most {:.2f} standard deviations)", off(chain, smc))
     yield made("differ from each other (R-hat {:.3f})", smc["rhat"])
-
-
-def rows_of(data: str) -> dict[str, dict[str, Any]]:
-    """The newest row of each method on a posterior."""
-    return {row["method"]: row for row in kept_rows("many_modes") if row["data"] == data}

@@ -1,14 +1,11 @@
 """Numbers in the sentences of docs/explanation/reading.md."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 
-from kept import ROOT, kept_rows
-from phrases import Phrase, given, made
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
 from assurance import is_faulty
+from kept import kept_rows
+from phrases import Phrase, given, made
 
 
 def phrases() -> Iterator[Phrase]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kept import kept, kept_rows
+from kept import kept, kept_rows, rows_by_label
 from phrases import Phrase, given, made
 
 SGHMC, BATCHES = "BNN-SGHMC", "BNN-SGHMC (128 rows a step)"
@@ -120,7 +120,7 @@ def at_a_glance() -> Iterator[Phrase]:
 
 def spread_of_accuracies(experiment: str, problem: str) -> float:
     """The largest less the smallest accuracy of what asks the data and not an emulator."""
-    done = [row for row in rows_of(experiment, problem) if row["status"] == "done"]
+    done = [row for row in rows_by_label(experiment, problem).values() if row["status"] == "done"]
     found = [row["accuracy"] for row in done if not row["label"].startswith("FBNN")]
     return max(found) - min(found)
 
@@ -188,9 +188,7 @@ def of_speed_ups() -> Iterator[Phrase]:
 
 def row_of(problem: str, label: str, experiment: str = "fbnn_converged") -> dict[str, Any]:
     """The row of a chain on a data set."""
-    rows = rows_of(experiment, problem)
-    (row,) = (row for row in rows if row["label"] == label)
-    return row
+    return rows_by_label(experiment, problem)[label]
 
 
 def num_draws(problem: str) -> int:
@@ -201,14 +199,12 @@ def num_draws(problem: str) -> int:
 
 def published_speed_up(problem: str) -> float:
     """The largest that the paper has for an emulated chain."""
-    rows = [row for row in rows_of("fbnn_full", problem) if row["label"].startswith("FBNN")]
+    rows = [
+        row
+        for row in rows_by_label("fbnn_full", problem).values()
+        if row["label"].startswith("FBNN")
+    ]
     return max(row["published"].get("speed_up", 0) for row in rows)
-
-
-def rows_of(experiment: str, problem: str) -> list[dict[str, Any]]:
-    """The rows of an experiment on a data set."""
-    found = (each for each in kept(experiment)["problems"] if each["name"] == problem)
-    return next(found)["rows"]
 
 
 def speeds(problem: str) -> dict[str, float]:
@@ -220,5 +216,5 @@ def speeds(problem: str) -> dict[str, float]:
 
 def best_on_mnist() -> float:
     """The best accuracy on MNIST of what follows no uncorrected emulator."""
-    done = [row for row in rows_of("fbnn_full", "mnist") if row["status"] == "done"]
+    done = [row for row in rows_by_label("fbnn_full", "mnist").values() if row["status"] == "done"]
     return max(row["accuracy"] for row in done if not row["label"].startswith("FBNN"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from kept import kept
-from phrases import Phrase, given, made
+from phrases import Phrase, ends, given, made
 
 from credence.compare.seeds import mean_and_error
 from credence_papers.nonlinear.plane_densities import RATES, rings
@@ -26,7 +26,7 @@ def of_photographs() -> Iterator[Phrase]:
     langevin = [row for name, row in rows.items() if name.startswith(("SGLD", "Nonlinear"))]
     accuracy = np.array([row["accuracy"] for row in langevin])
     yield made("accuracies are {:.4f} to {:.4f} and", accuracy.min(), accuracy.max())
-    yield made("likelihoods {:.4f} to {:.4f}", *ends(langevin, "nll"))
+    yield made("likelihoods {:.4f} to {:.4f}", *ends(row["nll"] for row in langevin))
     error = np.sqrt(np.mean(accuracy * (1 - accuracy)) / summary["num_test"])
     yield made("of 10,000 images has a standard error of {:.4f}", error)
     lowest = sorted(langevin, key=lambda row: row["nll"])[:3]
@@ -36,10 +36,10 @@ def of_photographs() -> Iterator[Phrase]:
     cold = [row for name, row in with_partners.items() if "published" in name]
     yield made(
         "are worth {:.1f} to {:.1f} particles ({:.1f} with the published cold partners",
-        *ends(warm, "potential_ess"),
-        max(ends(cold, "potential_ess")),
+        *ends(row["potential_ess"] for row in warm),
+        max(row["potential_ess"] for row in cold),
     )
-    yield made("R-hat is {:.2f} to {:.2f}, so that", *ends(langevin, "max_rhat"))
+    yield made("R-hat is {:.2f} to {:.2f}, so that", *ends(row["max_rhat"] for row in langevin))
     yield made("hardly moved (R-hat {:.1f})", rows["SGHMC"]["max_rhat"])
     yield from of_calibration(rows)
     yield from of_one_seed()
@@ -84,12 +84,6 @@ def of_one_seed() -> Iterator[Phrase]:
     laplace, linear = rows["Laplace"], rows["SGLD (linear)"]
     yield made("accuracy of {:.4f} and an NLL of {:.4f}", laplace["accuracy"], laplace["nll"])
     yield made("SGLD had {:.4f} and {:.4f}", linear["accuracy"], linear["nll"])
-
-
-def ends(rows: list[dict[str, Any]], name: str) -> tuple[float, float]:
-    """The least and the largest value that the rows have."""
-    found = [row[name] for row in rows]
-    return min(found), max(found)
 
 
 def of_the_plane() -> Iterator[Phrase]:

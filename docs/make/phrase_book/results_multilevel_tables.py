@@ -1,10 +1,9 @@
 """Numbers in the sentences of docs/results/multilevel_tables.md."""
 
 from collections.abc import Iterator
-from typing import Any
 
-from kept import kept
-from phrases import Phrase, given, made
+from kept import rows_by_label
+from phrases import Phrase, given, made, share
 
 
 def phrases() -> Iterator[Phrase]:
@@ -14,51 +13,37 @@ def phrases() -> Iterator[Phrase]:
     yield from given("counted below 0.001")
 
 
-def rows_of(name: str) -> dict[str, dict[str, Any]]:
-    """The rows of an experiment with one problem, by their labels; accuracies as the page has them.
-
-    Pages write shares below one without the zero.
-    """
-    (problem,) = kept(name)["problems"]
-    return {row["label"]: row for row in problem["rows"]}
-
-
-def short(value: float, digits: int) -> str:
-    """A share without its leading zero."""
-    return f"{value:.{digits}f}".removeprefix("0")
-
-
 def of_reviews() -> Iterator[Phrase]:
     """Accuracies of film reviews, and the entropy of a logistic regression."""
-    rows = rows_of("imdb")
-    right = {label: short(row["accuracy"], 3) for label, row in rows.items()}
+    rows = rows_by_label("imdb")
+    right = {label: share(row["accuracy"], 3) for label, row in rows.items()}
     coarse, weighed = right["Coarse (SMC on half of the inputs)"], right["Importance sampling"]
     several, smc = rows["MLSMC (increment tempered)"], rows["SMC on all inputs"]
-    share = rows["Importance sampling"]["ess_share"]
-    yield made("leaves {:.0f} of 30 particles", 30 * share)
+    left = rows["Importance sampling"]["ess_share"]
+    yield made("leaves {:.0f} of 30 particles", 30 * left)
     yield made("the accuracy falls from {} to {}", coarse, weighed)
     yield made(
         "is about as accurate as SMC on all inputs ({} and {}), in {:.1f} times the seconds",
-        short(several["accuracy"], 3),
-        short(smc["accuracy"], 3),
+        share(several["accuracy"], 3),
+        share(smc["accuracy"], 3),
         several["total_seconds"] / smc["total_seconds"],
     )
     yield made("a MAP network does as well as any ({})", right["MAP"])
-    yield made("next to no epistemic entropy ({} nats)", short(smc["epistemic_id"], 3))
+    yield made("next to no epistemic entropy ({} nats)", share(smc["epistemic_id"], 3))
     yield from given("Table 2 from .797 to .866 does not")
 
 
 def of_digits() -> Iterator[Phrase]:
     """Doubt about digits that were not taught."""
-    rows = rows_of("mnist_ood")
+    rows = rows_by_label("mnist_ood")
     smc, ensemble, several = rows["SMC"], rows["Deep ensemble"], rows["MLSMC"]
-    doubts = [short(row["epistemic_others"], 2) for row in (smc, ensemble)]
-    told = [short(row["ood_auroc"], 2) for row in (ensemble, smc)]
-    right = [short(row["accuracy"], 3) for row in (several, smc)]
+    doubts = [share(row["epistemic_others"], 2) for row in (smc, ensemble)]
+    told = [share(row["ood_auroc"], 2) for row in (ensemble, smc)]
+    right = [share(row["accuracy"], 3) for row in (several, smc)]
     yield made("than a deep ensemble does ({} against {} nats)", *doubts)
     yield made(
         "Multilevel SMC doubts them less than SMC does ({} nats)",
-        short(several["epistemic_others"], 2),
+        share(several["epistemic_others"], 2),
     )
     yield made("from known digits (AUROC {} against {} of SMC", *told)
     yield made(

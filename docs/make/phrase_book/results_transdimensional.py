@@ -1,19 +1,16 @@
 """Numbers in the sentences of docs/results/transdimensional.md."""
 
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
+import network_sizes
 import numpy as np
 from architectures import architecture
-from kept import ROOT, kept, kept_rows
-from phrases import Phrase, given, made
+from kept import kept, kept_rows
+from phrases import Phrase, ends, given, made, share
 
 from credence.compare.seeds import mean_and_error
 from credence_papers.transdimensional.boston_models import MODELS
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import network_sizes
 
 DIGITS = "transdimensional_digit_models"
 
@@ -172,11 +169,6 @@ def of_digits() -> Iterator[Phrase]:
     assert max(row["size"]["rhat_median"] for row in fixed) < 1.055
 
 
-def share(value: float) -> str:
-    """A share with three digits and no zero before them."""
-    return f"{value:.3f}".removeprefix("0")
-
-
 def of_depths() -> Iterator[Phrase]:
     """Tell how far the three ways to the depth are from one another."""
     ways = {row["way"]: row for row in kept("transdimensional_depth_ways")["ways"]}
@@ -262,9 +254,3 @@ def of_published_experiments() -> Iterator[Phrase]:
         "the prior's (4.5 in 2a and 2b, 2.5 in 4a and 4b)",
         "95 of 1000 with five classes and 191 of 2000 with ten",
     )
-
-
-def ends(values: Iterable[float]) -> tuple[float, float]:
-    """Find the least and the largest value."""
-    values = tuple(values)
-    return min(values), max(values)
