@@ -130,6 +130,18 @@ def test_means_over_splits_have_errors_and_the_worst_rhat() -> None:
     assert cells(fixed)[4:7] == ["fixed", "–", "1.10 (1.10)"]
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_score_that_one_split_lacks_is_missing(first: int) -> None:
+    """Whichever split comes first, the others keep their scores."""
+    splits = [{**result(0), "nll": None}, result(2)]
+    row = {"name": "model", **over_splits([splits[first], splits[1 - first]])}
+    told = dict(zip(heads([row]), cells(row), strict=True))
+    assert (told["RMSE"], told["NLL"], told["coverage"]) == ("4.00 ± 1.00", "–", "0.950 ± 0.000")
+    assert row["means"]["nll"] is None
+    bare = {"name": "bare", **over_splits([{**result(0), "rmse": None}])}
+    assert cells(bare)[1] == "–"
+
+
 def test_an_infinite_rhat_is_the_worst() -> None:
     stuck = result(0)
     stuck["size"] = {**stuck["size"], "rhat": "inf"}
