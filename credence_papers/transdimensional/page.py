@@ -131,7 +131,7 @@ def three_ways(ways: Mapping[str, Any], noun: str, name: str) -> Html:
     away = np.abs(probability - ways["evidence"]) / np.hypot(
         ways["jumps_error"], ways["evidence_error"]
     )
-    worst = float(np.max(away[probability > 0]))
+    worst = float(np.max(away))
     reading = (
         f"Of these sizes the jumps prefer {sizes[top]}; evidences of every size alone differ from "
         f"them by at most {number(worst)} standard errors of both. Cross-validation prefers "
@@ -141,8 +141,8 @@ def three_ways(ways: Mapping[str, Any], noun: str, name: str) -> Html:
         reading += " too."
     else:
         reading += (
-            f"; {sizes[top]} is worse by {ways['nll'][top] - ways['nll'][best]:.3f} nats per row "
-            f"(standard error of a mean: {ways['nll_error'][best]:.3f})."
+            f"; {sizes[top]} is worse by {ways['nll_behind'][top]:.3f} ± "
+            f"{ways['nll_behind_error'][top]:.3f} nats per row."
         )
     return figure(
         "One question, three answers",
