@@ -56,6 +56,11 @@ def clusters(seed: int) -> Arrays:
     return Arrays(x[:30], labels[:30], x[30:], labels[30:], None, ("a", "b", "c"))
 
 
+def test_ladders_sample_three_models_of_every_family() -> None:
+    ladders = [each.name for each in MODELS.problems if each.how == "ladder"]
+    assert ladders == [f"{of}-{key}-ladder" for of in ("wide", "deep") for key in "bde"]
+
+
 def test_models_are_what_their_names_say() -> None:
     assert BY_NAME["wide-a"].likelihood.noise_std == 1.0
     assert BY_NAME["wide-b"].likelihood.noise_std is None
