@@ -174,7 +174,10 @@ def _ways(
 
 
 def _alone(ensemble: Ensemble, arrays: Arrays, mode: int) -> dict[str, float]:
-    """Errors of the best chain alone, and of the draws of the likeliest size alone; of numbers."""
+    """Errors, of numbers: of the best chain, and of the draws of the likeliest size alone.
+
+    The best chain is best on the test rows, as published.
+    """
     scaler = arrays.scaler
     if scaler is None:
         return {}

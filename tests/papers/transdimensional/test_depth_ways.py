@@ -152,3 +152,11 @@ def test_chains_that_stand_apart_show_it(tmp_path: Any, monkeypatch: pytest.Monk
     summary = only("ladder").run(tmp_path, size="smoke")
     assert (summary["ways"][0]["rhat"], summary["converged"]) == ("inf", False)
     assert list(only("ladder").table(summary).columns[2].cells) == ["inf"]
+
+
+def test_at_paper_size_every_way_gets_more() -> None:
+    laptop, paper = (DEPTH_WAYS.efforts[size] for size in ("laptop", "paper"))
+    draws = [effort.jumps.num_chains * effort.jumps.num_draws for effort in (laptop, paper)]
+    assert draws[1] >= draws[0]
+    for name in ("num_runs", "num_particles", "chain_length", "num_rungs", "num_draws"):
+        assert getattr(paper, name) >= getattr(laptop, name)

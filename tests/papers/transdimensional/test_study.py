@@ -95,7 +95,14 @@ def measured(problem: Any, effort: Any, seed: int, folder: Any) -> dict[str, Any
         "chains": 4,
         "draws": 100,
         "architecture": found.to_dict(),
-        "scores": {"rmse": 4.2, "across": 0.2, "within": 0.8, "mode": 1, "mean": 2.0},
+        "scores": {
+            "rmse": 4.2,
+            "best_chain": 4.1,
+            "across": 0.2,
+            "within": 0.8,
+            "mode": 1,
+            "mean": 2.0,
+        },
         "convergence": {"converged": True, "reason": "It did."},
         "traces": depth.astype(int).tolist(),
         "every": 1,
@@ -118,6 +125,11 @@ def test_page_and_results_and_going_on(tmp_path: Any, monkeypatch: pytest.Monkey
     assert "layers &lt;of&gt; two neurons" in page
     assert "Published mode: 2" in page
     assert "Most probable size" in page
+    assert "RMSE of the best of 4 chains, chosen by the test rows" in page
+    seeds = study.run(tmp_path / "seeds", size="smoke", num_seeds=2)
+    assert "RMSE of the best of 4 chains, chosen by the test rows" in study.render(
+        {**seeds, "architectures": []}
+    )
     monkeypatch.setattr(runs, "measured", None)
     again = study.run(tmp_path, size="smoke", problems=("boston_2a",))
     assert json.dumps(again) == json.dumps(summary)
