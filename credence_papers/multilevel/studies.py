@@ -15,11 +15,8 @@ from credence_papers.multilevel.error_cost.width_problems import WidthProblem
 from credence_papers.multilevel.prior_rates import Effort as RateEffort
 from credence_papers.multilevel.prior_rates import RateStudy, panels
 from credence_papers.multilevel.steps import steps_study
+from credence_papers.multilevel.tables import PAPER_TITLE as SOURCE
 
-SOURCE = (
-    'Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural '
-    'Networks"'
-)
 HMC = {"num_steps": 2, "trajectory_length": 0.5, "target_acceptance_rate": 0.65}
 """Two short trajectories per temperature: of the settings tried, the least work for a variance."""
 
