@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import jax
 from rich.table import Table
 
 from credence.html.document import document
 from credence.html.markup import element
 from credence.html.parts import masthead, section, table
-from credence.html.wording import number
+from credence.html.wording import number as in_digits
 from credence.methods.smc.multilevel.allocation import MOST_NATS, nats_between
-from credence_papers.cache import Cache
+from credence_papers.cache import Cache, number
 from credence_papers.multilevel.error_cost.settings_tried import doubled
 from credence_papers.multilevel.error_cost.width_problems import WidthProblem, arrays
 from credence_papers.study import Row, Study, with_seed
@@ -54,14 +55,15 @@ class StepStudy(Study[WidthProblem, StepEffort]):
 
     def run_one(self, problem: WidthProblem, effort: StepEffort, seed: int, cache: Cache) -> Row:
         """All steps of a problem."""
-        placed = problem.at(effort.problem, seed)
+        placed, draws = problem.at(effort.problem, seed), number([problem.name, "steps", seed])
 
         def compute() -> Row:
             levels = list(map(placed.posterior, effort.widths))
-            nats = nats_between(levels, num_draws=effort.num_draws)
+            key = jax.random.key(draws)
+            nats = nats_between(levels, num_draws=effort.num_draws, key=key)
             return {"nats": nats.tolist()}
 
-        about = [placed, effort.widths, effort.num_draws]
+        about = [placed, effort.widths, effort.num_draws, draws]
         return cache.kept(f"{problem.name}, seed {seed}", about, compute)
 
     def rows(
@@ -126,7 +128,7 @@ def cells(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         [
             row["kind"],
             f"{row['alpha']:g}",
-            *(number(step, 2) for step in row["nats"]),
+            *(in_digits(step, 2) for step in row["nats"]),
             str(row["couples_from"] or f"above {widths[-2]}"),
         ]
         for row in summary["problems"]

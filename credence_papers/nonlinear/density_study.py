@@ -2,8 +2,9 @@
 
 Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022), section 4.1 and Figure 1: MALA, and
 MALA with Boltzmann-Gibbs or accept-reject jumps to partners that move by MALA on a wide Gaussian.
-Beside them the unadjusted Langevin algorithm, and jumps to partners drawn afresh, which need no
-gradient. Squared maximum mean discrepancy from the exact law, per iteration and per gradient.
+Beside them the unadjusted Langevin algorithm, and jumps to partners drawn afresh. Fresh
+partners need values alone, but a kernel takes value and gradient together and is charged both.
+Squared maximum mean discrepancy from the exact law, per iteration and per gradient.
 """
 
 from collections.abc import Mapping

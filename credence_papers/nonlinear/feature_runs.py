@@ -23,7 +23,7 @@ from credence.models import MLP, Categorical, Gaussian
 from credence.spacing import evenly_spaced
 from credence.storage import jsonable
 from credence_papers.cache import Cache
-from credence_papers.nonlinear.feature_contenders import Contender, FeatureEffort
+from credence_papers.nonlinear.feature_contenders import VALUE, Contender, FeatureEffort
 from credence_papers.nonlinear.feature_rows import CORRUPTIONS, SEVERITY, FeatureRows, feature_rows
 from credence_papers.nonlinear.feature_said import Said
 
@@ -149,7 +149,7 @@ def _of_averages(
     numbers, rows = averaged_scores(averaged, found.y_test)
     gradients = averaged.scalars["num_gradients"].sum(axis=0) * effort.batch_size
     values = averaged.scalars.get("num_evaluations", np.zeros((1, averaged.num_draws)))
-    sampled = np.cumsum(gradients + values.sum(axis=0) * effort.batch_size / 3)
+    sampled = np.cumsum(gradients + values.sum(axis=0) * effort.batch_size * VALUE)
     before = work(averaged.cost) - sampled[-1]
     paths = averaged.averages.paths
     return {
@@ -213,7 +213,7 @@ def _of_members(ensemble: Ensemble, found: FeatureRows) -> dict[str, Any]:
 def work(cost: Cost) -> float:
     """Gradients of one row; a value without gradient counts a third."""
     values = cost.likelihood_evaluations - cost.gradient_evaluations
-    return cost.gradient_evaluations + values / 3
+    return cost.gradient_evaluations + VALUE * values
 
 
 def _cost(cost: Cost) -> dict[str, float]:

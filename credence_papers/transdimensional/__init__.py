@@ -11,11 +11,13 @@ boston_models, digit_models, model_study, models
              learnt, beside trained networks and the published chain
 study        what runs found beside what is published
 runs         one posterior over architectures
-depth_ways   p(depth) in three independent ways
+depth_ways, crossings
+             p(depth) in four ways, two of which share nothing
 published_chain
              the published acceptance ratio, which is biased
 label_ranks  how often the truth is among the likeliest labels
 three_ways   jumps, evidences and cross-validation on one question
+draw_by_draw how good and how probable every network of a chain is
 data         the data, split so that no test row is seen in training
 
     credence experiment run transdimensional_xor --size laptop --out xor

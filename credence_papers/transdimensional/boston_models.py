@@ -27,8 +27,8 @@ def _model(name: str, description: str, family: Family, likelihood: Any, **more:
     )
 
 
-def _models(name: str, family: Family, networks: str) -> tuple[ModelProblem, ...]:
-    """Models (a) to (e) of a family."""
+def _models(name: str, family: Family, networks: str) -> dict[str, ModelProblem]:
+    """Models (a) to (e) of a family, by their keys."""
     told = (
         ("a", "noise variance 1, weights N(0, 1)", Normal(noise_std=1.0), UNIT),
         ("b", "learnt noise, weights N(0, 1)", Normal(), UNIT),
@@ -37,10 +37,10 @@ def _models(name: str, family: Family, networks: str) -> tuple[ModelProblem, ...
         ("d", "noise by inputs, a learnt precision per layer", HeteroscedasticNormal(), _BY_LAYER),
         ("e", "learnt noise, a learnt precision per input", Normal(), _BY_INPUT),
     )
-    return tuple(
-        _model(f"{name}-{key}", f"{networks}: {text}", family, likelihood, prior=prior)
+    return {
+        key: _model(f"{name}-{key}", f"{networks}: {text}", family, likelihood, prior=prior)
         for key, text, likelihood, prior in told
-    )
+    }
 
 
 def _on_a_ladder(*models: ModelProblem) -> tuple[ModelProblem, ...]:
@@ -58,9 +58,11 @@ def _on_a_ladder(*models: ModelProblem) -> tuple[ModelProblem, ...]:
 
 _WIDE_ONES = _models("wide", _WIDE, "1 to 16 tanh neurons")
 _DEEP_ONES = _models("deep", _DEEP, "1 to 4 layers of 4 relu neurons")
+_LADDERS = ("b", "d", "e")
+"""Models that ladders sample too."""
 _LARGE_ONES = tuple(
     replace(each, how="fixed", layers=3)
-    for each in _models("large", _LARGE, "3 layers of 30 relu neurons")
+    for each in _models("large", _LARGE, "3 layers of 30 relu neurons").values()
 )
 _RUNGS = {
     "num_rungs": 20, "within": "mclmc", "num_jumps": 4, "num_warmup": 3000, "num_draws": 5000,
@@ -71,10 +73,10 @@ MODELS = ModelStudy(
     name="transdimensional_models",
     description="Boston housing, half of the rows to learn from: which model, how large a network?",
     problems=(
-        *_WIDE_ONES,
-        *_DEEP_ONES,
+        *_WIDE_ONES.values(),
+        *_DEEP_ONES.values(),
         *_LARGE_ONES,
-        *_on_a_ladder(*(each for each in (*_WIDE_ONES, *_DEEP_ONES) if each.name[-1] in "bde")),
+        *_on_a_ladder(*(ones[key] for ones in (_WIDE_ONES, _DEEP_ONES) for key in _LADDERS)),
         _model(
             "deep-a-published-chain", "model (a) by the published chain, which is biased",
             _DEEP, _AS_PUBLISHED, how="published",

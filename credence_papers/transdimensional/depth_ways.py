@@ -15,6 +15,7 @@ depths about equally probable afterwards, so that as many lead up as down. It is
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -23,6 +24,7 @@ from rich.table import Table
 
 from credence.density.posterior import Posterior
 from credence.ensembles.diagnostics import rhat
+from credence.ensembles.diagnostics.convergence import RHAT_LIMIT
 from credence.html.document import document
 from credence.html.markup import element
 from credence.html.parts import masthead, section, table
@@ -132,7 +134,10 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
 
     def rows(self, problem: DepthWay, effort: DepthEffort, results: Mapping[int, Any]) -> list[Row]:
         """A row a way and split."""
-        row, tell = {"name": problem.name, "way": problem.way}, TELL[problem.way]
+        row = {"name": problem.name, "way": problem.way}
+        tell = TELL.get(problem.way) or partial(
+            from_crossings, log_prior=effort.log_prior(problem.problem)
+        )
         return [with_seed({**row, **tell(found)}, seed, results) for seed, found in results.items()]
 
     def sentence(self, row: Row) -> str:
@@ -140,8 +145,8 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
         return f"{row['name']}: {', '.join(cells(row))}, {row['seconds']:.0f} s"
 
     def summary(self, effort: DepthEffort, rows: list[Row]) -> dict[str, Any]:
-        """All ways, and whether their chains agree."""
-        return {"ways": rows, "converged": all(row["converged"] for row in rows)}
+        """All ways, and whether their chains agree, of those that have chains."""
+        return {"ways": rows, "converged": all(row["converged"] is not False for row in rows)}
 
     def render(self, summary: dict[str, Any]) -> str:
         """The page as text."""
@@ -157,7 +162,7 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
         found = Table("way", "log p(depth) - log p(1), nats", "R-hat", "seconds")
         for row in summary["ways"]:
             ratios = ", ".join(cells(row))
-            rhat = "–" if row["rhat"] is None else f"{row['rhat']:.3f}"
+            rhat = "–" if row["rhat"] is None else f"{float(row['rhat']):.3f}"
             found.add_row(row["name"], ratios, rhat, f"{row['seconds']:.0f}")
         return found
 
@@ -232,7 +237,6 @@ def by_crossings(
     return {
         "up": up.tolist(),
         "down": down.tolist(),
-        "log_prior": effort.log_prior(problem).tolist(),
         "rhat": float(rhat(np.asarray(ensemble.scalars["log_likelihood"]))),
         "seconds": ensemble.cost.total_seconds + time.perf_counter() - start,
     }
@@ -263,11 +267,15 @@ def against_first(nats: np.ndarray, errors: np.ndarray, found: list[dict[str, An
     return {**told(nats - nats[0], error, found), "log_evidence": nats.tolist()}
 
 
-def from_crossings(found: list[dict[str, Any]]) -> Row:
-    """Sums of the steps from one depth to the next; None from one on that no run made."""
+def from_crossings(found: list[dict[str, Any]], log_prior: np.ndarray) -> Row:
+    """Sums of the steps from one depth to the next; None from one on that no run made.
+
+    Args:
+        log_prior: of every depth, under which jumps were tried.
+    """
     up, down = (np.array([each[way] for each in found]) for way in ("up", "down"))
     log_ratio, error = crossings.log_ratios(up[:-1], down[1:])
-    return told(log_ratio - np.array(found[0]["log_prior"]), error, found)
+    return told(log_ratio - log_prior, error, found)
 
 
 def from_jumps(found: list[dict[str, Any]]) -> Row:
@@ -283,14 +291,17 @@ def from_jumps(found: list[dict[str, Any]]) -> Row:
 
 
 def told(log_ratio: np.ndarray, error: np.ndarray, found: list[dict[str, Any]]) -> Row:
-    """The ratios with their errors, the worst R-hat, whether all chains agree, and all seconds."""
+    """The ratios with their errors, the worst R-hat, whether all chains agree, and all seconds.
+
+    Of particles, which are no chains, None says whether they do.
+    """
     known = [each["rhat"] for each in found if each["rhat"] is not None]
     seconds = sum(each["seconds"] for each in found)
     row = {
         "log_ratio": log_ratio.tolist(),
         "error": error.tolist(),
-        "rhat": max(known, default=None),
-        "converged": all(each < 1.05 for each in known),
+        "rhat": jsonable(max(known, default=None), spell_infinite=True),
+        "converged": all(each < RHAT_LIMIT for each in known) if known else None,
         "seconds": seconds,
         "num_pieces": len(found),
     }
@@ -299,8 +310,7 @@ def told(log_ratio: np.ndarray, error: np.ndarray, found: list[dict[str, Any]]) 
 
 PIECES = {"jumps": by_jumps, "particles": by_particles, "ladder": by_ladder,
           "crossings": by_crossings}  # fmt: skip
-TELL = {"jumps": from_jumps, "particles": from_particles, "ladder": from_evidences,
-        "crossings": from_crossings}  # fmt: skip
+TELL = {"jumps": from_jumps, "particles": from_particles, "ladder": from_evidences}
 
 
 def cells(row: Row) -> list[str]:

@@ -80,13 +80,12 @@ class ModelStudy(Study[ModelProblem, ModelEffort]):
 def over_splits(results: list[dict[str, Any]]) -> Row:
     """Means with standard errors, and the worst R-hat.
 
-    Shares of sizes are means over splits; sizes that no split visited are left out.
+    Shares of sizes are means over splits; sizes that no split visited are left out. A score that a
+    split lacks has no mean.
     """
-    known = {
-        name: mean_and_error([r[name] for r in results])
-        for name, value in results[0].items()
-        if isinstance(value, float) and name != "rhat_predictions"
-    }
+    numbers = {n: None for r in results for n, value in r.items() if isinstance(value, float)}
+    numbers.pop("rhat_predictions", None)
+    known = {name: mean_and_error([r[name] for r in results]) for name in numbers}
     first = first_score(results[0])
     row: Row = {
         "num_splits": len(results),
@@ -135,13 +134,13 @@ def first_score(names: Iterable[str]) -> str:
 
 def heads(rows: list[Row]) -> list[str]:
     """Those of `cells`."""
-    scores = SCORES[first_score(rows[0]["means"])].values() if rows else ()
+    scores = SCORES[first_score(rows[0])].values() if rows else ()
     return ["model", *(head for head, _ in scores), *HEADS]
 
 
 def cells(row: Row) -> list[str]:
     """A model in eight words, as of `heads`."""
-    size, scores = row["size"], SCORES[first_score(row["means"])]
+    size, scores = row["size"], SCORES[first_score(row)]
     return [
         row["name"],
         *(with_error(row, name, decimals) for name, (_, decimals) in scores.items()),
@@ -154,7 +153,7 @@ def cells(row: Row) -> list[str]:
 
 def with_error(row: Row, name: str, decimals: int = 2) -> str:
     """A mean with its standard error."""
-    if name not in row["means"]:
+    if row["means"].get(name) is None:
         return "–"
     error = row["errors"].get(name)
     more = "" if error is None else f" ± {error:.{decimals}f}"

@@ -25,7 +25,7 @@ NAMES = {
     "within": "Steps accepted",
     "rmse": "RMSE, thousand dollars",
     "coverage_95": "Coverage of 95 % intervals",
-    "best_chain": "RMSE of the best chain alone",
+    "best_chain": "RMSE of the best of {chains} chains, chosen by the test rows, as published",
     "modal_size": "RMSE of the likeliest size alone",
     "accuracy": "Accuracy",
     "top_2": "Truth among the first 2",
@@ -37,6 +37,7 @@ NAMES = {
     "nll": "Negative log likelihood",
     "ece": "Calibration error",
 }
+"""Rows of a table; {chains} is how many there are."""
 
 
 def render(summary: dict[str, Any]) -> str:
@@ -62,7 +63,7 @@ def _over_seeds(row: Mapping[str, Any]) -> Html:
     """Mean scores of a problem with several seeds, with standard errors, beside the published."""
     rows = [
         [
-            title,
+            title.format(**row),
             f"{_value(name, row['scores'][name])} ± {_value(name, row['standard_errors'][name])}",
             _value(name, row["published"].get(name)),
         ]
@@ -131,7 +132,7 @@ def three_ways(ways: Mapping[str, Any], noun: str, name: str) -> Html:
     away = np.abs(probability - ways["evidence"]) / np.hypot(
         ways["jumps_error"], ways["evidence_error"]
     )
-    worst = float(np.max(away[probability > 0]))
+    worst = float(np.max(away))
     reading = (
         f"Of these sizes the jumps prefer {sizes[top]}; evidences of every size alone differ from "
         f"them by at most {number(worst)} standard errors of both. Cross-validation prefers "
@@ -141,8 +142,8 @@ def three_ways(ways: Mapping[str, Any], noun: str, name: str) -> Html:
         reading += " too."
     else:
         reading += (
-            f"; {sizes[top]} is worse by {ways['nll'][top] - ways['nll'][best]:.3f} nats per row "
-            f"(standard error of a mean: {ways['nll_error'][best]:.3f})."
+            f"; {sizes[top]} is worse by {ways['nll_behind'][top]:.3f} ± "
+            f"{ways['nll_behind_error'][top]:.3f} nats per row."
         )
     return figure(
         "One question, three answers",
@@ -180,7 +181,7 @@ def ways_chart(ways: Mapping[str, Any], noun: str, name: str, reading: str) -> H
 def _numbers(row: Mapping[str, Any]) -> Html:
     scores, published = row["scores"], row["published"]
     rows = [
-        [title, _value(name, scores[name]), _value(name, published.get(name))]
+        [title.format(**row), _value(name, scores[name]), _value(name, published.get(name))]
         for name, title in NAMES.items()
         if scores.get(name) is not None
     ]

@@ -13,7 +13,6 @@ from credence.density.posterior import Posterior
 from credence.ensembles.ensemble import Ensemble
 from credence.methods import Transdimensional
 from credence.methods.transdimensional.architecture.posterior import (
-    Architecture,
     architecture_posterior,
 )
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
@@ -21,7 +20,7 @@ from credence.models import MLP, Gaussian
 from credence.storage import jsonable
 from credence_papers.transdimensional.draw_by_draw import draw_by_draw
 from credence_papers.transdimensional.label_ranks import label_ranks
-from credence_papers.transdimensional.three_ways import Ways, compared
+from credence_papers.transdimensional.three_ways import Ways, compared, jump_shares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +148,8 @@ def measured(
         "move_probabilities": ensemble.provenance.found.get("move_probabilities", {}),
         "likelihood_evaluations": ensemble.cost.likelihood_evaluations,
         "gradient_evaluations": ensemble.cost.gradient_evaluations,
-        "ways": effort.ways and _ways(problem, posterior, arrays, found, effort.ways, seed),
+        "ways": effort.ways
+        and _ways(problem, posterior, arrays, sizes, found.size.ess, effort.ways, seed),
     }
 
 
@@ -157,29 +157,27 @@ def _ways(
     problem: ArchitectureProblem,
     posterior: Posterior,
     arrays: Arrays,
-    found: Architecture,
+    drawn: np.ndarray,
+    ess: float,
     ways: Ways,
     seed: int,
 ) -> dict[str, Any]:
-    """Three answers to one question; see `three_ways`.
-
-    The error of a size that no draw has is not known: one effective draw stands for it.
-    """
-    is_deep = found.depth is not None
-    size = found.size
-    least = 1 / size.ess if np.isfinite(size.ess) else 1.0
-    columns = size.widths, size.probabilities, np.nan_to_num(size.standard_errors, nan=least)
-    jumps = {int(k): (p, float(e)) for k, p, e in zip(*columns, strict=True)}
+    """Three answers to one question; see `three_ways`."""
+    is_deep = problem.max_depth is not None
     prior, largest = (
         (DepthPrior(), problem.max_depth) if is_deep else (problem.width_prior, problem.max_width)
     )
     assert largest is not None
     log_prior = dict(enumerate(prior.log_probs(largest).tolist()))
-    return compared(posterior, arrays, jumps, log_prior, ways, seed, is_deep=is_deep)
+    jumps = jump_shares(np.asarray(drawn), ways.sizes, ess)
+    return compared(problem.name, posterior, arrays, jumps, log_prior, ways, seed, is_deep=is_deep)
 
 
 def _alone(ensemble: Ensemble, arrays: Arrays, mode: int) -> dict[str, float]:
-    """Errors of the best chain alone, and of the draws of the likeliest size alone; of numbers."""
+    """Errors, of numbers: of the best chain, and of the draws of the likeliest size alone.
+
+    The best chain is best on the test rows, as published.
+    """
     scaler = arrays.scaler
     if scaler is None:
         return {}

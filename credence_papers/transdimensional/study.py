@@ -110,6 +110,7 @@ def means(rows: list[Row]) -> list[Row]:
                 {
                     "name": problem,
                     "num_seeds": len(mine),
+                    "chains": mine[0]["chains"],
                     "published": mine[0]["published"],
                     "scores": {name: mean for name, (mean, _) in both.items()},
                     "standard_errors": {name: error for name, (_, error) in both.items()},

@@ -130,6 +130,7 @@ def _boston(
     deepest: int,
     variance: float,
     published: tuple[float, ...] = (),
+    reasons: tuple[str, ...] = (),
     **more: Any,
 ) -> ArchitectureProblem:
     return ArchitectureProblem(
@@ -149,6 +150,7 @@ def _boston(
             "rows; here it is multiplied back",
             "trained networks of this model fit better than its posterior, whose noise variance is "
             "that of the target; the published ratio alone does not: see transdimensional_models",
+            *reasons,
         ),
         **more,
     )
@@ -165,6 +167,9 @@ BOSTON = ArchitectureStudy(
         _boston(
             "boston_2b", 2, 8, 0.8, (3.90, 4, 3.73, 0.049, 0.658, 3.96, 3.79),
             settings={"num_rungs": 12, "num_chains": 4, **LADDER}, patience=2.5,
+            reasons=(
+                "the published best chain is the best of 16 on the test rows; ours is that of 4",
+            ),
         ),
         _boston("boston_4a", 4, 4, 1.0, (3.55, 3, 2.67, 0.011, 0.634, 3.36, 3.56)),
         _boston("boston_4b", 4, 4, 0.8, (3.42, 3, 3.07, 0.014, 0.648, 3.32, 3.42)),
@@ -249,7 +254,9 @@ DEPTH_WAYS = DepthStudy(
     efforts={
         "smoke": DepthEffort(2, 2, SMOKE, _FLAT, 20, 5, 4, 20, 10),
         "laptop": DepthEffort(8, 8, Effort(4, 32_000, 8000), _FLAT, 40_000, 200, 20, 50_000, 4000),
-        "paper": DepthEffort(16, 8, PUBLISHED, _FLAT, 100_000, 200, 24, 100_000, 8000),
+        "paper": DepthEffort(
+            16, 8, Effort(4, 64_000, 16_000), _FLAT, 100_000, 200, 24, 100_000, 8000
+        ),
     },
     source="the problem of " + THESIS + "section 6.3.1",
 )

@@ -81,7 +81,7 @@ def depths() -> str:
     for row in ways:
         pairs = list(zip(row["log_ratio"], row["error"], strict=True))[1:]
         told = [f"{value:.2f} ± {error:.2f}".replace("-", "−") for value, error in pairs]
-        rhat = "–" if row["rhat"] is None else f"{row['rhat']:.3f}"
+        rhat = "–" if row["rhat"] is None else f"{float(row['rhat']):.3f}"
         told += ["–"] * (most - 1 - len(pairs))
         rows.append([row["name"], *told, rhat, f"{row['seconds']:.0f}"])
     layers = [f"{d} layers" for d in range(2, most + 1)]

@@ -242,7 +242,12 @@ def test_another_process_finds_the_same_names() -> None:
 
 def test_means_over_seeds_have_standard_errors() -> None:
     rows = [
-        {"problem": "a", "published": {"rmse": 3.0}, "scores": {"rmse": value, "nll": None}}
+        {
+            "problem": "a",
+            "chains": 4,
+            "published": {"rmse": 3.0},
+            "scores": {"rmse": value, "nll": None},
+        }
         for value in (1.0, 3.0)
     ]
     (found,) = means(rows)

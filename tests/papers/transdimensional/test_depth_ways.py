@@ -71,10 +71,10 @@ def test_the_prior_of_the_depth_is_divided_out() -> None:
     log_prior = np.array([0.0, 2.0, 3.0])
     exact = np.log([1.0, 0.4, 0.1])
     shares = np.exp(exact + log_prior)
-    told = {"rhat": 1.0, "seconds": 1.0, "log_prior": log_prior.tolist()}
+    told = {"rhat": 1.0, "seconds": 1.0}
     up, down = [0.3, 0.2, 0.0], [0.0, *(np.array([0.3, 0.2]) * shares[:-1] / shares[1:])]
     rates = [{"up": [up[d]] * 2, "down": [down[d]] * 2, **told} for d in range(3)]
-    np.testing.assert_allclose(from_crossings(rates)["log_ratio"], exact)
+    np.testing.assert_allclose(from_crossings(rates, log_prior)["log_ratio"], exact)
 
 
 def test_the_prior_of_the_depth_is_that_of_the_crossings() -> None:
@@ -86,9 +86,9 @@ def test_the_prior_of_the_depth_is_that_of_the_crossings() -> None:
 
 
 def test_of_a_step_that_no_run_made_nothing_is_said() -> None:
-    told = {"rhat": 1.0, "seconds": 1.0, "log_prior": [0.0] * 3}
+    told = {"rhat": 1.0, "seconds": 1.0}
     rates = [([0.2, 0.2], [0.0, 0.0]), ([0.0, 0.0], [0.4, 0.4]), ([0.1, 0.1], [0.1, 0.1])]
-    found = from_crossings([{"up": up, "down": down, **told} for up, down in rates])
+    found = from_crossings([{"up": u, "down": d, **told} for u, d in rates], np.zeros(3))
     assert cells(found) == ["0.00 ± 0.00", "-0.69 ± 0.00", "–"]
 
 
@@ -110,3 +110,53 @@ def test_the_study_goes_piece_by_piece(tmp_path: Any, monkeypatch: pytest.Monkey
     assert study.table(summary).row_count == 1
     again = study.run(tmp_path / "seeds", size="smoke", num_seeds=2)["ways"]
     assert [each["name"] for each in again] == ["ladder, seed 0", "ladder, seed 1"]
+
+
+def pieces_of(monkeypatch: pytest.MonkeyPatch, way: str, piece: dict[str, Any]) -> list[int]:
+    """The pieces that are run from now on, each with that result."""
+    ran: list[int] = []
+    monkeypatch.setitem(depth_ways.PIECES, way, lambda *about: ran.append(about[-1]) or piece)
+    return ran
+
+
+def only(way: str) -> depth_ways.DepthStudy:
+    return replace(DEPTH_WAYS, problems=tuple(p for p in DEPTH_WAYS.problems if p.way == way))
+
+
+def test_a_deeper_study_of_crossings_keeps_what_is_there(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piece = {"up": [0.2] * 2, "down": [0.1] * 2, "rhat": 1.01, "seconds": 1.0}
+    ran, study = pieces_of(monkeypatch, "crossings", piece), only("crossings")
+    study.run(tmp_path, size="smoke")
+    deeper = {"smoke": replace(study.efforts["smoke"], depths=3)}
+    (row,) = replace(study, efforts=deeper).run(tmp_path, size="smoke")["ways"]
+    assert ran == [1, 2, 3]
+    prior = deeper["smoke"].log_prior(study.problems[0].problem)
+    np.testing.assert_allclose(row["log_ratio"], np.log(2) * np.arange(3) - prior, rtol=1e-6)
+
+
+def test_nothing_is_said_of_the_agreement_of_particles(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piece = {"nats": [-1.0, -1.1], "rhat": None, "seconds": 1.0}
+    pieces_of(monkeypatch, "particles", piece)
+    summary = only("particles").run(tmp_path, size="smoke")
+    assert summary["ways"][0]["converged"] is None
+    assert summary["converged"] is True
+
+
+def test_chains_that_stand_apart_show_it(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    piece = {"nats": [-1.0, -1.1], "rhat": float("inf"), "seconds": 1.0}
+    pieces_of(monkeypatch, "ladder", piece)
+    summary = only("ladder").run(tmp_path, size="smoke")
+    assert (summary["ways"][0]["rhat"], summary["converged"]) == ("inf", False)
+    assert list(only("ladder").table(summary).columns[2].cells) == ["inf"]
+
+
+def test_at_paper_size_every_way_gets_more() -> None:
+    laptop, paper = (DEPTH_WAYS.efforts[size] for size in ("laptop", "paper"))
+    draws = [effort.jumps.num_chains * effort.jumps.num_draws for effort in (laptop, paper)]
+    assert draws[1] >= draws[0]
+    for name in ("num_runs", "num_particles", "chain_length", "num_rungs", "num_draws"):
+        assert getattr(paper, name) >= getattr(laptop, name)

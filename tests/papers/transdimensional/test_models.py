@@ -56,6 +56,11 @@ def clusters(seed: int) -> Arrays:
     return Arrays(x[:30], labels[:30], x[30:], labels[30:], None, ("a", "b", "c"))
 
 
+def test_ladders_sample_three_models_of_every_family() -> None:
+    ladders = [each.name for each in MODELS.problems if each.how == "ladder"]
+    assert ladders == [f"{of}-{key}-ladder" for of in ("wide", "deep") for key in "bde"]
+
+
 def test_models_are_what_their_names_say() -> None:
     assert BY_NAME["wide-a"].likelihood.noise_std == 1.0
     assert BY_NAME["wide-b"].likelihood.noise_std is None
@@ -128,6 +133,18 @@ def test_means_over_splits_have_errors_and_the_worst_rhat() -> None:
     assert cells(trained)[4:7] == ["fixed", "–", "–"]
     fixed = {"name": "fixed", **over_splits([{**result(0), "size": None}])}
     assert cells(fixed)[4:7] == ["fixed", "–", "1.10 (1.10)"]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_score_that_one_split_lacks_is_missing(first: int) -> None:
+    """Whichever split comes first, the others keep their scores."""
+    splits = [{**result(0), "nll": None}, result(2)]
+    row = {"name": "model", **over_splits([splits[first], splits[1 - first]])}
+    told = dict(zip(heads([row]), cells(row), strict=True))
+    assert (told["RMSE"], told["NLL"], told["coverage"]) == ("4.00 ± 1.00", "–", "0.950 ± 0.000")
+    assert row["means"]["nll"] is None
+    bare = {"name": "bare", **over_splits([{**result(0), "rmse": None}])}
+    assert cells(bare)[1] == "–"
 
 
 def test_an_infinite_rhat_is_the_worst() -> None:

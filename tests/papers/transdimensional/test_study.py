@@ -24,7 +24,12 @@ from credence_papers.transdimensional import three_ways as architecture_ways
 from credence_papers.transdimensional.data import Clouds, Digits, boston
 from credence_papers.transdimensional.page import three_ways
 from credence_papers.transdimensional.tables import BOSTON, DIGITS, THREE_WAYS, UCI, XOR
-from credence_papers.transdimensional.three_ways import Ways, cross_validated, share_errors
+from credence_papers.transdimensional.three_ways import (
+    Ways,
+    cross_validated,
+    jump_shares,
+    share_errors,
+)
 
 
 def rows_of(x: np.ndarray) -> set[bytes]:
@@ -90,7 +95,14 @@ def measured(problem: Any, effort: Any, seed: int, folder: Any) -> dict[str, Any
         "chains": 4,
         "draws": 100,
         "architecture": found.to_dict(),
-        "scores": {"rmse": 4.2, "across": 0.2, "within": 0.8, "mode": 1, "mean": 2.0},
+        "scores": {
+            "rmse": 4.2,
+            "best_chain": 4.1,
+            "across": 0.2,
+            "within": 0.8,
+            "mode": 1,
+            "mean": 2.0,
+        },
         "convergence": {"converged": True, "reason": "It did."},
         "traces": depth.astype(int).tolist(),
         "every": 1,
@@ -113,6 +125,11 @@ def test_page_and_results_and_going_on(tmp_path: Any, monkeypatch: pytest.Monkey
     assert "layers &lt;of&gt; two neurons" in page
     assert "Published mode: 2" in page
     assert "Most probable size" in page
+    assert "RMSE of the best of 4 chains, chosen by the test rows" in page
+    seeds = study.run(tmp_path / "seeds", size="smoke", num_seeds=2)
+    assert "RMSE of the best of 4 chains, chosen by the test rows" in study.render(
+        {**seeds, "architectures": []}
+    )
     monkeypatch.setattr(runs, "measured", None)
     again = study.run(tmp_path, size="smoke", problems=("boston_2a",))
     assert json.dumps(again) == json.dumps(summary)
@@ -155,7 +172,7 @@ def test_cross_validation_leaves_the_row_out() -> None:
     arrays = Arrays(x, y, x, y, TargetScaler.fit(np.array([[-1.0], [1.0]])), ())
     posterior = Posterior(MLP(1, ()), Gaussian(scaling="unit"), Normal(noise_std=0.5), (x, y))
     ways = Ways((1,), num_particles=2000, num_runs=2, num_folds=5)
-    found = cross_validated(posterior, arrays, ways, seed=3)
+    found = cross_validated(posterior, arrays, ways, 3, "line")
     folds = np.random.default_rng(3).permutation(30) % 5
     design = np.hstack([x, np.ones((30, 1))])
 
@@ -183,30 +200,70 @@ def test_sizes_that_no_draw_has_are_compared_too(monkeypatch: pytest.MonkeyPatch
     posterior = Posterior(MLP(1, (4,)), Gaussian(scaling="unit"), Normal(), (x, y))
     problem = replace(XOR.problems[0], max_width=4)
     width = np.random.default_rng(0).integers(3, 5, size=(4, 100)).astype(float)
-    found = architecture_posterior({"width": width, "width_1": width, "has_moved": width})
+    keys: list[int] = []
     run = replace(make_ensemble(), scalars={"log_evidence": np.array([[-1.1], [-0.9]])})
-    monkeypatch.setattr(architecture_ways.SMC, "run", lambda *_: run)
-    monkeypatch.setattr(architecture_ways, "cross_validated", lambda *_: np.arange(6.0))
+    monkeypatch.setattr(architecture_ways.SMC, "run", lambda _, key, __: keys.append(key) or run)
+    row_scores = iter(np.arange(6.0) + np.array([[0.0], [0.2], [0.1], [0.3]]))
+    monkeypatch.setattr(architecture_ways, "cross_validated", lambda *_: next(row_scores))
     compared: Any = runs._ways
-    ways = compared(problem, posterior, None, found, Ways((1, 2, 3, 4), 2, 2, 2), 0)
+    ways = compared(problem, posterior, None, width, 200.0, Ways((1, 2, 3, 4), 2, 2, 2), 0)
+    assert len(set(keys)) == 4, "no two sizes share random numbers"
     json.dumps(ways, allow_nan=False)
     assert ways["jumps"][:2] == [0, 0]
     assert 0 < ways["jumps_error"][0] < 0.1
     np.testing.assert_allclose(ways["evidence"], 0.25)
-    assert "differ from them by at most" in str(three_ways(ways, "Hidden neurons", "ways"))
+    np.testing.assert_allclose(ways["nll_behind"], [0, 0.2, 0.1, 0.3])
+    np.testing.assert_allclose(ways["nll_behind_error"], 0, atol=1e-12)
+    assert ways["nll_error"][1] > 0.5, "rows differ, sizes do not"
+
+
+def test_folds_have_random_numbers_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: neighbouring seeds, whose folds would share them if they were counted."""
+    x, y = np.ones((6, 1)), np.ones(6)
+    arrays = Arrays(x, y, x, y, TargetScaler.fit(np.array([[-1.0], [1.0]])), ())
+    posterior = Posterior(MLP(1, (1,)), Gaussian(scaling="unit"), Normal(), (x, y))
+    keys: list[int] = []
+    monkeypatch.setattr(architecture_ways.SMC, "run", lambda _, key, __: keys.append(key))
+    monkeypatch.setattr(
+        architecture_ways.scoring, "scores", lambda _, a: ({}, {"nll": np.ones(len(a.x_test))})
+    )
+    for name, seed in (("problem, 1", 0), ("problem, 2", 0), ("problem, 1", 1)):
+        cross_validated(posterior, arrays, Ways((1,), 2, 2, 3), seed, name)
+    assert len(set(keys)) == len(keys) == 9
+
+
+def test_shares_of_some_sizes_have_the_errors_of_simulation() -> None:
+    """Independent draws of three sizes, of which two are compared."""
+    rng = np.random.default_rng(0)
+    drawn = rng.choice([1.0, 2.0, 3.0], p=[0.1, 0.3, 0.6], size=(500, 4, 250))
+    shares = [[np.mean(run == 1) / np.mean(run < 3), np.mean(run == 2) / np.mean(run < 3)]
+              for run in drawn]  # fmt: skip
+    found, errors = jump_shares(drawn[0], (1, 2), 1000.0)
+    np.testing.assert_allclose(found, shares[0])
+    np.testing.assert_allclose(errors, np.std(shares, axis=0), rtol=0.15)
+    counted = (0.1 * 0.9 / 1000) ** 0.5 / 0.4  # planted: the error of a share of all, divided
+    assert abs(counted / np.std(shares, axis=0)[0] - 1) > 0.05
+    whole, errors = jump_shares(drawn[0], (1, 2, 3), 1000.0)
+    np.testing.assert_allclose(errors[0], (whole[0] * (1 - whole[0]) / 1000) ** 0.5, rtol=0.15)
+    unseen, errors = jump_shares(drawn[0], (4, 5), 1000.0)
+    assert (unseen.tolist(), errors.tolist()) == ([0, 0], [1, 1])
 
 
 def test_a_chart_shows_three_answers() -> None:
+    """A size that no draw has counts where answers differ; scores are compared row by row."""
     ways = {
         "sizes": [1, 2, 4],
-        "jumps": [0.1, 0.3, 0.6],
-        "jumps_error": [0.01, 0.01, 0.02],
-        "evidence": [0.1, 0.28, 0.62],
-        "evidence_error": [0.01, 0.02, 0.02],
+        "jumps": [0.0, 0.4, 0.6],
+        "jumps_error": [0.03, 0.02, 0.03],
+        "evidence": [0.31, 0.28, 0.41],
+        "evidence_error": [0.04, 0.02, 0.04],
         "nll": [0.5, 0.4, 0.41],
         "nll_error": [0.05, 0.04, 0.04],
+        "nll_behind": [0.1, 0.0, 0.01],
+        "nll_behind_error": [0.03, 0.0, 0.002],
     }
     page = str(three_ways(ways, "Hidden neurons", "ways"))
     assert page.count("<svg") == 1
     assert "the jumps prefer 4" in page
-    assert "Cross-validation prefers 2; 4 is worse by 0.010 nats" in page
+    assert "by at most 6.2 standard errors" in page  # of the sizes that draws have: 4.24
+    assert "Cross-validation prefers 2; 4 is worse by 0.010 ± 0.002 nats" in page

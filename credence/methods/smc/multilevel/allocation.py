@@ -137,7 +137,11 @@ def bias(found: Increments, factors: Sequence[float]) -> float:
 
 
 def nats_between(
-    levels: Sequence[Posterior], *, num_draws: int = 200, num_rows: int = 50
+    levels: Sequence[Posterior],
+    *,
+    num_draws: int = 200,
+    num_rows: int = 50,
+    key: PRNGKeyArray | None = None,
 ) -> Float[np.ndarray, " step"]:
     """How much the step from one level to the next changes the log likelihood, under the prior.
 
@@ -149,13 +153,20 @@ def nats_between(
     Args:
         levels: from coarse to fine.
         num_draws, num_rows: of the prior and of the data, for the estimate.
+        key: None takes the same rows and draws every time, so that the same problem gets the same
+            levels.
     """
     model, data = levels[-1].model, levels[-1].data
-    chosen = np.random.default_rng(0).permutation(len(data.x))[:num_rows]
+    if key is None:
+        key_steps, key_targets = jax.random.key(0), jax.random.key(1)
+        order = np.random.default_rng(0).permutation(len(data.x))
+    else:
+        key_steps, key_targets, key_rows = jax.random.split(key, 3)
+        order = np.asarray(jax.random.permutation(key_rows, len(data.x)))
+    chosen = order[:num_rows]
     x, weight = data.x[chosen], data.weight[chosen]
     networks = tuple(level.model.network for level in levels)
-    key = jax.random.key(0)
-    steps = prior_increments(key, model.prior, networks, x, num_draws=num_draws)  # type: ignore[arg-type]
+    steps = prior_increments(key_steps, model.prior, networks, x, num_draws=num_draws)  # type: ignore[arg-type]
     noise = model.likelihood.init(num_targets(data))
 
     def change(key: PRNGKeyArray, step: Float[Array, "point output"]) -> Float[Array, ""]:
@@ -167,7 +178,7 @@ def nats_between(
         score = jax.jacfwd(along)(jnp.zeros((), step.dtype))
         return 0.5 * jnp.sum(weight * score**2)
 
-    keys = jax.random.split(jax.random.key(1), steps.shape[:2])
+    keys = jax.random.split(key_targets, steps.shape[:2])
     changes = jnp.mean(jax.vmap(jax.vmap(change))(keys, steps), axis=0)
     return np.asarray(changes, float) * len(data.x) / len(x)
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -80,11 +81,13 @@ def wide(noise_std: float, width: int = 256, num_rows: int = 200) -> Posterior:
 
 
 @pytest.mark.rotates(3)
-def test_nats_between_levels_are_those_of_the_closed_form() -> None:
+@pytest.mark.parametrize("seed", [None, 7])
+def test_nats_between_levels_are_those_of_the_closed_form(seed: int | None) -> None:
     """N E(f_l - f_{l-1})^2 / (2 sigma^2)."""
     posterior = wide(0.1)
     levels = MLSMC(base=8).levels(posterior)
-    found = allocation.nats_between(levels, num_draws=4000, num_rows=200)
+    key = None if seed is None else jax.random.key(seed)
+    found = allocation.nats_between(levels, num_draws=4000, num_rows=200, key=key)
     networks = [level.model.network for level in levels]
     x = np.asarray(posterior.data.x)
     exact = [
