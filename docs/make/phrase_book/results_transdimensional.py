@@ -170,22 +170,26 @@ def of_digits() -> Iterator[Phrase]:
 
 
 def of_depths() -> Iterator[Phrase]:
-    """Tell how far the three ways to the depth are from one another."""
+    """Tell how far the four ways to the depth are from one another."""
     ways = {row["way"]: row for row in kept("transdimensional_depth_ways")["ways"]}
-    jumps, particles, ladder = (ways[way] for way in ("jumps", "particles", "ladder"))
     nats = {way: np.array(row["log_ratio"]) for way, row in ways.items()}
-    by_ladder, by_particles = differences(jumps, ladder), differences(jumps, particles)
-    yield made("seven layers**, within {:.1f} standard errors", np.abs(by_ladder[:6]).max())
-    yield made("the ladder is {:.2f}\n  nats below", (nats["jumps"] - nats["ladder"])[7])
-    yield made("which is {:.1f} of them", by_ladder[6])
+    off = {way: differences(ways["jumps"], row) for way, row in ways.items() if way != "jumps"}
+    assert [d + 2 for d in np.flatnonzero(np.abs(off["crossings"]) > 2)] == [6], "at all but six"
+    assert [d + 2 for d in np.flatnonzero(np.abs(off["ladder"]) > 2)] == [8], "at all but eight"
+    above = (nats["crossings"] - nats["jumps"])[5]
+    yield made("are {:.2f} nats above, {:.1f} standard errors of both", above, -off["crossings"][4])
+    below = (nats["jumps"] - nats["ladder"])[7]
+    yield made("is {:.2f} nats below, {:.1f}\nstandard errors", below, off["ladder"][6])
     share = np.exp(nats["jumps"]) / np.sum(np.exp(nats["jumps"]))
-    yield made("has a probability of {:.1f} %", 100 * share[7])
+    yield made("have a probability of {:.1f} %", 100 * share[7])
+    deepest = (ways["crossings"][name][7] for name in ("log_ratio", "error"))
+    yield made("side with the jumps: {:.2f} ± {:.2f}", *deepest)
+    lower = nats["particles"] < nats["jumps"]
+    assert [d + 1 for d in np.flatnonzero(~lower)] == [1, 3], "at all depths but three"
+    yield made("by {:.1f} standard errors of both already at two", off["particles"][0])
     above = (nats["jumps"] - nats["particles"])[6:]
-    yield made("by {:.2f} nats at seven and by {:.2f} at eight", *above)
-    yield made("which is {:.1f} and\n  {:.1f} standard errors. Elsewhere", *by_particles[5:])
-    yield made("they are within {:.1f}. SMC", np.abs(by_particles[:5]).max())
-    assert (nats["particles"] < np.minimum(nats["jumps"], nats["ladder"]))[5:].all()
-    yield from given("by up to\n  4.3 standard errors", "the ladder by 8.7 at")
+    yield made("and by {:.2f}\nnats at seven and by {:.2f} at eight", *above)
+    yield from given("by up to\n4.3 standard errors", "the ladder by 8.7 at")
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
