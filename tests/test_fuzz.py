@@ -12,14 +12,14 @@ from fuzz.trial import Fuzz
 from credence import netcdf, storage
 from credence.cli import messages
 
-MUTATIONS = 300
 
-
-def test_mutations_are_refused_or_change_nothing() -> None:
+@pytest.mark.rotates(3)
+@pytest.mark.parametrize("start", [0, 100, 200])
+def test_mutations_are_refused_or_change_nothing(start: int) -> None:
     """They run in a process of their own, which may take 1 GB more than it has when they begin."""
     paths = [str(Path(__file__).parent), *sys.path]
     done = subprocess.run(
-        [sys.executable, "-m", "fuzz", "--mutations", str(MUTATIONS)],
+        [sys.executable, "-m", "fuzz", "--mutations", "100", "--start", str(start)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,

@@ -438,7 +438,7 @@ def test_compare_leaves_out_the_columns_that_fit_would(run, tmp_path: Path, monk
 
 
 def test_compare_in_processes_of_their_own(run, tmp_path: Path, monkeypatch) -> None:
-    """End to end: a cell that works beside one whose process dies."""
+    """End to end: one cell; a second run takes it from the folder."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 2))
     frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": x @ [1.0, 2.0] + rng.normal(size=60)})

@@ -43,17 +43,30 @@ def double_precision():
         yield
 
 
+@pytest.fixture(scope="module")
+def four_particles():
+    """The bytes of a chunk of four particles."""
+    found = 1
+    with jax.enable_x64(True), pytest.MonkeyPatch.context() as patched:
+        position, data = jnp.zeros(NUM_WEIGHTS), some_data()
+        patched.setattr(chunks, "CHUNK_BYTES", found)
+        while chunk_size(log_density, position, data) < 4:
+            found += 100
+            patched.setattr(chunks, "CHUNK_BYTES", found)
+    return found
+
+
 @pytest.fixture(autouse=True)
-def small_chunks(monkeypatch, data):
-    """Four particles to a chunk."""
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 1)
-    position = jnp.zeros(NUM_WEIGHTS)
-    while chunk_size(log_density, position, data) < 4:
-        monkeypatch.setattr(chunks, "CHUNK_BYTES", chunks.CHUNK_BYTES + 100)
+def small_chunks(monkeypatch, four_particles):
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", four_particles)
 
 
 @pytest.fixture
 def data():
+    return some_data()
+
+
+def some_data():
     x = jax.random.normal(jax.random.key(1), (11, 3))
     return Data(x, (x[:, 0] > 0).astype(jnp.int32))
 

@@ -23,6 +23,7 @@ def build(folder: Path, execute: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.rotates(3)
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     """Tutorials are read and not run."""
     pytest.importorskip("myst_nb")

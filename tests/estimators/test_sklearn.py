@@ -23,6 +23,7 @@ def expected_failures(estimator: object) -> dict[str, str]:
     }
 
 
+@pytest.mark.rotates(3)
 @pytest.mark.filterwarnings("ignore::credence.errors.ExtrapolationWarning")
 @pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
 @parametrize_with_checks(

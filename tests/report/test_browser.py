@@ -1,6 +1,6 @@
 """The report in a real browser: no errors, both themes, no sideways scrolling.
 
-Skipped without Chromium.
+Skipped without Chromium, as in CI; `make docs-browser` installs it.
 """
 
 import html

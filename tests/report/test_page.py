@@ -246,6 +246,7 @@ def harmless() -> list[list[str]]:
     return [Outline(render(make("harmless"))).tags for make in (nasty_report, nasty_labels)]
 
 
+@pytest.mark.rotates(3)
 @pytest.mark.parametrize("text", NASTY)
 def test_text_of_the_user_never_becomes_markup(harmless, text):
     pages = render(nasty_report(text)), render(nasty_labels(text))

@@ -1,6 +1,7 @@
 """What the tests of the diagnostics share."""
 
 import numpy as np
+from tools.labels import draw_labels
 
 # A wrong shape raises ValueError; where annotations are checked they refuse it first: TypeError.
 REFUSED = (ValueError, TypeError)
@@ -20,5 +21,4 @@ def random_probabilities(seed, num_points=200, num_classes=4):
     """Probabilities, labels that follow them, and sample weights."""
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.full(num_classes, 0.5), size=num_points)
-    labels = np.array([rng.choice(num_classes, p=row) for row in p])
-    return p, labels, rng.uniform(0.1, 3, size=num_points)
+    return p, draw_labels(rng, p), rng.uniform(0.1, 3, size=num_points)

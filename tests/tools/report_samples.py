@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from scipy import stats
+from tools.labels import draw_labels
 
 from credence.ensembles.inputs import Effect, Importances
 from credence.report import (
@@ -107,7 +108,7 @@ def classification_target(
     """Truth drawn from softmax(logits); the model claims softmax(sharpen * logits)."""
     rng = np.random.default_rng(seed)
     logits = 2.2 * rng.normal(size=(n, len(labels)))
-    y = np.array([rng.choice(len(labels), p=p) for p in softmax(logits)])
+    y = draw_labels(rng, softmax(logits))
     probabilities = softmax(sharpen * logits)
     predicted = probabilities.argmax(axis=1)
     total = -np.sum(probabilities * np.log(probabilities), axis=1)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from tools.exact import assert_mean
+from tools.labels import draw_labels
 
 from credence.ensembles.diagnostics.recalibration import (
     LEAST_LEVEL,
@@ -19,30 +20,25 @@ from credence.ensembles.diagnostics.recalibration import (
 )
 
 
-def held(num_rows: int, coverage: float, *, shift: int = 0, repeats: int = 4000) -> np.ndarray:
+def held(num_rows: int, *coverages: float) -> list[np.ndarray]:
     """Whether a new row's transform lies between the levels; the model is wrong: normal with half
-    the spread, and its mean is off by .3.
-
-    Args:
-        shift: of the places, an error planted.
-    """
-    rng = np.random.default_rng(num_rows)
-    z = rng.normal(size=(repeats, num_rows + 1))
+    the spread, and its mean is off by .3."""
+    z = np.random.default_rng(num_rows).normal(size=(8000, num_rows + 1))
     pit = stats.norm.cdf(2 * (z - 0.3))
-    found = [conformal_levels(from_pit(row[:-1]), coverage) for row in pit]
-    low, high = np.array(found).T
-    if shift:
-        ordered, tail = np.sort(pit[:, :-1]), round((num_rows + 1) * (1 - coverage) / 2)
-        low, high = ordered[:, tail - 1 + shift], ordered[:, num_rows - tail - shift]
-    return (low <= pit[:, -1]) & (pit[:, -1] <= high)
+    found, new = [from_pit(row[:-1]) for row in pit], pit[:, -1]
+    levels = (np.transpose([conformal_levels(each, wanted) for each in found])
+              for wanted in coverages)  # fmt: skip
+    return [((low <= new) & (new <= high)).astype(float) for low, high in levels]
 
 
 @pytest.mark.parametrize(("num_rows", "coverage"), [(39, 0.95), (199, 0.9), (99, 0.5)])
 def test_conformal_intervals_hold_whatever_the_model(num_rows: int, coverage: float) -> None:
-    """Probability of coverage is exactly 1 - 2 k / (n + 1), k the place of the lower end."""
-    assert_mean(held(num_rows, coverage).astype(float), coverage, 0.01)
-    with pytest.raises(AssertionError):
-        assert_mean(held(num_rows, coverage, shift=2, repeats=20_000).astype(float), coverage, 0.01)
+    """Probability of coverage is exactly 1 - 2 k / (n + 1), k the place of the lower end; ends that
+    are three places off are caught."""
+    right, planted = held(num_rows, coverage, coverage - 6 / (num_rows + 1))
+    assert_mean(right, coverage, 0.01)
+    with pytest.raises(AssertionError, match="standard errors off"):
+        assert_mean(planted, coverage, 0.01)
 
 
 def test_rows_that_are_too_few_give_the_widest_interval() -> None:
@@ -78,7 +74,7 @@ def test_the_temperature_undoes_what_made_probabilities_too_sure() -> None:
     """Labels are drawn from p; the model says p sharpened by a factor 3, so T = 3 is the truth."""
     rng = np.random.default_rng(0)
     truth = tempered(rng.dirichlet(np.ones(4), size=60_000), 0.7)
-    y = np.array([rng.choice(4, p=p) for p in truth])
+    y = draw_labels(rng, truth)
     sharp = tempered(truth, 1 / 3)
     found = best_temperature(sharp, y)
     halves = [best_temperature(sharp[i::20], y[i::20]) for i in range(20)]
@@ -91,7 +87,7 @@ def test_the_temperature_undoes_what_made_probabilities_too_sure() -> None:
 def test_a_row_that_stands_for_several_counts_as_often() -> None:
     rng = np.random.default_rng(5)
     probabilities = rng.dirichlet(np.ones(3), size=40)
-    y = np.array([rng.choice(3, p=tempered(p[None], 0.6)[0]) for p in probabilities])
+    y = draw_labels(rng, tempered(probabilities, 0.6))
     weight = np.array([0.0, 1.0, 4.0, 2.0] * 10)
     many = np.repeat(np.arange(40), weight.astype(int))
     found = best_temperature(probabilities, y, weight)

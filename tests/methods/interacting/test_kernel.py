@@ -80,10 +80,10 @@ class TestTwoStates:
             one, each = (stationary_law(num, jump, synchronous=s) for s in (True, False))
             np.testing.assert_allclose(one.mean, each.mean, rtol=1e-6)
             assert one.variance > each.variance
-        z = variance_z(kernel(jump), 20, one.variance)
-        print(f"{jump}: variance with a coin each, {each.variance:.5f}, against that with one coin "
-              f"for all, {one.variance:.5f}: z {z:.1f}")  # fmt: skip
         if jump == "bg":  # accept-reject hardly differs
+            z = variance_z(kernel(jump), 20, one.variance)
+            print(f"variance with a coin each, {each.variance:.5f}, against that with one coin "
+                  f"for all, {one.variance:.5f}: z {z:.1f}")  # fmt: skip
             assert abs(z) > 8
 
     @pytest.mark.parametrize("jump", ["bg", "ar"])
@@ -98,10 +98,11 @@ class TestTwoStates:
     def test_jumps_to_the_two_latest_clouds(self, jump: str) -> None:
         exact = mean_with_past(2, jump)
         z = mean_z(kernel(jump, num_past=2), 2, exact, 4 * NUM_CLOUDS)
-        planted = mean_z(kernel(jump), 2, exact, 4 * NUM_CLOUDS)
-        print(f"{jump}, jumps to two clouds: z {z:.1f}; to the newest alone {planted:.1f}")
+        print(f"{jump}, jumps to two clouds: z {z:.1f}")
         assert abs(z) < 4.5
         if jump == "bg":  # accept-reject hardly differs
+            planted = mean_z(kernel(jump), 2, exact, 4 * NUM_CLOUDS)
+            print(f"to the newest alone: z {planted:.1f}")
             assert abs(planted) > 8
 
     @pytest.mark.parametrize("selection", ["stratified", "systematic"])

@@ -295,6 +295,7 @@ def test_two_outputs_of_a_linear_model_share_their_inputs():
     np.testing.assert_allclose(found, np.kron(design.T @ design, 4 * np.eye(2)), atol=1e-3)
 
 
+@pytest.mark.rotates(3)
 @structures
 @pytest.mark.parametrize("layers", ["all", "last"])
 def test_variances_are_the_diagonal_of_the_inverse(structure, layers):
@@ -308,6 +309,7 @@ def test_variances_are_the_diagonal_of_the_inverse(structure, layers):
         assert np.abs(1 / np.diag(precision) / expected - 1).max() > 0.05, "planted: inverse of it"
 
 
+@pytest.mark.rotates(3)
 @structures
 @pytest.mark.parametrize("layers", ["all", "last"])
 def test_a_climb_that_ends_early_is_gone_on_with(structure, layers):

@@ -22,7 +22,7 @@ from credence.kernels.mcmc.mala import mala
 from credence.kernels.mcmc.pcn import pcn
 from credence.methods.smc.bridge import Bridge, ParticleState, between, mutation
 
-pytestmark = pytest.mark.usefixtures("float64")
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.rotates(3)]
 
 DIMENSION, NUM_PARTICLES = 4, 20_000
 SCALE = jnp.linspace(0.5, 2.0, DIMENSION)

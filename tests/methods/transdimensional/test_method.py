@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from scipy import stats
+from tools.moments import chain_z
 from tools.unchecked import unchecked
 
 from credence.adaptation.windows import window_adaptation
@@ -52,14 +52,6 @@ def posterior(weight: Any = None, **changed: Any) -> Posterior:
     return Posterior(**parts)
 
 
-def chain_z(values: np.ndarray, exact: Any) -> np.ndarray:
-    """|z| of means of (chain, draw, ...): chains are independent."""
-    means = np.asarray(values, float).mean(axis=1)
-    error = np.maximum(means.std(axis=0, ddof=1) / len(means) ** 0.5, 1e-12)
-    t = np.abs(means.mean(axis=0) - exact) / error
-    return -stats.norm.ppf(stats.t.sf(t, df=len(means) - 1))
-
-
 def small(
     key: int = 0, of: Posterior | None = None, folder: Any = None, **changed: Any
 ) -> Ensemble:
@@ -74,15 +66,16 @@ def test_without_data_the_posterior_is_the_prior(prior: WidthPrior) -> None:
     moves = ("plain", "informed", "split_merge")
     ensemble = small(1, posterior(np.zeros(30)), moves=moves, **settings)
     widths = np.arange(1, LARGEST + 1)
-    is_there = np.asarray(ensemble.scalars["width"])[..., None] == widths
     log_probs = prior.log_probs(LARGEST)[1:-1]
-    z = chain_z(is_there, np.exp(log_probs))[np.isfinite(log_probs)].max()
+    possible = np.isfinite(log_probs)
+    is_there = np.asarray(ensemble.scalars["width"])[..., None] == widths[possible]
+    z = chain_z(is_there, np.exp(log_probs[possible])).max()
     first, last = ensemble.params.network
     bias_z = chain_z(last.bias[..., 0] ** 2, 1.0)
     active = np.sum(first.kernel**2, axis=(-2, -1)) - 2 * np.asarray(ensemble.scalars["width"])
     weights_z = chain_z(active, 0.0)
     wrong = np.exp(WidthPrior("geometric", 2.0).log_probs(LARGEST)[1:-1])
-    planted = chain_z(is_there, wrong).max()
+    planted = chain_z(is_there, wrong[possible]).max()
     print(f"{prior.shape}: widths z {z:.1f}, bias {bias_z:.1f}, weights {weights_z:.1f}")
     print(f"planted: another prior of the width, z {planted:.1f}")
     assert max(z, bias_z, weights_z) < 4.5

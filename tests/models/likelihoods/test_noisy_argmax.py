@@ -75,6 +75,7 @@ def test_an_integral_cut_at_three_noises_loses_rare_choices(gap: float, lost: fl
     assert exact - cut == pytest.approx(lost, abs=1e-4)
 
 
+@pytest.mark.rotates(3)
 @pytest.mark.parametrize("spread", [0.0, 0.5, 2.0, 7.0])
 @pytest.mark.parametrize("num_actions", [3, 8, 18])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
