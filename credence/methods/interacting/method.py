@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -23,6 +23,7 @@ from credence.errors import (
     require_positive,
 )
 from credence.kernels.base import Kernel, Recipe
+from credence.methods.algorithm import Algorithm
 from credence.methods.base import Drawn, Method
 from credence.methods.chains import Rounds
 from credence.methods.interacting.auxiliary_choice import (
@@ -195,6 +196,12 @@ class Interacting(Method):
                 f"num_warmup={self.num_warmup} leaves no step with jumps: give at least "
                 f"{self._rounds.round_steps + 1}."
             )
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], *, is_saved: bool = False) -> Algorithm:
+        """Read settings as `Method.from_settings`; rungs were named levels in 0.1's files."""
+        named = {"num_rungs" if n == "num_levels" else n: value for n, value in settings.items()}
+        return super().from_settings(named, is_saved=is_saved)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         keys = dict(zip(_KEYS, jax.random.split(key, len(_KEYS)), strict=True))
