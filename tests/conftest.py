@@ -182,7 +182,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if index % days != day % days:
                 item.add_marker(NO_TURN)
     for item in items:
-        if not has_turn(item.nodeid, day):
+        if not has_turn(item, day):
             item.add_marker(NO_TURN)
-    items.sort(key=compiles_well)  # or programs would be forgotten again and again
+    # Together, or programs would be forgotten again and again; first, for the dearest is one.
+    items.sort(key=lambda item: not compiles_well(item))
     items.sort(key=lambda item: item.nodeid not in LONGEST)

@@ -4,8 +4,9 @@
 
 writes `tests/costs.json`: what the variants of a test take on a day, in processor seconds, of tests
 whose variants take more than LEAST. Such a test runs on every seventh day; `make test-slow` runs
-the others. Its module may be exempt: what people meet first is tested every day. Where the tests of
-a file share what costs, the file has one entry, made by hand, and they run on the same days.
+the others. Its module may be exempt: what people meet first is tested every day. Where tests share
+what costs, all of a file or those with a fixture of its own, FILE or FILE::FIXTURE has one entry,
+made by hand, and they run on the same days.
 """
 
 import json
@@ -45,20 +46,27 @@ def turns() -> dict[str, int]:
     return found
 
 
-def has_turn(nodeid: str, day: int) -> bool:
+def has_turn(item: pytest.Item, day: int) -> bool:
     """Whether a test runs today: a cheap one always does.
 
     Variants change with the day too, every third or so (see conftest): DAYS has no factor in common
     with these numbers, so that each variant has its turn.
     """
-    function = function_of(nodeid)
-    turn = turns().get(function.split("::")[0], turns().get(function))
+    turn = turns().get(entry_of(item))
     return turn is None or turn == day % DAYS
 
 
-def function_of(nodeid: str) -> str:
-    """The test without its variant."""
-    return nodeid.split("[")[0]
+def entry_of(item: pytest.Item) -> str:
+    """The name under which a test counts: its file, a fixture, or itself without its variant."""
+    function = item.nodeid.split("[")[0]
+    file = function.split("::")[0]
+    fixtures = (f"{file}::{name}" for name in getattr(item, "fixturenames", ()))
+    return next((name for name in (file, *fixtures) if name in costly()), function)
+
+
+def is_shared(entry: str) -> bool:
+    """Whether it is of a file or a fixture, not of a test."""
+    return "::test_" not in entry
 
 
 def _seconds() -> float:
@@ -73,7 +81,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     before = _seconds()
     result = yield
     with OUT.open("a", encoding="utf-8") as lines:
-        lines.write(f"{_seconds() - before:.2f} {item.nodeid}\n")
+        lines.write(f"{_seconds() - before:.2f} {entry_of(item)}\n")
     return result
 
 
@@ -83,13 +91,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     found = defaultdict(list)
     for line in OUT.read_text(encoding="utf-8").splitlines():
-        seconds, nodeid = line.split(" ", 1)
-        found[function_of(nodeid)].append(float(seconds))
+        seconds, entry = line.split(" ", 1)
+        if entry in costly() or not entry.startswith(EXEMPT):
+            found[entry].append(float(seconds))
     known = {name: value for name, value in costly().items() if name not in found}
     table = known | {
         name: round(sum(values), 1)
         for name, values in found.items()
-        if sum(values) > LEAST * len(values) and not name.startswith(EXEMPT)
+        if is_shared(name) or sum(values) > LEAST * len(values)
     }
     TABLE.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
     OUT.unlink()
