@@ -134,13 +134,13 @@ def first_score(names: Iterable[str]) -> str:
 
 def heads(rows: list[Row]) -> list[str]:
     """Those of `cells`."""
-    scores = SCORES[first_score(rows[0]["means"])].values() if rows else ()
+    scores = SCORES[first_score({*rows[0], *rows[0]["means"]})].values() if rows else ()
     return ["model", *(head for head, _ in scores), *HEADS]
 
 
 def cells(row: Row) -> list[str]:
     """A model in eight words, as of `heads`."""
-    size, scores = row["size"], SCORES[first_score(row["means"])]
+    size, scores = row["size"], SCORES[first_score({*row, *row["means"]})]
     return [
         row["name"],
         *(with_error(row, name, decimals) for name, (_, decimals) in scores.items()),
