@@ -170,7 +170,7 @@ def test_a_point_joins_its_runs_and_has_the_nominal_cost() -> None:
 
 
 def test_seconds_count_dear_replicates_and_forgive_disturbed_ones() -> None:
-    """Of four runs one did nine times the work, and another was slowed down to a fifth."""
+    """One of four runs did nine times the work, and another was slowed down to a fifth."""
     told = {"means": [], "log_evidence": [], "num_temperatures": [], "compile_seconds": 0.0}
     work = zip((1.0, 1.0, 1.0, 9.0), (1.0, 1.0, 5.0, 9.0), strict=True)
     found = joined([{**told, "flops": flops, "seconds": seconds} for flops, seconds in work])

@@ -42,7 +42,7 @@ def test_descriptions_tell_the_noise_that_is_not_published() -> None:
 def test_a_seed_moves_the_draws_of_the_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the same data another seed has other nats; ladders are chosen by the same ones."""
+    """Another seed has other nats with the same data; ladders are chosen by the same ones."""
     problem = replace(STEPS.problems[0], num_points=12)
     levels = list(map(problem.posterior, (4, 8)))
     monkeypatch.setattr(type(problem), "at", lambda self, *_: self)
