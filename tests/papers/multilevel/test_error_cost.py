@@ -266,7 +266,7 @@ def test_a_study_finds_the_ratio_that_was_made_up(
     page = (tmp_path / "report.html").read_text()
     assert page.count("<svg") == 3
     assert "several levels are cheaper" in page
-    assert "Charged to every replicate" in page
+    assert "charged to every replicate" in page
     assert "Slope of one choice" in page
     assert "http" not in page.replace("http-equiv", "")
     assert json.loads((tmp_path / "results.json").read_text()) == summary
