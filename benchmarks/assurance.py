@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from rows import add_row, commit, commits, done, parsed, parser_of
+from rows import add_row, commit, commits, done, parser_of
 
 NUM_ROWS, NUM_HELD, NUM_FRESH, NUM_INPUTS = 250, 100, 5000, 4
 Function = Callable[[np.ndarray], np.ndarray]
@@ -127,7 +127,7 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--num-fits", type=int, default=100)
-    options = parsed(parser)
+    options = parser.parse_args()
     import credence
 
     credence.configure()

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rows import add_dirty, add_row, commit, parsed, short
+from rows import KeepingParser, add_row, commit, short
 
 from credence.environment import num_cores
 
@@ -373,7 +373,7 @@ def compare(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = KeepingParser(description=__doc__.split("\n")[0])
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--priors", default="fan_in,unit")
@@ -386,8 +386,7 @@ def main() -> None:
     parser.add_argument("--reference", action="store_true", help="make the long NUTS runs first")
     parser.add_argument("--out", type=Path, help="folder to keep the rows in")
     parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
-    add_dirty(parser)
-    options = parsed(parser)
+    options = parser.parse_args()
     if options.work:
         contender, prior, num_draws, seed = options.work
         return work(contender, prior, int(num_draws), int(seed))

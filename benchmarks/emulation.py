@@ -27,7 +27,7 @@ from itertools import chain, product
 from typing import Any
 
 import numpy as np
-from rows import commits, done, markdown, measure, parsed, parser_of, values
+from rows import commits, done, markdown, measure, parser_of, values
 
 NUM_CHAINS, SEED, ENOUGH = 4, 0, 400
 LARGEST_RHAT = 1.05
@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--problem", choices=("teacher", "sine"), default="teacher")
     parser.add_argument("--methods", nargs="+", choices=COLUMNS, default=USUAL)
     parser.add_argument("--seconds", type=float, help="of a cell; by default more for more rows")
-    options = parsed(parser)
+    options = parser.parse_args()
     from credence.environment import num_cores
 
     cases = [

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 import numpy as np
-from rows import commits, done, markdown, measure, parsed, parser_of, values
+from rows import commits, done, markdown, measure, parser_of, values
 
 NUM_ROWS, NUM_CHAINS, OTHERS = 8611, 20, 32
 RAMPS = (64, 128, 256, 633)
@@ -68,7 +68,7 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def main() -> None:
-    options = parsed(parser_of(__doc__))
+    options = parser_of(__doc__).parse_args()
     from credence.environment import num_cores
 
     cases = [{"num_ramps": num_ramps, "num_cores": num_cores()} for num_ramps in RAMPS]

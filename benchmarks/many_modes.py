@@ -18,16 +18,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from rows import (
-    beside_reference,
-    done,
-    evidence_text,
-    how_run,
-    markdown,
-    measure,
-    parsed,
-    parser_of,
-)
+from rows import beside_reference, done, evidence_text, how_run, markdown, measure, parser_of
 
 NUM_CHAINS, NUM_SHOWN = 4, 50
 METHODS = (
@@ -192,7 +183,7 @@ def main() -> None:
     usual = [name for name in METHODS if name != "wide_smc"]
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=usual)
     parser.add_argument("--seed", type=int, default=0)
-    options = parsed(parser)
+    options = parser.parse_args()
     from credence.environment import num_cores
 
     if not options.table:

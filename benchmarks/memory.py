@@ -23,7 +23,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from rows import commits, done, markdown, measure, parsed, parser_of, values
+from rows import commits, done, markdown, measure, parser_of, values
 
 NUM_CHAINS, NUM_PASSES = 2, 3
 FEW_ROWS = 2000
@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100, help="of warm-up and of sampling, each")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--inputs", nargs="+", choices=PLACES, default=list(PLACES))
-    options = parsed(parser)
+    options = parser.parse_args()
     from credence.environment import num_cores
 
     cases = [

@@ -12,13 +12,12 @@ seconds of the tempering between the widths; log evidence with the standard erro
 What is in the file already is not run again.
 """
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rows import add_dirty, add_row, commit, done, parsed
+from rows import KeepingParser, add_row, commit, done
 
 from credence.methods.smc.multilevel.allocation import increments, nats_between
 from credence.methods.smc.multilevel.method import MLSMC
@@ -40,14 +39,13 @@ PROPOSALS = ("prior", "conditional")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = KeepingParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", nargs="*", default=STEPS, help="alpha/layers/coarse/fine")
     parser.add_argument("--num-particles", type=int, nargs=2, default=(400, 200))
     parser.add_argument("--num-runs", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
-    add_dirty(parser)
-    args = parsed(parser)
+    args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     have = done(args.out)
     for step in args.steps:

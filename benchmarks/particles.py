@@ -27,7 +27,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from rows import commits, done, in_new_process, markdown, measure, parsed, parser_of
+from rows import commits, done, in_new_process, markdown, measure, parser_of
 
 PARTICLES, POINTS, INPUTS, WIDTH, NOISE = 256, 200, 10, 64, 0.1
 LEAPFROGS, ESS_TARGET = 5, 0.5
@@ -290,7 +290,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10, help="of the kernel per temperature")
     parser.add_argument("--repeats", type=int, default=5, help="runs per process")
     parser.add_argument("--rounds", type=int, default=3, help="processes")
-    options = parsed(parser)
+    options = parser.parse_args()
     cases = [case for kind in options.sections or SECTIONS for case in cases_of(kind, options)]
     measure(options.out, () if options.table else cases, measured)
     print("\n".join(table_lines(done(options.out))))

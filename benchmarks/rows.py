@@ -6,7 +6,6 @@ import math
 import multiprocessing
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,10 +13,9 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-RESULTS = HERE.parent / "results"
-DIRTY = "-dirty"
-"""The end of a commit from which files differ."""
+from credence.environment import DIRTY, UNKNOWN_COMMIT, source_commit
+
+RESULTS = Path(__file__).parents[1] / "results"
 
 
 def run(
@@ -41,7 +39,7 @@ def run(
     parser.add_argument("--datasets", default=",".join(datasets))
     parser.add_argument("--splits", default="", help="such as 0-4; all by default")
     parser.add_argument("--models", default=",".join(models))
-    options = parsed(parser)
+    options = parser.parse_args()
     import credence
 
     credence.configure()
@@ -63,14 +61,29 @@ def run(
     print("\n".join(table_lines(done(options.out))))
 
 
-def parser_of(description: str | None) -> argparse.ArgumentParser:
+class KeepingParser(argparse.ArgumentParser):
+    """Reads a command line; refuses to add rows to `results/` that no commit would make."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        add_dirty(self)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> argparse.Namespace:
+        """The options, of which `out` is a folder, or None."""
+        options = super().parse_args(args, namespace)
+        is_kept = options.out is not None and options.out.resolve().is_relative_to(RESULTS)
+        if is_kept and not (options.dirty or getattr(options, "table", False)):
+            refuse_dirty(commit())
+        return options
+
+
+def parser_of(description: str | None) -> KeepingParser:
     """The options of all benchmarks that keep rows: a folder, and whether only to print."""
-    parser = argparse.ArgumentParser(
+    parser = KeepingParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--table", action="store_true", help="only print what is there")
-    add_dirty(parser)
     return parser
 
 
@@ -79,15 +92,6 @@ def add_dirty(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dirty", action="store_true", help="keep results though files differ from the commit"
     )
-
-
-def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Read the command line; refuse to add rows to `results/` that no commit would make."""
-    options = parser.parse_args()
-    is_kept = options.out is not None and options.out.resolve().is_relative_to(RESULTS)
-    if is_kept and not (options.dirty or getattr(options, "table", False)):
-        refuse_dirty(commit())
-    return options
 
 
 def refuse_dirty(*commits: str) -> None:
@@ -143,7 +147,7 @@ def run_cases(
     """
     parser = parser_of(description)
     parser.add_argument("--seed", type=int, default=0)
-    options = parsed(parser)
+    options = parser.parse_args()
     measure(options.out, () if options.table else cases(options.seed), measured)
     print("\n".join(table_lines(done(options.out))))
 
@@ -243,21 +247,15 @@ def short(value: Any) -> Any:
 
 
 def commit(*, is_needed: bool = False) -> str:
-    """The commit that runs; empty where there is none.
-
-    A mark tells that files differ from it, but for those in `results/`, where rows are added.
+    """The commit that runs, as `source_commit` tells it; empty where there is none.
 
     Args:
-        is_needed: fail in place of an empty one.
+        is_needed: end the program in place of an empty one.
     """
-    git = ["git", "-C", str(HERE)]
-    describe = [*git, "describe", "--always", "--exclude", "*"]
-    differ = [*git, "diff", "--name-only", "HEAD", "--", ":/", ":(top,exclude)results"]
-    found, files = (
-        subprocess.run(command, capture_output=True, text=True, check=is_needed).stdout.strip()
-        for command in (describe, differ)
-    )
-    return f"{found}{DIRTY if files else ''}"
+    found = source_commit()
+    if found != UNKNOWN_COMMIT:
+        return found
+    return sys.exit("No commit is known: run this in a checkout.") if is_needed else ""
 
 
 def commits(rows: list[dict[str, Any]]) -> str:

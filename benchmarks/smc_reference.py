@@ -17,16 +17,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from rows import (
-    beside_reference,
-    done,
-    evidence_text,
-    how_run,
-    markdown,
-    measure,
-    parsed,
-    parser_of,
-)
+from rows import beside_reference, done, evidence_text, how_run, markdown, measure, parser_of
 
 TABLES = ("boston", "concrete", "energy", "wine", "yacht", "power")
 SECONDS = {"nuts": 900.0, "smc": 300.0, "mlsmc": 300.0}
@@ -110,7 +101,7 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
     parser.add_argument("--seed", type=int, default=0)
-    options = parsed(parser)
+    options = parser.parse_args()
     from credence.environment import num_cores
 
     cases = [

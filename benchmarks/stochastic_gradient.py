@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rows import add_row, commit, commits, done, markdown, measure, parsed, parser_of
+from rows import add_row, commit, commits, done, markdown, measure, parser_of
 
 BATCH, ROWS, FEATURES, STEPS = 256, 32_561, 14, 1000
 PROGRAMS = {
@@ -226,7 +226,7 @@ def wine(out: Path) -> None:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("part", choices=("speed", "wine"))
-    options = parsed(parser)
+    options = parser.parse_args()
     if options.part == "speed":
         from credence.environment import num_cores
 

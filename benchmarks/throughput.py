@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from rows import commits, done, markdown, measure, parsed, parser_of
+from rows import commits, done, markdown, measure, parser_of
 
 SHAPES = (  # particles, points, widths from input to output
     (64, 200, (10, 8, 1)),
@@ -202,7 +202,7 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def main() -> None:
-    options = parsed(parser_of(__doc__))
+    options = parser_of(__doc__).parse_args()
     from credence.environment import num_cores
 
     cases = [

@@ -17,16 +17,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from rows import (
-    beside_reference,
-    done,
-    evidence_text,
-    how_run,
-    markdown,
-    measure,
-    parsed,
-    parser_of,
-)
+from rows import beside_reference, done, evidence_text, how_run, markdown, measure, parser_of
 
 NUM_RUNS, NUM_SHOWN = 4, 50
 DATA = ("cancer", "diabetes", "boston")
@@ -132,7 +123,7 @@ def main() -> None:
     known = (REFERENCE, *SETTINGS)
     parser.add_argument("--settings", nargs="+", choices=known, default=known)
     parser.add_argument("--seed", type=int, default=0)
-    options = parsed(parser)
+    options = parser.parse_args()
     from credence.environment import num_cores
 
     cases = [

@@ -18,6 +18,8 @@ from credence.errors import CredenceError, InputError
 MOST_PROGRAMS = 256
 """Compiled programs that stay in memory where nobody has said otherwise: about 1 GB of them."""
 UNKNOWN_COMMIT = "unknown"
+DIRTY = "-dirty"
+"""The end of a commit from which files differ."""
 
 
 class ForkedProcessError(CredenceError, RuntimeError):
@@ -54,7 +56,7 @@ def source_commit() -> str:
         )
     except (OSError, subprocess.CalledProcessError):
         return UNKNOWN_COMMIT
-    return f"{found.strip()}{'-dirty' if files else ''}"
+    return f"{found.strip()}{DIRTY if files else ''}"
 
 
 def use_all_cores() -> None:

@@ -62,9 +62,9 @@ def test_rows_that_no_commit_would_make_are_not_added_to_results(
     monkeypatch.setattr(rows, "commit", lambda: commit)
     if is_refused:
         with pytest.raises(SystemExit, match="say --dirty"):
-            rows.parsed(rows.parser_of(None))
+            rows.parser_of(None).parse_args()
     else:
-        assert rows.parsed(rows.parser_of(None)).out
+        assert rows.parser_of(None).parse_args().out
 
 
 def test_rows_have_six_digits(tmp_path: Path) -> None:
