@@ -22,13 +22,12 @@ import os
 import resource
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from default_model import LEAVES
+import trees
 from rows import commit, mean_error, run
 
 SCORES = ("accuracy", "log_loss", "log_loss_tempered")
@@ -122,71 +121,21 @@ def network_scores(method: str, rows: Any, seed: int) -> dict[str, Any]:
     }
 
 
-def boosting(x: np.ndarray, y: np.ndarray, seed: int) -> Any:
-    """scikit-learn's gradient boosting on all rows."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    def stopped(x: np.ndarray, y: np.ndarray, leaf: int) -> tuple[Any, int]:
-        model = HistGradientBoostingClassifier(
-            early_stopping=True, validation_fraction=0.15, max_iter=1000, min_samples_leaf=leaf,
-            random_state=seed,
-        ).fit(x, y)  # fmt: skip
-        return model, model.n_iter_
-
-    def of_all(leaf: int, num_trees: int) -> Any:
-        return HistGradientBoostingClassifier(
-            early_stopping=False, max_iter=num_trees, min_samples_leaf=leaf, random_state=seed
-        ).fit(x, y)
-
-    return of_all(*leaf_and_trees(x, y, seed, stopped))
-
-
-def lightgbm(x: np.ndarray, y: np.ndarray, seed: int) -> Any:
-    """LightGBM on all rows."""
-    from lightgbm import LGBMClassifier, early_stopping
-    from sklearn.model_selection import train_test_split
-
-    settings = {"learning_rate": 0.03, "num_leaves": 15, "random_state": seed, "verbose": -1}
-
-    def stopped(x: np.ndarray, y: np.ndarray, leaf: int) -> tuple[Any, int]:
-        x_fit, x_stop, y_fit, y_stop = train_test_split(
-            x, y, test_size=0.15, stratify=y, random_state=seed
-        )
-        model = LGBMClassifier(n_estimators=5000, min_child_samples=leaf, **settings)
-        stop = early_stopping(100, verbose=False)
-        model.fit(x_fit, y_fit, eval_set=[(x_stop, y_stop)], callbacks=[stop])
-        return model, model.best_iteration_
-
-    def of_all(leaf: int, num_trees: int) -> Any:
-        return LGBMClassifier(n_estimators=num_trees, min_child_samples=leaf, **settings).fit(x, y)
-
-    return of_all(*leaf_and_trees(x, y, seed, stopped))
-
-
-TREES = {"boosting": boosting, "lightgbm": lightgbm}
-
-
-def leaf_and_trees(
-    x: np.ndarray,
-    y: np.ndarray,
-    seed: int,
-    stopped: Callable[[np.ndarray, np.ndarray, int], tuple[Any, int]],
-) -> tuple[int, int]:
-    """Find the fewest rows of a leaf, and how many trees, by the log loss of folds left out."""
+def boosted(model: str, x: np.ndarray, y: np.ndarray, seed: int) -> Any:
+    """Boosted trees of that name, of all rows."""
     from sklearn.metrics import log_loss
     from sklearn.model_selection import StratifiedKFold
 
-    best: tuple[float, tuple[int, int]] = (np.inf, (0, 0))
-    for leaf in LEAVES:
-        losses, trees = [], []
-        folds = StratifiedKFold(NUM_FOLDS, shuffle=True, random_state=seed)
-        for fit, left_out in folds.split(x, y):
-            model, num_trees = stopped(x[fit], y[fit], leaf)
-            shares = model.predict_proba(x[left_out])
-            losses.append(log_loss(y[left_out], shares, labels=model.classes_))
-            trees.append(num_trees)
-        best = min(best, (float(np.mean(losses)), (leaf, round(np.mean(trees)))))
-    return best[1]
+    if model == "boosting":
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        kind = trees.boosting(HistGradientBoostingClassifier, seed)
+    else:
+        from lightgbm import LGBMClassifier
+
+        kind = trees.lightgbm(LGBMClassifier, seed, are_labels=True)
+    folds = StratifiedKFold(trees.NUM_FOLDS, shuffle=True, random_state=seed).split(x, y)
+    return trees.tuned(kind, x, y, folds, lambda model, x: model.predict_proba(x), log_loss).model
 
 
 def peer(model: str, x: np.ndarray, y: np.ndarray, seed: int) -> Any:
@@ -199,8 +148,8 @@ def peer(model: str, x: np.ndarray, y: np.ndarray, seed: int) -> Any:
 
     if model == "logistic":
         return make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000)).fit(x, y)
-    if model in TREES:
-        return TREES[model](x, y, seed)
+    if model in ("boosting", "lightgbm"):
+        return boosted(model, x, y, seed)
     members = [
         (
             str(i),

@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import trees
 from rows import commit, mean_error, run
 
 FILES = {
@@ -152,85 +153,41 @@ def gp_scores(rows: Any, seed: int) -> dict[str, Any]:
     return {**normal_scores(mean, std, y_test), "seconds": seconds}
 
 
-LEAVES = (5, 20)
-"""Fewest rows of a leaf that are tried; 20 is usual, and too many for a few hundred rows."""
-NUM_FOLDS = 5
-
-
 def boosting_scores(rows: Any, seed: int) -> dict[str, Any]:
     """Scores of scikit-learn's gradient boosting, normal with the spread of left-out rows."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    def stopped(x: np.ndarray, y: np.ndarray, leaf: int) -> tuple[Any, int]:
-        model = HistGradientBoostingRegressor(
-            early_stopping=True, validation_fraction=0.15, max_iter=1000, min_samples_leaf=leaf,
-            random_state=seed,
-        ).fit(x, y)  # fmt: skip
-        return model, model.n_iter_
-
-    def of_all(x: np.ndarray, y: np.ndarray, leaf: int, num_trees: int) -> Any:
-        return HistGradientBoostingRegressor(
-            early_stopping=False, max_iter=num_trees, min_samples_leaf=leaf, random_state=seed
-        ).fit(x, y)
-
-    return tree_scores(rows, seed, stopped, of_all)[0]
+    return tree_scores(rows, trees.boosting(HistGradientBoostingRegressor, seed), seed)[0]
 
 
 def lightgbm_scores(rows: Any, seed: int) -> dict[str, Any]:
     """Scores of LightGBM, normal with the spread of left-out rows, with conformal intervals."""
-    from lightgbm import LGBMRegressor, early_stopping
-    from sklearn.model_selection import train_test_split
+    from lightgbm import LGBMRegressor
 
-    settings = {"learning_rate": 0.03, "num_leaves": 15, "random_state": seed, "verbose": -1}
-
-    def stopped(x: np.ndarray, y: np.ndarray, leaf: int) -> tuple[Any, int]:
-        x_fit, x_stop, y_fit, y_stop = train_test_split(x, y, test_size=0.15, random_state=seed)
-        model = LGBMRegressor(n_estimators=5000, min_child_samples=leaf, **settings)
-        stop = early_stopping(100, verbose=False)
-        model.fit(x_fit, y_fit, eval_set=[(x_stop, y_stop)], callbacks=[stop])
-        return model, model.best_iteration_
-
-    def of_all(x: np.ndarray, y: np.ndarray, leaf: int, num_trees: int) -> Any:
-        return LGBMRegressor(n_estimators=num_trees, min_child_samples=leaf, **settings).fit(x, y)
-
-    found, errors, mean = tree_scores(rows, seed, stopped, of_all)
+    kind = trees.lightgbm(LGBMRegressor, seed, are_labels=False)
+    found, errors, mean = tree_scores(rows, kind, seed)
     level = min(np.ceil(0.95 * (len(errors) + 1)) / len(errors), 1.0)
     half = np.quantile(np.abs(errors), level, method="higher")
     return {**found, "coverage_95": float(np.mean(np.abs(rows[3] - mean) <= half))}
 
 
 def tree_scores(
-    rows: Any,
-    seed: int,
-    stopped: Callable[[np.ndarray, np.ndarray, int], tuple[Any, int]],
-    of_all: Callable[[np.ndarray, np.ndarray, int, int], Any],
+    rows: Any, kind: trees.Kind, seed: int
 ) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
-    """Scores of boosted trees, of all training rows: folds say how many trees, and how far off.
-
-    Args:
-        stopped: (x, y, rows of a leaf) -> a model that was stopped early, its number of trees.
-        of_all: (x, y, rows of a leaf, number of trees) -> a model of all rows.
-    Returns:
-        the scores, errors of left-out rows, and predictions of test rows.
-    """
+    """Scores of boosted trees, errors of left-out rows, and predictions of test rows."""
     from sklearn.model_selection import KFold
 
     x, y, x_test, y_test = rows
     start = time.perf_counter()
-    best: tuple[float, Any] = (np.inf, None)
-    for leaf in LEAVES:
-        errors, trees = np.empty(len(y)), []
-        for fit, left_out in KFold(NUM_FOLDS, shuffle=True, random_state=seed).split(x):
-            model, num_trees = stopped(x[fit], y[fit], leaf)
-            errors[left_out] = model.predict(x[left_out]) - y[left_out]
-            trees.append(num_trees)
-        std = float(np.sqrt(np.mean(errors**2)))
-        best = min(best, (std, (errors, leaf, round(np.mean(trees)))), key=lambda each: each[0])
-    std, (errors, leaf, num_trees) = best
-    mean = of_all(x, y, leaf, num_trees).predict(x_test)
+    folds = KFold(trees.NUM_FOLDS, shuffle=True, random_state=seed).split(x)
+    found = trees.tuned(
+        kind, x, y, folds, lambda model, x: model.predict(x), lambda y, p: np.mean((p - y) ** 2)
+    )
+    mean, errors = found.model.predict(x_test), found.left_out - y
     seconds = time.perf_counter() - start
-    scores = normal_scores(mean, np.full(len(mean), std), y_test)
-    return {**scores, "seconds": seconds, "rows_of_a_leaf": leaf}, errors, mean
+    std = np.full(len(mean), np.sqrt(np.mean(errors**2)))
+    scores = normal_scores(mean, std, y_test)
+    return {**scores, "seconds": seconds, "rows_of_a_leaf": found.leaf}, errors, mean
 
 
 def ngboost_scores(rows: Any, seed: int) -> dict[str, Any]:
