@@ -73,16 +73,9 @@ class DepthEffort:
             return (self.jumps, self.depths)
         if way == "particles":
             return self.num_runs, self.num_particles, self.chain_length
-        depth = piece if way == "ladder" else 1
-        ladders = self.ladders(depth)
-        settings = (
-            ladders.name,
-            ladders.num_chains,
-            ladders.num_rungs,
-            ladders.num_draws,
-            ladders.num_warmup,
-        )
-        return settings if way == "ladder" else (*settings, self.depth_prior)
+        if way == "ladder":
+            return (self.ladders(piece),)
+        return self.ladders(), self.depth_prior
 
     def crossing(self, problem: ArchitectureProblem) -> Transdimensional:
         """Jumps between depths, under the prior of the depth."""
@@ -134,10 +127,9 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
 
     def rows(self, problem: DepthWay, effort: DepthEffort, results: Mapping[int, Any]) -> list[Row]:
         """A row a way and split."""
-        row = {"name": problem.name, "way": problem.way}
-        tell = TELL.get(problem.way) or partial(
-            from_crossings, log_prior=effort.log_prior(problem.problem)
-        )
+        row, tell = {"name": problem.name, "way": problem.way}, TELL[problem.way]
+        if problem.way == "crossings":
+            tell = partial(tell, log_prior=effort.log_prior(problem.problem))
         return [with_seed({**row, **tell(found)}, seed, results) for seed, found in results.items()]
 
     def sentence(self, row: Row) -> str:
@@ -310,7 +302,8 @@ def told(log_ratio: np.ndarray, error: np.ndarray, found: list[dict[str, Any]]) 
 
 PIECES = {"jumps": by_jumps, "particles": by_particles, "ladder": by_ladder,
           "crossings": by_crossings}  # fmt: skip
-TELL = {"jumps": from_jumps, "particles": from_particles, "ladder": from_evidences}
+TELL = {"jumps": from_jumps, "particles": from_particles, "ladder": from_evidences,
+        "crossings": from_crossings}  # fmt: skip
 
 
 def cells(row: Row) -> list[str]:

@@ -83,10 +83,10 @@ def over_splits(results: list[dict[str, Any]]) -> Row:
     Shares of sizes are means over splits; sizes that no split visited are left out. A score that a
     split lacks has no mean.
     """
-    numbers = {n: None for r in results for n, value in r.items() if isinstance(value, float)}
-    numbers.pop("rhat_predictions", None)
-    known = {name: mean_and_error([r[name] for r in results]) for name in numbers}
     first = first_score(results[0])
+    floats = (n for r in results for n, value in r.items() if isinstance(value, float))
+    names = [name for name in dict.fromkeys((first, *floats)) if name != "rhat_predictions"]
+    known = {name: mean_and_error([r[name] for r in results]) for name in names}
     row: Row = {
         "num_splits": len(results),
         "means": {name: mean for name, (mean, _) in known.items()},
@@ -134,13 +134,13 @@ def first_score(names: Iterable[str]) -> str:
 
 def heads(rows: list[Row]) -> list[str]:
     """Those of `cells`."""
-    scores = SCORES[first_score({*rows[0], *rows[0]["means"]})].values() if rows else ()
+    scores = SCORES[first_score(rows[0]["means"])].values() if rows else ()
     return ["model", *(head for head, _ in scores), *HEADS]
 
 
 def cells(row: Row) -> list[str]:
     """A model in eight words, as of `heads`."""
-    size, scores = row["size"], SCORES[first_score({*row, *row["means"]})]
+    size, scores = row["size"], SCORES[first_score(row["means"])]
     return [
         row["name"],
         *(with_error(row, name, decimals) for name, (_, decimals) in scores.items()),

@@ -12,9 +12,7 @@ from credence.compare.problem import Arrays
 from credence.density.posterior import Posterior
 from credence.ensembles.ensemble import Ensemble
 from credence.methods import Transdimensional
-from credence.methods.transdimensional.architecture.posterior import (
-    architecture_posterior,
-)
+from credence.methods.transdimensional.architecture.posterior import architecture_posterior
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.models import MLP, Gaussian
 from credence.storage import jsonable

@@ -236,13 +236,11 @@ def allotted(pilot: Job, result: dict[str, Any], effort: Effort) -> list[Contend
 
     assert pilot.contender is not None
     variances, costs = (np.array(result[name], float) for name in ("variances", "costs"))
-    manner = effort.manners[pilot.contender.manner]
+    manner, each = effort.manners[pilot.contender.manner], shares(variances, costs)
     return [
         replace(
             pilot.contender,
-            num_particles=tuple(
-                max(FEWEST, int(np.ceil(count * share))) for share in shares(variances, costs)
-            ),
+            num_particles=tuple(max(FEWEST, int(np.ceil(count * share))) for share in each),
         )
         for count in manner.get("base_particles", effort.base_particles)
     ]

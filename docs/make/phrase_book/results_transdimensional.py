@@ -180,8 +180,8 @@ def of_depths() -> Iterator[Phrase]:
     yield made("are {:.2f} nats above, {:.1f} standard errors of both", above, -off["crossings"][4])
     below = (nats["jumps"] - nats["ladder"])[7]
     yield made("is {:.2f} nats below, {:.1f}\nstandard errors", below, off["ladder"][6])
-    share = np.exp(nats["jumps"]) / np.sum(np.exp(nats["jumps"]))
-    yield made("have a probability of {:.1f} %", 100 * share[7])
+    probability = np.exp(nats["jumps"]) / np.sum(np.exp(nats["jumps"]))
+    yield made("have a probability of {:.1f} %", 100 * probability[7])
     deepest = (ways["crossings"][name][7] for name in ("log_ratio", "error"))
     yield made("side with the jumps: {:.2f} ± {:.2f}", *deepest)
     lower = nats["particles"] < nats["jumps"]
