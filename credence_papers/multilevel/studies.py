@@ -1,8 +1,7 @@
 """Experiments A1 to A5 of multilevel SMC, and the prior rates: error against cost, by name.
 
 Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural Networks",
-sections 4 and 5. At laptop size the data are fewer and the networks narrower, so that one core does
-a problem in about ten minutes; the page says so.
+sections 4 and 5. At laptop size one core does a problem in half an hour to two hours.
 """
 
 from collections.abc import Mapping
@@ -27,12 +26,11 @@ SMOOTH = (
 ROUGH = "Published: below the canonical rate, and still about 3 times cheaper than one level."
 
 
-def efforts(finest: int = 32, problem: dict[str, Any] | None = None) -> dict[str, Effort]:
+def efforts(finest: int = 32) -> dict[str, Effort]:
     """The three sizes.
 
     Args:
         finest: width at laptop size.
-        problem: what is smaller than published at laptop size.
     """
     smoke = Effort(
         widths=(4,),
@@ -56,7 +54,6 @@ def efforts(finest: int = 32, problem: dict[str, Any] | None = None) -> dict[str
         reference={"num_draws": 2000, "num_chains": 4, "num_warmup": 500},
         pilot_particles=60,
         mutation=HMC,
-        problem=problem or {},
     )
     paper = Effort(
         widths=(8, 16, 32, 64, 128),
@@ -103,56 +100,6 @@ def _named(kind: str, alpha: float, **settings: Any) -> WidthProblem:
     return WidthProblem(name=f"{kind} alpha {alpha:g}", alpha=alpha, **settings)
 
 
-REGRESSION = ErrorCostStudy(
-    name="multilevel_regression",
-    description="Error against cost, regression: one level or several?",
-    problems=(
-        *(
-            _named(
-                "regression", alpha, source="regression", num_points=200,
-                description="10 inputs N(2, 0.5), targets from a network of width 256.",
-            )
-            for alpha in ALPHAS
-        ),
-        *(
-            _named(
-                "deep regression", alpha, source="regression", num_points=200, depth=2,
-                description="10 inputs N(2, 0.5), targets from a network of widths 256, 256.",
-            )
-            for alpha in (1.4, 2.0)
-        ),
-    ),
-    efforts=efforts(64, {"num_points": 50}),
-    source=SOURCE,
-    published={
-        f"regression alpha {alpha:g}": SMOOTH if alpha > 1.5 else ROUGH for alpha in ALPHAS
-    },
-)  # fmt: skip
-_NOISY = efforts(64, {"num_points": 50})
-NOISE = ErrorCostStudy(
-    name="multilevel_noise",
-    description="Error against cost, regression with much noise: where levels can pay",
-    problems=tuple(
-        WidthProblem(
-            name=f"noise {noise:g} alpha {alpha:g}", alpha=alpha, source="regression",
-            num_points=200, noise_std=noise,
-            description="The regression with more noise, so that the posterior changes little from "
-            "one width to the next and particles need no tempering between them.",
-        )
-        for alpha in (2.0,)
-        for noise in (0.5, 1.0)
-    ),
-    efforts={
-        **_NOISY,
-        "laptop": replace(
-            _NOISY["laptop"],
-            particles=(40, 400, 4000),
-            base_particles=(160, 1600, 16_000),
-            pilot_particles=200,
-        ),
-    },
-    source=SOURCE,
-)  # fmt: skip
 _DEEP = efforts(128)
 DEEP = ErrorCostStudy(
     name="multilevel_deep",
@@ -315,30 +262,6 @@ PUBLISHED_256 = replace(
     problems=PUBLISHED.problems[:2],
     efforts={**PUBLISHED.efforts, "laptop": _AT_256, "paper": _often(_AT_256)},
 )
-SPIRAL = ErrorCostStudy(
-    name="multilevel_spiral",
-    description="Error against cost, two spirals: one level or several?",
-    problems=tuple(_classes("spiral", alpha) for alpha in ALPHAS),
-    efforts=efforts(32, {"num_points": 50}),
-    source=SOURCE,
-)  # fmt: skip
-MNIST = ErrorCostStudy(
-    name="multilevel_mnist",
-    description="Error against cost, MNIST 0 or 1: one level or several?",
-    problems=tuple(_classes("digits", alpha, "mnist") for alpha in ALPHAS),
-    efforts=efforts(32, {"num_points": 50, "num_features": 20}),
-    source=SOURCE,
-)  # fmt: skip
-IRL = ErrorCostStudy(
-    name="multilevel_irl",
-    description="Error against cost, inverse reinforcement learning: one level or several?",
-    problems=tuple(
-        _classes(kind, alpha) for kind in ("halfcheetah", "mountain_car") for alpha in ALPHAS
-    ),
-    efforts=efforts(32, {"num_points": 40}),
-    source=SOURCE,
-)  # fmt: skip
-
 _CASES = (
     (4.0, 100, "relu", 7, 2.04),
     (2.0, 100, "relu", 7, 2.02),
@@ -352,12 +275,12 @@ SENSITIVITY = ErrorCostStudy(
     problems=tuple(
         WidthProblem(
             name=f"case {i}", alpha=alpha, source="digits", num_points=400, num_features=inputs,
-            activation=activation,
+            activation=activation, **_PRINTED,
             description=f"MNIST 0 or 1 by {inputs} components (as published); L = {levels}.",
         )
         for i, (alpha, inputs, activation, levels, _) in enumerate(_CASES, 1)
     ),
-    efforts=efforts(32, {"num_points": 50}),
+    efforts=PUBLISHED.efforts,
     source=SOURCE,
     limits={f"case {i}": 2**levels for i, (*_, levels, _) in enumerate(_CASES, 1)},
     published={

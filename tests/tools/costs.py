@@ -3,10 +3,10 @@
     PYTHONPATH=tests python -m pytest -p tools.costs -m "not slow" -n auto
 
 writes `tests/costs.json`: what the variants of a test take on a day, in processor seconds, of tests
-whose variants take more than LEAST. Such a test runs on every seventh day; `make test-slow` runs
-the others. Its module may be exempt: what people meet first is tested every day. Where tests share
-what costs, all of a file or those with a fixture of its own, FILE or FILE::FIXTURE has one entry,
-made by hand, and they run on the same days.
+of which a variant takes more than LEAST, or all of them more than MOST. Such a test runs on every
+seventh day; `make test-slow` runs the others. Its module may be exempt: what people meet first is
+tested every day. Where tests share what costs, all of a file or those with a fixture of its own,
+FILE or FILE::FIXTURE has one entry, made by hand, and they run on the same days.
 """
 
 import json
@@ -20,7 +20,9 @@ import pytest
 
 TABLE = Path(__file__).parents[1] / "costs.json"
 LEAST = 2.0
-"""Processor seconds beyond which a test takes turns."""
+"""Processor seconds of a variant beyond which a test takes turns."""
+MOST = 6.0
+"""Processor seconds of all variants of a day beyond which it does."""
 DAYS = 7
 EXEMPT = (
     "tests/cli/", "tests/docs/", "tests/estimators/", "tests/report/", "tests/runs/", "tests/test_",
@@ -98,7 +100,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     table = known | {
         name: round(sum(values), 1)
         for name, values in found.items()
-        if is_shared(name) or sum(values) > LEAST * len(values)
+        if is_shared(name) or sum(values) > min(LEAST * len(values), MOST)
     }
     TABLE.write_text(json.dumps(dict(sorted(table.items())), indent=1) + "\n", encoding="utf-8")
     OUT.unlink()

@@ -121,7 +121,9 @@ class Effort:
         return replace(
             self,
             widths=tuple(width for width in self.widths if width <= limit) or (limit,),
+            further=tuple(each for each in self.further if max(each.widths) <= limit),
             ladders=(doubled(max(limit // 4, 1), limit),),
+            base_share=0.0,
             reference_width=self.finest,
         )
 

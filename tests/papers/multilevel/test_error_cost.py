@@ -46,12 +46,24 @@ from credence_papers.multilevel.steps import StepEffort, couples_from
 from credence_papers.multilevel.studies import (
     PRIOR_RATES,
     PUBLISHED,
-    REGRESSION,
     SENSITIVITY,
     STEPS,
+    efforts,
 )
 
 REPLICATES = 2000
+REGRESSION = replace(
+    PUBLISHED,
+    name="regression",
+    problems=tuple(
+        WidthProblem(name=f"regression alpha {alpha:g}", alpha=alpha, source="regression",
+                     num_points=200, description="One hidden layer.")
+        for alpha in (1.1, 2.0)
+    ),
+    efforts=efforts(64),
+    published={},
+)  # fmt: skip
+"""A study of small networks, with all widths of a ladder given."""
 
 
 def chi_squared(mse: float, rng: np.random.Generator, replicates: int = REPLICATES) -> np.ndarray:
@@ -207,6 +219,8 @@ def test_a_limit_leaves_the_reference_where_it_was() -> None:
     *_, wide, narrow = SENSITIVITY.problems
     limited = SENSITIVITY.effort(narrow, "laptop")
     assert (limited.widths, limited.ladders, limited.finest) == ((8,), ((2, 4, 8),), effort.finest)
+    assert {each.widths for each in limited.further} == {(4,), (8,)}
+    assert error_cost.ladders(narrow, limited, 0) == [], "nor is another ladder chosen"
     assert SENSITIVITY.effort(wide, "laptop") == effort
 
 
@@ -334,12 +348,12 @@ class TestSmallRun:
 @pytest.mark.parametrize(
     ("study", "problem"),
     [
-        ("multilevel_spiral", "spiral alpha 2"),
-        ("multilevel_mnist", "mnist alpha 2"),
-        ("multilevel_irl", "halfcheetah alpha 2"),
-        ("multilevel_irl", "mountain_car alpha 2"),
+        ("multilevel_published", "published regression alpha 2"),
+        ("multilevel_published", "published spiral alpha 2"),
+        ("multilevel_published", "published halfcheetah alpha 2"),
+        ("multilevel_published", "published mountain_car alpha 2"),
         ("multilevel_sensitivity", "case 1"),
-        ("multilevel_regression", "deep regression alpha 2"),
+        ("multilevel_sensitivity", "case 5"),
     ],
 )
 def test_every_problem_runs(study: str, problem: str, tmp_path: Path) -> None:
