@@ -34,8 +34,8 @@ from credence.environment import num_cores
 
 NUM_CHAINS = 4
 HIDDEN = 50
-THINNING = 20
-"""Steps of unadjusted MCLMC for each draw that is kept."""
+THINNINGS = (5, 10, 20)
+"""Steps of unadjusted MCLMC for each draw that is kept, as many as are tried."""
 NUM_CHEES_CHAINS = 32
 """Chains of ChEES, which learns from all of them at once."""
 CACHE = Path(tempfile.gettempdir()) / "credence-benchmark"
@@ -162,84 +162,105 @@ def blackjax_problem(prior: str) -> tuple[Callable[[Any], Any], Callable[[Any], 
     return log_density, start_point
 
 
-def timed(chains: Callable[[Any], Any], seed: int) -> tuple[np.ndarray, dict]:
-    """Predictions of what a compiled sampler draws, and its seconds."""
+def timed(
+    chain: Callable[[Any], Any], seed: int, num_chains: int, is_parallel: bool
+) -> tuple[np.ndarray, dict]:
+    """Predictions of what chains draw, and their seconds.
+
+    Args:
+        chain: the draws of one, given a random key.
+        is_parallel: a device for each chain, so that none waits for another; else all under vmap on
+            one device.
+    """
     import jax
+    from jax.sharding import Mesh, PartitionSpec
 
     start = time.perf_counter()
-    draws = jax.block_until_ready(chains(jax.random.key(seed)))
+    chains = jax.vmap(chain)
+    if is_parallel:
+        each = PartitionSpec("chain")
+        chains = jax.shard_map(
+            lambda keys: jax.tree.map(lambda draws: draws[None], chain(keys[0])),
+            mesh=Mesh(np.array(jax.devices()), ("chain",)),
+            in_specs=each,
+            out_specs=each,
+            check_vma=False,
+        )
+    draws = jax.jit(chains)(jax.random.split(jax.random.key(seed), num_chains))
+    jax.block_until_ready(draws)
     seconds = time.perf_counter() - start
-    return predictions(draws, diabetes()[2]), {"seconds": seconds}
+    return predictions(jax.device_get(draws), diabetes()[2]), {"seconds": seconds}
 
 
 def blackjax(
-    prior: str, num_draws: int, seed: int, num_warmup: int = 1000, num_chains: int = NUM_CHAINS
+    prior: str,
+    num_draws: int,
+    seed: int,
+    num_warmup: int = 1000,
+    num_chains: int = NUM_CHAINS,
+    is_parallel: bool = False,
 ) -> tuple[np.ndarray, dict]:
-    """BlackJAX's NUTS, its window adaptation, chains under vmap."""
+    """BlackJAX's NUTS, its window adaptation."""
     import blackjax
     import jax
 
     log_density, start_point = blackjax_problem(prior)
 
-    @jax.jit
-    def chains(key: Any) -> Any:
-        def chain(key: Any) -> Any:
-            key_start, key_warmup, key_sample = jax.random.split(key, 3)
-            warmup = blackjax.window_adaptation(blackjax.nuts, log_density)
-            adapted, _ = warmup.run(key_warmup, start_point(key_start), num_warmup)
-            step = blackjax.nuts(log_density, **adapted.parameters).step
+    def chain(key: Any) -> Any:
+        key_start, key_warmup, key_sample = jax.random.split(key, 3)
+        warmup = blackjax.window_adaptation(blackjax.nuts, log_density)
+        adapted, _ = warmup.run(key_warmup, start_point(key_start), num_warmup)
+        step = blackjax.nuts(log_density, **adapted.parameters).step
 
-            def draw(state: Any, key: Any) -> Any:
-                state, _ = step(key, state)
-                return state, state.position
+        def draw(state: Any, key: Any) -> Any:
+            state, _ = step(key, state)
+            return state, state.position
 
-            return jax.lax.scan(draw, adapted.state, jax.random.split(key_sample, num_draws))[1]
+        return jax.lax.scan(draw, adapted.state, jax.random.split(key_sample, num_draws))[1]
 
-        return jax.vmap(chain)(jax.random.split(key, num_chains))
-
-    return timed(chains, seed)
+    return timed(chain, seed, num_chains, is_parallel)
 
 
-def mclmc(prior: str, num_draws: int, seed: int) -> tuple[np.ndarray, dict]:
-    """BlackJAX's unadjusted MCLMC, tuned by its authors' rule; every 20th of its steps is kept.
+def mclmc(
+    prior: str, num_draws: int, seed: int, thinning: int, is_parallel: bool = False
+) -> tuple[np.ndarray, dict]:
+    """BlackJAX's unadjusted MCLMC, tuned by its authors' rule.
 
     It has a bias, which the columns `offset` and `std ratio` show.
+
+    Args:
+        thinning: steps for each draw that is kept; the tuning has as many steps as all draws.
     """
     import blackjax
     import jax
 
     log_density, start_point = blackjax_problem(prior)
     kernel = blackjax.mcmc.mclmc.build_kernel()
-    num_steps = THINNING * num_draws
 
-    @jax.jit
-    def chains(key: Any) -> Any:
-        def chain(key: Any) -> Any:
-            key_start, key_init, key_tune, key_sample = jax.random.split(key, 4)
-            state = blackjax.mcmc.mclmc.init(start_point(key_start), log_density, key_init)
-            state, tuned, _ = blackjax.mclmc_find_L_and_step_size(
-                kernel, num_steps, state, key_tune, logdensity_fn=log_density
+    def chain(key: Any) -> Any:
+        key_start, key_init, key_tune, key_sample = jax.random.split(key, 4)
+        state = blackjax.mcmc.mclmc.init(start_point(key_start), log_density, key_init)
+        state, tuned, _ = blackjax.mclmc_find_L_and_step_size(
+            kernel, thinning * num_draws, state, key_tune, logdensity_fn=log_density
+        )
+        step = blackjax.mclmc(
+            log_density,
+            L=tuned.L,
+            step_size=tuned.step_size,
+            inverse_mass_matrix=tuned.inverse_mass_matrix,
+        ).step
+
+        def draw(state: Any, key: Any) -> Any:
+            state, _ = jax.lax.scan(
+                lambda state, key: (step(key, state)[0], None),
+                state,
+                jax.random.split(key, thinning),
             )
-            step = blackjax.mclmc(
-                log_density,
-                L=tuned.L,
-                step_size=tuned.step_size,
-                inverse_mass_matrix=tuned.inverse_mass_matrix,
-            ).step
+            return state, state.position
 
-            def draw(state: Any, key: Any) -> Any:
-                state, _ = jax.lax.scan(
-                    lambda state, key: (step(key, state)[0], None),
-                    state,
-                    jax.random.split(key, THINNING),
-                )
-                return state, state.position
+        return jax.lax.scan(draw, state, jax.random.split(key_sample, num_draws))[1]
 
-            return jax.lax.scan(draw, state, jax.random.split(key_sample, num_draws))[1]
-
-        return jax.vmap(chain)(jax.random.split(key, NUM_CHAINS))
-
-    return timed(chains, seed)
+    return timed(chain, seed, NUM_CHAINS, is_parallel)
 
 
 def chees(prior: str, num_draws: int, seed: int) -> tuple[np.ndarray, dict]:
@@ -276,17 +297,25 @@ def chees(prior: str, num_draws: int, seed: int) -> tuple[np.ndarray, dict]:
         _, draws = jax.lax.scan(draw, states, jax.random.split(key_sample, num_each))
         return jax.vmap(jax.vmap(named))(jnp.swapaxes(draws, 0, 1))
 
-    return timed(chains, seed)
+    start = time.perf_counter()
+    draws = jax.block_until_ready(chains(jax.random.key(seed)))
+    seconds = time.perf_counter() - start
+    return predictions(draws, diabetes()[2]), {"seconds": seconds}
 
 
 OTHERS: dict[str, Callable[..., tuple[np.ndarray, dict]]] = {
     "numpyro": partial(numpyro, chains="vectorized"),
     "numpyro-parallel": partial(numpyro, chains="parallel"),
     "blackjax": blackjax,
-    "blackjax-mclmc": mclmc,
+    "blackjax-parallel": partial(blackjax, is_parallel=True),
     "blackjax-chees": chees,
+    **{f"blackjax-mclmc-{steps}": partial(mclmc, thinning=steps) for steps in THINNINGS},
+    **{
+        f"blackjax-mclmc-{steps}-parallel": partial(mclmc, thinning=steps, is_parallel=True)
+        for steps in THINNINGS
+    },
 }
-"""Contenders that are not methods of this library."""
+"""Contenders that are not methods of this library; a number is that of steps for a draw."""
 
 
 def measures(functions: np.ndarray, reference: np.ndarray | None) -> dict[str, float]:
@@ -311,7 +340,7 @@ def work(contender: str, prior: str, num_draws: int, seed: int) -> None:
     """One run in this process; prints JSON."""
     import jax
 
-    is_a_device_each = contender == "numpyro-parallel"
+    is_a_device_each = contender.endswith("-parallel")
     jax.config.update("jax_num_cpu_devices", NUM_CHAINS if is_a_device_each else 2)
     path = CACHE / f"reference-{prior}.npy"
     reference = np.load(path) if path.exists() else None

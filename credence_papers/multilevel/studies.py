@@ -238,6 +238,7 @@ PUBLISHED = ErrorCostStudy(
 )  # fmt: skip
 _AT_256 = replace(
     _AT_128,
+    reference={"num_particles": 500, "num_runs": 8},
     reference_width=256,
     reference_nats=0.07,
     base_particles=(25, 100, 400),

@@ -6,6 +6,7 @@ Rows come from `python benchmarks/diabetes.py --out results/samplers`.
 from typing import Any
 
 import numpy as np
+from diabetes import THINNINGS
 from kept import kept_rows
 from parts import markdown
 from rows import values
@@ -16,8 +17,13 @@ FULL_NAMES = {
     "numpyro": "NumPyro, NUTS, vectorised",
     "numpyro-parallel": "NumPyro, NUTS, a device for each chain",
     "blackjax": "BlackJAX, NUTS under `vmap`",
-    "blackjax-mclmc": "BlackJAX, unadjusted MCLMC, every 20th step kept",
+    "blackjax-parallel": "BlackJAX, NUTS, a device for each chain",
     "blackjax-chees": "BlackJAX, ChEES-HMC, 32 chains",
+    **{
+        f"blackjax-mclmc-{steps}{where}": f"BlackJAX, unadjusted MCLMC, {steps} steps a draw{how}"
+        for where, how in (("", ""), ("-parallel", ", a device for each chain"))
+        for steps in THINNINGS
+    },
 }
 OURS = ("auto", "nuts")
 PRIORS = {"fan_in": "Weights N(0, 1/fan_in)", "unit": "Weights N(0, 1)"}

@@ -564,15 +564,15 @@ def test_columns_can_be_dropped(run, tmp_path: Path) -> None:
 def test_a_label_only_in_the_test_is_refused(run, tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": range(100), "y": ["a"] * 50 + ["b"] * 2 + ["c"] * 48})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    statuses = set()
     for seed in range(6):
         status, _, err = run(
             *("fit", tmp_path / "t.csv", "--target", "y", "--method", "map", "--hidden", "2"),
             *("--test-fraction", "0.985", "--seed", seed, "--out", tmp_path / f"run-{seed}"),
         )
         assert status in (0, 2), err
-        statuses.add(status)
-    assert 2 in statuses
+        if status == 2:
+            return
+    pytest.fail("no split left a label to the test alone")
 
 
 def test_what_a_method_refuses_leaves_the_folder_free(run, tmp_path: Path) -> None:
@@ -591,7 +591,7 @@ def test_an_interrupted_run_keeps_its_draws_and_can_go_on(
     from credence.engine.phases import Phase
 
     words = ("fit", fitted / "houses.csv", "--target", "price", *QUICK, "--json")
-    _, whole, _ = run(*words, "--out", tmp_path / "whole")
+    whole = json.loads((fitted / "run" / "metrics.json").read_text())
     save = Phase.save
 
     def interrupt(phase: Phase) -> None:
@@ -607,7 +607,7 @@ def test_an_interrupted_run_keeps_its_draws_and_can_go_on(
     monkeypatch.undo()
     monkeypatch.setattr(environment, "configure", lambda **_: None)
     _, out, _ = run("resume", tmp_path / "part", "--json")
-    assert json.loads(out)["rmse"] == json.loads(whole)["rmse"]
+    assert json.loads(out)["rmse"] == whole["rmse"]
 
 
 @pytest.mark.rotates(3)
