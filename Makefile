@@ -15,6 +15,8 @@ SIZE ?= laptop
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
+# What the tests of a file share is made once; tests/conftest.py puts dear files first.
+BY_FILE := --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo docs docs-browser results pages docs-serve docs-links truth fuzz test test-slow test-oldest test-newest lint types layers check format clean
 
@@ -24,7 +26,7 @@ demo: $(VENV)/installed
 	@echo "Open demo-run/report.html in a browser."
 
 test: $(VENV)/installed
-	$(PYTEST) -m "not slow" -n auto
+	$(PYTEST) -m "not slow" -n auto $(BY_FILE)
 
 test-slow: $(VENV)/installed
 	$(PYTEST) -m slow
@@ -60,12 +62,12 @@ fuzz: $(VENV)/installed
 test-oldest: $(VENV)/installed
 	$(BIN)/uv venv -q --clear -p 3.11 .venv-oldest
 	$(BIN)/uv pip install -q -p .venv-oldest --resolution lowest-direct -e ".[dev]"
-	.venv-oldest/bin/python -m pytest -m "not slow" -n auto
+	.venv-oldest/bin/python -m pytest -m "not slow" -n auto $(BY_FILE)
 
 test-newest: $(VENV)/installed
 	$(BIN)/uv venv -q --clear -p 3.13 .venv-newest
 	$(BIN)/uv pip install -q -p .venv-newest --upgrade -e ".[dev]"
-	.venv-newest/bin/python -m pytest -m "not slow" -n auto
+	.venv-newest/bin/python -m pytest -m "not slow" -n auto $(BY_FILE)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

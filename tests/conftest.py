@@ -14,7 +14,7 @@ import jax
 import jaxtyping
 import pytest
 import tools.checked_types  # noqa: F401  (the hook below finds it by name)
-from tools.costs import has_turn
+from tools.costs import has_turn, seconds_of_files
 from tools.entry_points import declared
 
 from credence import environment, extensions
@@ -159,8 +159,14 @@ os.environ.setdefault("CREDENCE_TEST_DAY", str(datetime.now(UTC).toordinal()))
 """Which variants have their turn; workers inherit it, so that all collect the same at midnight."""
 
 
-LONGEST = ("tests/truth/test_truth.py::test_the_whole_table",)
-"""Tests that begin, so that no worker is busy with them when all others are done."""
+LONGEST = (
+    "tests/truth/test_truth.py::test_the_whole_table",
+    "tests/estimators/test_sklearn.py",
+    "tests/cli/test_cli.py",
+    "tests/docs/test_site.py",
+    "tests/test_fuzz.py",
+)
+"""Tests and files that begin, so that no worker is busy with them when all others are done."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
@@ -184,6 +190,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not has_turn(item, day):
             item.add_marker(NO_TURN)
-    # Together, or programs would be forgotten again and again; first, for the dearest is one.
-    items.sort(key=lambda item: not compiles_well(item))
-    items.sort(key=lambda item: item.nodeid not in LONGEST)
+    seconds = seconds_of_files(items, day)
+
+    def order(item: pytest.Item) -> tuple[bool, float, bool]:
+        """Dear files first; in a file what is compiled well, or programs would be forgotten again
+        and again."""
+        file = item.nodeid.split("::")[0]
+        is_long = item.nodeid in LONGEST or file in LONGEST
+        return not is_long, -seconds[file], not compiles_well(item)
+
+    items.sort(key=order)

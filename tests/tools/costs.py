@@ -23,6 +23,8 @@ LEAST = 2.0
 """Processor seconds of a variant beyond which a test takes turns."""
 MOST = 6.0
 """Processor seconds of all variants of a day beyond which it does."""
+LITTLE = 0.2
+"""Processor seconds that a test without an entry is thought to take."""
 DAYS = 7
 EXEMPT = (
     "tests/cli/", "tests/docs/", "tests/estimators/", "tests/report/", "tests/runs/", "tests/test_",
@@ -56,6 +58,17 @@ def has_turn(item: pytest.Item, day: int) -> bool:
     """
     turn = turns().get(entry_of(item))
     return turn is None or turn == day % DAYS
+
+
+def seconds_of_files(items: list[pytest.Item], day: int) -> dict[str, float]:
+    """Processor seconds of all files today: of their entries, and a little for each other test."""
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    for item in items:
+        entry = entry_of(item)
+        is_costly = entry in costly()
+        seconds = costly()[entry] if is_costly and has_turn(item, day) else LITTLE
+        found[item.nodeid.split("::")[0]][entry if is_costly else item.nodeid] = seconds
+    return {file: sum(entries.values()) for file, entries in found.items()}
 
 
 def entry_of(item: pytest.Item) -> str:
