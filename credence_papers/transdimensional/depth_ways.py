@@ -49,7 +49,8 @@ class DepthEffort:
     """How much each way is given.
 
     Args:
-        num_runs: independent repetitions.
+        num_runs: independent repetitions; of ladders, those that run side by side.
+        num_batches: times that so many ladders run, one batch after the other.
         depths: that are compared, from 1 on; the jumps go as deep as the problem does.
         jumps: of one run.
         depth_prior: of crossings.
@@ -66,6 +67,7 @@ class DepthEffort:
     num_rungs: int
     num_draws: int
     num_warmup: int
+    num_batches: int = 1
 
     def of(self, way: str, piece: int) -> tuple[Any, ...]:
         """What that piece of that way depends on."""
@@ -112,15 +114,22 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
     """Four ways to p(depth)."""
 
     def run_one(self, problem: DepthWay, effort: DepthEffort, seed: int, cache: Cache) -> Any:
-        """One way on one split, piece by piece: a deeper study keeps what is there."""
+        """One way on one split, piece by piece: a deeper study keeps what is there, and one of
+        more batches, too."""
         by_depth = range(1, effort.depths + 1)
         pieces = range(effort.num_runs) if problem.way == "jumps" else by_depth
+        num_batches = effort.num_batches if problem.way in BY_LADDERS else 1
         piece = PIECES[problem.way]
         return [
-            cache.kept(
-                f"{problem.name}, {each}",
-                [problem, effort.of(problem.way, each), seed, each],
-                lambda each=each: piece(problem.problem, effort, seed, each),
+            joined(
+                [
+                    cache.kept(
+                        ", ".join([problem.name, *map(str, which)]),
+                        [problem, effort.of(problem.way, each), seed, *which],
+                        lambda which=which: piece(problem.problem, effort, seed, *which),
+                    )
+                    for which in ((each,), *((each, batch) for batch in range(1, num_batches)))
+                ]
             )
             for each in pieces
         ]
@@ -159,6 +168,19 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
         return found
 
 
+def joined(batches: list[dict[str, Any]]) -> dict[str, Any]:
+    """All runs of a depth as one result."""
+    first, *_ = batches
+    together = {
+        name: [each for batch in batches for each in batch[name]]
+        for name in first
+        if isinstance(first[name], list)
+    }
+    rhats = [batch["rhat"] for batch in batches if batch["rhat"] is not None]
+    seconds = sum(batch["seconds"] for batch in batches)
+    return {**first, **together, "rhat": max(rhats, default=None), "seconds": seconds}
+
+
 def by_jumps(
     problem: ArchitectureProblem, effort: DepthEffort, seed: int, run: int
 ) -> dict[str, Any]:
@@ -194,10 +216,15 @@ def by_particles(
 
 
 def by_ladder(
-    problem: ArchitectureProblem, effort: DepthEffort, seed: int, depth: int
+    problem: ArchitectureProblem, effort: DepthEffort, seed: int, *which: int
 ) -> dict[str, Any]:
-    """Log evidence of one depth, run by run."""
-    key = number([problem.name, "ladder", seed, depth])
+    """Log evidence of one depth, run by run.
+
+    Args:
+        which: the depth, and the batch of ladders after the first one.
+    """
+    depth = which[0]
+    key = number([problem.name, "ladder", seed, *which])
     ensemble = effort.ladders(depth).run(key, sized(problem, seed, depth))
     exchanges = Exchanges.of(ensemble)
     assert exchanges is not None
@@ -211,11 +238,15 @@ def by_ladder(
 
 
 def by_crossings(
-    problem: ArchitectureProblem, effort: DepthEffort, seed: int, depth: int
+    problem: ArchitectureProblem, effort: DepthEffort, seed: int, *which: int
 ) -> dict[str, Any]:
-    """Rates of jumps from one depth that are accepted, run by run."""
-    key, key_jumps = (number([problem.name, part, seed, depth]) for part in ("crossings", "tries"))
-    ensemble = effort.ladders().run(key, sized(problem, seed, depth))
+    """Rates of jumps from one depth that are accepted, run by run.
+
+    Args:
+        which: the depth, and the batch of ladders after the first one.
+    """
+    key, key_jumps = (number([problem.name, part, seed, *which]) for part in ("crossings", "tries"))
+    ensemble = effort.ladders().run(key, sized(problem, seed, which[0]))
     method = effort.crossing(problem)
     widest = method.prepared(problem.posterior(problem.data(seed)))
     start = time.perf_counter()
@@ -300,6 +331,8 @@ def told(log_ratio: np.ndarray, error: np.ndarray, found: list[dict[str, Any]]) 
     return jsonable(row)
 
 
+BY_LADDERS = ("ladder", "crossings")
+"""Ways whose runs are ladders, which may come in several batches."""
 PIECES = {"jumps": by_jumps, "particles": by_particles, "ladder": by_ladder,
           "crossings": by_crossings}  # fmt: skip
 TELL = {"jumps": from_jumps, "particles": from_particles, "ladder": from_evidences,

@@ -253,7 +253,9 @@ DEPTH_WAYS = DepthStudy(
     ),
     efforts={
         "smoke": DepthEffort(2, 2, SMOKE, _FLAT, 20, 5, 4, 20, 10),
-        "laptop": DepthEffort(8, 8, Effort(4, 32_000, 8000), _FLAT, 40_000, 200, 20, 50_000, 4000),
+        "laptop": DepthEffort(
+            8, 8, Effort(4, 32_000, 8000), _FLAT, 40_000, 200, 20, 50_000, 4000, num_batches=2
+        ),
         "paper": DepthEffort(
             16, 8, Effort(4, 64_000, 16_000), _FLAT, 100_000, 200, 24, 100_000, 8000
         ),

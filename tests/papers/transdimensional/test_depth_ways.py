@@ -136,6 +136,45 @@ def test_a_deeper_study_of_crossings_keeps_what_is_there(
     np.testing.assert_allclose(row["log_ratio"], np.log(2) * np.arange(3) - prior, rtol=1e-6)
 
 
+def test_further_batches_of_ladders_keep_what_is_there(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def piece(problem: Any, effort: Any, seed: int, *which: int) -> dict[str, Any]:
+        asked.append(which)
+        nats = [-1.0 * which[0] + 0.1 * len(which)] * 2
+        return {"nats": nats, "rhat": 1.0 + len(which) / 100, "seconds": 1.0}
+
+    monkeypatch.setitem(depth_ways.PIECES, "ladder", piece)
+    study = only("ladder")
+    study.run(tmp_path, size="smoke")
+    more = {"smoke": replace(study.efforts["smoke"], num_batches=2)}
+    (row,) = replace(study, efforts=more).run(tmp_path, size="smoke")["ways"]
+    assert asked == [(1,), (2,), (1, 1), (2, 1)]
+    assert row["log_evidence"] == pytest.approx([-0.85, -1.85])
+    assert (row["rhat"], row["seconds"], row["num_pieces"]) == (1.02, 4.0, 2)
+    assert row["error"][1] == pytest.approx((2 * 0.01 / 3 / 4) ** 0.5)
+
+
+def test_ladders_of_further_batches_have_their_own_random_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keys = []
+
+    def told(self: Any, key: int, posterior: Any) -> Any:
+        keys.append(key)
+        raise InterruptedError
+
+    monkeypatch.setattr(depth_ways.ParallelTempering, "run", told)
+    effort, problem = DEPTH_WAYS.efforts["smoke"], DEPTH_WAYS.problems[0].problem
+    for piece in (depth_ways.by_ladder, depth_ways.by_crossings):
+        for which in ((1,), (2,), (1, 1), (2, 1)):
+            with pytest.raises(InterruptedError):
+                piece(problem, effort, 0, *which)
+    assert len(set(keys)) == 8
+
+
 def test_nothing_is_said_of_the_agreement_of_particles(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
