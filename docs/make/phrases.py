@@ -62,10 +62,11 @@ class Phrase:
             raise ValueError(f"{self.words}: {error}") from error
 
     def found(self, text: str) -> re.Match[str]:
-        """Find the phrase in a page, with any numbers in the places of those made."""
+        """Find the phrase in a page, wherever lines end, with any numbers in the places of those
+        made."""
         pieces = [re.escape(piece) for piece in re.split(r"\{[^}]*\}", self.words)]
         pattern = f"({NUMBER})".join(pieces) if self.values else pieces[0]
-        places = list(re.finditer(re.sub(r"(?:\\ |\\\n)+", r"\\s+", pattern), text))
+        places = list(re.finditer(re.sub(r"(?:\\ )+", r"\\s+", pattern), text))
         if len(places) != 1:
             raise LookupError(f"Stands {len(places)} times: {self.words}")
         return places[0]

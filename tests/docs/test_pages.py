@@ -77,7 +77,7 @@ def test_numbers_in_sentences_are_made_or_said_to_be_given(path: Path) -> None:
 
 def test_a_number_in_a_sentence_that_differs_is_found_and_written() -> None:
     """The planted error."""
-    made = phrases.made("costs {:.0f} times as\nmuch, or {:.1f} nats", 26.5, -0.25)
+    made = phrases.made("costs {:.0f} times as much, or {:.1f} nats", 26.5, -0.25)
     text = "One level costs 1 234 times\nas much, or 0.31 nats. The rest took 5 s, R-hat 1.01."
     found = phrases.rewritten(text, [made])
     assert found == text.replace("1 234", "26").replace("0.31", "-0.2")

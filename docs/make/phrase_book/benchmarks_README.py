@@ -24,7 +24,7 @@ def of_particles() -> Iterator[Phrase]:
     ours = step_seconds("Credence", 1)
     plain, chunks = step_seconds("BlackJAX", 1), step_seconds("BlackJAX, `batch_size=16`", 1)
     yield made("one core, {:.2f} of the time of BlackJAX in chunks", ours / chunks)
-    yield made("and {:.2f} of it as one would first\nwrite it", ours / plain)
+    yield made("and {:.2f} of it as one would first write it", ours / plain)
     yield made("A second core is {:.1f} times as fast", ours / step_seconds("Credence", 2))
 
 

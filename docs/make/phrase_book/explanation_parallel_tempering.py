@@ -28,7 +28,7 @@ def phrases() -> Iterator[Phrase]:
     assert 8 < smc["seconds"] / max(row["seconds"] for row in others) < 12, "a tenth"
     assert max(off(tempered, smc), off(smc, tempered)) < 0.2, "they agree"
     long = rows["long_mclmc"]
-    yield made("to R-hat {:.3f} with {:.0f}\n  effective draws", long["rhat"], long["ess"])
+    yield made("to R-hat {:.3f} with {:.0f} effective draws", long["rhat"], long["ess"])
     yield made("its means to within {:.2f} standard deviations", off(long, smc))
     assert 0.4 < long["seconds"] / tempered["seconds"] < 0.6, "half the time"
     yield from given("by our rule (R-hat below 1.05, 100 effective draws)")
@@ -36,7 +36,7 @@ def phrases() -> Iterator[Phrase]:
     per_second = [row["ess"] / row["seconds"] for row in (tempered, long)]
     assert 1.7 < per_second[0] / per_second[1] < 2.5, "twice as many"
     yield made("{} draws of the prior came down", tempered["num_restarts"])
-    yield made("has {:.0f} effective draws\n  of {:,}", tempered["ess"], 4 * tempered["num_draws"])
+    yield made("has {:.0f} effective draws of {:,}", tempered["ess"], 4 * tempered["num_draws"])
 
 
 def of_simulated_rows(rows: dict[str, dict[str, Any]]) -> Iterator[Phrase]:

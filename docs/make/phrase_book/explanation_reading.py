@@ -31,4 +31,4 @@ def phrases() -> Iterator[Phrase]:
     sound = Counter(row["verdict"] for row in rows if not is_faulty(row))
     yield made("Of {} sound models {} did not get it", sound.total(), sound.total() - trusted)
     missed = (sound[verdict] for verdict in ("care", "cannot_tell", "do_not_trust"))
-    yield made("it: {} got *use with care*, {}\n*cannot tell* and {} *do not trust*", *missed)
+    yield made("it: {} got *use with care*, {} *cannot tell* and {} *do not trust*", *missed)

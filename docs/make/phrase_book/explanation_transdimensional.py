@@ -30,7 +30,7 @@ def of_boston() -> Iterator[Phrase]:
     theirs = [row["published"]["rmse"] for row in rows]
     ours = [row["scores"]["rmse"] for row in rows]
     yield made("do not ({:.2f} to {:.2f} thousand dollars; ours", min(theirs), max(theirs))
-    yield made("ours are\n  {:.2f} to {:.2f}), nor", min(ours), max(ours))
+    yield made("ours are {:.2f} to {:.2f}), nor", min(ours), max(ours))
 
 
 def of_planted_errors() -> Iterator[Phrase]:

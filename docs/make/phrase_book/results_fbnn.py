@@ -50,7 +50,7 @@ def of_late_rows() -> Iterator[Phrase]:
 
     yield made("on MNIST {:.0f} s; MCLMC", longest("CES exact (modes-MCLMC)", "mnist"))
     yield made("MCLMC up to {:.0f} s, as", longest("MCLMC"))
-    yield made("FBNN on MNIST up to\n{:.0f} s", longest("FBNN", "mnist"))
+    yield made("FBNN on MNIST up to {:.0f} s", longest("FBNN", "mnist"))
     yield made("RNS-HMC on CelebA {:.0f} s", longest("BNN-RNS-HMC", "celeba"))
 
 
@@ -76,8 +76,8 @@ def of_friction() -> Iterator[Phrase]:
         < exact["per_median"]
         < 2 * rows["adult", 0.01]["per_median"]
     )
-    yield made("({:,.0f} against\n970)", rows["adult", 0.01]["per_worst"])
-    yield made("against\n{:.0f}). But", exact["per_worst"])
+    yield made("({:,.0f} against 970)", rows["adult", 0.01]["per_worst"])
+    yield made("against {:.0f}). But", exact["per_worst"])
     yield from given(
         "The runs above have .1.",
         "fifth to three tenths with .01",
@@ -105,7 +105,7 @@ def at_a_glance() -> Iterator[Phrase]:
     """Tell how far methods that ask the data differ, and where that is more."""
     yield from given(
         "3.82, is an RMSE of 1.95",
-        "on its easiest split can be below 1.9; the mean of MC\ndropout over all is 2.9",
+        "on its easiest split can be below 1.9; the mean of MC dropout over all is 2.9",
     )
     names = (("fbnn_full", "adult"), ("fbnn_full", "celeba"))
     names += (("fbnn_first_version", "simulated_classification"),)
@@ -138,7 +138,7 @@ def of_chains_that_stand_still() -> Iterator[Phrase]:
     label, data = "FBNN (SGHMC-pCN)", "simulated_classification"
     as_published = {(row["problem"], row["label"]): row for row in kept_rows("fbnn_as_published")}
     row = as_published[data, label]
-    yield made("it is right for {:.1f} %\nof the rows", 100 * row["accuracy"])
+    yield made("it is right for {:.1f} % of the rows", 100 * row["accuracy"])
     again = row_of(data, label, "fbnn_first_version")["accuracy"]
     yield made("above, and for {:.1f} % in", 100 * again)
     blind = row_of("simulated_classification", "FBNN (pCN-SGHMC)", "fbnn_first_version")

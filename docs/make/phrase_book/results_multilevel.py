@@ -44,34 +44,62 @@ def of_published_design() -> Iterator[Phrase]:
     regression, easy, rough = map(
         published, ("regression alpha 3", "digits alpha 3", "digits alpha 2")
     )
-    yield made("costs {:.0f} times as much as\n  two levels by counted work", at_widest(easy)[0])
+    yield from of_savings(regression, easy, rough)
+    yield from of_ladders(regression, easy, rough)
+    yield from of_savings_at_alpha(regression, easy, rough)
+    yield from of_slopes(regression, easy, rough)
+    yield from of_cheapest(easy)
+    yield from of_moves(regression, easy, rough)
+    yield from of_rare_runs(easy)
+    nominal = regression["fits"]["nominal"]["ratio_widest"]["value"]
+    yield made("says less: {:.1f} times in the regression", nominal)
+
+
+def of_savings(
+    regression: dict[str, Any], easy: dict[str, Any], rough: dict[str, Any]
+) -> Iterator[Phrase]:
+    """Tell what one level costs, at the finest width and at its best, in the first bullets."""
+    yield made("costs {:.0f} times as much as two levels by counted work", at_widest(easy)[0])
     yield made("and {:.0f} times by the clock, in the digits at alpha 3", at_widest(easy)[1])
     yield made(
-        "regression at alpha 3 it is {:.0f} times, and\n  {:.0f} times by the clock",
+        "regression at alpha 3 it is {:.0f} times, and {:.0f} times by the clock",
         *at_widest(regression),
     )
     yield made("alpha 2 it is {:.1f} times, and {:.1f} times by the clock", *at_widest(rough))
     charged = (with_pilots(problem) for problem in (easy, regression, rough))
     yield made(
         "one level would cost {:.0f} times (digits, alpha 3), {:.0f} times (regression) and {:.1f} "
-        "times (digits,\n  alpha 2) as much",
+        "times (digits, alpha 2) as much",
         *charged,
     )
     yield made("{} times the cost ({} to {}) of several levels in the digits", *best_of(easy))
     yield made("{} times ({} to {}) at alpha 2", *best_of(rough))
-    yield made("{} times\n  ({} to {}) in the regression", *best_of(regression))
+    yield made("{} times ({} to {}) in the regression", *best_of(regression))
+
+
+def of_ladders(
+    regression: dict[str, Any], easy: dict[str, Any], rough: dict[str, Any]
+) -> Iterator[Phrase]:
+    """Tell how many particles are left of the narrow widths that were tried."""
     yield made("changes the log likelihood by {:.3f} nats", *regression["pilots"][0]["nats"])
     narrow, wide = (100 * regression["shares"][width] for width in ("4", "8"))
     yield made(
         "they are worth {:.0f} % of their number (their effective sample size); those of width 4 "
-        "are\nworth {:.0f} %",
+        "are worth {:.0f} %",
         wide,
         narrow,
     )
     (share,) = rough["shares"].values()
-    yield made("Here {:.0f} % of\nthe particles of width 4 are left", 100 * share)
+    yield made("Here {:.0f} % of the particles of width 4 are left", 100 * share)
     (share,) = easy["shares"].values()
     assert share > 0.99, "next to all"
+    yield from given("400 images of 0 and 1 by their first 100")
+
+
+def of_savings_at_alpha(
+    regression: dict[str, Any], easy: dict[str, Any], rough: dict[str, Any]
+) -> Iterator[Phrase]:
+    """Tell where the published saving of about ten is."""
     yield made(
         "in the digits ({} to {}) and in the", *limits(easy["fits"]["flops"]["ratio_widest"])
     )
@@ -86,7 +114,13 @@ def of_published_design() -> Iterator[Phrase]:
         number(work["value"], 2),
         *limits(work),
     )
-    yield made("and {} times by the\n  clock ({} to {}", number(clock["value"], 2), *limits(clock))
+    yield made("and {} times by the clock ({} to {}", number(clock["value"], 2), *limits(clock))
+
+
+def of_slopes(
+    regression: dict[str, Any], easy: dict[str, Any], rough: dict[str, Any]
+) -> Iterator[Phrase]:
+    """Tell how the cost of several levels grows, and why faster than in theory at alpha 2."""
     steps = [point(rough, "mlsmc 4-128, short moves", count)["mse"] for count in (100, 400, 1600)]
     yield made("have an error {:.1f} to {:.1f} times smaller", *sorted(falls(steps)))
     tries = "mlsmc 4-128, short moves, 16 tries"
@@ -101,10 +135,14 @@ def of_published_design() -> Iterator[Phrase]:
         slope = problem["fits"][cost]["slopes"]["mlsmc"]
         found = (number(slope[each], 2).replace("−", "-") for each in ("value", "low", "high"))
         yield made(words, *found)
+
+
+def of_cheapest(easy: dict[str, Any]) -> Iterator[Phrase]:
+    """Tell what an error costs by the cheapest settings of several levels and of one."""
     several, alone = cheapest(easy, "mlsmc"), cheapest(easy, "smc")
     yield made(
-        "have an MSE x work of {} (two levels, {} and {}\n  particles) and {} ({} particles "
-        "of width {} alone)",
+        "have an MSE x work of {} (two levels, {} and {} particles) and {} ({} particles of width "
+        "{} alone)",
         scientific(several["mse"] * several["flops"]),
         *several["particles"],
         scientific(alone["mse"] * alone["flops"]),
@@ -113,6 +151,12 @@ def of_published_design() -> Iterator[Phrase]:
     )
     least = min(row["mse"] * row["flops"] for row in easy["points"])
     yield made("cheaper ones, down to {}", scientific(least))
+
+
+def of_moves(
+    regression: dict[str, Any], easy: dict[str, Any], rough: dict[str, Any]
+) -> Iterator[Phrase]:
+    """Tell what short moves save, and what they cost in error."""
     pairs = [pair for each in (regression, easy, rough) for pair in short_and_long(each)]
     shares = [short["flops"] / long["flops"] for short, long in pairs]
     yield made("about a tenth ({:.2f} to {:.2f})", min(shares), max(shares))
@@ -120,14 +164,14 @@ def of_published_design() -> Iterator[Phrase]:
     rises = [short["mse"] / long["mse"] for short, long in pairs]
     yield made("their error is {:.1f} to {:.1f} times as large", min(rises), max(rises))
     yield made("width 128 have {:.1f} times the error of long moves", short_moves(regression))
-    nominal = regression["fits"]["nominal"]["ratio_widest"]["value"]
-    yield made("says less: {:.1f} times in the regression", nominal)
+
+
+def of_rare_runs(easy: dict[str, Any]) -> Iterator[Phrase]:
+    """Tell of the few runs that are far off."""
     odd = point(easy, "smc 4, short moves", 640)
     yield made("mean squared error is {:.2f}e-6", 1e6 * odd["mse"])
     assert odd["mse"] > point(easy, "smc 8, short moves", 160)["mse"]
-    yield from given(
-        "400 images of 0 and 1 by their first 100", "Of one level at width 128 and 640"
-    )
+    yield from given("Of one level at width 128 and 640")
 
 
 def of_prior_rates() -> Iterator[Phrase]:

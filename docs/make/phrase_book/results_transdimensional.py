@@ -104,7 +104,7 @@ def of_three_layers(rows: dict[str, Any]) -> Iterator[Phrase]:
     yield made("have an error of {:.2f} thousand dollars, where", error["e"][0])
     yield from given("the best published one, on other splits, is 3.42")
     yield made("with the noise fixed their error is {:.2f} ± {:.2f}", *error["a"])
-    yield made("have an error of {:.2f} ± {:.2f} with a\nprecision for each input", *error["e"])
+    yield made("have an error of {:.2f} ± {:.2f} with a precision for each input", *error["e"])
     held = (100 * large["e"][which]["coverage_95"] for which in ("means", "errors"))
     yield made("intervals hold {:.1f} ± {:.1f} % of the rows. That is", *held)
     gain = np.subtract(rows["wide-e-ladder"]["rmse"], large["e"]["rmse"])
@@ -138,13 +138,13 @@ def of_digits() -> Iterator[Phrase]:
         "| a | softmax(z / 10), as published | N(0, 1), as published |",
         "| b | softmax(z / 2), as published | N(0, 1), as published |",
     )
-    yield from given("are .9065 for (a) and\n  .926 for (b)", "where .975 and .978 are published")
+    yield from given("are .9065 for (a) and .926 for (b)", "where .975 and .978 are published")
     yield made("Ours are {} ± {} and {} ± {}.", *map(share, right["10-a"] + right["10-b"]))
     yield made("{} ± {} for (a) and {} ± {} for (b)", *map(share, right["5-a"] + right["5-b"]))
     splits = [np.array(rows[name]["accuracy"]) for name in ("5-a", "5-b")]
     yield made("standard deviation of {} and {}", *(share(each.std(ddof=1)) for each in splits))
     yield made("on {} of {} splits (b) has", int((splits[1] > 0.9785).sum()), len(splits[1]))
-    yield from given("has more than\n  .978", "95 of the 1000 published test images")
+    yield from given("has more than .978", "95 of the 1000 published test images")
     yield made("(b) would have {}", share(0.095 + 0.905 * right["5-b"][0]))
     assert abs(right["5-c-block"][0] - right["5-b"][0]) < right["5-b"][1]
     yield made("NLL is {} in place of {}, and ECE", share(nll["5-c-block"]), share(nll["5-b"]))
@@ -179,7 +179,7 @@ def of_depths() -> Iterator[Phrase]:
     above = (nats["crossings"] - nats["jumps"])[5]
     yield made("are {:.2f} nats above, {:.1f} standard errors of both", above, -off["crossings"][4])
     below = (nats["jumps"] - nats["ladder"])[7]
-    yield made("is {:.2f} nats below, {:.1f}\nstandard errors", below, off["ladder"][6])
+    yield made("is {:.2f} nats below, {:.1f} standard errors", below, off["ladder"][6])
     probability = np.exp(nats["jumps"]) / np.sum(np.exp(nats["jumps"]))
     yield made("have a probability of {:.1f} %", 100 * probability[7])
     deepest = (ways["crossings"][name][7] for name in ("log_ratio", "error"))
@@ -188,8 +188,8 @@ def of_depths() -> Iterator[Phrase]:
     assert [d + 1 for d in np.flatnonzero(~lower)] == [1, 3], "at all depths but three"
     yield made("by {:.1f} standard errors of both already at two", off["particles"][0])
     above = (nats["jumps"] - nats["particles"])[6:]
-    yield made("and by {:.2f}\nnats at seven and by {:.2f} at eight", *above)
-    yield from given("by up to\n4.3 standard errors", "the ladder by 8.7 at")
+    yield made("and by {:.2f} nats at seven and by {:.2f} at eight", *above)
+    yield from given("by up to 4.3 standard errors", "the ladder by 8.7 at")
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
