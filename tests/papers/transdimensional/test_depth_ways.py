@@ -167,6 +167,7 @@ def test_ladders_of_further_batches_have_their_own_random_numbers(
         raise InterruptedError
 
     monkeypatch.setattr(depth_ways.ParallelTempering, "run", told)
+    monkeypatch.setattr(depth_ways, "sized", lambda *about: None)
     effort, problem = DEPTH_WAYS.efforts["smoke"], DEPTH_WAYS.problems[0].problem
     for piece in (depth_ways.by_ladder, depth_ways.by_crossings):
         for which in ((1,), (2,), (1, 1), (2, 1)):
