@@ -8,7 +8,7 @@ kept when it is done, because a large model takes hours on a laptop.
 import hashlib
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ def encode(name: str, texts: Sequence[str], folder: Path) -> Rows:
     return np.concatenate(pieces)
 
 
-def _with_progress(pieces: list[Sequence[str]]) -> Iterator[Sequence[str]]:
+def _with_progress(pieces: list[Sequence[str]]) -> Iterable[Sequence[str]]:
     from rich.console import Console
     from rich.progress import track
 
