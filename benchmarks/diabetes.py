@@ -164,10 +164,20 @@ def blackjax_problem(prior: str) -> tuple[Callable[[Any], Any], Callable[[Any], 
     return log_density, start_point
 
 
-def timed(
-    chain: Callable[[Any], Any], seed: int, num_chains: int, is_parallel: bool
-) -> tuple[np.ndarray, dict]:
-    """Predictions of what chains draw, and their seconds.
+def timed(sampler: Callable[[Any], Any], seed: int) -> tuple[np.ndarray, dict]:
+    """Predictions of what a sampler draws, given a random key, and its seconds."""
+    import jax
+
+    start = time.perf_counter()
+    draws = jax.block_until_ready(sampler(jax.random.key(seed)))
+    seconds = time.perf_counter() - start
+    return predictions(jax.device_get(draws), diabetes()[2]), {"seconds": seconds}
+
+
+def side_by_side(
+    chain: Callable[[Any], Any], num_chains: int, is_parallel: bool
+) -> Callable[[Any], Any]:
+    """The draws of many chains, given a random key.
 
     Args:
         chain: the draws of one, given a random key.
@@ -177,7 +187,6 @@ def timed(
     import jax
     from jax.sharding import Mesh, PartitionSpec
 
-    start = time.perf_counter()
     chains = jax.vmap(chain)
     if is_parallel:
         each = PartitionSpec("chain")
@@ -188,10 +197,8 @@ def timed(
             out_specs=each,
             check_vma=False,
         )
-    draws = jax.jit(chains)(jax.random.split(jax.random.key(seed), num_chains))
-    jax.block_until_ready(draws)
-    seconds = time.perf_counter() - start
-    return predictions(jax.device_get(draws), diabetes()[2]), {"seconds": seconds}
+    run = jax.jit(chains)
+    return lambda key: run(jax.random.split(key, num_chains))
 
 
 def blackjax(
@@ -220,7 +227,7 @@ def blackjax(
 
         return jax.lax.scan(draw, adapted.state, jax.random.split(key_sample, num_draws))[1]
 
-    return timed(chain, seed, num_chains, is_parallel)
+    return timed(side_by_side(chain, num_chains, is_parallel), seed)
 
 
 def mclmc(
@@ -262,7 +269,7 @@ def mclmc(
 
         return jax.lax.scan(draw, state, jax.random.split(key_sample, num_draws))[1]
 
-    return timed(chain, seed, NUM_CHAINS, is_parallel)
+    return timed(side_by_side(chain, NUM_CHAINS, is_parallel), seed)
 
 
 def chees(prior: str, num_draws: int, seed: int) -> tuple[np.ndarray, dict]:
@@ -299,10 +306,7 @@ def chees(prior: str, num_draws: int, seed: int) -> tuple[np.ndarray, dict]:
         _, draws = jax.lax.scan(draw, states, jax.random.split(key_sample, num_each))
         return jax.vmap(jax.vmap(named))(jnp.swapaxes(draws, 0, 1))
 
-    start = time.perf_counter()
-    draws = jax.block_until_ready(chains(jax.random.key(seed)))
-    seconds = time.perf_counter() - start
-    return predictions(draws, diabetes()[2]), {"seconds": seconds}
+    return timed(chains, seed)
 
 
 OTHERS: dict[str, Callable[..., tuple[np.ndarray, dict]]] = {

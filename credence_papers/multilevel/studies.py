@@ -1,7 +1,7 @@
 """Experiments A1 to A5 of multilevel SMC, and the prior rates: error against cost, by name.
 
 Chada, Jasra, Law & Singh, "Bayesian Deep Learning with Multilevel Trace-class Neural Networks",
-sections 4 and 5. At laptop size one core does a problem in half an hour to two hours.
+sections 4 and 5. At laptop size one core does a problem in half an hour to ten hours.
 """
 
 from collections.abc import Mapping

@@ -119,20 +119,17 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
         by_depth = range(1, effort.depths + 1)
         pieces = range(effort.num_runs) if problem.way == "jumps" else by_depth
         num_batches = effort.num_batches if problem.way in BY_LADDERS else 1
+        batches = [(), *((batch,) for batch in range(1, num_batches))]  # the first has no number
         piece = PIECES[problem.way]
-        return [
-            joined(
-                [
-                    cache.kept(
-                        ", ".join([problem.name, *map(str, which)]),
-                        [problem, effort.of(problem.way, each), seed, *which],
-                        lambda which=which: piece(problem.problem, effort, seed, *which),
-                    )
-                    for which in ((each,), *((each, batch) for batch in range(1, num_batches)))
-                ]
+
+        def kept(*which: int) -> dict[str, Any]:
+            return cache.kept(
+                ", ".join([problem.name, *map(str, which)]),
+                [problem, effort.of(problem.way, which[0]), seed, *which],
+                lambda: piece(problem.problem, effort, seed, *which),
             )
-            for each in pieces
-        ]
+
+        return [joined([kept(each, *batch) for batch in batches]) for each in pieces]
 
     def rows(self, problem: DepthWay, effort: DepthEffort, results: Mapping[int, Any]) -> list[Row]:
         """A row a way and split."""

@@ -239,7 +239,7 @@ def bring(site: Path, package: str, name: str, content: bytes) -> None:
     (about / "RECORD").write_text(f"{module}/__init__.py,,\n{module}/{name},,\n")
 
 
-def test_a_part_that_is_missing_is_asked_for(
+def test_a_model_without_one_of_its_parts_is_looked_for_by_its_name(
     reviews: Path, counts_words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for package in PACKAGES[MPNET][:4]:

@@ -1,6 +1,6 @@
 """Measures what tests cost, and says whose turn it is among those that cost much.
 
-    PYTHONPATH=tests python -m pytest -p tools.costs -m "not slow" -n auto
+    PYTHONPATH=tests python -m pytest -p tools.costs -m "not slow" -n auto --dist loadfile
 
 writes `tests/costs.json`: what the variants of a test take on a day, in processor seconds, of tests
 of which a variant takes more than LEAST, or all of them more than MOST. Such a test runs on every

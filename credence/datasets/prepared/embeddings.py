@@ -201,15 +201,15 @@ def _by_sentence_model(
         InputError: where the optional package is missing, or the model is not on this machine.
     """
     try:
-        rows = encode(name, [*train, *test], _pieces(file))
+        rows = encode(name, [*train, *test], _kept(file).with_suffix(""))
     except InputError as error:
         raise InputError(f"{error} Or put embeddings into CREDENCE_DATA/{file}.") from error
     return rows[: len(train)], rows[len(train) :]
 
 
-def _pieces(file: str) -> Path:
-    """The folder of the pieces, until the whole is there."""
-    return (cache_folder() / "embeddings" / file).with_suffix("")
+def _kept(file: str) -> Path:
+    """The file in which vectors are kept; a folder of the same name has pieces until then."""
+    return cache_folder() / "embeddings" / file
 
 
 def _cached(
@@ -218,7 +218,7 @@ def _cached(
     check: Callable[[tuple[Rows, Rows]], None],
 ) -> tuple[Rows, Rows]:
     """What `make` gives, kept in single precision; a broken copy is made again."""
-    path = cache_folder() / "embeddings" / name
+    path = _kept(name)
     try:
         found = _read_arrays(path)
         check(found)
@@ -226,7 +226,7 @@ def _cached(
         train, test = make()
         check((train, test))
         write_arrays(path, {"train": np.asarray(train, "f4"), "test": np.asarray(test, "f4")})
-        shutil.rmtree(_pieces(name), ignore_errors=True)
+        shutil.rmtree(path.with_suffix(""), ignore_errors=True)
         return _read_arrays(path)
     return found
 
