@@ -13,6 +13,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from credence import program_cache
 from credence.errors import CredenceError, InputError
 
 MOST_PROGRAMS = 256
@@ -78,6 +79,7 @@ def configure(
     Args:
         num_cpu_devices: CPU devices; by default as many as the process may use cores, 8 at most.
         compilation_cache: keep compiled programs on disk, so that the next process starts faster.
+            There they take 1 GiB at most.
         max_programs: compiled programs that may be in memory when a run starts; where there are
             more, JAX forgets them all, your own too, and compiles again what is needed. Every new
             shape of the data takes about 25 programs, 35 to 80 MB. None: keep all.
@@ -93,7 +95,9 @@ def configure(
 
     jax.config.update("jax_num_cpu_devices", num_cpu_devices or min(num_cores(), 8))
     if compilation_cache and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "compiled"))
+        folder = program_cache.folder_within(cache_folder())
+        program_cache.drop_oldest(folder)
+        jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 

@@ -107,9 +107,10 @@ def examine() -> dict[str, Any]:
     from credence.datasets.catalogue.sources import data_folder
     from credence.ensembles.provenance import package_versions
     from credence.environment import cache_folder, num_cores
+    from credence.program_cache import folder_within, programs_in
 
     cache = cache_folder()
-    compiled = list((cache / "compiled").glob("*")) if cache.is_dir() else []
+    compiled = programs_in(folder_within(cache))
     return {
         "python": platform.python_version(),
         "system": platform.platform(),
