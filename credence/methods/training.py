@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 from credence.adaptation.schedules import rows_per_step
 from credence.density.data import Data, some_rows
 from credence.density.posterior import BayesianModel, Posterior
-from credence.engine.blocks import Block
+from credence.engine.blocks import Block, chain_devices, spread
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter
 from credence.engine.plan import Plan
@@ -187,8 +187,9 @@ def early_stopping(
         settings: of the optimiser, beside the learning rate.
     """
     infinite = np.full(len(start), np.inf, start.dtype)
+    best = Best(start, jnp.asarray(infinite), jnp.asarray(np.zeros_like(infinite)))
     return Adapter(
-        Best(start, jnp.asarray(infinite), jnp.asarray(np.zeros_like(infinite))),
+        spread(best, chain_devices(len(start))),  # as `update` leaves it: one program serves all
         settings=lambda best: {"learning_rate": np.float32(training.learning_rate), **settings},
         update=update,
         finished=lambda best: bool(np.all(np.asarray(best.stale) >= training.patience)),
