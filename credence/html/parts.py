@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from credence.html.markup import Html, element, escape
 from credence.html.wording import count, score
 
 MIN_DRAWN = 5  # test rows; with fewer, a chart says nothing
+
+CURVE_COLOURS = ("accent", "second", "third", "fourth")
+"""Variables of the colours that `svg.CHAINS` holds."""
 
 NOT_CONVERGED = "Not converged: run again, all of this may come out differently."
 
@@ -71,6 +74,11 @@ def key(**names: str) -> Html:
         for colour, text in names.items()
     )
     return element("ul", *items, class_="legend")
+
+
+def key_of_curves(names: Iterable[str]) -> Html:
+    """Legend of curves that are drawn in these colours, in this order, as far as they go."""
+    return key(**dict(zip(CURVE_COLOURS, names, strict=False)))
 
 
 def key_numbers(numbers: Sequence[KeyNumber]) -> Html:

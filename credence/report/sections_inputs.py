@@ -6,12 +6,11 @@ import numpy as np
 
 from credence.ensembles.inputs import Effect, Importances
 from credence.html.markup import Html, element
-from credence.html.parts import figure, key, pair, section
+from credence.html.parts import figure, key, key_of_curves, pair, section
 from credence.html.wording import count, number, percent, with_unit
 from credence.report.charts import inputs as charts
 from credence.report.data import ClassificationTarget, RegressionTarget, ReportData
 
-COLOURS = ("accent", "second", "third", "fourth")
 """Names of the colours of curves."""
 CAVEAT = (
     "This shows what the model uses, and not what causes what. Inputs that say the same stand in "
@@ -64,7 +63,7 @@ def _effect(report: ReportData, found: Effect, index: int) -> Html:
         names = [target.labels[output] for output in outputs]
         axis = f"Probability of {names[0]}" if len(names) == 1 else "Probability"
         if len(names) > 1:
-            legend = key(**dict(zip(COLOURS, names, strict=False)))
+            legend = key_of_curves(names)
     reading = read_effect(target, found, outputs[0])
     chart = charts.effect_chart(found, outputs, axis, f"effect{index + 1}", reading)
     return figure(f"Effect of {found.name}", reading, chart, legend)

@@ -5,11 +5,10 @@ from typing import Any
 
 from credence.html.document import document
 from credence.html.markup import Html, element
-from credence.html.parts import columns, figure, key, masthead, section, table
+from credence.html.parts import columns, figure, key_of_curves, masthead, section, table
 from credence.html.wording import number
 from credence_papers.multilevel.error_cost.charts import rate_chart
 
-COLOURS = ("accent", "second", "third", "fourth")
 READING = (
     "Second moment of the difference between a network and one half as wide. Dots: Monte Carlo, "
     "with two standard errors; lines: exact where known, else through the dots; dashes: theory for "
@@ -47,7 +46,7 @@ def panel_chart(rows: list[dict[str, Any]], name: str) -> Html:
 
 
 def _panel(rows: list[dict[str, Any]], title: str, name: str) -> Html:
-    legend = key(**dict(zip(COLOURS, (row["name"] for row in rows), strict=False)))
+    legend = key_of_curves(row["name"] for row in rows)
     return figure(title, "", panel_chart(rows, name), legend)
 
 

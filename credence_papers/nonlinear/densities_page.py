@@ -7,13 +7,12 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from credence.html.document import document
 from credence.html.markup import Html, element
-from credence.html.parts import columns, figure, key, masthead, section, table
+from credence.html.parts import columns, figure, key_of_curves, masthead, section, table
 from credence.html.svg import BAND, CHAINS, MUTED, label, new_figure, to_svg
 from credence.html.wording import number
 
 DRAWN = ("MALA", "BG", "AR", "AR, fresh partners")
 """Rows of the charts; the table has all."""
-COLOURS = ("accent", "second", "third", "fourth")
 READING = (
     "Unbiased squared maximum mean discrepancy from the exact law: mean over the seeds, shaded one "
     "standard deviation. Grey: twice the standard error that such a mean of as many independent "
@@ -47,7 +46,7 @@ def render(summary: dict[str, Any]) -> str:
 
 def _panels(summary: dict[str, Any], target: dict[str, Any]) -> Html:
     """Two charts of a density: the discrepancy per iteration and per gradient."""
-    legend = key(**dict(zip(COLOURS, DRAWN, strict=True)))
+    legend = key_of_curves(DRAWN)
     name, title = target["name"], f"{target['name'].capitalize()}: {target['description']}"
     charts = [
         figure(

@@ -6,14 +6,13 @@ import numpy as np
 
 from credence.html.document import document
 from credence.html.markup import Html, element
-from credence.html.parts import figure, key, masthead, section, table
+from credence.html.parts import figure, key_of_curves, masthead, section, table
 from credence.html.svg import CHAINS, MUTED, label, new_figure, to_svg
 from credence.html.wording import number
 from credence_papers.nonlinear.feature_rows import CORRUPTIONS
 
 DRAWN = ("SGLD (linear)", "Nonlinear (BG)", "Nonlinear (AR)", "SGHMC")
 """Curves of the chart; the table has all contenders."""
-COLOURS = ("accent", "second", "third", "fourth")
 
 READING = (
     "Accuracy on the test images of the average over all draws so far, against gradients of one "
@@ -166,7 +165,7 @@ def render(summary: dict[str, Any]) -> str:
 
 
 def _curves(summary: dict[str, Any], problem: str) -> Html:
-    legend = key(**dict(zip(COLOURS, DRAWN, strict=True)))
+    legend = key_of_curves(DRAWN)
     name = f"features-{problem}"
     return figure(problem, "", chart(summary, problem, name=name), legend)
 
