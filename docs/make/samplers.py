@@ -6,7 +6,7 @@ Rows come from `python benchmarks/diabetes.py --out results/samplers`.
 from typing import Any
 
 import numpy as np
-from diabetes import THINNINGS
+from diabetes_samplers import THINNINGS
 from kept import kept_rows
 from parts import markdown
 from rows import values
