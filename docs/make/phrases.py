@@ -112,10 +112,16 @@ def rewritten(text: str, phrases: list[Phrase]) -> str:
     return text
 
 
-def untraced(text: str, phrases: list[Phrase]) -> list[str]:
-    """Numbers of a page that look measured and stand in no phrase, each with words around it."""
+def untraced(
+    text: str, phrases: list[Phrase], *, besides: tuple[re.Pattern[str], ...] = ()
+) -> list[str]:
+    """Numbers of a page that look measured and stand in no phrase, each with words around it.
+
+    Args:
+        besides: further parts of the page that may have such numbers.
+    """
     covered = [phrase.found(text).span() for phrase in phrases]
-    for pattern in NOT_PROSE:
+    for pattern in (*NOT_PROSE, *besides):
         covered += [place.span() for place in pattern.finditer(text)]
     return [
         " ".join(text[max(number.start() - 30, 0) : number.end() + 20].split())

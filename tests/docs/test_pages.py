@@ -15,6 +15,8 @@ import phrases  # noqa: E402
 
 LINKED = "docs/results/papers.md"
 """The summary, whose numbers link to the page that they are of."""
+CLAIMED = re.compile(r"^\|[^|\n]*\|[^|\n]*\|", re.MULTILINE)
+"""The first two cells of its tables: a claim, and what is published."""
 
 
 def num_measured(text: str) -> int:
@@ -70,9 +72,10 @@ def test_a_number_that_is_changed_by_hand_is_found(tmp_path: Path, monkeypatch) 
 @pytest.mark.parametrize("path", pages.paths(), ids=lambda path: path.stem)
 def test_numbers_in_sentences_are_made_or_said_to_be_given(path: Path) -> None:
     name = path.relative_to(ROOT).as_posix()
-    if name not in {*pages.WHOLE, LINKED}:
+    if name not in pages.WHOLE:
         text = path.read_text(encoding="utf-8")
-        assert phrases.untraced(text, phrases.phrases_of(name)) == []
+        besides = (CLAIMED,) if name == LINKED else ()
+        assert phrases.untraced(text, phrases.phrases_of(name), besides=besides) == []
 
 
 def test_a_number_in_a_sentence_that_differs_is_found_and_written() -> None:
