@@ -47,10 +47,12 @@ class Phrase:
         words: with {} or a format such as {:.2f} in the place of each number that is made.
         values: these numbers. Without any the numbers of the phrase are given: a setting, a
             published number, or arithmetic that the sentence shows.
+        is_kept: False where they were measured and no results are kept.
     """
 
     words: str
     values: tuple[Any, ...] = ()
+    is_kept: bool = True
 
     def numbers(self) -> list[str]:
         """The numbers as the page should write them."""
@@ -81,6 +83,14 @@ def made(words: str, *values: Any) -> Phrase:
 def given(*words: str) -> Iterator[Phrase]:
     """Phrases whose numbers are settings, are published, or follow by arithmetic."""
     return map(Phrase, words)
+
+
+def unkept(*words: str) -> Iterator[Phrase]:
+    """Phrases whose numbers were measured in runs of which no results are kept.
+
+    There should be fewer of them, and never more: `tests/docs/test_pages.py` lists them all.
+    """
+    return (Phrase(each, is_kept=False) for each in words)
 
 
 def share(value: float, digits: int = 3) -> str:
