@@ -79,7 +79,7 @@ def configure(
     Args:
         num_cpu_devices: CPU devices; by default as many as the process may use cores, 8 at most.
         compilation_cache: keep compiled programs on disk, so that the next process starts faster.
-            There they take 1 GiB at most.
+            Where there is more than 1 GiB of them, the oldest are deleted.
         max_programs: compiled programs that may be in memory when a run starts; where there are
             more, JAX forgets them all, your own too, and compiles again what is needed. Every new
             shape of the data takes about 25 programs, 35 to 80 MB. None: keep all.

@@ -11,7 +11,6 @@ from credence.html.wording import count, number, percent, with_unit
 from credence.report.charts import inputs as charts
 from credence.report.data import ClassificationTarget, RegressionTarget, ReportData
 
-"""Names of the colours of curves."""
 CAVEAT = (
     "This shows what the model uses, and not what causes what. Inputs that say the same stand in "
     "for each other, so that each of them may seem to matter little."
