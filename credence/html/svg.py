@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from credence.html.markup import Html, element, escape
+from credence.html.parts import CURVE_COLOURS
 from credence.html.wording import number
 
 # Placeholder colours of the roles that style.css and dark.css define as variables.
@@ -28,18 +29,15 @@ ACCENT = "#010205"
 SECOND = "#010206"
 ALARM = "#010207"
 BAND = "#010208"
-CHAINS = ("#010205", "#010206", "#01020a", "#01020b")
+CHAINS = (ACCENT, SECOND, "#01020a", "#01020b")
 VARIABLES = {
     INK: "ink",
     MUTED: "muted",
     GRID: "grid",
     PAPER: "paper",
-    ACCENT: "accent",
-    SECOND: "second",
     ALARM: "alarm",
     BAND: "band",
-    CHAINS[2]: "third",
-    CHAINS[3]: "fourth",
+    **dict(zip(CHAINS, CURVE_COLOURS, strict=True)),
 }
 
 STYLE: dict[Any, Any] = {

@@ -205,22 +205,28 @@ def sizes(*names: str) -> str:
 def _size_row(row: Mapping[str, Any]) -> list[str]:
     """One problem of the thesis."""
     found, scores = row["architecture"], row["scores"]
-    size, name = size_of(row)
-    share, ess = max(size["probabilities"]), found["min_ess"]
+    _, name = size_of(row)
     noun = name.removeprefix("Hidden ").removesuffix("s")
     label, key, decimals = ("RMSE", "rmse", 2) if "rmse" in scores else ("accuracy", "accuracy", 3)
     return [
         row["name"],
         f"{count(scores['mode'], noun)}{in_brackets(row, 'mode', decimals=0)}",
-        f"{share:.3f} ± {(share * (1 - share) / ess) ** 0.5:.3f}",
+        "{:.3f} ± {:.3f}".format(*likeliest_share(row)),
         f"{scores['mean']:.2f}{in_brackets(row, 'mean', decimals=2)}",
         f"{100 * scores['across']:.1f}{in_brackets(row, 'across', 100)}",
         f"{found['max_rhat']:.3f}",
         f"{row['convergence']['max_rhat_function']:.3f}",
-        f"{ess:.0f}",
+        f"{found['min_ess']:.0f}",
         f"{label} {scores[key]:.3g}{in_brackets(row, key, decimals=decimals)}",
         f"{row['total_seconds']:.0f}",
     ]
+
+
+def likeliest_share(row: Mapping[str, Any]) -> tuple[float, float]:
+    """The probability of the likeliest size, and its error."""
+    size, _ = size_of(row)
+    share = max(size["probabilities"])
+    return share, (share * (1 - share) / row["architecture"]["min_ess"]) ** 0.5
 
 
 def in_brackets(row: Mapping[str, Any], key: str, factor: float = 1.0, decimals: int = 1) -> str:

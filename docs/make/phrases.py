@@ -10,6 +10,7 @@ import importlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,7 @@ def ends(values: Iterable[float]) -> tuple[float, float]:
     return min(values), max(values)
 
 
+@cache
 def phrases_of(name: str) -> list[Phrase]:
     """The phrases of a page, by its path such as docs/results/multilevel.md."""
     module = Path(name).with_suffix("").as_posix().removeprefix("docs/").replace("/", "_")

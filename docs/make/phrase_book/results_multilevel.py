@@ -112,12 +112,8 @@ def of_savings_at_alpha(
     )
     work, clock = (rough["fits"][each]["ratio_widest"] for each in ("flops", "seconds"))
     assert work["high"] > 10 > clock["high"], "does not exclude ten, does"
-    yield made(
-        "at alpha 2 it is {} times by work ({} to {}, which",
-        number(work["value"], 2),
-        *limits(work),
-    )
-    yield made("and {} times by the clock ({} to {}", number(clock["value"], 2), *limits(clock))
+    yield made("at alpha 2 it is {} times by work ({} to {}, which", *with_interval(work))
+    yield made("and {} times by the clock ({} to {}", *with_interval(clock))
 
 
 def of_slopes(
@@ -135,9 +131,7 @@ def of_slopes(
         (regression, "seconds", "and {} ({} to {}) by the clock. At alpha 2"),
         (rough, "flops", "alpha 2 it is {} ({} to {})"),
     ):
-        slope = problem["fits"][cost]["slopes"]["mlsmc"]
-        found = (number(slope[each], 2).replace("−", "-") for each in ("value", "low", "high"))
-        yield made(words, *found)
+        yield made(words, *slope_of(problem, cost))
 
 
 def of_cheapest(easy: dict[str, Any]) -> Iterator[Phrase]:
@@ -202,13 +196,12 @@ def of_evidence() -> Iterator[Phrase]:
     ):
         _, widest, several = evidence_settings(published(name))
         ratio = work_at_equal_spread(widest, several)
-        yield made(words, number(ratio["value"], 2), *limits(ratio))
+        yield made(words, *with_interval(ratio))
     narrowest, _, several = evidence_settings(published("digits alpha 2"))
     ratio = work_at_equal_spread(narrowest, several)
     yield made(
         "It takes {} times ({} to {}) the work of two levels at alpha 2, and",
-        number(ratio["value"], 2),
-        *limits(ratio),
+        *with_interval(ratio),
     )
     gap, errors = evidence_gap(published("regression alpha 3"))
     yield made(
@@ -239,8 +232,7 @@ def at_widest(problem: dict[str, Any]) -> list[float]:
 
 def best_of(problem: dict[str, Any]) -> tuple[str, str, str]:
     """The cost of one level at its best narrower width over that of several, with its interval."""
-    found = narrower(problem, "flops")
-    return number(found["value"], 2), *limits(found)
+    return with_interval(narrower(problem, "flops"))
 
 
 def cheapest(problem: dict[str, Any], method: str) -> dict[str, Any]:
@@ -283,6 +275,18 @@ def published(name: str) -> dict[str, Any]:
 def limits(fitted: dict[str, Any]) -> tuple[str, str]:
     """The interval of a ratio, as in the table."""
     return number(fitted["low"], 2), number(fitted["high"], 2)
+
+
+def with_interval(fitted: dict[str, Any]) -> tuple[str, str, str]:
+    """A ratio with its interval, as in the table."""
+    return number(fitted["value"], 2), *limits(fitted)
+
+
+def slope_of(problem: dict[str, Any], cost: str) -> Iterator[str]:
+    """The slope of several levels with its interval, by a measure of cost."""
+    return (
+        text.replace("−", "-") for text in with_interval(problem["fits"][cost]["slopes"]["mlsmc"])
+    )
 
 
 def short_moves(problem: dict[str, Any]) -> float:

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from typing import Any
 
-from architectures import PUBLISHED, published_rows
+from architectures import PUBLISHED, likeliest_share, published_rows
 from faults import size, without_fault
-from kept import kept, kept_rows, rows_by_label
-from phrase_book.results_interacting import distance_without_jacobian
-from phrase_book.results_multilevel import best_of, published
+from kept import kept, rows_by, rows_by_label
+from phrase_book.results_fbnn import BATCHES, HMC, MCLMC, NUTS, SGHMC
+from phrase_book.results_interacting import COLD, distance_without_jacobian
+from phrase_book.results_multilevel import best_of, published, slope_of, with_interval
 from phrases import Phrase, ends, given, made, share
 from two_states import means
 
 from credence.html.wording import number
-from credence_papers.transdimensional.page import size_of
 
-EMULATED, SGHMC = "FBNN (SGHMC-pCN)", "BNN-SGHMC"
+EMULATED = "FBNN (SGHMC-pCN)"
 TARGETS = ("circle", "rings", "grid")
 
 
@@ -73,20 +73,15 @@ def of_savings() -> Iterator[Phrase]:
 
     def saving(problem: dict[str, Any]) -> Iterator[str]:
         for measure in ("flops", "seconds"):
-            found = problem["fits"][measure]["ratio_widest"]
-            yield from (number(found[each], 2) for each in ("value", "low", "high"))
-
-    def slope(problem: dict[str, Any]) -> list[str]:
-        found = problem["fits"]["flops"]["slopes"]["mlsmc"]
-        return [number(found[each], 2).replace("−", "-") for each in ("value", "low", "high")]
+            yield from with_interval(problem["fits"][measure]["ratio_widest"])
 
     yield made("the digits at α = 2 it is {} times by", next(saving(rough)))
     yield made("[α = 3: {} ({} to {}); by the clock {} ({} to {})][pub", *saving(regression))
     yield made("[α = 3: {} ({} to {}); by the clock {} ({} to {}). α = 2", *saving(easy))
     yield made("α = 2: {} ({} to {}); {} ({} to {})][published-design]", *saving(rough))
-    yield made("[α = 3: {} ({} to {}) in the regression", *slope(regression))
-    yield made("in the regression, {} ({} to {}) in the digits; α", *slope(easy))
-    yield made("in the digits; α = 2: {} ({} to {}) in the digits]", *slope(rough))
+    yield made("[α = 3: {} ({} to {}) in the regression", *slope_of(regression, "flops"))
+    yield made("in the regression, {} ({} to {}) in the digits; α", *slope_of(easy, "flops"))
+    yield made("in the digits; α = 2: {} ({} to {}) in the digits]", *slope_of(rough, "flops"))
     yield made("one level costs [{} times ({} to {})]", *best_of(regression))
     yield made("[{} ({} to {}) and", *best_of(easy))
     yield made("and {} times ({} to {})][published-design] in the digits", *best_of(rough))
@@ -168,14 +163,10 @@ def of_labels() -> Iterator[Phrase]:
 def of_speed_ups() -> Iterator[Phrase]:
     """Tell how much faster converged chains that emulate nothing are."""
     adult, celeba = (rows_by_label("fbnn_converged", name) for name in ("adult", "celeba"))
-    hmc, mclmc = (
-        [rows[f"{name} on all rows"]["speed_up"] for rows in (adult, celeba)]
-        for name in ("HMC", "MCLMC")
-    )
+    hmc, mclmc = ([rows[label]["speed_up"] for rows in (adult, celeba)] for label in (HMC, MCLMC))
     yield made("[{:.2f} times (Adult) and {:.2f} times (CelebA)]", *hmc)
     yield made("[{:.2f} and {:.2f} times][speed-ups] by MCLMC", *mclmc)
-    batches = f"{SGHMC} (128 rows a step)"
-    unsettled = [rows[batches]["max_rhat_function"] for rows in (adult, celeba)]
+    unsettled = [rows[BATCHES]["max_rhat_function"] for rows in (adult, celeba)]
     yield made("([R-hat {:.3f} and {:.3f}][speed-ups])", *unsettled)
 
 
@@ -189,16 +180,9 @@ def of_first_version() -> Iterator[Phrase]:
     yield made("[{:.1f} %](fbnn_first_version.md#simulated_regression); {:.0f} %",
                *percent(numbers, "coverage_95"))  # fmt: skip
     yield made("[{:.1f} %; {:.1f} %](fbnn_first", *percent(labels, "accuracy"))
-    again = {(row["problem"], row["label"]): row for row in kept_rows("fbnn_as_published")}
-    other = again["simulated_classification", EMULATED]
-    yield made("and [{} in another run][ces]", share(other["accuracy"]))
-    blind, *exact = (
-        labels[label]
-        for label in (
-            "FBNN (pCN-SGHMC)",
-            *(f"{each} on all rows" for each in ("HMC", "NUTS", "MCLMC")),
-        )
-    )
+    again = rows_by("fbnn_as_published", "problem", label=EMULATED)["simulated_classification"]
+    yield made("and [{} in another run][ces]", share(again["accuracy"]))
+    blind, *exact = (labels[label] for label in ("FBNN (pCN-SGHMC)", HMC, NUTS, MCLMC))
     yield made(
         "[FBNN (pCN-SGHMC) has {:.3f} times, HMC {:.2f}, NUTS {:.2f}, MCLMC {:.2f}]",
         blind["speed_up"],
@@ -263,7 +247,7 @@ def of_photographs() -> Iterator[Phrase]:
     three = [rows[label] for label in ("SGLD (linear)", "Nonlinear (BG)", "Nonlinear (AR)")]
     right = [share(row[name], 4) for row in three for name in ("accuracy", "accuracy_error")]
     yield made("[{} ± {} linear, {} ± {} BG, {} ± {} AR][features]", *right)
-    cold = rows["Nonlinear (BG), RMSprop partners at 1e-4 (published)"]
+    cold = rows[COLD]
     off = [100 * row["ece_all_classes"] for row in (*three, cold)]
     errors = [100 * row["ece_all_classes_error"] for row in (*three, cold)]
     assert all(0.004 < each < 0.015 for each in errors), "± .01"
@@ -296,8 +280,11 @@ def of_transdimensional() -> Iterator[Phrase]:
     plain, noisy = (row for row in xor if row["published"])
     yield made(
         "[{} (p = {:.3f} ± {:.3f}); {} ({:.3f} ± {:.3f})][thesis]",
-        *likeliest(plain),
-        *likeliest(noisy),
+        *(
+            each
+            for row in (plain, noisy)
+            for each in (row["scores"]["mode"], *likeliest_share(row))
+        ),
     )
     yield made(
         "[{:.0f}; {}][thesis] | yes",
@@ -329,14 +316,6 @@ def of_transdimensional() -> Iterator[Phrase]:
     seconds = [ends(row["total_seconds"] for row in rows) for rows in (digits, boston)]
     yield made("[{:.0f} s; {:.0f} to {:.0f} s; {:.0f} to {:.0f} s][thesis] on two cores",
                plain["total_seconds"], *seconds[0], *seconds[1])  # fmt: skip
-
-
-def likeliest(row: dict[str, Any]) -> tuple[int, float, float]:
-    """The most probable size, its probability, and the error of that."""
-    size, _ = size_of(row)
-    probability = max(size["probabilities"])
-    error = (probability * (1 - probability) / row["architecture"]["min_ess"]) ** 0.5
-    return row["scores"]["mode"], probability, error
 
 
 def percents(rows: list[dict[str, Any]], score: str) -> list[float]:
