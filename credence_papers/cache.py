@@ -52,6 +52,10 @@ def number(settings: Any) -> int:
     return int(digest(settings)[:7], 16)
 
 
+PIECES = "runs"
+"""The folder of results below that of a study."""
+
+
 class Cache:
     """The results of a folder.
 
@@ -61,7 +65,7 @@ class Cache:
     """
 
     def __init__(self, folder: Path, watch: Watch) -> None:
-        self.folder, self.watch = folder / "runs", watch
+        self.folder, self.watch = folder / PIECES, watch
         self.commits: set[str] = set()
         """Commits that made the results that were asked for."""
 

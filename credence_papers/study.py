@@ -30,7 +30,7 @@ from credence.errors import InputError
 from credence.runs.folder import require_usable
 from credence.runs.workflow import check_seed_and_time
 from credence.storage import write_text
-from credence_papers.cache import Cache, plain
+from credence_papers.cache import PIECES, Cache, plain
 
 ABOUT = "study.json"
 
@@ -166,7 +166,7 @@ class Study(ABC, Generic[Problem, Effort]):
 
     def _claimed(self, folder: Path, size: str, seeds: Sequence[int]) -> Path:
         """The folder, new or that of an earlier run."""
-        require_usable(folder, ABOUT)
+        require_usable(folder, ABOUT, kept=PIECES)
         require_same_name(folder / ABOUT, self.name)
         told = {"size": size, "seed": seeds[0], "num_seeds": len(seeds), **self.about()}
         write_text(folder / ABOUT, json.dumps(told, indent=2))

@@ -196,11 +196,15 @@ def release(folder: Path) -> None:
     shutil.rmtree(folder / "checkpoint", ignore_errors=True)
 
 
-def require_usable(folder: Path, ours: str) -> None:
-    """Refuse a folder to write that is a file, or holds files but not the one named `ours`."""
+def require_usable(folder: Path, ours: str, kept: str = "") -> None:
+    """Refuse a folder to write that is a file, or holds files but not the one named `ours`.
+
+    Args:
+        kept: the name of what may lie there alone: finished pieces to go on with.
+    """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file: give another folder with --out.")
-    others = folder.exists() and any(path.name != LOCK for path in folder.iterdir())
+    others = folder.exists() and any(path.name not in (LOCK, kept) for path in folder.iterdir())
     if others and not (folder / ours).exists():
         raise InputError(f"{folder} holds other files: give a new folder with --out.")
 

@@ -14,7 +14,7 @@ from credence.compare import EXPERIMENTS
 from credence.compare.published import Study as Face
 from credence.compare.runner import NoWatch
 from credence.errors import InputError
-from credence_papers.cache import Cache, digest, plain
+from credence_papers.cache import PIECES, Cache, digest, plain
 from credence_papers.multilevel.prior_rates import joined
 from credence_papers.study import Row, Study, with_seed
 from credence_papers.transdimensional.study import means
@@ -198,6 +198,15 @@ def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(InputError, match="holds other files"):
         dice().run(tmp_path)
+
+
+def test_pieces_alone_are_gone_on_with(tmp_path: Path) -> None:
+    dice().run(tmp_path / "first", size="smoke")
+    (tmp_path / "second").mkdir()
+    (tmp_path / "first" / PIECES).rename(tmp_path / "second" / PIECES)
+    study = dice()
+    study.run(tmp_path / "second", size="smoke")
+    assert not study.calls
 
 
 def test_the_folder_of_another_study_is_refused(tmp_path: Path) -> None:
