@@ -252,6 +252,9 @@ _AT_256 = replace(
         f"{SHORT}, 4 tries": {**AT_ONCE, "num_tries": 4, "mutation": HMC},
     },
     further=(
+        *_long(8, {640: 32}),
+        *_long(16, {640: 32}),
+        *_long(32, {640: 16}),
         *_long(64, {40: 8, 160: 8}),
         *_long(128, {40: 8, 160: 8}),
         *_long(256, {40: 8, 80: 8}),
