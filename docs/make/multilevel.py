@@ -1,5 +1,6 @@
 """Figures and tables of docs/results/multilevel.md, from `results/prior_rates` and the like."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,17 @@ from credence_papers.multilevel.steps import cells
 
 MEASURES = ("flops", "seconds", "nominal")
 DRAWN = ("flops", "seconds")
-PUBLISHED = "multilevel_published"
+PUBLISHED = ("multilevel_published", "multilevel_published_256")
+"""Studies with the published design."""
+SEVERAL_MACHINES = ("published regression alpha 2",)
+"""Problems whose runs were made on machines of unequal speed: their seconds do not compare."""
+
+
+def problems() -> Iterator[dict[str, Any]]:
+    """The problems of the published design, each of which tells its commit."""
+    for results in map(kept, PUBLISHED):
+        for problem in results["problems"]:
+            yield {"commit": results["commit"], **problem}
 
 
 def rate_figures(folder: Path) -> None:
@@ -48,10 +59,15 @@ def steps() -> str:
 
 def cost_figures(folder: Path) -> None:
     """Cost against mean square error, a chart for each problem and measure of cost."""
-    for problem in kept(PUBLISHED)["problems"]:
-        for measure in DRAWN:
+    for problem in problems():
+        for measure in (each for each in DRAWN if compares(problem, each)):
             chart = cost_chart(problem, measure, "cost", "Cost against mean square error.")
             write_figure(folder, f"{problem['name']}-{measure}", chart)
+
+
+def compares(problem: dict[str, Any], measure: str) -> bool:
+    """Whether runs of a problem can be compared by a measure of cost."""
+    return measure != "seconds" or problem["name"] not in SEVERAL_MACHINES
 
 
 def savings() -> str:
@@ -70,22 +86,27 @@ def savings() -> str:
         "theory",
         "commit",
     )
-    rows, results = [], kept(PUBLISHED)
-    for problem in results["problems"]:
+    rows = []
+    for problem in problems():
         fits, theory = problem["fits"], problem["theory"]
         ladder = next(row["widths"] for row in problem["points"] if row["method"] == "mlsmc")
         cells = [
             problem["name"].removeprefix("published "),
             ", ".join(map(str, ladder)),
             scientific(_lowest_at(ladder[-1], problem)),
-            *(interval(fits[measure]["ratio_widest"]) for measure in MEASURES),
-            *(interval(narrower(problem, measure)) for measure in DRAWN),
+            *(_told(problem, each, fits[each]["ratio_widest"]) for each in MEASURES),
+            *(_told(problem, each, narrower(problem, each)) for each in DRAWN),
             *(interval(fits["flops"]["slopes"][method]) for method in ("smc", "mlsmc")),
             f"{theory['smc']:.2f}, {theory['mlsmc']:.2f}",
-            problem.get("commit", results["commit"]),
+            problem["commit"],
         ]
         rows.append(cells)
     return markdown(heads, rows)
+
+
+def _told(problem: dict[str, Any], measure: str, ratio: dict[str, Any]) -> str:
+    """A ratio of costs with its interval, and a dash where runs cannot be compared."""
+    return interval(ratio) if compares(problem, measure) else "–"
 
 
 def narrower(problem: dict[str, Any], measure: str) -> dict[str, Any]:
@@ -99,7 +120,7 @@ def evidence() -> str:
     heads = ("problem", "widths", "particles", "runs", "log evidence", "spread of a run", "work",
              "seconds", "work over that of several at equal spread")  # fmt: skip
     rows = []
-    for problem in kept(PUBLISHED)["problems"]:
+    for problem in problems():
         settings = evidence_settings(problem)
         several = settings[-1]
         for row in settings:
@@ -123,8 +144,10 @@ def evidence() -> str:
 def evidence_settings(problem: dict[str, Any]) -> list[dict[str, Any]]:
     """One level at the narrow width, one at the finest, and both: most particles, long moves."""
     points = problem["points"]
-    both = next(row["widths"] for row in points if row["method"] == "mlsmc")
-    families = f"smc {both[0]}", f"smc {both[-1]}", f"mlsmc {'-'.join(map(str, both))}"
+    of_levels = [row for row in points if row["method"] == "mlsmc"]
+    several = min(of_levels, key=lambda row: len(row["family"]))  # long moves, fewest tries
+    narrow, *_, wide = several["widths"]
+    families = f"smc {narrow}", f"smc {wide}", several["family"]
     by_family = [[row for row in points if row["family"] == family] for family in families]
     return [max(rows, key=lambda row: row["particles"]) for rows in by_family]
 
@@ -159,7 +182,7 @@ def runs() -> str:
     """What every setting costs and how far off it is, a row for each."""
     heads = ("problem", "widths", "particles", "runs", "10⁶ MSE", "work", "seconds", "MSE x work")
     rows = []
-    for problem in kept(PUBLISHED)["problems"]:
+    for problem in problems():
         name = problem["name"].removeprefix("published ")
         for row in sorted(problem["points"], key=lambda row: (row["widths"], row["mse"])):
             cells = [

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 from kept import kept, kept_rows
-from multilevel import evidence_settings, narrower, work_at_equal_spread
+from multilevel import evidence_settings, narrower, problems, work_at_equal_spread
 from phrases import Phrase, given, made, unkept
 
 from credence.html.wording import number
 from credence_papers.multilevel.error_cost.page import scientific
 from credence_papers.multilevel.error_cost.results import preparation
 from credence_papers.multilevel.prior_rates_page import panels
-from credence_papers.multilevel.studies import PUBLISHED
+from credence_papers.multilevel.studies import PUBLISHED, SHORT
 
 
 def phrases() -> Iterator[Phrase]:
@@ -42,13 +42,15 @@ def phrases() -> Iterator[Phrase]:
 
 def of_published_design() -> Iterator[Phrase]:
     """Tell what the runs with the published design say."""
-    regression, easy, rough = map(
-        published, ("regression alpha 3", "digits alpha 3", "digits alpha 2")
+    regression, easy, rough, wide = map(
+        published,
+        ("regression alpha 3", "digits alpha 3", "digits alpha 2", "regression alpha 2"),
     )
-    yield from of_savings(regression, easy, rough)
+    yield from of_savings(regression, easy, rough, wide)
     yield from of_ladders(regression, easy, rough)
+    yield from of_width_256(wide)
     yield from of_savings_at_alpha(regression, easy, rough)
-    yield from of_slopes(regression, easy, rough)
+    yield from of_slopes(regression, easy, rough, wide)
     yield from of_cheapest(easy)
     yield from of_moves(regression, easy, rough)
     yield from of_rare_runs(easy)
@@ -57,7 +59,7 @@ def of_published_design() -> Iterator[Phrase]:
 
 
 def of_savings(
-    regression: dict[str, Any], easy: dict[str, Any], rough: dict[str, Any]
+    regression: dict[str, Any], easy: dict[str, Any], rough: dict[str, Any], wide: dict[str, Any]
 ) -> Iterator[Phrase]:
     """Tell what one level costs, at the finest width and at its best, in the first bullets."""
     yield made("costs {:.0f} times as much as two levels by counted work", at_widest(easy)[0])
@@ -67,15 +69,20 @@ def of_savings(
         *at_widest(regression),
     )
     yield made("alpha 2 it is {:.1f} times, and {:.1f} times by the clock", *at_widest(rough))
-    charged = (with_pilots(problem) for problem in (easy, regression, rough))
+    yield made("finest width is 256, it is {:.1f} times by work", at_widest(wide)[0])
+    charged = (with_pilots(problem) for problem in (easy, regression, rough, wide))
     yield made(
-        "one level would cost {:.0f} times (digits, alpha 3), {:.0f} times (regression) and {:.1f} "
-        "times (digits, alpha 2) as much",
+        "one level would cost {:.0f} times (digits, alpha 3), {:.0f} times (regression, alpha 3), "
+        "{:.1f} times (digits, alpha 2) and {:.1f} times (regression, alpha 2) as much",
         *charged,
     )
-    yield made("{} times the cost ({} to {}) of several levels in the digits", *best_of(easy))
+    least = min(row["mse"] for row in wide["points"] if row["method"] == "mlsmc")
+    as_good = [row for row in wide["points"] if row["mse"] <= least]
+    assert min(as_good, key=lambda row: row["flops"])["widths"] == [8], "width 8 alone"
+    yield made("has {} times the cost ({} to {}) of several levels", *best_of(wide))
+    yield made("nothing: {} times ({} to {}) in the digits at alpha 3", *best_of(easy))
     yield made("{} times ({} to {}) at alpha 2", *best_of(rough))
-    yield made("{} times ({} to {}) in the regression", *best_of(regression))
+    yield made("{} times ({} to {}) in the regression at alpha 3", *best_of(regression))
 
 
 def of_ladders(
@@ -116,8 +123,29 @@ def of_savings_at_alpha(
     yield made("and {} times by the clock ({} to {}", *with_interval(clock))
 
 
+def of_width_256(wide: dict[str, Any]) -> Iterator[Phrase]:
+    """Tell why the regression at alpha 2 has a wide base, and what that leaves to save."""
+    narrow, chosen = (100 * wide["shares"][width] for width in ("32", "64"))
+    yield made(
+        "of it are worth {:.0f} % of their number, those of width 32 only {:.0f} %", chosen, narrow
+    )
+    (nats,) = wide["pilots"][0]["nats"]
+    yield made("differs from the finest by {:.3f} nats", nats)
+    assert wide["reference"]["width"] == 64, "the reference is at the narrow width"
+    work = wide["fits"]["flops"]["ratio_widest"]
+    assert work["high"] < 10, "below ten"
+    yield made("below ten**, {} times ({} to {}) by work", *with_interval(work))
+    costs = [point(wide, f"smc {width}", 40)["flops"] for width in (256, 64)]
+    yield made("only {:.0f} times as much as one of width 64", costs[0] / costs[1])
+    alone = [point(wide, f"smc {width}", 640) for width in (8, 32)]
+    errors = [1e6 * row[each] for row in alone for each in ("mse", "mse_error")]
+    yield made(
+        "MSE of {:.1f}e-6 ± {:.1f}e-6, and one of width 32 has {:.1f}e-6 ± {:.1f}e-6", *errors
+    )
+
+
 def of_slopes(
-    regression: dict[str, Any], easy: dict[str, Any], rough: dict[str, Any]
+    regression: dict[str, Any], easy: dict[str, Any], rough: dict[str, Any], wide: dict[str, Any]
 ) -> Iterator[Phrase]:
     """Tell how the cost of several levels grows, and why faster than in theory at alpha 2."""
     steps = [point(rough, "mlsmc 4-128, short moves", count)["mse"] for count in (100, 400, 1600)]
@@ -129,7 +157,8 @@ def of_slopes(
         (easy, "flops", "slope of several levels is {} ({} to {})"),
         (regression, "flops", "in the regression, {} ({} to {}) by work"),
         (regression, "seconds", "and {} ({} to {}) by the clock. At alpha 2"),
-        (rough, "flops", "alpha 2 it is {} ({} to {})"),
+        (wide, "flops", "At alpha 2 it is {} ({} to {}) in the regression"),
+        (rough, "flops", "and {} ({} to {}) in the digits"),
     ):
         yield made(words, *slope_of(problem, cost))
 
@@ -191,6 +220,7 @@ def of_evidence() -> Iterator[Phrase]:
     """Tell what the evidence costs by one level and by several."""
     for name, words in (
         ("regression alpha 3", "takes {} times ({} to {}) the work of two levels in the"),
+        ("regression alpha 2", "{} times ({} to {}) in the regression at alpha 2, "),
         ("digits alpha 3", "{} times ({} to {}) in the digits at alpha 3, and"),
         ("digits alpha 2", "{} times ({} to {}) in the digits at alpha 2."),
     ):
@@ -203,10 +233,24 @@ def of_evidence() -> Iterator[Phrase]:
         "It takes {} times ({} to {}) the work of two levels at alpha 2, and",
         *with_interval(ratio),
     )
-    gap, errors = evidence_gap(published("regression alpha 3"))
-    yield made(
-        "at width 128 is {:.2f} nats lower than two levels, {:.1f} errors", gap, gap / errors
-    )
+    both = [published(f"regression alpha {alpha}") for alpha in (3, 2)]
+    (gap, error), (other, its) = map(evidence_gap, both)
+    yield made("by {:.2f} nats ({:.1f} errors) at alpha 3", gap, gap / error)
+    yield made("by {:.2f} nats ({:.1f} errors) at alpha 2", other, other / its)
+    rises = [rise for problem in both for rise in evidence_rises(problem)]
+    yield made("40 give {:.2f} to {:.2f} nats less than 160", min(rises), max(rises))
+
+
+def evidence_rises(problem: dict[str, Any]) -> Iterator[float]:
+    """How much more log evidence 160 particles of one level find than 40, by long moves."""
+    found: dict[tuple[int, ...], dict[int, float]] = {}
+    for row in problem["points"]:
+        if row["method"] == "smc" and SHORT not in row["family"]:
+            means = found.setdefault(tuple(row["widths"]), {})
+            means[row["particles"][0]] = float(np.mean(row["log_evidence"]))
+    for means in found.values():
+        if {40, 160} <= means.keys():
+            yield means[160] - means[40]
 
 
 def evidence_gap(problem: dict[str, Any]) -> tuple[float, float]:
@@ -268,7 +312,7 @@ def falls(values: list[float]) -> list[float]:
 
 def published(name: str) -> dict[str, Any]:
     """The results of a problem of the published design."""
-    rows = {row["name"]: row for row in kept("multilevel_published")["problems"]}
+    rows = {row["name"]: row for row in problems()}
     return rows[f"published {name}"]
 
 

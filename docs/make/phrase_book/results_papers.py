@@ -67,22 +67,28 @@ def of_prior_rates() -> Iterator[Phrase]:
 
 def of_savings() -> Iterator[Phrase]:
     """Tell what one level costs over several, and how their cost grows."""
-    regression, easy, rough = map(
-        published, ("regression alpha 3", "digits alpha 3", "digits alpha 2")
+    regression, easy, rough, wide = map(
+        published,
+        ("regression alpha 3", "digits alpha 3", "digits alpha 2", "regression alpha 2"),
     )
 
     def saving(problem: dict[str, Any]) -> Iterator[str]:
         for measure in ("flops", "seconds"):
             yield from with_interval(problem["fits"][measure]["ratio_widest"])
 
-    yield made("the digits at α = 2 it is {} times by", next(saving(rough)))
-    yield made("[α = 3: {} ({} to {}); by the clock {} ({} to {})][pub", *saving(regression))
+    yield made("At α = 2 it is {} times by work in the digits and", next(saving(rough)))
+    yield made("in the digits and {} times in the regression", next(saving(wide)))
+    yield made("widths 8 and 128: {} ({} to {}); by the clock {} ({} to {})", *saving(regression))
+    work = with_interval(wide["fits"]["flops"]["ratio_widest"])
+    yield made("α = 2, widths 64 and 256: {} ({} to {})]", *work)
     yield made("[α = 3: {} ({} to {}); by the clock {} ({} to {}). α = 2", *saving(easy))
     yield made("α = 2: {} ({} to {}); {} ({} to {})][published-design]", *saving(rough))
     yield made("[α = 3: {} ({} to {}) in the regression", *slope_of(regression, "flops"))
     yield made("in the regression, {} ({} to {}) in the digits; α", *slope_of(easy, "flops"))
-    yield made("in the digits; α = 2: {} ({} to {}) in the digits]", *slope_of(rough, "flops"))
-    yield made("one level costs [{} times ({} to {})]", *best_of(regression))
+    yield made("α = 2: {} ({} to {}) in the regression, ", *slope_of(wide, "flops"))
+    yield made("in the regression, {} ({} to {}) in the digits]", *slope_of(rough, "flops"))
+    yield made("one level costs [{} times ({} to {})]", *best_of(wide))
+    yield made("α = 3 it is [{} times ({} to {})]", *best_of(regression))
     yield made("[{} ({} to {}) and", *best_of(easy))
     yield made("and {} times ({} to {})][published-design] in the digits", *best_of(rough))
     nominal = regression["fits"]["nominal"]["ratio_widest"]["value"]
