@@ -188,7 +188,7 @@ def runs() -> str:
             cells = [
                 name,
                 *_setting(row),
-                f"{1e6 * row['mse']:.2g} ± {1e6 * row['mse_error']:.1g}",
+                f"{number(1e6 * row['mse'], 2)} ± {number(1e6 * row['mse_error'], 1)}",
                 scientific(row["flops"]),
                 number(row["seconds"], 2),
                 scientific(row["mse"] * row["flops"]),
