@@ -50,7 +50,8 @@ class DepthEffort:
 
     Args:
         num_runs: independent repetitions; of ladders, those that run side by side.
-        num_batches: times that so many ladders run, one batch after the other.
+        num_batches: by way, how many times so many ladders run, one batch after the other; once by
+            default.
         depths: that are compared, from 1 on; the jumps go as deep as the problem does.
         jumps: of one run.
         depth_prior: of crossings.
@@ -67,7 +68,7 @@ class DepthEffort:
     num_rungs: int
     num_draws: int
     num_warmup: int
-    num_batches: int = 1
+    num_batches: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, way: str, piece: int) -> tuple[Any, ...]:
         """What that piece of that way depends on."""
@@ -118,8 +119,8 @@ class DepthStudy(Study[DepthWay, DepthEffort]):
         more batches, too."""
         by_depth = range(1, effort.depths + 1)
         pieces = range(effort.num_runs) if problem.way == "jumps" else by_depth
-        num_batches = effort.num_batches if problem.way in BY_LADDERS else 1
-        batches = [(), *((batch,) for batch in range(1, num_batches))]  # the first has no number
+        further = range(1, effort.num_batches.get(problem.way, 1))
+        batches = [(), *((batch,) for batch in further)]  # the first has no number
         piece = PIECES[problem.way]
 
         def kept(*which: int) -> dict[str, Any]:
@@ -328,8 +329,6 @@ def told(log_ratio: np.ndarray, error: np.ndarray, found: list[dict[str, Any]]) 
     return jsonable(row)
 
 
-BY_LADDERS = ("ladder", "crossings")
-"""Ways whose runs are ladders, which may come in several batches."""
 PIECES = {"jumps": by_jumps, "particles": by_particles, "ladder": by_ladder,
           "crossings": by_crossings}  # fmt: skip
 TELL = {"jumps": from_jumps, "particles": from_particles, "ladder": from_evidences,

@@ -254,7 +254,16 @@ DEPTH_WAYS = DepthStudy(
     efforts={
         "smoke": DepthEffort(2, 2, SMOKE, _FLAT, 20, 5, 4, 20, 10),
         "laptop": DepthEffort(
-            8, 8, Effort(4, 32_000, 8000), _FLAT, 40_000, 200, 20, 50_000, 4000, num_batches=2
+            num_runs=8,
+            num_batches={"ladder": 2, "crossings": 4},
+            depths=8,
+            jumps=Effort(4, 32_000, 8000),
+            depth_prior=_FLAT,
+            num_particles=40_000,
+            chain_length=200,
+            num_rungs=20,
+            num_draws=50_000,
+            num_warmup=4000,
         ),
         "paper": DepthEffort(
             16, 8, Effort(4, 64_000, 16_000), _FLAT, 100_000, 200, 24, 100_000, 8000
