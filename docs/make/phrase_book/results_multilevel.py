@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 from kept import kept, kept_rows
 from multilevel import evidence_settings, narrower, problems, work_at_equal_spread
-from phrases import Phrase, given, made, unkept
+from phrases import Phrase, ends, given, made, unkept
 
 from credence.html.wording import number
 from credence_papers.multilevel.error_cost.page import scientific
 from credence_papers.multilevel.error_cost.results import preparation
 from credence_papers.multilevel.prior_rates_page import panels
 from credence_papers.multilevel.studies import PUBLISHED, SHORT
+
+DESIGN = ("regression alpha 3", "digits alpha 3", "digits alpha 2", "regression alpha 2")
+"""Problems of the published design that sentences tell of: regression, easy, rough, wide."""
 
 
 def phrases() -> Iterator[Phrase]:
@@ -42,10 +45,7 @@ def phrases() -> Iterator[Phrase]:
 
 def of_published_design() -> Iterator[Phrase]:
     """Tell what the runs with the published design say."""
-    regression, easy, rough, wide = map(
-        published,
-        ("regression alpha 3", "digits alpha 3", "digits alpha 2", "regression alpha 2"),
-    )
+    regression, easy, rough, wide = map(published, DESIGN)
     yield from of_savings(regression, easy, rough, wide)
     yield from of_ladders(regression, easy, rough)
     yield from of_width_256(wide)
@@ -127,7 +127,9 @@ def of_width_256(wide: dict[str, Any]) -> Iterator[Phrase]:
     """Tell why the regression at alpha 2 has a wide base, and what that leaves to save."""
     narrow, chosen = (100 * wide["shares"][width] for width in ("32", "64"))
     yield made(
-        "of it are worth {:.0f} % of their number, those of width 32 only {:.0f} %", chosen, narrow
+        "width 64 are worth {:.0f} % of their number, those of width 32 only {:.0f} %",
+        chosen,
+        narrow,
     )
     (nats,) = wide["pilots"][0]["nats"]
     yield made("differs from the finest by {:.3f} nats", nats)
@@ -239,18 +241,23 @@ def of_evidence() -> Iterator[Phrase]:
     yield made("by {:.2f} nats ({:.1f} errors) at alpha 2", other, other / its)
     rises = [rise for problem in both for rise in evidence_rises(problem)]
     yield made("40 give {:.2f} to {:.2f} nats less than 160", min(rises), max(rises))
+    of_160 = [evidence_of(point(both[0], f"smc {each}", 160)) for each in (4, 8, 16, 32, 64, 128)]
+    higher = ends(each - of_160[-1] for each in of_160[:-1])
+    yield made("narrower networks with as many particles are {:.2f} to {:.2f} nats higher", *higher)
 
 
 def evidence_rises(problem: dict[str, Any]) -> Iterator[float]:
     """How much more log evidence 160 particles of one level find than 40, by long moves."""
-    found: dict[tuple[int, ...], dict[int, float]] = {}
-    for row in problem["points"]:
-        if row["method"] == "smc" and SHORT not in row["family"]:
-            means = found.setdefault(tuple(row["widths"]), {})
-            means[row["particles"][0]] = float(np.mean(row["log_evidence"]))
-    for means in found.values():
-        if {40, 160} <= means.keys():
-            yield means[160] - means[40]
+    rows = by_setting(problem)
+    for (family, count), row in rows.items():
+        more = rows.get((family, 160))
+        if count == 40 and more and row["method"] == "smc" and SHORT not in family:
+            yield evidence_of(more) - evidence_of(row)
+
+
+def evidence_of(row: dict[str, Any]) -> float:
+    """The mean log evidence of the runs of a setting."""
+    return float(np.mean(row["log_evidence"]))
 
 
 def evidence_gap(problem: dict[str, Any]) -> tuple[float, float]:
@@ -289,19 +296,21 @@ def cheapest(problem: dict[str, Any], method: str) -> dict[str, Any]:
 
 def point(problem: dict[str, Any], family: str, particles: int) -> dict[str, Any]:
     """The row of a setting."""
-    rows = problem["points"]
-    (found,) = (r for r in rows if r["family"] == family and r["particles"][0] == particles)
-    return found
+    return by_setting(problem)[family, particles]
+
+
+def by_setting(problem: dict[str, Any]) -> dict[tuple[str, int], dict[str, Any]]:
+    """All rows, by method with its widths and moves, and particles of the narrowest network."""
+    return {(row["family"], row["particles"][0]): row for row in problem["points"]}
 
 
 def short_and_long(problem: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The settings with short moves, each beside the one with long moves and as many particles."""
-    rows = {(row["family"], row["particles"][0]): row for row in problem["points"]}
+    rows = by_setting(problem)
     return [
         (row, rows[long])
         for (family, count), row in rows.items()
-        if "short moves" in family
-        and (long := (family.replace(", short moves", ""), count)) in rows
+        if SHORT in family and (long := (family.replace(f", {SHORT}", ""), count)) in rows
     ]
 
 

@@ -8,7 +8,7 @@ from faults import size, without_fault
 from kept import kept, rows_by, rows_by_label
 from phrase_book.results_fbnn import BATCHES, HMC, MCLMC, NUTS, SGHMC
 from phrase_book.results_interacting import COLD, distance_without_jacobian
-from phrase_book.results_multilevel import best_of, published, slope_of, with_interval
+from phrase_book.results_multilevel import DESIGN, best_of, published, slope_of, with_interval
 from phrases import Phrase, ends, given, made, share
 from two_states import means
 
@@ -67,10 +67,7 @@ def of_prior_rates() -> Iterator[Phrase]:
 
 def of_savings() -> Iterator[Phrase]:
     """Tell what one level costs over several, and how their cost grows."""
-    regression, easy, rough, wide = map(
-        published,
-        ("regression alpha 3", "digits alpha 3", "digits alpha 2", "regression alpha 2"),
-    )
+    regression, easy, rough, wide = map(published, DESIGN)
 
     def saving(problem: dict[str, Any]) -> Iterator[str]:
         for measure in ("flops", "seconds"):

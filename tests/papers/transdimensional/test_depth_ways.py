@@ -149,7 +149,7 @@ def test_further_batches_of_ladders_keep_what_is_there(
     monkeypatch.setitem(depth_ways.PIECES, "ladder", piece)
     study = only("ladder")
     study.run(tmp_path, size="smoke")
-    more = {"smoke": replace(study.efforts["smoke"], num_batches={"ladder": 2, "crossings": 2})}
+    more = {"smoke": replace(study.efforts["smoke"], num_batches={"ladder": 2})}
     (row,) = replace(study, efforts=more).run(tmp_path, size="smoke")["ways"]
     assert asked == [(1,), (2,), (1, 1), (2, 1)]
     assert row["log_evidence"] == pytest.approx([-0.85, -1.85])
