@@ -33,6 +33,8 @@ from credence_papers.study import Row, Study, with_seed
 
 FEWEST = 20
 """Particles at a level."""
+MORE = 4
+"""Times the particles of a reference whose runs do not agree."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,8 @@ class ErrorCostStudy(Study[WidthProblem, Effort]):
         problem = problem.at(effort.problem, seed)
         ladder = ladders(problem, effort, seed)
         done = [
-            (job, finished(job, cache)) for job in (*references(problem, effort, seed), *ladder)
+            *(converged(job, cache) for job in references(problem, effort, seed)),
+            *((job, finished(job, cache)) for job in ladder),
         ]
         chosen = [
             tuple(result["widths"])
@@ -244,6 +247,19 @@ def allotted(pilot: Job, result: dict[str, Any], effort: Effort) -> list[Contend
         )
         for count in manner.get("base_particles", effort.base_particles)
     ]
+
+
+def converged(job: Job, cache: Cache) -> Outcome:
+    """A long run; where runs of SMC do not agree, one with `MORE` times the particles.
+
+    A run that finds a rare mode with one of few particles gives it too much weight.
+    """
+    result = finished(job, cache)
+    if result.get("converged") is not False or "num_particles" not in job.settings:
+        return job, result
+    number = MORE * job.settings["num_particles"]
+    longer = replace(job, settings={**job.settings, "num_particles": number})
+    return longer, finished(longer, cache)
 
 
 def finished(job: Job, cache: Cache) -> dict[str, Any]:

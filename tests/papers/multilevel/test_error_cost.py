@@ -12,11 +12,12 @@ import pytest
 from tools.data_folder import needs_data
 
 from credence.compare import find
+from credence.compare.runner import NoWatch
 from credence.errors import InputError
 from credence.methods.smc.multilevel.allocation import nats_between
 from credence.methods.smc.multilevel.increments import exact_second_moment
 from credence.storage import jsonable
-from credence_papers.cache import number
+from credence_papers.cache import Cache, number
 from credence_papers.multilevel import prior_rates
 from credence_papers.multilevel.error_cost import page as error_cost_page
 from credence_papers.multilevel.error_cost import study as error_cost
@@ -302,6 +303,24 @@ def test_what_fails_is_said_and_tried_again(
     assert "No &lt;such&gt; thing." in (tmp_path / "report.html").read_text()
     monkeypatch.setattr(error_cost, "execute", made_up)
     assert REGRESSION.run(tmp_path, size="smoke", problems=chosen)["failed"] == 0
+
+
+def test_a_reference_whose_runs_disagree_is_run_again_with_more_particles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disagreeing(job: Job) -> dict[str, Any]:
+        return {"converged": job.settings.get("num_particles", 0) > 500}
+
+    monkeypatch.setattr(error_cost, "execute", disagreeing)
+    problem, cache = REGRESSION.problems[0], Cache(tmp_path, NoWatch())
+    job = Job(kind="reference", problem=problem, width=4, settings={"num_particles": 300})
+    longer, result = error_cost.converged(job, cache)
+    assert longer.settings == {"num_particles": 1200}
+    assert result["converged"]
+    enough = replace(job, settings={"num_particles": 600})
+    assert error_cost.converged(enough, cache)[0] is enough
+    by_nuts = replace(job, settings={"num_draws": 300})
+    assert error_cost.converged(by_nuts, cache)[0] is by_nuts
 
 
 @pytest.mark.slow
