@@ -80,9 +80,9 @@ def of_savings(
     as_good = [row for row in wide["points"] if row["mse"] <= least]
     assert min(as_good, key=lambda row: row["flops"])["widths"] == [8], "width 8 alone"
     yield made("has {} times the cost ({} to {}) of several levels", *best_of(wide))
-    yield made("nothing: {} times ({} to {}) in the digits at alpha 3", *best_of(easy))
-    yield made("{} times ({} to {}) at alpha 2", *best_of(rough))
-    yield made("{} times ({} to {}) in the regression at alpha 3", *best_of(regression))
+    yield made("one level of width 8 costs {} times ({} to {}) as much", *best_of(regression))
+    yield made("nothing: {} times ({} to {}) at alpha 3", *best_of(easy))
+    yield made("and {} times ({} to {}) at alpha 2", *best_of(rough))
 
 
 def of_ladders(
@@ -157,8 +157,8 @@ def of_slopes(
     yield made("in place of four ({:.1f} to {:.1f} times with 16 tries)", *sorted(falls(steps)))
     for problem, cost, words in (
         (easy, "flops", "slope of several levels is {} ({} to {})"),
-        (regression, "flops", "in the regression, {} ({} to {}) by work"),
-        (regression, "seconds", "and {} ({} to {}) by the clock. At alpha 2"),
+        (regression, "flops", "steeper in the regression, {} ({} to {}), and by the clock"),
+        (regression, "seconds", "by the clock it is {} ({} to {}). At alpha 2"),
         (wide, "flops", "At alpha 2 it is {} ({} to {}) in the regression"),
         (rough, "flops", "and {} ({} to {}) in the digits"),
     ):

@@ -87,7 +87,7 @@ def of_savings() -> Iterator[Phrase]:
     yield made("one level costs [{} times ({} to {})]", *best_of(wide))
     yield made("α = 3 it is [{} times ({} to {})]", *best_of(regression))
     yield made("[{} ({} to {}) and", *best_of(easy))
-    yield made("and {} times ({} to {})][published-design] in the digits", *best_of(rough))
+    yield made("and {} times ({} to {})][published-design]: these intervals", *best_of(rough))
     nominal = regression["fits"]["nominal"]["ratio_widest"]["value"]
     yield made("[{} in place of {} at α = 3]", number(nominal, 2), next(saving(regression)))
 
