@@ -83,7 +83,6 @@ UNKEPT = {
     "was stopped after 20 minutes, where `prior` takes 8",
     "by up to 4.3 standard errors",
     "the ladder by 8.7 at",
-    "once on an H100, for 12 minutes in all",
     "22 to 30 GiB of its memory together, so less than 2 GiB a network",
 }
 """All that pages may say of runs whose results are not kept; nothing is to be added."""

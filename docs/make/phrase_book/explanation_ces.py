@@ -14,6 +14,7 @@ EMULATED = "ces", "ces_mclmc"
 def phrases() -> Iterator[Phrase]:
     """The phrases of the page, in its order."""
     yield from given(
+        "(10 nats, unless you say otherwise)",
         "makes a network 2.7 times less probable",
         "to an acceptance of 0.6",
         "Adam with rate .01 on batches",

@@ -79,10 +79,8 @@ def of_residual_networks() -> Iterator[Phrase]:
         "the 50,000 images and",
         "10,000 images of 16 x 16",
         "their partners, 50 passes",
-        "time on 16 cores, each from",
         "and their partners, 16 passes",
     )
     yield from unkept(
-        "once on an H100, for 12 minutes in all",
         "22 to 30 GiB of its memory together, so less than 2 GiB a network",
     )

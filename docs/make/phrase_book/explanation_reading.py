@@ -11,6 +11,7 @@ from phrases import Phrase, given, made
 def phrases() -> Iterator[Phrase]:
     """List the phrases of the page, in its order."""
     yield from given(
+        "0.5 is guessing, 1 is perfect",
         "2.2 points with 100 rows, 0.7 with 1000",
         "a probability of about 80 %",
         "Are 80 % of them right?",
@@ -24,11 +25,15 @@ def phrases() -> Iterator[Phrase]:
     rows = kept_rows("assurance")
     verdicts = [row["verdict"] for row in rows]
     trusted = verdicts.count("trust")
-    yield made("Of {} simulated tables {} were given *trust*", len(verdicts), trusted)
+    yield made("on {} simulated tables", len(verdicts))
+    yield made("None of the {} that got *trust*", trusted)
     faulty = Counter(row["verdict"] for row in rows if is_faulty(row))
     assert faulty["trust"] == 0, "none of these verdicts was false"
     assert 0.05 < 1 - 0.05 ** (1 / trusted) < 0.06, "fewer than 6 in 100 are"
     sound = Counter(row["verdict"] for row in rows if not is_faulty(row))
-    yield made("Of {} sound models {} did not get it", sound.total(), sound.total() - trusted)
+    yield made("{} of the models were sound and {} faulty", sound.total(), faulty.total())
+    assert faulty["do_not_trust"] == faulty.total(), "all of them got do not trust"
+    yield made("All {} got *do not trust*", faulty.total())
+    yield made("Of the sound models {} did not get it", sound.total() - trusted)
     missed = (sound[verdict] for verdict in ("care", "cannot_tell", "do_not_trust"))
     yield made("it: {} got *use with care*, {} *cannot tell* and {} *do not trust*", *missed)
