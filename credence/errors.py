@@ -131,6 +131,13 @@ def require_positive(**values: float | None) -> None:
             raise InputError(f"{name} must be finite, got {value}.")
 
 
+def require_counts(**values: Any) -> None:
+    """Refuse what is no whole number of at least 1, naming the first."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+            raise InputError(f"{name} must be a whole number of at least 1, got {value!r}.")
+
+
 def time_limit(max_seconds: float | None) -> float | None:
     """The time budget; None, which is no limit, for an infinite one.
 

@@ -70,7 +70,7 @@ class TablePreprocessor:
         Raises:
             InputError: for missing columns, infinities, and text where training had numbers.
         """
-        frame = self._select(as_frame(X))
+        frame = self.select(X)
         return np.column_stack([values for _, values in self._features(frame)])
 
     def check_columns(self, X: Table) -> list[str]:
@@ -84,7 +84,7 @@ class TablePreprocessor:
         frame = as_frame(X)
         extra = [name for name in frame if name not in self.feature_names_in_]
         notes = [f"Ignored {plural(len(extra), 'column')}: {quoted(extra)}."] if extra else []
-        selected = self._select(frame)
+        selected = self.select(frame)
         news = [(each.name, each.news(selected[each.name])) for each in self.columns]
         news = [(name, note) for name, note in news if note]
         notes += [note for _, note in news[:MOST_TOLD]]
@@ -101,7 +101,7 @@ class TablePreprocessor:
         Raises:
             InputError: for missing columns.
         """
-        frame = self._select(as_frame(X))
+        frame = self.select(X)
         found = np.zeros(len(frame), bool)
         for column in self.columns:
             found |= column.is_outside(frame[column.name])
@@ -126,7 +126,13 @@ class TablePreprocessor:
                 f"The saved preprocessor is damaged or of another version ({error!r}): fit again."
             ) from error
 
-    def _select(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def select(self, X: Table) -> pd.DataFrame:
+        """The columns of training, in their order.
+
+        Raises:
+            InputError: where some are missing.
+        """
+        frame = as_frame(X)
         missing = [name for name in self.feature_names_in_ if name not in frame]
         if missing:
             unused = set(frame.columns) - set(self.feature_names_in_)
@@ -141,11 +147,15 @@ class TablePreprocessor:
             yield from column.features(frame[column.name])
 
 
-def make_preprocessor(X: Table) -> TablePreprocessor:
+def make_preprocessor(
+    X: Table, sample_weight: Float[np.ndarray, " row"] | None = None
+) -> TablePreprocessor:
     """Learns how to turn a table of inputs, or an array of numbers, into numbers for a network.
 
     Missing values may occur everywhere. The columns of an array are called x0, x1, ...
 
+    Args:
+        sample_weight: > 0, how many observations each row stands for; None for one.
     Raises:
         InputError: for duplicate names, infinities, and columns that are empty, hold dates, or
             hold text among numbers.
@@ -159,7 +169,7 @@ def make_preprocessor(X: Table) -> TablePreprocessor:
             f"No values in {plural(len(empty), 'column')}: {quoted(empty)}. Remove it."
         )
     numeric = [name for name in frame if is_numeric(frame[name])]
-    numbers = {column.name: column for column in learn_numbers(frame[numeric])}
+    numbers = {column.name: column for column in learn_numbers(frame[numeric], sample_weight)}
     return TablePreprocessor(tuple(numbers.get(name) or learn_names(frame[name]) for name in frame))
 
 
@@ -200,7 +210,11 @@ class TargetScaler:
             InputError: for a target that `scale_of_target` refuses.
         """
         targets = np.reshape(y, (len(y), -1)).T
-        scales = [scale_of_target("The target", target, sample_weight) for target in targets]
+        names = [f"Target {i} of {len(targets)}" for i in range(1, len(targets) + 1)]
+        scales = [
+            scale_of_target(name if len(targets) > 1 else "The target", target, sample_weight)
+            for name, target in zip(names, targets, strict=True)
+        ]
         means, stds = zip(*scales, strict=True)
         return cls(means, stds)
 

@@ -13,6 +13,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +34,9 @@ MOST_EXPANSION = 8
 
 MOST_NESTED = 30
 """Levels of a document."""
+
+TEMPORARY = ".{name}.{process}.part"
+"""A file that a process is writing, beside the one that it will replace."""
 
 LOCK = ".lock"
 """File by which a process keeps a folder for itself; it stays."""
@@ -58,9 +62,66 @@ def jsonable(value: Any, *, spell_infinite: bool = False) -> Any:
     return str(value) if spell_infinite and not math.isnan(value) else None
 
 
+_PLANNED: ContextVar[dict[Path, Path | None] | None] = ContextVar("planned", default=None)
+"""Files to be moved into place together, each with the one that holds its content, or None where
+it is to be removed; None where files are moved one by one."""
+
+
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """Move all files that are written or removed in the block into place when it ends.
+
+    Where it fails, on a full disk say, none is: what was there before stays as it was. Of blocks in
+    one another the outermost counts.
+
+    Raises:
+        StorageError: where a file cannot be moved.
+    """
+    if _PLANNED.get() is not None:
+        yield
+        return
+    planned: dict[Path, Path | None] = {}
+    token = _PLANNED.set(planned)
+    try:
+        yield
+        for target, content in planned.items():
+            _put(target, content)
+    finally:
+        _PLANNED.reset(token)
+        for content in planned.values():
+            if content is not None:
+                with contextlib.suppress(OSError):
+                    content.unlink(missing_ok=True)
+
+
+def _put(target: Path, content: Path | None) -> None:
+    """Move a file into place, or remove what is there."""
+    try:
+        if content is None:
+            target.unlink(missing_ok=True)
+        else:
+            content.replace(target)
+    except OSError as error:
+        raise StorageError.while_writing(target, error) from error
+
+
+def remove(path: Path) -> None:
+    """Remove a file, where it is there.
+
+    Raises:
+        StorageError: where it cannot be removed.
+    """
+    planned = _PLANNED.get()
+    if planned is None:
+        _put(path, None)
+    else:
+        planned[path.resolve()] = None
+
+
 @contextlib.contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, moved into place when the block ends without an error.
+    """A temporary path beside `path`, moved into place when the block ends without an error, or
+    with others where they are written `together`.
 
     A link stays, and the file it leads to is replaced. A replaced file keeps its permissions.
 
@@ -68,8 +129,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
         StorageError: where path is no file, its folder cannot be written or the disk is full; path
             is untouched.
     """
-    target = file_to_write(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    target, planned = file_to_write(path), _PLANNED.get()
+    temporary = target.with_name(TEMPORARY.format(name=target.name, process=os.getpid()))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
@@ -80,12 +141,32 @@ def atomic_path(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         if mode is not None:
             temporary.chmod(mode)
-        temporary.replace(target)
+        if planned is None:
+            temporary.replace(target)
+        else:
+            planned[target] = temporary
     except OSError as error:
         raise StorageError.while_writing(path, error) from error
     finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        if planned is None or target not in planned:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def require_writable(path: Path) -> None:
+    """Refuse a file that cannot be written, before time is spent on what it is to hold.
+
+    Raises:
+        StorageError: as `atomic_path`.
+    """
+    target = file_to_write(path)
+    temporary = target.with_name(TEMPORARY.format(name=target.name, process=os.getpid()))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.touch()
+        temporary.unlink()
+    except OSError as error:
+        raise StorageError.while_writing(path, error) from error
 
 
 def file_to_write(path: Path) -> Path:
@@ -133,6 +214,8 @@ def reading(path: Path, *, passes: tuple[type[Exception], ...] = ()) -> Iterator
 def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from writing into a folder; the system frees it when a process dies.
 
+    What such a process had begun to write there is removed.
+
     Raises:
         StorageError: where another process has it, or it cannot be written.
     """
@@ -150,6 +233,9 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise StorageError.while_writing(folder, error) from error
     try:
+        for path in folder.rglob(TEMPORARY.format(name="*", process="*")):
+            with contextlib.suppress(OSError):
+                path.unlink()
         yield
     finally:
         lock.release()
@@ -226,8 +312,9 @@ def _content_sha256(content: Any) -> str:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex digits."""
-    with path.open("rb") as file:
+    """SHA-256 of a file's bytes, in hex digits; of those that are to be moved there."""
+    planned = (_PLANNED.get() or {}).get(path.resolve())
+    with (planned or path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

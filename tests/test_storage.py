@@ -15,7 +15,18 @@ import pytest
 
 from credence.errors import StorageError
 from credence.schema import build
-from credence.storage import jsonable, locked, read_arrays, read_json, write_arrays, write_json
+from credence.storage import (
+    file_sha256,
+    jsonable,
+    locked,
+    read_arrays,
+    read_json,
+    remove,
+    together,
+    write_arrays,
+    write_json,
+    write_text,
+)
 
 
 def test_json_knows_no_nan_and_no_numpy() -> None:
@@ -36,6 +47,42 @@ def test_nothing_is_written_that_is_refused_when_read(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"was not written.*nested deeper"):
         write_json(tmp_path / "a.json", {"nested": nested})
     assert not (tmp_path / "a.json").exists()
+
+
+def test_files_that_belong_together_are_replaced_together_or_not_at_all(tmp_path: Path) -> None:
+    first, second, gone = (tmp_path / name for name in ("first", "second", "gone"))
+    for path in (first, second, gone):
+        write_text(path, "old")
+
+    def fail_at_the_end() -> None:
+        with together():
+            write_text(first, "new")
+            with together():  # of a part, which ends without error
+                write_text(second, "new")
+                remove(gone)
+            raise OSError("No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        fail_at_the_end()
+    assert [path.read_text() for path in (first, second, gone)] == ["old"] * 3
+    assert len(list(tmp_path.iterdir())) == 3, "nothing is left behind"
+    with together():
+        write_text(first, "new")
+        digest = file_sha256(first)
+        assert first.read_text() == "old"
+        remove(gone)
+    assert (first.read_text(), second.read_text(), gone.exists()) == ("new", "old", False)
+    assert file_sha256(first) == digest
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "ensemble").mkdir()
+    left = [tmp_path / ".a.json.123.part", tmp_path / "ensemble" / ".b.npz.123.part"]
+    for path in (*left, tmp_path / "kept.part"):
+        path.write_text("half")
+    with locked(tmp_path):
+        assert not any(path.exists() for path in left)
+    assert (tmp_path / "kept.part").exists()
 
 
 class Inner(TypedDict):

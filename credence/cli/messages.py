@@ -145,11 +145,9 @@ def summary(metrics: dict[str, Any], sentences: Iterable[str] = ()) -> None:
     say("Method [bold]{}[/bold]: {}", metrics["method"], metrics["method_reason"])
     for sentence in sentences:
         say("{}", sentence)
-    shown = (
-        ("rmse", "nll", "crps", "coverage_95")
-        if metrics["task"] == "regression"
-        else ("accuracy", "nll", "ece", "brier", "auroc")
-    )
+    from credence.runs.documents import SCORES
+
+    shown = SCORES[metrics["task"]]
     listing = Table("", *shown, title=f"On {count(metrics['n_test'], 'held-out row')}")
     for ending, model in MODELS.items():
         values = [metrics.get(name + ending) for name in shown]

@@ -132,7 +132,7 @@ def predict(
     """
     from credence.runs import prediction
     from credence.runs.export import csv_text, rounded
-    from credence.storage import file_to_write, write_text
+    from credence.storage import file_to_write, require_writable, write_text
 
     stream = messages.standard_stream(out)
     if stream is None:
@@ -143,6 +143,8 @@ def predict(
     if stream is None and out.exists() and Path(table).exists() and out.samefile(table):
         raise InputError(f"--out {out} is the table itself: choose another file.")
     replaced = " (replaced)" if stream is None and out.exists() else ""
+    if stream is None:
+        require_writable(out)
     predictions, notes = prediction.predict(run, table, coverage=coverage, id_column=id_column)
     text = csv_text(rounded(predictions))
     if stream is None:

@@ -159,15 +159,13 @@ def run_averaged(
 def _draws(ensemble: "Predictor | AveragedPredictions") -> dict[str, Any]:
     """What was drawn, how, and where."""
     import jax
-    import numpy as np
 
-    divergent = ensemble.scalars.get("is_divergent", np.zeros(1))
     return {
         "is_chain": ensemble.is_chain,
         "num_chains": ensemble.num_chains,
         "num_draws": ensemble.num_draws,
         "stopped": ensemble.provenance.stopped,
-        "divergences": int(np.sum(np.asarray(divergent) > 0)),
+        "divergences": ensemble.num_divergences,
         "settings": ensemble.provenance.settings,
         "versions": ensemble.provenance.versions,
         "device": str(jax.devices()[0].device_kind),

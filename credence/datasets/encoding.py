@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
-from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 
 from credence.datasets.columns import as_numbers, as_text, where
@@ -179,16 +178,22 @@ class CategoricalColumn:
         return positions[codes], codes == -1
 
 
-def learn_numbers(frame: pd.DataFrame) -> list[NumericColumn]:
-    """Medians, means and standard deviations (1 for a constant) of columns of numbers."""
+def learn_numbers(
+    frame: pd.DataFrame, weight: Float[np.ndarray, " row"] | None = None
+) -> list[NumericColumn]:
+    """Medians, means and standard deviations (1 for a constant) of columns of numbers.
+
+    Args:
+        weight: > 0, how many observations each row stands for; None for one.
+    """
     if frame.empty:
         return []
     x = np.column_stack([as_numbers(frame[name]) for name in frame])
-    imputer = SimpleImputer(strategy="median")
+    medians = np.array([_median(values, weight) for values in x.T])
     with np.errstate(over="ignore"):  # NumericColumn refuses what overflows
-        means, stds = mean_and_std(imputer.fit_transform(x))
+        means, stds = mean_and_std(np.where(np.isnan(x), medians, x), weight)
     scales = scale_of_inputs(means, stds)
-    columns = zip(frame, imputer.statistics_, means, scales, x.T, strict=True)
+    columns = zip(frame, medians, means, scales, x.T, strict=True)
     return [
         NumericColumn(
             name=name,
@@ -201,6 +206,17 @@ def learn_numbers(frame: pd.DataFrame) -> list[NumericColumn]:
         )
         for name, median, mean, scale, values in columns
     ]
+
+
+def _median(values: Float[np.ndarray, " row"], weight: Float[np.ndarray, " row"] | None) -> float:
+    """The median of the values that are there, each as often as its weight says."""
+    is_there = ~np.isnan(values)
+    if weight is None:
+        return float(np.median(values[is_there]))
+    order = np.argsort(values[is_there], kind="stable")
+    share = np.cumsum(weight[is_there][order])
+    places = (np.searchsorted(share, 0.5 * share[-1], side) for side in ("left", "right"))
+    return float(np.mean(values[is_there][order][list(places)]))
 
 
 def learn_names(column: pd.Series) -> CategoricalColumn:

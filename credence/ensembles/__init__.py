@@ -9,8 +9,13 @@ predictive    the same of networks that share a likelihood
 quantiles     where a distribution function reaches a level
 predictor     what an ensemble and a stack share: predictions in batches
 mixture       the same of several ensembles with different likelihoods
-stack         several ensembles, weighted by what they say of unseen rows
+beta_transformed, tempered   the same made narrower, or surer
+stack         several ensembles, weighted by what they say of unseen rows (`weighing`)
 candidate     what might be in a stack, with its scores
 saved_stack   a stack as files, and back
+averages      what is left of members that are not kept
+findings      what methods learn beside predictions
+inputs        what predictions make of their inputs
+scores        all numbers of held-out rows in one pass
 diagnostics   convergence, calibration, errors, cost: pure functions of NumPy arrays
 """

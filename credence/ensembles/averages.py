@@ -20,6 +20,7 @@ from credence.density.data import Data
 from credence.density.posterior import BayesianModel, Posterior
 from credence.ensembles.diagnostics.convergence import RHAT_LIMIT
 from credence.ensembles.diagnostics.cost import Cost
+from credence.ensembles.predictor import num_divergences
 from credence.ensembles.provenance import Provenance
 from credence.errors import InputError
 from credence.models.likelihoods.labels import Classification
@@ -118,6 +119,11 @@ class AveragedPredictions:
     def num_chains(self) -> int:
         """Number of chains."""
         return len(self.averages.mean)
+
+    @property
+    def num_divergences(self) -> int:
+        """Draws at the end of a trajectory that diverged."""
+        return num_divergences(self.scalars)
 
     @property
     def num_draws(self) -> int:

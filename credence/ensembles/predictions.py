@@ -133,12 +133,19 @@ class Predictions(ABC):
 
         Between 0 and the total, as it must be: signed weights may lead beyond.
         """
-        expected = jnp.einsum("m,mp->p", self.weights, _entropy(self.member_means()))
-        return jnp.clip(expected, 0.0, self.entropy_total())
+        return self.entropies()["aleatoric"]
 
     def entropy_epistemic(self) -> Float[Array, " point"]:
         """Mutual information between label and member: total minus aleatoric, in nats."""
-        return self.entropy_total() - self.entropy_aleatoric()
+        return self.entropies()["epistemic"]
+
+    def entropies(self) -> dict[str, Float[Array, " point"]]:
+        """All three of `entropy_total`, `entropy_aleatoric` and `entropy_epistemic`, at once."""
+        total = self.entropy_total()
+        of_members = _entropy(self.member_means())
+        expected = jnp.einsum("m,mp->p", self.weights, of_members, precision="highest")
+        aleatoric = jnp.clip(expected, 0.0, total)
+        return {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric}
 
     def _require_regression(self) -> None:
         if not self.is_regression:
@@ -184,8 +191,8 @@ def _sample_crps(samples: Float[Array, "sample point target"], y: PointTarget) -
     count = samples.shape[0]
     ordered = jnp.sort(samples, axis=0)
     rank = 2 * jnp.arange(1, count + 1) - count - 1
-    spread = jnp.einsum("m,mpt->pt", rank.astype(samples.dtype), ordered) / (count * (count - 1))
-    return jnp.mean(jnp.abs(samples - y), axis=0) - spread
+    distance = weighted(rank.astype(samples.dtype), ordered - y)  # ranks sum to zero
+    return jnp.mean(jnp.abs(samples - y), axis=0) - distance / (count * (count - 1))
 
 
 def positive_weights(weights: Float[Array, " member"]) -> Float[Array, " member"]:

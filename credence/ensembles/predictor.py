@@ -19,6 +19,11 @@ from credence.errors import InputError
 Inputs = Float[Array | np.ndarray, "point *feature"]
 
 
+def num_divergences(scalars: Mapping[str, Float[np.ndarray, "chain draw"]]) -> int:
+    """Draws at the end of a trajectory that diverged, by the scalar "is_divergent"."""
+    return int(np.sum(np.asarray(scalars.get("is_divergent", 0)) > 0))
+
+
 class Predictor(ABC):
     """Base of what methods return: networks that predict together, and where they come from.
 
@@ -70,6 +75,11 @@ class Predictor(ABC):
     def weights_worth(self) -> float:
         """Members of equal weight that are worth as much as these are with theirs (Kish)."""
         return float(self.num_members)
+
+    @property
+    def num_divergences(self) -> int:
+        """Draws at the end of a trajectory that diverged."""
+        return num_divergences(self.scalars)
 
     @property
     @abstractmethod

@@ -12,7 +12,7 @@ from credence.density.data import one_row
 from credence.density.posterior import BayesianModel, Params, shapes
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.provenance import Provenance
-from credence.errors import InputError, StorageError
+from credence.errors import InputError
 from credence.models.likelihoods.labels import Classification
 from credence.models.networks.mlp import Network
 from credence.models.saved import from_spec, network_from_spec, to_spec
@@ -22,7 +22,9 @@ from credence.storage import (
     read_arrays,
     read_json,
     reading,
+    remove,
     require_sha256,
+    together,
     write_arrays,
     write_json,
 )
@@ -69,9 +71,8 @@ def write_ensemble(folder: Path, parts: Parts) -> None:
     arrays |= {f"{STATISTIC}{name}": value for name, value in parts["scalars"].items()}
     if parts["weights"] is not None:
         arrays["weights"] = parts["weights"]
-    write_arrays(folder / "ensemble.npz", arrays)
+    path = folder / "ensemble.npz"
     document = {
-        "arrays_sha256": file_sha256(folder / "ensemble.npz"),
         "network": to_spec(parts["model"].network),
         "prior": to_spec(parts["model"].prior),
         "likelihood": to_spec(parts["model"].likelihood),
@@ -81,7 +82,9 @@ def write_ensemble(folder: Path, parts: Parts) -> None:
         "cost": parts["cost"].to_dict(),
         "provenance": parts["provenance"].to_json(),
     }
-    write_json(folder / "ensemble.json", document)
+    with together():
+        write_arrays(path, arrays)
+        write_json(folder / "ensemble.json", {"arrays_sha256": file_sha256(path), **document})
 
 
 def remove_ensemble(folder: Path) -> None:
@@ -91,10 +94,7 @@ def remove_ensemble(folder: Path) -> None:
         StorageError: where a file cannot be removed.
     """
     for name in ("ensemble.json", "ensemble.npz"):
-        try:
-            (folder / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise StorageError.while_writing(folder / name, error) from error
+        remove(folder / name)
 
 
 def read_ensemble(folder: Path, network: Network | None = None) -> Parts:

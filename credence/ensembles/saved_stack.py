@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 from jaxtyping import Float
@@ -23,6 +23,7 @@ from credence.storage import (
     reading,
     require_array,
     require_sha256,
+    together,
     write_arrays,
     write_json,
 )
@@ -70,12 +71,19 @@ def write_stack(folder: Path, stack: StackParts) -> None:
     Raises:
         StorageError: where the folder cannot be written or the disk is full.
     """
-    for index, part in enumerate(stack["parts"]):
-        part.save(folder / f"part_{index}")
-    if stack["left_out"] is not None:
-        write_arrays(folder / LEFT_OUT, stack["left_out"])
+    with together():
+        for index, part in enumerate(stack["parts"]):
+            part.save(folder / f"part_{index}")
+        if stack["left_out"] is not None:
+            write_arrays(folder / LEFT_OUT, stack["left_out"])
+        write_json(folder / "stack.json", _document(folder, stack))
+        remove_ensemble(folder)
+
+
+def _document(folder: Path, stack: StackParts) -> dict[str, Any]:
+    """What stack.json says of a stack, whose parts and left-out rows are written."""
     of_means = stack["mean_weights"]
-    document = {
+    return {
         "weights": np.asarray(stack["part_weights"], float).tolist(),
         "mean_weights": None if of_means is None else of_means.tolist(),
         "shape": stack["shape"],
@@ -91,8 +99,6 @@ def write_stack(folder: Path, stack: StackParts) -> None:
         "candidates": [asdict(candidate) for candidate in stack["candidates"]],
         "num_rows": stack["num_rows"],
     }
-    write_json(folder / "stack.json", document)
-    remove_ensemble(folder)
 
 
 def read_stack(folder: Path, network: Network | None = None) -> StackParts:

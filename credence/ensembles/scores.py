@@ -324,9 +324,7 @@ def _classification_pass(ensemble: Predictor, x: Inputs) -> Rows:
     def summarise(predictive: Predictions, rows: slice) -> dict[str, Any]:
         return {
             "probabilities": predictive.mean(),
-            "entropy_total": predictive.entropy_total(),
-            "entropy_aleatoric": predictive.entropy_aleatoric(),
-            "entropy_epistemic": predictive.entropy_epistemic(),
+            **{f"entropy_{name}": each for name, each in predictive.entropies().items()},
         }
 
     found = ensemble.over_batches(x, summarise)

@@ -138,6 +138,11 @@ class Stack(Predictor):
         return self.parts[0].is_classifier
 
     @property
+    def num_divergences(self) -> int:
+        """Draws of all parts at the end of a trajectory that diverged."""
+        return sum(part.num_divergences for part in self.parts)
+
+    @property
     def is_equally_weighted(self) -> bool:
         """Whether all members count the same; the weights of parts differ."""
         return False

@@ -58,11 +58,12 @@ class Tempered(ChangedMixture):
         labels = jnp.asarray(y).reshape(self.num_points, 1).astype(int)
         return jnp.take_along_axis(self._logs, labels, axis=1)[:, 0]
 
-    def entropy_aleatoric(self) -> Float[Array, " point"]:
-        """Share out the entropy as the mixture does: here what is of the labels."""
-        before = self.mixture.entropy_total()
-        share = jnp.where(before > 0, self.mixture.entropy_aleatoric() / before, 1.0)
-        return share * self.entropy_total()
+    def entropies(self) -> dict[str, Float[Array, " point"]]:
+        """Share out the entropy between labels and members as the mixture does."""
+        before, total = self.mixture.entropies(), self.entropy_total()
+        share = jnp.where(before["total"] > 0, before["aleatoric"] / before["total"], 1.0)
+        aleatoric = share * total
+        return {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric}
 
     def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
         """Labels drawn by the tempered probabilities, every point for itself."""

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from credence.models.likelihoods.base import Likelihood
     from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
+    from credence.preprocessing import Table
 
 
 USUAL_HIDDEN = (50,)
@@ -99,7 +100,9 @@ class BNN(BaseEstimator, ABC):
         for name in ("ensemble_", "diagnostics_", "findings_"):
             self.__dict__.pop(name, None)
 
-    def _inputs(self, X: Any, *, reset: bool) -> Float[np.ndarray, "point feature"]:
+    def _inputs(
+        self, X: Any, *, reset: bool, sample_weight: Float[np.ndarray, " point"] | None = None
+    ) -> Float[np.ndarray, "point feature"]:
         """X checked and preprocessed: standardised numbers, one-hot categories, gaps filled."""
         table = checked_table(self, X, reset=reset)
         if reset:
@@ -107,7 +110,7 @@ class BNN(BaseEstimator, ABC):
                 raise InputError(
                     f"Found {len(table)} sample, but learning needs at least 2 samples."
                 )
-            self.preprocessor_ = make_preprocessor(table)
+            self.preprocessor_ = make_preprocessor(table, sample_weight)
             if isinstance(table, pd.DataFrame):
                 warn_of_identifiers(table)
             self._told = frozenset()
@@ -134,7 +137,8 @@ class BNN(BaseEstimator, ABC):
                 f"This {type(self).__name__} requires y to be passed, but the target y is None."
             )
         X, y, sample_weight = self._with_weight(X, y, sample_weight)
-        return self._inputs(X, reset=True), y, sample_weight
+        of_rows = None if self._rows is None else sample_weight
+        return self._inputs(X, reset=True, sample_weight=of_rows), y, sample_weight
 
     def _sample(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int) -> None:
         """Build the posterior, run the method, judge convergence."""
@@ -370,6 +374,7 @@ class BNN(BaseEstimator, ABC):
         from credence.estimators.effects import importances
 
         check_is_fitted(self, "ensemble_")
+        self._coded(y)  # may refuse it
 
         def log_prob(X: Any, y: Any) -> np.ndarray:
             coded = self._truth(X, y)
@@ -379,8 +384,9 @@ class BNN(BaseEstimator, ABC):
                 lambda p, rows: {"log_prob": p.log_prob(filled(coded, rows, p.num_points))},
             )["log_prob"]
 
-        X = X if isinstance(X, pd.DataFrame) else checked_table(self, X, reset=False)
-        return importances(log_prob, self.preprocessor_.feature_names_in_, X, y, seed)
+        return importances(
+            log_prob, self.preprocessor_.feature_names_in_, self._selected(X), y, seed
+        )
 
     def effect(self, X: Any, name: str | int, *, seed: int = 0) -> Effect:
         """Find how the prediction changes with one column, the others as they are in rows of X.
@@ -397,9 +403,15 @@ class BNN(BaseEstimator, ABC):
         from credence.estimators.effects import effect
 
         check_is_fitted(self, "ensemble_")
-        X = X if isinstance(X, pd.DataFrame) else checked_table(self, X, reset=False)
         weights = self.ensemble_.function_weights
-        return effect(self.sample_functions, weights, self.preprocessor_, X, name, seed)
+        rows = self._selected(X)
+        return effect(self.sample_functions, weights, self.preprocessor_, rows, name, seed)
+
+    def _selected(self, X: Any) -> Table:
+        """The columns of X that the fit saw; an array where it saw one."""
+        is_named = isinstance(X, pd.DataFrame) and hasattr(self, "feature_names_in_")
+        frame = self.preprocessor_.select(X if is_named else checked_table(self, X, reset=False))
+        return frame if hasattr(self, "feature_names_in_") else frame.to_numpy()
 
     @abstractmethod
     def sample_functions(self, X: Any) -> Float[np.ndarray, "chain draw point *output"]:

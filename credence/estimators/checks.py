@@ -12,7 +12,7 @@ import pandas as pd
 from jaxtyping import Float
 from sklearn.utils import check_random_state
 
-from credence.errors import InputError, did_you_mean, plural
+from credence.errors import InputError, did_you_mean, plural, require_counts
 
 MOST_OBSERVATIONS = 1e15
 LARGEST_LABEL = 2**63 - 1
@@ -88,13 +88,12 @@ def as_widths(hidden: Any) -> tuple[int, ...]:
 
 
 def as_count(name: str, value: Any) -> int:
-    """A whole number >= 1.
+    """A whole number of at least 1.
 
     Raises:
         InputError: for anything else.
     """
-    if not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name} must be a whole number >= 1, got {value!r}.")
+    require_counts(**{name: value})
     return int(value)
 
 

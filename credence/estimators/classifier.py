@@ -161,14 +161,7 @@ class BNNClassifier(ClassifierMixin, BNN):
 
     def decompose_uncertainty(self, X: Any) -> dict[str, Float[np.ndarray, " point"]]:
         """Entropies in nats: "total", "aleatoric" (expected), "epistemic" (mutual information)."""
-        found = self._over_rows(
-            X,
-            lambda p: {
-                "total": p.entropy_total(),
-                "aleatoric": p.entropy_aleatoric(),
-                "epistemic": p.entropy_epistemic(),
-            },
-        )
+        found = self._over_rows(X, lambda p: p.entropies())
         return {name: value.astype(float) for name, value in found.items()}
 
     def scores(self, X: Any, y: Any) -> Scores:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from credence.ensembles.diagnostics.convergence import Convergence
 from credence.ensembles.diagnostics.recalibration import Recalibration
 from credence.errors import InputError
-from credence.storage import file_sha256, jsonable, write_json
+from credence.storage import file_sha256, jsonable, together, write_json
 
 
 class EstimatorDocument(TypedDict):
@@ -33,6 +33,8 @@ class EstimatorDocument(TypedDict):
     classes_dtype: NotRequired[str]
     class_weight: NotRequired[list[list[str | bool | int | float]]]
     """Labels and their weights, where they were named one by one."""
+    parts: NotRequired[dict[str, dict[str, Any]]]
+    """The prior and the likelihood that were given as objects; not in folders of version 0.1.0."""
 
 
 def write_estimator(folder: Path, estimator: Any) -> None:
@@ -51,13 +53,16 @@ def write_estimator(folder: Path, estimator: Any) -> None:
             "text or lists of them."
         ) from error
     ensemble = estimator.ensemble_
-    ensemble.save(folder)
-    digest = file_sha256(folder / ensemble.document)
-    write_json(folder / "estimator.json", {"ensemble_sha256": digest, **document})
+    with together():
+        ensemble.save(folder)
+        digest = file_sha256(folder / ensemble.document)
+        write_json(folder / "estimator.json", {"ensemble_sha256": digest, **document})
 
 
 def document_of(estimator: Any) -> dict[str, Any]:
     """Collect what estimator.json says, the checksum of the ensemble left out."""
+    from credence.models.saved import to_spec
+
     parameters = jsonable(estimator.get_params(deep=False))
     return {
         "estimator": type(estimator).__name__,
@@ -73,6 +78,11 @@ def document_of(estimator: Any) -> dict[str, Any]:
             name: value
             for name, value in parameters.items()
             if isinstance(value, str | bool | int | float | list | None)
+        },
+        "parts": {
+            name: to_spec(part)
+            for name in ("prior", "likelihood")
+            if (part := getattr(estimator, name)) is not None and not isinstance(part, str)
         },
         **estimator._learnt(),
     }

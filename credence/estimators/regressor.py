@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,7 +11,7 @@ from jaxtyping import Float
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from credence.errors import InputError, plural
+from credence.errors import InputError, plural, require_counts
 from credence.estimators.base import BNN
 from credence.estimators.checks import batch_keys, checked_weights, named, numbers_wanted
 from credence.preprocessing import TargetScaler
@@ -199,10 +198,7 @@ class BNNRegressor(RegressorMixin, BNN):
         Raises:
             InputError: unless n_samples is a whole number above 0.
         """
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise InputError(
-                f"n_samples must be a whole number of draws, 1 or more, got {n_samples}."
-            )
+        require_counts(n_samples=n_samples)
         keys = batch_keys(random_state)
         found = self._over_rows(
             X, lambda p: {"y": np.moveaxis(np.asarray(p.sample(next(keys), n_samples)), 0, -1)}
@@ -292,6 +288,12 @@ class BNNRegressor(RegressorMixin, BNN):
             raise InputError(
                 f"y has {plural(y.shape[1], 'target')}, and the fit saw "
                 f"{self.ensemble_.num_targets}."
+            )
+        is_known = np.isfinite(y).all(axis=1)
+        if not is_known.all():
+            raise InputError(
+                f"y holds NaN or infinity, first at place {np.argmin(is_known)} of {len(y)}: leave "
+                "such rows out."
             )
         return self.target_scaler_.transform(y)
 

@@ -62,7 +62,7 @@ def restored(
         kind = KINDS[document["estimator"]]
         if ensemble.is_classifier != (kind is BNNClassifier):
             raise ValueError(f"{kind.__name__} does not fit {ensemble!r:.60}")
-        parts: dict[str, Any] = {"network": network}
+        parts: dict[str, Any] = {"network": network, **_given(document)}
         if isinstance(ensemble, Ensemble):
             parts |= {"prior": ensemble.model.prior, "likelihood": ensemble.model.likelihood}
             if network is None and "network" not in document["parameters"]:
@@ -87,6 +87,14 @@ def restored(
         model._recalibration = recalibration
         model._restore(document)
     return model
+
+
+def _given(document: EstimatorDocument) -> dict[str, Any]:
+    """The prior and the likelihood that were given as objects, those of Credence's own."""
+    from credence.models.saved import from_spec
+
+    specs = document.get("parts", {}).items()
+    return {name: from_spec(spec) for name, spec in specs if spec["type"] != "external"}
 
 
 def _unwrapped(network: Network) -> Network:

@@ -235,7 +235,10 @@ def read_traces(convergence: Convergence) -> str:
         return "A single chain: nothing to compare it with."
     means = convergence.traces.mean(axis=1)
     within = convergence.traces.std(axis=1).mean(axis=0)
-    apart = float(np.max(np.ptp(means, axis=0) / np.where(within > 0, within, np.inf)))
+    distance = np.ptp(means, axis=0)
+    if np.any((within == 0) & (distance > 0)):
+        return f"On the rows shown, the {chains} chains stand still, in different places."
+    apart = float(np.max(distance / np.where(within > 0, within, np.inf)))
     found = f"their averages differ by {number(apart, 2)} standard deviations at most"
     if apart > 0.5:  # R-hat of about 1.02 to 1.05 for four chains that differ so
         return f"On the rows shown, the {chains} chains tell different stories: {found}."
@@ -245,9 +248,10 @@ def read_traces(convergence: Convergence) -> str:
 def read_rhat(convergence: Convergence) -> str:
     """Share of predictions above the limit."""
     assert convergence.rhat is not None
-    rhat = convergence.rhat[np.isfinite(convergence.rhat)]
+    rhat = convergence.rhat[~np.isnan(convergence.rhat)]
     over, n = int(np.sum(rhat > RHAT_LIMIT)), len(rhat)
-    highest = f"the highest R-hat is {rhat.max():.3f}"
+    most = f"{rhat.max():.3f}" if np.isfinite(rhat.max()) else "infinite (chains stand still)"
+    highest = f"the highest R-hat is {most}"
     if not over:
         return f"All {count(n, 'prediction')} settled: {highest}, at most {RHAT_LIMIT} is wanted."
     return (

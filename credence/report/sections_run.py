@@ -17,7 +17,7 @@ MAX_TEXT = 400  # characters of one setting
 def convergence_section(convergence: Convergence) -> Html:
     """Traces, R-hat and effective sample sizes of predictions, as far as they exist."""
     numbers = []
-    if convergence.rhat is not None and np.isfinite(convergence.rhat).any():
+    if convergence.rhat is not None and not np.isnan(convergence.rhat).all():
         numbers.append(_rhat(convergence))
     if convergence.ess_bulk is not None and np.isfinite(convergence.ess_bulk).any():
         numbers.append(_ess(convergence))

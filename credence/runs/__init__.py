@@ -1,5 +1,10 @@
 """Turn a table into a RUN folder and back: what the command line does, callable from Python.
 
-`fit`, `resume` and `predict` are in `workflow`; `folder` knows the files, `evaluation` the numbers,
-`page` the report.
+workflow     `fit` and `resume`: checks, then
+finishing    fit, judge, write
+prediction   `predict`, and `export` of its table
+folder       the files, and `documents` what they hold
+evaluation   the numbers of held-out rows; `references` those of simple models
+page         what the report shows
+stopwatch, warned   how long it took, and what was warned of
 """

@@ -13,6 +13,8 @@ from credence.storage import jsonable
 
 Arrays = dict[str, np.ndarray]
 NUM_TRACES = 6
+MOST_JUDGED = 200
+"""Predictions whose R-hat and ESS are computed; 200 take about a second."""
 KEPT = {**JUDGED, "regression": (*JUDGED["regression"], "log_prob", "crps")}
 """Values row by row that evaluation.npz keeps, by task."""
 
@@ -64,7 +66,7 @@ def metrics(model: BNNRegressor | BNNClassifier, found: Scores, n_train: int) ->
         "num_draws": model.ensemble_.num_draws,
         "num_draws_asked": getattr(model.method_, "num_draws", None),
         "stopped": model.ensemble_.provenance.stopped,
-        "divergences": int(np.sum(model.ensemble_.scalars.get("is_divergent", np.zeros(1)) > 0)),
+        "divergences": model.ensemble_.num_divergences,
         "seconds": {name: round(value, 3) for name, value in cost.seconds.items()},
         "likelihood_evaluations": cost.likelihood_evaluations,
         "gradient_evaluations": cost.gradient_evaluations,
@@ -74,23 +76,30 @@ def metrics(model: BNNRegressor | BNNClassifier, found: Scores, n_train: int) ->
 
 
 def convergence_arrays(model: BNNRegressor | BNNClassifier, x: pd.DataFrame) -> Arrays:
-    """R-hat and ESS of the predictions at held-out rows, and a few traces."""
+    """R-hat and ESS of the predictions at held-out rows, and a few traces.
+
+    Of several labels or targets of a row the worst counts.
+    """
     from credence.ensembles.diagnostics import convergence
 
-    if not model.ensemble_.is_chain:
+    ensemble = model.ensemble_
+    if not ensemble.is_chain:
         return {}
     rows = evenly_spaced(len(x), 50)
     functions = model.sample_functions(x.iloc[rows])
-    if isinstance(model, BNNClassifier):
-        functions = functions[..., -1]
-    functions = functions.reshape(*functions.shape[:3], -1)[..., 0]
+    functions = functions.reshape(*functions.shape[:3], -1)
+    shown = -1 if isinstance(model, BNNClassifier) else 0
     found: Arrays = {}
-    if model.ensemble_.families is None:  # particles are in no order that a trace could show
-        found["traces"] = functions[:, :, :: max(1, len(rows) // NUM_TRACES)][:, :, :NUM_TRACES]
-        found["trace_rows"] = rows[:: max(1, len(rows) // NUM_TRACES)][:NUM_TRACES]
-    if functions.shape[0] > 1 and functions.shape[1] >= convergence.MIN_DRAWS:
-        found["rhat"] = convergence.rhat(functions)
-    if functions.shape[1] >= convergence.MIN_DRAWS:
-        found["ess_bulk"] = convergence.ess_bulk(functions, model.ensemble_.families)
-        found["ess_tail"] = convergence.ess_tail(functions, model.ensemble_.families)
+    if ensemble.families is None:  # particles are in no order that a trace could show
+        every = max(1, len(rows) // NUM_TRACES)
+        found["traces"] = functions[:, :, ::every, shown][:, :, :NUM_TRACES]
+        found["trace_rows"] = rows[::every][:NUM_TRACES]
+    if functions.shape[1] < convergence.MIN_DRAWS:
+        return found
+    judged = functions[:, :, evenly_spaced(len(rows), max(1, MOST_JUDGED // functions.shape[-1]))]
+    if len(functions) > 1:
+        found["rhat"] = np.fmax.reduce(convergence.rhat(judged), axis=-1)
+    for name, ess in (("ess_bulk", convergence.ess_bulk), ("ess_tail", convergence.ess_tail)):
+        least = np.fmin.reduce(ess(judged, ensemble.families), axis=-1)
+        found[name] = np.minimum(least, ensemble.weights_worth)
     return found

@@ -9,7 +9,6 @@ Numbers stay numbers, also those in text.
 import csv
 import re
 
-import numpy as np
 import pandas as pd
 
 from credence.html.wording import digits_to_tell
@@ -30,10 +29,15 @@ def rounded(predictions: pd.DataFrame) -> pd.DataFrame:
     The first column says which row it is, and stays as it is; so does a label.
     """
     digits = _digits(predictions)
-    round_off = np.vectorize(lambda value: float(f"{value:.{digits}g}"), otypes=[float])
     computed = predictions.iloc[:, 1:].drop(columns="label", errors="ignore")
     numbers = computed.select_dtypes(include="floating")
-    return predictions.assign(**{name: round_off(numbers[name]) for name in numbers})
+    return predictions.assign(**{name: _round_off(numbers[name], digits) for name in numbers})
+
+
+def _round_off(column: pd.Series, digits: int) -> list[float]:
+    """Numbers with so many significant digits."""
+    written = f"%.{digits}g"
+    return [float(written % value) for value in column.tolist()]
 
 
 def _digits(predictions: pd.DataFrame) -> int:

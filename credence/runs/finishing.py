@@ -120,6 +120,7 @@ def finish(
     model = build_model(settings, method, rows.table.task, folder, progress, left)
     with warnings_kept() as told:
         model.fit(rows.train.drop(columns=target), rows.train[target])
+    model.save(folder / "ensemble")  # whatever happens to what judges it
     watch.lap("fit")
     manifest = read_manifest(folder).started()
     record = judged(model, manifest, rows, told)

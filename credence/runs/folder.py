@@ -178,6 +178,16 @@ def claim(folder: Path, manifest: Manifest) -> None:
         InputError: where it holds something else already.
         StorageError: where it cannot be written.
     """
+    require_free(folder)
+    manifest.write(folder)
+
+
+def require_free(folder: Path) -> None:
+    """Refuse a folder that holds a run, or anything else.
+
+    Raises:
+        InputError: with what to do about it.
+    """
     require_usable(folder, "manifest.json")
     if (folder / "manifest.json").exists():
         earlier = read_manifest(folder)
@@ -187,7 +197,6 @@ def claim(folder: Path, manifest: Manifest) -> None:
             else f"`credence resume {folder}` finishes it, or choose another folder with --out"
         )
         raise InputError(f"{folder} already holds a run ({earlier.status}): {hint}.")
-    manifest.write(folder)
 
 
 def release(folder: Path) -> None:

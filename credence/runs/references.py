@@ -19,6 +19,7 @@ from scipy import stats
 from credence.datasets.names import with_text_names
 from credence.ensembles.diagnostics.crps import crps_normal
 from credence.estimators import BNNClassifier, BNNRegressor
+from credence.spacing import evenly_spaced
 
 PENALTIES = tuple(np.logspace(-3, 4, 15).tolist())
 """Ridge penalties tried, by leave-one-out on the training rows."""
@@ -29,6 +30,10 @@ SMALLEST = 1e-12
 CHUNK = 10_000
 MOST_WORK = 1e10
 """Inputs times classes times steps of a logistic regression: some ten seconds."""
+MOST_NUMBERS = 20_000_000
+"""Rows times inputs of a ridge regression, which holds three copies of them; some ten seconds."""
+FEWEST_ROWS = 1000
+"""Rows of a ridge regression of very many inputs."""
 
 
 class References(NamedTuple):
@@ -86,16 +91,20 @@ def classification_references(
 def linear_prediction(
     x: Tables, y_train: Float[np.ndarray, " row"]
 ) -> tuple[Float[np.ndarray, " point"], float]:
-    """Ridge regression at the held-out rows, and the spread of its leave-one-out residuals."""
+    """Ridge regression at the held-out rows, and the spread of its leave-one-out residuals.
+
+    Of a very large table it learns from evenly spaced rows.
+    """
     from sklearn.linear_model import RidgeCV
 
     scale = float(y_train.std())
     if not scale > 0:
         return np.full(len(x.test), y_train.mean()), _smallest_spread(y_train)
     model = RidgeCV(alphas=PENALTIES, store_cv_results=True)
+    kept = evenly_spaced(len(y_train), max(MOST_NUMBERS // x.train.shape[1], FEWEST_ROWS))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # columns that repeat one another do no harm
-        model.fit(x.train, (y_train - y_train.mean()) / scale)
+        model.fit(x.train[kept], (y_train[kept] - y_train.mean()) / scale)
     squared = model.cv_results_[:, PENALTIES.index(float(model.alpha_))]
     std = max(float(np.sqrt(squared.mean())) * scale, _smallest_spread(y_train))
     return y_train.mean() + scale * model.predict(x.test), std

@@ -26,8 +26,8 @@ from credence.runs.folder import (
     claim,
     read_manifest,
     release,
+    require_free,
     require_same_table,
-    require_usable,
     table_fingerprint,
 )
 from credence.runs.stopwatch import Stopwatch
@@ -62,6 +62,8 @@ def fit(
         Interrupted: on Ctrl-C before there was a draw; `resume` goes on.
     """
     watch = watch or Stopwatch()
+    check_numbers(settings)  # and the folder, before a large table is read
+    require_free(folder)
     frame, table = read(settings)
     check_settings(settings, table.task)
     settings = replace(settings, max_seconds=time_limit(settings.max_seconds))
@@ -69,7 +71,6 @@ def fit(
     check_held_out(rows)
     from credence.ensembles.provenance import package_versions
 
-    require_usable(folder, "manifest.json")
     tell([*rows.table.notes, *_notes_on_time(settings)])
     with locked(folder):
         claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
@@ -188,6 +189,15 @@ def check_settings(settings: FitSettings, task: str) -> None:
     methods.check_name(settings.method)
     MLP(1, settings.hidden or (), settings.activation)
     method_of(settings)
+    check_numbers(settings)
+
+
+def check_numbers(settings: FitSettings) -> None:
+    """Refuse settings that are out of range, without knowing the table or any method.
+
+    Raises:
+        InputError: with the setting's name.
+    """
     check_seed_and_time(settings.seed, settings.max_seconds)
     for name in ("num_draws", "num_chains"):
         count = getattr(settings, name)

@@ -10,9 +10,10 @@ import pytest
 
 import credence
 from credence import BNNClassifier, BNNRegressor
+from credence.ensembles.stack import Stack
 from credence.errors import InputError
 from credence.methods import MAP, Training
-from credence.models import MLP, Categorical, Normal
+from credence.models import MLP, Categorical, Gaussian, Normal
 
 BRIEF = MAP(training=Training(max_epochs=5, validation_fraction=0.0))
 RNG = np.random.default_rng(0)
@@ -150,3 +151,50 @@ def test_categories_that_do_not_occur_have_no_effect() -> None:
     frame = pd.DataFrame({"c": named, "d": RNG.normal(size=20)})
     model = BNNRegressor(method=BRIEF, hidden=(3,)).fit(frame, Y)
     assert model.effect(frame, "c").values == ("u", "v")
+
+
+def test_the_prior_of_a_stack_comes_back_from_disk(tmp_path: Path) -> None:
+    model = BNNRegressor(method=BRIEF, prior=Gaussian("unit"), likelihood=Normal(0.5)).fit(X, Y)
+    parts, found = (model.ensemble_, model.ensemble_), model.ensemble_
+    model.ensemble_ = Stack(parts, np.array([0.5, 0.5]), found.cost, found.provenance)
+    model.save(tmp_path)
+    again = credence.load(tmp_path)
+    assert (again.prior, again.likelihood) == (model.prior, model.likelihood)
+
+
+def test_columns_of_importances_and_effects_are_those_of_the_fit(one: BNNRegressor) -> None:
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        found = one.importances(pd.DataFrame(X, columns=["a", "b"]), Y)
+    np.testing.assert_array_equal(found.nats, one.importances(X, Y).nats)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    named = BNNRegressor(method=BRIEF, hidden=(3,), random_state=0).fit(frame, Y)
+    assert (
+        named.effect(frame[["b", "a"]].assign(c=1), "a").values == named.effect(frame, "a").values
+    )
+    for ask in (
+        lambda: named.effect(frame[["a"]], "a"),
+        lambda: named.importances(frame[["a"]], Y),
+    ):
+        with pytest.raises(InputError, match="lacks 1 column that training had: 'b'"):
+            ask()
+
+
+def test_truths_that_are_not_finite_are_refused(one: BNNRegressor) -> None:
+    unknown = np.where(np.arange(20) == 7, np.nan, Y)
+    for ask in (one.evaluate, one.scores, one.importances, one.calibrate):
+        with pytest.raises(InputError, match="first at place 7 of 20"):
+            ask(X, unknown)
+
+
+def test_weights_count_in_the_scales_of_the_inputs() -> None:
+    """A row of weight three is as three rows, in scales and in what fills gaps."""
+    weight = np.arange(20) % 4
+    gaps = np.where(np.arange(40).reshape(20, 2) % 7 == 0, np.nan, X)
+    repeated = np.repeat(np.arange(20), weight)
+    weighed = BNNRegressor(method=BRIEF, hidden=(3,)).fit(gaps, Y, sample_weight=weight)
+    many = BNNRegressor(method=BRIEF, hidden=(3,)).fit(gaps[repeated], Y[repeated])
+    for one, other in zip(weighed.preprocessor_.columns, many.preprocessor_.columns, strict=True):
+        for name in ("median", "mean", "scale", "low", "high"):
+            assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-12)
+    plain = BNNRegressor(method=BRIEF, hidden=(3,)).fit(gaps, Y)
+    assert plain.preprocessor_ != weighed.preprocessor_, "planted: weights that do not count"

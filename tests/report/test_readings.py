@@ -17,6 +17,7 @@ from credence.html.wording import (
     with_unit,
 )
 from credence.report import readings
+from credence.report.charts import convergence as charts
 from credence.report.charts.classification import selective_accuracy
 from credence.report.charts.regression import epistemic_share, error_by_std
 
@@ -132,6 +133,21 @@ def test_convergence():
     assert "All 110 predictions settled" in readings.read_rhat(settled)
     assert "too few" in readings.read_ess(apart)
     assert "enough draws" in readings.read_ess(settled)
+
+
+def test_chains_that_stand_still_in_different_places_do_not_agree() -> None:
+    settled = convergence()
+    assert settled.traces is not None
+    assert settled.rhat is not None
+    stuck = np.broadcast_to(np.arange(4.0)[:, None, None], settled.traces.shape)
+    rhat = np.append(settled.rhat[:-1], np.inf)
+    still = replace(settled, traces=stuck, rhat=rhat)
+    assert "stand still, in different places" in readings.read_traces(still)
+    assert "1 of 110 predictions did not settle" in readings.read_rhat(still)
+    assert "R-hat is infinite" in readings.read_rhat(still)
+    page = str(charts.rhat_chart(still, "rhat", "reading"))
+    assert page != str(charts.rhat_chart(settled, "rhat", "reading")), "the last bin holds it"
+    charts.rhat_chart(replace(settled, rhat=np.full(110, np.inf)), "rhat", "reading")
 
 
 @pytest.mark.parametrize(

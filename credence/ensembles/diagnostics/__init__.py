@@ -7,6 +7,7 @@ Pure functions of numpy arrays that know nothing of networks; shapes are in the 
     starts          whether further starts settled in a mode that no chain has visited
     calibration     reliability diagram, ECE, MCE of class probabilities
     classification  accuracy, top-k, Brier, log loss, AUROC, precision and recall against confidence
+    recalibration   conformal intervals and tempered probabilities
     regression      RMSE, MAE, NLL, coverage and width of intervals, PIT
     crps            of a Normal, of a sample, of a mixture of Normals
     entropy         predictive entropy and variance, split into aleatoric and epistemic

@@ -171,7 +171,7 @@ def assess(
     judged = _at_some_points(functions, max_functions)
     judged, reason = judged[:, :, _varies(judged)], ""
     if num_draws < MIN_DRAWS:
-        reason = f"{num_draws} draws per chain cannot be judged: at least {MIN_DRAWS} are needed."
+        reason = too_few(num_draws)
     elif not np.isfinite(functions).all():
         reason = "Some outputs of the networks are not finite: the chains have diverged."
     elif judged.size == 0:
@@ -197,6 +197,11 @@ def assess(
         reason=" ".join(faults)
         or f"R-hat is at most {largest_rhat:.3f} and bulk ESS at least {smallest_ess:.0f}.",
     )
+
+
+def too_few(num_draws: int) -> str:
+    """The sentence on chains of fewer than `MIN_DRAWS` draws."""
+    return f"{num_draws} draws per chain cannot be judged: at least {MIN_DRAWS} are needed."
 
 
 def _unjudged(num_chains: int, num_draws: int, converged: bool | None, reason: str) -> Convergence:

@@ -163,8 +163,8 @@ def stacking_weights(
     weight = np.ones(num_points) if weight is None else weight
     rows = np.sum(weight) + prior_rows
     for _ in range(MOST_ROUNDS):
-        share = weights * (densities / (densities @ weights)[:, None])
-        new = (weight @ share + prior_rows / num_models) / rows
+        shares = weights * (densities.T @ (weight / (densities @ weights)))
+        new = (shares + prior_rows / num_models) / rows
         gain = np.max(new / np.maximum(weights, np.finfo(float).tiny)) - 1
         weights = new
         if gain <= LEAST_GAIN:

@@ -36,12 +36,13 @@ def trace_charts(convergence: Convergence, name: str, reading: str) -> Html:
 
 
 def rhat_chart(convergence: Convergence, name: str, reading: str) -> Html:
-    """Histogram of R-hat over predictions, with its limit."""
+    """Histogram of R-hat over predictions, with its limit; what is infinite is in the last bin."""
     assert convergence.rhat is not None
-    rhat = convergence.rhat[np.isfinite(convergence.rhat)]
+    rhat = convergence.rhat[~np.isnan(convergence.rhat)]
+    finite = np.append(rhat[np.isfinite(rhat)], 1.0)
     figure, (axes,) = new_figure(height=165)
-    low, high = min(1.0, rhat.min()), max(RHAT_LIMIT + 0.005, rhat.max())
-    counts, edges = np.histogram(rhat, bins=24, range=(low, high))
+    low, high = finite.min(), max(RHAT_LIMIT + 0.005, finite.max())
+    counts, edges = np.histogram(np.minimum(rhat, high), bins=24, range=(low, high))
     centres = (edges[:-1] + edges[1:]) / 2
     colours = np.where(centres > RHAT_LIMIT, ALARM, ACCENT).tolist()
     axes.bar(centres, counts, width=0.86 * (edges[1] - edges[0]), color=colours, alpha=0.85)
