@@ -65,13 +65,14 @@ def measured(case: dict[str, Any]) -> dict[str, Any]:
     key_cloud, key_new = jax.random.split(jax.random.key(case["seed"]))
     with Driver() as driver:
         pair = reach.pair_of(driver, coarse, fine, Mutation(), NUM_PARTICLES)
-        log_weights = reach.log_weights(key_new, pair, reach.particles(key_cloud, pair), NUM_DRAWS)
+        cloud, pair = reach.particles(key_cloud, pair)
+        log_weights = reach.log_weights(key_new, pair, cloud, NUM_DRAWS)
     return {
         "prior_nats": float(nats_between([coarse, fine])[0]),
         "mean": float(log_weights.mean()),
         "std": float(log_weights.std()),
-        "share": reach.effective_share(log_weights.reshape(-1, 1)),
-        "share_of_means": reach.effective_share(log_weights),
+        "share": reach.share_of_tries(log_weights.reshape(-1, 1)),
+        "share_of_means": reach.share_of_tries(log_weights),
     }
 
 

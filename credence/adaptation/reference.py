@@ -8,7 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from credence.adaptation.windows import metric_ends, move_step_size
+from credence.adaptation.windows import SMALLEST_VARIANCE, metric_ends, move_step_size
 from credence.density.data import num_targets
 from credence.density.posterior import Posterior
 from credence.engine.blocks import Block
@@ -41,7 +41,7 @@ def prior_reference(
     if not isinstance(model.prior, GaussianPrior):
         raise InputError(
             f"pCN with the prior as reference needs a Gaussian prior, got {model.prior}: use "
-            "prior='fan_in', or another reference (reference='posterior', or kernel='pcn_cloud')."
+            "prior='fan_in', or another reference or kernel."
         )
     stds = network_stds(posterior)
     noise, _ = ravel_pytree(model.likelihood.init(num_targets(posterior.data)))
@@ -61,7 +61,7 @@ class ReferenceMemory(NamedTuple):
     reference_mean: Float[np.ndarray, " weight"]
     reference_std: Float[np.ndarray, " weight"]
     total: Float[np.ndarray, " weight"]
-    """Sum of the window's draws, and of their squares."""
+    """Sum of the window's draws less the reference's mean, and of the squares; in float64."""
     total_square: Float[np.ndarray, " weight"]
     num_draws: np.ndarray
 
@@ -81,7 +81,7 @@ def reference_adaptation(
     The reference becomes the mean and standard deviation of all chains' draws in the window.
     """
     ends = metric_ends(num_rounds)
-    zero, none = np.zeros_like(mean), np.zeros(())
+    zero, none = np.zeros(mean.shape), np.zeros(())
     small = np.log(np.asarray(0.1))
     first = ReferenceMemory(none, none, small, small, mean, std, zero, zero, none)
 
@@ -94,7 +94,7 @@ def reference_adaptation(
 
     def update(memory: ReferenceMemory, block: Block) -> ReferenceMemory:
         acceptance = float(np.mean(np.asarray(block.info["acceptance_rate"])))
-        draws = np.asarray(block.draws).reshape(-1, mean.size)
+        draws = np.asarray(block.draws, float).reshape(-1, mean.size) - memory.reference_mean
         memory = move_step_size(memory, acceptance, target_acceptance_rate, order=order)
         memory = memory._replace(
             round=memory.round + 1,
@@ -118,13 +118,14 @@ def reference_adaptation(
 
 def _fitted(memory: ReferenceMemory) -> ReferenceMemory:
     """A reference with the window's moments; then a new window."""
-    mean = memory.total / memory.num_draws
-    variance = np.maximum(memory.total_square / memory.num_draws - mean**2, 1e-8)
-    zero = np.zeros_like(mean)
+    dtype, zero = memory.reference_mean.dtype, np.zeros_like(memory.total)
+    shift = memory.total / memory.num_draws
+    variance = memory.total_square / memory.num_draws - shift**2
+    std = np.sqrt(np.maximum(variance, SMALLEST_VARIANCE))
     return memory._replace(
         rounds_since_metric=np.zeros(()),
-        reference_mean=mean,
-        reference_std=np.sqrt(variance).astype(mean.dtype),
+        reference_mean=(memory.reference_mean + shift).astype(dtype),
+        reference_std=std.astype(dtype),
         total=zero,
         total_square=zero,
         num_draws=np.zeros(()),

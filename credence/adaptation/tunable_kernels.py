@@ -202,12 +202,17 @@ def register_kernel(tunable: Tunable) -> Tunable:
     Raises:
         InputError: for a name of Credence's own kernels.
     """
-    if tunable.name in _OURS:
+    _refuse_ours(tunable)
+    _TABLE[tunable.name] = tunable
+    return tunable
+
+
+def _refuse_ours(tunable: Tunable) -> None:
+    """Refuse a kernel that has the name of another of Credence's own."""
+    if tunable.name in _OURS and tunable != _TABLE[tunable.name]:
         raise InputError(
             f"'{tunable.name}' is a kernel of Credence's own: give yours another name."
         )
-    _TABLE[tunable.name] = tunable
-    return tunable
 
 
 WhyNot = Callable[[Tunable], str | None]
@@ -225,6 +230,7 @@ def checked_kernel(what: str, kernel: str | Tunable, why_not: WhyNot = lambda _:
         InputError: for an unknown name, the name of another kernel, and one that is of no use.
     """
     if isinstance(kernel, Tunable):
+        _refuse_ours(kernel)
         if _TABLE.setdefault(kernel.name, kernel) != kernel:
             raise InputError(
                 f"Another kernel has the name '{kernel.name}': give yours another one, or replace "

@@ -83,11 +83,10 @@ def window_adaptation(
     def update(memory: Memory, block: Block) -> Memory:
         acceptance = float(np.mean(np.asarray(block.info["acceptance_rate"])))
         memory = move_step_size(memory, acceptance, target_acceptance_rate, order=order)
-        log_step_size = np.minimum(memory.log_step_size, np.log(largest))
-        memory = memory._replace(log_step_size=log_step_size)
         memory = (add_draws or add_variances)(memory, np.asarray(block.draws))
         memory = memory._replace(round=memory.round + 1)
-        return renew_metric(memory) if int(memory.round) in ends else memory
+        memory = renew_metric(memory) if int(memory.round) in ends else memory
+        return memory._replace(log_step_size=np.minimum(memory.log_step_size, np.log(largest)))
 
     def tuned(memory: Memory) -> Settings:
         mean_log_step_size = np.minimum(memory.mean_log_step_size, np.log(largest))

@@ -167,6 +167,11 @@ def flat_log_prior(model: BayesianModel) -> LogDensity:
     return lambda position, data: model.log_prior(model.unravel(position, data))
 
 
+def flat_prior_draw(model: BayesianModel, key: PRNGKeyArray, data: Data) -> Position:
+    """A draw from a model's prior, as one flat vector; data gives the shapes only."""
+    return ravel_pytree(model.sample_prior(key, data))[0]
+
+
 @lru_cache(maxsize=256)
 def flat_log_likelihood(model: BayesianModel) -> LogDensity:
     """log_likelihood(position, data) of a model, a part of other densities as `flat_log_prior`.

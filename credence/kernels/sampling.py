@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import jax
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from credence.density.data import Data
-from credence.errors import InputError
+from credence.errors import InputError, require_counts
 from credence.kernels.base import Kernel
 
 Keep = Callable[[Any, Any], Any]
@@ -60,9 +59,7 @@ def sample(
             f"sample needs a Kernel, got {kernel!r}: call its builder first, "
             "kernels.mala(log_density, step_size=0.1, inverse_mass=...)."
         )
-    for name, number in (("num_draws", num_draws), ("thinning", thinning)):
-        if not isinstance(number, Integral) or number < 1:
-            raise InputError(f"{name} must be a whole number of at least 1, got {number!r}.")
+    require_counts(num_draws=num_draws, thinning=thinning)
     goes_on = hasattr(start, "position")
     if not goes_on:
         start = jnp.asarray(start, float)

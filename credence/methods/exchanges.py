@@ -40,12 +40,12 @@ def told_of_ladder(
     nats = [ladder_evidence(each, powers) + log_anchor for each in of_rungs]
     shape, rates = of_rungs.shape[:2], np.asarray(info["exchange_rate"], float)
     num_turns = np.sum(~np.isnan(rates), axis=-1)
-    mean_rates = np.nansum(rates, axis=-1) / np.maximum(num_turns, 1)
+    of_draws = np.nansum(rates, axis=-1) / np.maximum(num_turns, 1)
     scalars = {
         **{name: each for name, each in info.items() if np.ndim(each) == 2},
         "log_likelihood": of_rungs[..., -1] + log_anchor,
         "acceptance_rate": info["acceptance_rate"][..., 1:].mean(axis=-1),
-        "exchange_rate": _last_known(mean_rates, num_turns > 0),
+        "exchange_rate": _last_known(of_draws, num_turns > 0),
         "log_evidence": np.broadcast_to(np.array(nats)[:, None], shape),
     }
     exchanges = Exchanges.measured(powers, rates, info["is_restart"])

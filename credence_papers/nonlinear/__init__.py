@@ -3,7 +3,8 @@
 Vuckovic, "Nonlinear MCMC for Bayesian Machine Learning" (2022).
 
 density_study    densities (section 4.1, figure 1), its samplers in `densities`, its exact laws in
-                 `plane_densities`; `published_mala` has the fault of the public code
+                 `plane_densities`, its page in `densities_page`; `published_mala` has the fault of
+                 the public code
 images           cifar10, cifar10_small, cifar10_resnet20 (table 1), with methods in
                  `image_contenders`
 feature_study    cifar10_features (table 1, figure 2): photographs as features of patches, which

@@ -9,7 +9,7 @@ tables       transdimensional_xor (D1), transdimensional_digits (D2), transdimen
 boston_models, digit_models, model_study, models
              transdimensional_models, transdimensional_digit_models: noise and prior fixed or
              learnt, beside trained networks and the published chain
-study        what runs found beside what is published
+study, page  what runs found beside what is published
 runs         one posterior over architectures
 depth_ways, crossings
              p(depth) in four ways, two of which share nothing

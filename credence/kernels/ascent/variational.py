@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.density.data import Data
 from credence.density.posterior import LogDensity, Position
+from credence.errors import InputError
 from credence.kernels.ascent.optimizer import Objective, ascend, clipped_adam
 from credence.kernels.base import Kernel
 
@@ -70,6 +71,19 @@ class LowRankNormal(NamedTuple):
         return 0.5 * (log_det + num_weights * jnp.log(2 * jnp.pi * jnp.e))
 
 
+def check_samples(num_samples: int) -> None:
+    """Refuse numbers of draws that are no pairs.
+
+    Raises:
+        InputError: unless the number is even and positive.
+    """
+    if num_samples < 1 or num_samples % 2:
+        raise InputError(
+            f"num_samples must be even, because draws come in pairs, got {num_samples}: use "
+            f"{max(num_samples + 1, 2)}."
+        )
+
+
 def elbo(log_density: LogDensity, *, num_samples: int, rank: int) -> Objective:
     """Unbiased estimate of the evidence lower bound, in nats.
 
@@ -79,7 +93,10 @@ def elbo(log_density: LogDensity, *, num_samples: int, rank: int) -> Objective:
         rank: of q.
     Returns:
         (key, parameters of q as a flat vector, data) -> estimate.
+    Raises:
+        InputError: for draws that are no pairs.
     """
+    check_samples(num_samples)
 
     def estimate(key: PRNGKeyArray, position: Position, data: Data) -> Float[Array, ""]:
         q = LowRankNormal.unravel(position, rank)

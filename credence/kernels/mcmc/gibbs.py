@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, PRNGKeyArray
 from credence.density.data import Data
 from credence.density.posterior import BayesianModel, LogDensity, Position
 from credence.errors import InputError
-from credence.kernels.base import Kernel
+from credence.kernels.base import Kernel, first_work
 from credence.models.priors import HierarchicalGamma
 
 
@@ -70,14 +70,14 @@ def with_gibbs(
     Raises:
         InputError: where the prior has no precisions, for settings the other kernel refuses, and
             for one whose state has no position of its own.
-    A non-finite draw of the precisions is refused; is_finite is that of the other kernel.
+    A non-finite draw of the precisions is refused; is_finite is False where either step was.
     """
     inner, gibbs = kernel(log_density, **settings), gibbs_precisions(log_density, model=model)
 
     def step(key: PRNGKeyArray, state: Any, data: Data) -> tuple[Any, Any]:
         key_inner, key_gibbs = jax.random.split(key)
         state, info = inner.step(key_inner, state, data)
-        moved, _ = gibbs.step(key_gibbs, GibbsState(state.position), data)
+        moved, redrawn = gibbs.step(key_gibbs, GibbsState(state.position), data)
         fresh = inner.init(moved.position, data)
         if "position" not in state._fields:
             name = getattr(kernel, "__name__", str(kernel))
@@ -87,6 +87,12 @@ def with_gibbs(
             for name in ("position", "log_density", "gradient")
             if name in state._fields
         }
+        anew = first_work(fresh)
+        work = {"num_evaluations": anew.values, "num_gradients": anew.gradients}
+        counted = {
+            name: getattr(info, name) + more for name, more in work.items() if name in info._fields
+        }
+        info = info._replace(is_finite=info.is_finite & redrawn.is_finite, **counted)
         return state._replace(**renewed), info
 
     return Kernel(inner.init, step)

@@ -160,7 +160,7 @@ def mclmc(
         key: PRNGKeyArray, state: MicrocanonicalState, data: Data
     ) -> tuple[MicrocanonicalState, MicrocanonicalInfo]:
         key_before, key_after = jax.random.split(key)
-        memory = jnp.exp(-0.5 * step_size / decoherence_length)
+        memory = jnp.exp(jnp.divide(-0.5 * step_size, decoherence_length))
         start = state._replace(direction=_turn(key_before, state.direction, memory))
         zero = jnp.zeros_like(state.log_density)
         end, kinetic_change = flow.leapfrog(start, zero, step_size, data)
@@ -244,9 +244,13 @@ def _kick(
 
 
 def _turn(key: PRNGKeyArray, direction: Position, memory: Float[Array, ""]) -> Position:
-    """Partial refreshment, reversible with respect to the uniform law on the sphere."""
+    """Partial refreshment, reversible with respect to the uniform law on the sphere.
+
+    A chain at rest, whose direction is zero, gets a new one however much it remembers.
+    """
     noise = jax.random.normal(key, direction.shape, direction.dtype) / direction.size**0.5
     turned = memory * direction + jnp.sqrt(1 - memory**2) * noise
+    turned = jnp.where(jnp.any(direction), turned, noise)
     return turned / jnp.linalg.norm(turned)
 
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 from credence.density.chunks import chunked
@@ -25,6 +24,7 @@ from credence.density.posterior import (
     Position,
     flat_log_likelihood,
     flat_log_prior,
+    flat_prior_draw,
 )
 from credence.kernels.base import Kernel, Moves, Scalar, first_work, metropolis, repeated
 from credence.kernels.mcmc.microcanonical import varied_leapfrogs
@@ -64,7 +64,7 @@ class Ladder:
 
     def from_prior(self, key: PRNGKeyArray, data: Data) -> Position:
         """A draw from the prior; data gives the shapes only."""
-        return ravel_pytree(self.model.sample_prior(key, data))[0]
+        return flat_prior_draw(self.model, key, data)
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,7 @@ from credence.density.posterior import Position, Posterior
 from credence.engine.driver import Driver
 from credence.engine.plan import Plan
 from credence.errors import InputError, require_positive
-from credence.kernels.ascent.variational import LowRankNormal, variational
+from credence.kernels.ascent.variational import LowRankNormal, check_samples, variational
 from credence.kernels.base import Recipe
 from credence.methods.base import Drawn, Method
 from credence.methods.training import Training, train
@@ -81,11 +81,7 @@ class Variational(Method):
         )
         if self.rank < 0:
             raise InputError(f"rank must be >= 0, got {self.rank}; 0 is mean field.")
-        if self.num_samples % 2:
-            raise InputError(
-                f"num_samples must be even, because draws come in pairs, got {self.num_samples}: "
-                f"use {self.num_samples + 1}."
-            )
+        check_samples(self.num_samples)
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         if self.rank > posterior.num_weights:

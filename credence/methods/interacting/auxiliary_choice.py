@@ -5,15 +5,20 @@ nats from one auxiliary draw to the next: `Interacting` measures it.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.density.posterior import BayesianModel, Position, Posterior, flat_log_prior
+from credence.density.posterior import (
+    BayesianModel,
+    Position,
+    Posterior,
+    flat_log_prior,
+    flat_prior_draw,
+)
 from credence.engine.driver import Driver
 from credence.errors import InputError
 from credence.methods.interacting.auxiliary import (
@@ -152,7 +157,7 @@ def prior(model: BayesianModel) -> Auxiliary:
     return Auxiliary(
         log_density=lambda position, data, _: density(position, data),
         log_potential=lambda log_target, position, data, _: log_target - density(position, data),
-        sample=lambda key, data: ravel_pytree(model.sample_prior(key, data))[0],
+        sample=partial(flat_prior_draw, model),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from credence.engine.driver import Driver
-from credence.errors import OutOfTime, StorageError
+from credence.errors import Interrupted, StorageError
 from credence.methods.base import Drawn
 
 FEWEST = 32
@@ -36,7 +36,7 @@ Counts = tuple[int, ...]
 
 
 class FewParticlesWarning(UserWarning):
-    """The time budget left room for the fewest particles only: evidence and posterior are rough."""
+    """The run had time for the fewest particles only: evidence and posterior are rough."""
 
 
 class Allotment(NamedTuple):
@@ -66,7 +66,7 @@ def within_budget(
             of those wanted.
         multiple: particles of a level are a multiple of it.
     Raises:
-        OutOfTime: where the small run does not end in time either.
+        Interrupted: where time or Ctrl-C ends the small run, too.
     """
     fewest = FEWEST if multiple == 1 else multiple * max(FEWEST_MOVING, -(-FEWEST // multiple))
     if driver.max_seconds is None or max(wanted) <= fewest:
@@ -88,13 +88,15 @@ def within_budget(
         raise StorageError(
             f"{driver.folder} has numbers of particles that no run decided: {counts}."
         )
+    seconds_left = f"The time budget left {driver.max_seconds:.0f} s for sampling"
     if counts[0] < min(GROWTH * small[0], wanted[0]):
-        return _rough(driver, answer, small)
+        return _rough(answer, small, seconds_left)
     driver.progress.say(f"There is time for {'-'.join(map(str, counts))} particles of a run.")
     try:
         return run(key, counts)
-    except OutOfTime:
-        return _rough(driver, answer, small)
+    except Interrupted:
+        driver.stopped = "interrupt" if driver.interrupted else "time"
+        return _rough(answer, small, "The run was stopped" if driver.interrupted else seconds_left)
 
 
 def _are_between(counts: Counts, least: Counts, most: int) -> bool:
@@ -127,11 +129,11 @@ def _seconds(driver: Driver) -> tuple[float, float]:
     return sum(each.seconds for each in results), sum(each.compile_seconds for each in results)
 
 
-def _rough(driver: Driver, answer: Drawn, small: Counts) -> Drawn:
+def _rough(answer: Drawn, small: Counts, reason: str) -> Drawn:
     """The answer of the small run, with a warning."""
     warnings.warn(
-        f"The time budget left {driver.max_seconds:.0f} s for sampling, enough for {max(small)} "
-        "particles of a run only: evidence and posterior are rough. Allow more seconds.",
+        f"{reason}, enough for {max(small)} particles of a run only: evidence and posterior are "
+        "rough. Allow more seconds.",
         FewParticlesWarning,
         stacklevel=3,
     )

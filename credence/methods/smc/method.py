@@ -8,13 +8,18 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from credence.adaptation.reference import prior_reference
 from credence.adaptation.tunable_kernels import check_weights
 from credence.density.data import Data
-from credence.density.posterior import BayesianModel, Posterior, flat_log_likelihood, flat_log_prior
+from credence.density.posterior import (
+    BayesianModel,
+    Posterior,
+    flat_log_likelihood,
+    flat_log_prior,
+    flat_prior_draw,
+)
 from credence.engine.driver import Driver
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, check_particles, require_positive
@@ -158,5 +163,5 @@ def prior_draws(
     keys: Key[Array, "run particle"], data: Data, *, model: BayesianModel
 ) -> Float[Array, "run particle weight"]:
     """Independent draws from a model's prior."""
-    one = lambda key: ravel_pytree(model.sample_prior(key, data))[0]  # noqa: E731
+    one = partial(flat_prior_draw, model, data=data)
     return jax.vmap(jax.vmap(one))(keys)

@@ -175,11 +175,11 @@ class Mutation:
         )
 
     def is_stuck(self, tuning: "Tuning") -> bool:
-        """Whether they stopped before they had moved enough; where num_steps is given, before they
-        had moved at all."""
+        """Whether particles that stop here have not moved enough; where num_steps is given, whether
+        they have not moved at all."""
         if self.num_steps is not None:
             return bool(1 - 0.5 * tuning.distance > STUCK)
-        return self.is_done(tuning) and not self._have_moved(tuning)
+        return not self._have_moved(tuning)
 
     @property
     def steps_in_stds(self) -> bool:

@@ -155,7 +155,7 @@ class Tempering:
                 "before the posterior was reached: resume with more seconds, or use fewer "
                 "particles."
             )
-        self._warn(name, int(memory.num_stuck), int(memory.stage))
+        self._warn(name, int(memory.num_stuck), int(memory.stage) - 1)
         return self._weighed_clouds(phase) if keep_clouds else [], memory
 
     def move(
@@ -266,10 +266,16 @@ class Tempering:
         family = self._families(memory, memory.weights.shape[1])
         memory = memory._replace(cloud=cloud, num_stuck=num_stuck, family=family)
         memory = self._weighed(memory, self.mutation.ess_target)
-        if int(memory.stage) > MOST_TEMPERATURES or not memory.temperature > before:
+        stage, temperature = int(memory.stage), float(memory.temperature)
+        if stage > MOST_TEMPERATURES or not temperature > before:
+            why = (
+                f"{stage} temperatures did not suffice"
+                if temperature > before
+                else f"no temperature above {temperature:.3g} leaves enough of them"
+            )
             raise InputError(
-                f"The particles cannot follow: {int(memory.stage)} temperatures did not suffice. "
-                "Use more particles, a smaller ess_target, or a prior nearer to the data."
+                f"The particles cannot follow: {why}. Use more particles, a smaller ess_target, or "
+                "a prior nearer to the data."
             )
         return memory
 

@@ -1,6 +1,6 @@
 """Refuse settings of jumps that cannot be run, before anything is compiled."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ def tuple_of_names(setting: str, names: Any, known: tuple[str, ...]) -> tuple[st
     """
     if isinstance(names, str):
         raise InputError(f"{setting} are several names, got {names!r}: ({names!r},).")
+    if not isinstance(names, Iterable):
+        raise InputError(f"{setting} are several names, got {names!r}.")
     check_moves(tuple(names), known)
     return tuple(names)
 

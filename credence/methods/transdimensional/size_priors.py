@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from credence.errors import InputError, refuse_unread, require_positive
+from credence.errors import InputError, check_numbers, refuse_unread, require_positive
 
 SHAPES = ("uniform", "poisson", "geometric")
 
@@ -44,8 +44,7 @@ class CountPrior(ABC):
         """The sentence that says what there is at least."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mean, int | float | np.number):
-            raise InputError(f"The mean must be a number, got mean={self.mean!r}.")
+        check_numbers(self)
         if self.shape not in SHAPES:
             raise InputError(
                 f"Unknown prior over {self.noun}s {self.shape!r}: use one of {', '.join(SHAPES)}."
@@ -57,7 +56,7 @@ class CountPrior(ABC):
             raise InputError(
                 f"The mean of a prior over {self.noun}s must be finite, got {self.mean}."
             )
-        if self.smallest < 1 or self.smallest != int(self.smallest):
+        if self.smallest < 1:
             raise InputError(f"{self.least}, got smallest={self.smallest}.")
         if self.shape == "uniform":
             refuse_unread(

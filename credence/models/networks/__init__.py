@@ -2,7 +2,7 @@
 
 mlp              the multilayer perceptron, and what every network has
 dense            its arithmetic, fast for many networks at once
-residual         convolutional networks for images
+residual         convolutional networks for images, by `convolutions`
 encodings        inputs as places between knots or as logarithms
 adapters         Flax and Equinox models
 wrappers         networks made of a network

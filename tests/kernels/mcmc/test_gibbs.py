@@ -113,6 +113,20 @@ def test_after_another_kernel_the_prior_is_invariant():
     assert rate.mean() > 0.5
 
 
+def test_the_work_of_another_gradient_is_counted_and_a_refused_draw_told() -> None:
+    of = model("layer")
+    build: Any = with_gibbs
+    position = prior_draws(of)[0]
+    settings = {"step_size": 0.1, "inverse_mass": jnp.ones(len(position))}
+    alone = mala(flat_log_density(of), **settings)
+    kernel = build(flat_log_density(of), kernel=mala, model=of, **settings)
+    key, state = jax.random.key(0), alone.init(position, no_data())
+    _, info = alone.step(key, state, no_data())
+    _, both = kernel.step(key, state, no_data())
+    assert both.num_gradients == info.num_gradients + 1
+    assert both.is_finite
+
+
 def test_a_state_that_keeps_no_position_is_refused():
     """Nothing could change weights that are hidden in another state."""
     of = model("layer")

@@ -262,6 +262,23 @@ def test_a_refused_chain_turns_back():
     assert new.num_steps == state.num_steps + 1
 
 
+def test_a_chain_at_rest_gets_a_direction_however_much_it_remembers() -> None:
+    target = standard(3)
+    position, inverse_mass = jnp.zeros(3, jnp.float32), jnp.ones(3, jnp.float32)
+    for build, lengths in (
+        (mclmc, {"decoherence_length": 1e9}),
+        (mclmc, {"decoherence_length": 0.0}),
+        (adjusted_mclmc, {"trajectory_length": 0.5, "decoherence_length": 1e9}),
+    ):
+        kernel = build(gaussian_log_density, step_size=0.1, inverse_mass=inverse_mass, **lengths)
+        state, data = kernel.init(position, target.data), target.data
+        for key in jax.random.split(jax.random.key(0), 3):
+            state, info = kernel.step(key, state, data)
+            assert info.is_finite
+        assert np.linalg.norm(state.position) > 0.01
+        assert np.linalg.norm(state.direction) == pytest.approx(1, abs=1e-3)
+
+
 def test_one_weight_is_refused():
     for kernel in (adjusted_mclmc, mclmc):
         built = kernel(gaussian_log_density, step_size=0.1, inverse_mass=jnp.ones(1))

@@ -76,6 +76,23 @@ def test_without_time_for_twice_as_many_the_small_run_answers(
     assert particles(found) == budget.FEWEST
 
 
+def test_ctrl_c_in_the_second_run_leaves_the_answer_of_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    affords(monkeypatch, 80)
+    tempered = SMC._tempered
+
+    def interrupted(self: SMC, posterior: Any, driver: Driver, key: Any, counts: Any) -> Any:
+        driver.interrupted = counts == (80,)
+        return tempered(self, posterior, driver, key, counts)
+
+    monkeypatch.setattr(SMC, "_tempered", interrupted)
+    with pytest.warns(FewParticlesWarning, match="run was stopped, enough for 32 particles"):
+        found = METHOD.run(1, PROBLEM.posterior, max_seconds=1e6)
+    assert particles(found) == budget.FEWEST
+    assert found.provenance.stopped == "interrupt"
+
+
 def test_a_resumed_run_keeps_its_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     affords(monkeypatch, 80)
     first = METHOD.run(1, PROBLEM.posterior, folder=tmp_path, max_seconds=1e6)

@@ -427,7 +427,7 @@ def test_settings_of_a_wrong_type_are_refused(settings: dict[str, Any], words: s
     [
         ({"shape": ["uniform"]}, "Unknown prior"),
         ({"mean": "five"}, "must be a number, got mean='five'"),
-        ({"smallest": 1.5}, "at least one whole neuron"),
+        ({"smallest": 1.5}, "smallest must be a whole number, got 1.5"),
     ],
 )
 def test_priors_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:

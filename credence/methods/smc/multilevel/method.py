@@ -38,6 +38,7 @@ from credence.methods.smc.tempering import Tempering
 from credence.methods.work import total_flops
 from credence.models.networks.mlp import Network
 from credence.models.priors import TraceClass
+from credence.spacing import evenly_spaced
 
 CHOICE = 2**31 - 2
 """The run's key is folded with this for the choice of its levels: all else has the same draws
@@ -156,13 +157,21 @@ class MLSMC(Method):
                 f"num_tries={self.num_tries} are draws for particles that know the level below: "
                 'use coupling="sequential".'
             )
+        if self.coupling != "sequential":
+            refuse_unread(self, "of coupling='sequential', where weights may lead on", "direct_ess")
         if self.widths is not None and self.coarse:
             raise InputError("widths say which levels there are, and so does coarse: give one.")
         if self.widths is not None or self.coarse:
             told = "coarse" if self.coarse else "widths"
             reader = f"of levels that are found, and {told} says which there are"
             refuse_unread(self, reader, "num_levels", "base", "ratio")
-        require_positive(num_runs=self.num_runs, num_tries=self.num_tries, ratio=self.ratio)
+        require_positive(
+            num_runs=self.num_runs,
+            num_tries=self.num_tries,
+            num_levels=self.num_levels,
+            base=self.base,
+            ratio=self.ratio,
+        )
         check_mutation(self.mutation)
         check_share(direct_ess=self.direct_ess)
         counts = self.num_particles
@@ -187,7 +196,7 @@ class MLSMC(Method):
         networks = [*self.coarse, network]
         if not self.coarse:
             hidden = self.widths or nested.widths(
-                _hidden(network), self.num_levels, self.base, self.ratio or nested.RATIO
+                nested.hidden_of(network), self.num_levels, self.base, self.ratio or nested.RATIO
             )
             networks = [nested.narrowed(network, one) for one in nested.increasing(hidden)]
         if networks[-1] != network:
@@ -201,7 +210,7 @@ class MLSMC(Method):
     @property
     def _levels_are_given(self) -> bool:
         """Whether the user says which levels there are."""
-        return bool(self.coarse or self.widths or self.num_levels or self.base)
+        return any((self.coarse, self.widths, self.num_levels, self.base))
 
     def _levels_of_run(
         self, key: PRNGKeyArray, posterior: Posterior, driver: Driver
@@ -310,7 +319,9 @@ class MLSMC(Method):
     def check_memory(self, levels: Sequence[Posterior], error: float) -> None:
         """Refuse a pilot whose particles would not fit in memory."""
         finest, counts = levels[-1].num_weights, self.counts(levels)
-        if 4 * self.num_runs * finest * max(counts) > MOST_PILOT_BYTES:
+        most = max(counts[0], self.num_tries * max(counts[1:]))  # all tries are kept
+        itemsize = levels[-1].data.x.dtype.itemsize
+        if itemsize * self.num_runs * finest * most > MOST_PILOT_BYTES:
             raise InputError(
                 f"An error of {error:g} needs about {max(counts):.1g} particles of a level, more "
                 "than memory holds: accept a larger error."
@@ -334,7 +345,8 @@ class MLSMC(Method):
 
         def allot(drawn: Drawn) -> Allotment:
             pilot = self._ensemble(posterior, drawn, driver)
-            return allocation.allotment(pilot, posterior.data.x[:MOST_PILOT_ROWS])
+            x = posterior.data.x
+            return allocation.allotment(pilot, x[evenly_spaced(len(x), MOST_PILOT_ROWS)])
 
         drawn = within_budget(
             key,

@@ -179,13 +179,24 @@ def narrowed(network: Any, hidden: tuple[int, ...]) -> Any:
     """
     if isinstance(network, LeadingInputs | PerAction):
         return replace(network, network=narrowed(network.network, hidden))
+    if hidden != hidden_of(network):
+        increasing((hidden, network.hidden))
+    return replace(network, hidden=hidden)
+
+
+def hidden_of(network: Any) -> tuple[int, ...]:
+    """Hidden widths of a network that can be narrowed: see `narrowed`.
+
+    Raises:
+        InputError: for other networks.
+    """
+    if isinstance(network, LeadingInputs | PerAction):
+        return hidden_of(network.network)
     if not isinstance(network, MLP):
         raise InputError(
             f"Only an MLP's widths can be changed, got {network}: pass the coarse networks."
         )
-    if hidden != network.hidden:
-        increasing((hidden, network.hidden))
-    return replace(network, hidden=hidden)
+    return network.hidden
 
 
 def _block(coarse: Any) -> tuple[slice, ...]:

@@ -94,7 +94,7 @@ def unbiased(
     reached = np.minimum(np.asarray(climbed), len(levels) - 1)
     parts = [
         _sums(keys[last], method, levels[: last + 1], int(np.sum(reached == last)), x, survival)
-        for last in np.unique(reached)
+        for last in np.unique(reached)[::-1]  # the deepest first, which may be refused
     ]
     return Unbiased.of(_joined(parts))
 

@@ -67,7 +67,8 @@ def share_left(
     """
     key_cloud, key_new = jax.random.split(key)
     pair = pair_of(driver, coarse, fine, mutation, PILOT_PARTICLES, proposal)
-    return effective_share(log_weights(key_new, pair, particles(key_cloud, pair), num_tries))
+    cloud, pair = particles(key_cloud, pair)
+    return share_of_tries(log_weights(key_new, pair, cloud, num_tries))
 
 
 def pair_of(
@@ -83,13 +84,16 @@ def pair_of(
     return CoupledLevels(driver, tempering, coarse.data, (coarse, fine), counts, proposal)
 
 
-def particles(key: PRNGKeyArray, pair: CoupledLevels) -> Float[Array, "run particle weight"]:
-    """Particles of the coarse level."""
+def particles(
+    key: PRNGKeyArray, pair: CoupledLevels
+) -> tuple[Float[Array, "run particle weight"], CoupledLevels]:
+    """Particles of the coarse level; and the pair, its data measured from one of them."""
     key_prior, key_temper = jax.random.split(key)
     coarse, driver = pair.levels[0], pair.driver
     memory, data, _ = from_prior(key_prior, coarse, driver, pair.tempering, pair.counts[0])
-    (members,) = replace(pair, data=data).first(key_temper, memory).members
-    return jnp.asarray(members.position)
+    pair = replace(pair, data=data)
+    (members,) = pair.first(key_temper, memory).members
+    return jnp.asarray(members.position), pair
 
 
 def log_weights(
@@ -111,6 +115,6 @@ def log_weights(
     return np.asarray(log_ratios(weighed), float).reshape(-1, num_tries)
 
 
-def effective_share(log_weights: Float[np.ndarray, "particle try"]) -> float:
+def share_of_tries(log_weights: Float[np.ndarray, "particle try"]) -> float:
     """Effective sample size over number of particles, each weighed by the mean of its tries."""
     return float(resampling.effective_share(logsumexp(log_weights, axis=1)[None]))

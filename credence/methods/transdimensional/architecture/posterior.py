@@ -15,6 +15,7 @@ from credence.ensembles.diagnostics.convergence import (
     ess_bulk,
     mcse_mean,
     rhat,
+    too_few,
 )
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
@@ -233,7 +234,8 @@ def architecture_posterior(
         num_draws=int(np.prod(widths.shape[:2])),
         joint=() if depth is None else _joint(depth, scalars["width"]),
     )
-    faults = _faults(found)
+    num_draws = widths.shape[1]
+    faults = _faults(found) if num_draws >= MIN_DRAWS else [too_few(num_draws)]
     settled = (
         "The architecture never changed."
         if np.isnan(found.min_ess)

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from credence.density.posterior import Posterior
+from credence.density.data import Data
+from credence.density.posterior import BayesianModel, Posterior
 from credence.ensembles.diagnostics.stacking import leave_one_out, mean_with_error
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
@@ -180,8 +181,8 @@ def size_effect(
         return {}
     rows = counting[:: -(-len(counting) // MOST_ROWS)]
     x, y, weight = jnp.asarray(data.rows.take(rows)), data.y[rows], np.asarray(data.weight)[rows]
-    one = partial(_of_draw, posterior=posterior, x=x, y=y)
-    log_probs, means = jax.tree.map(np.asarray, jax.jit(partial(jax.lax.map, one))(flat))
+    found = _of_draws(flat, posterior.data, x, y, model=posterior.model)
+    log_probs, means = jax.tree.map(np.asarray, found)
     groups = compared(log_probs, means, counts, weight)
     return {SizeEffect.name: {"noun": noun, "groups": groups}} if groups else {}
 
@@ -235,14 +236,23 @@ def groups_of(counts: np.ndarray) -> Sequence[tuple[str, Bool[np.ndarray, " draw
     return [(name, is_there) for name, is_there in found if is_there.sum() >= FEWEST]
 
 
-def _of_draw(
-    position: Float[Array, " weight"], *, posterior: Posterior, x: Any, y: Any
-) -> tuple[Float[Array, " row"], Float[Array, "row target"]]:
-    """Log probabilities of the targets, and mean predictions, of one network."""
-    params, model = posterior.unravel(position), posterior.model
-    outputs = model.network.apply(params.network, x)
-    log_probs = model.likelihood.log_prob(params.likelihood, outputs, y)
-    return log_probs, model.likelihood.mean(params.likelihood, outputs)
+@partial(jax.jit, static_argnames="model")
+def _of_draws(
+    positions: Float[Array, "draw weight"], data: Data, x: Any, y: Any, *, model: BayesianModel
+) -> tuple[Float[Array, "draw row"], Float[Array, "draw row target"]]:
+    """Log probabilities of the targets, and mean predictions, network by network.
+
+    Args:
+        data: gives shapes only.
+    """
+
+    def one(position: Float[Array, " weight"]) -> tuple[Any, Any]:
+        params = model.unravel(position, data)
+        outputs = model.network.apply(params.network, x)
+        log_probs = model.likelihood.log_prob(params.likelihood, outputs, y)
+        return log_probs, model.likelihood.mean(params.likelihood, outputs)
+
+    return jax.lax.map(one, positions)
 
 
 def _sizes(group: Group, noun: str) -> str:

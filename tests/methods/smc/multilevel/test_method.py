@@ -37,7 +37,15 @@ from credence.methods.smc.multilevel.levels import to_level
 from credence.methods.smc.multilevel.method import MLSMC
 from credence.methods.smc.mutation import Mutation, StuckParticlesWarning
 from credence.methods.smc.tempering import Tempering
-from credence.models import MLP, Categorical, Gaussian, HierarchicalGamma, Normal, TraceClass
+from credence.models import (
+    MLP,
+    Categorical,
+    Gaussian,
+    HierarchicalGamma,
+    Normal,
+    ResNet,
+    TraceClass,
+)
 
 pytestmark = pytest.mark.rotates(3)
 
@@ -706,6 +714,13 @@ def with_network(network: Any, prior: Any = None, **settings: Any) -> Callable[[
         (lambda: MLSMC(coarse=(MLP(1, (4,)),), base=2), "base=2 is of levels that are found"),
         (with_network(MLP(1, (8,)), coupling="none"), "Unknown coupling 'none'"),
         (with_network(MLP(1, (8,)), ratio=1.0), "ratio > 1"),
+        (lambda: MLSMC(base=0), "base must be > 0"),
+        (lambda: MLSMC(num_levels=0), "num_levels must be > 0"),
+        (
+            lambda: MLSMC(coupling="independent", direct_ess=0.5),
+            "direct_ess=0.5 is of coupling='sequential'",
+        ),
+        (lambda: nested.hidden_of(ResNet(1)), "Only an MLP's widths can be changed"),
     ],
 )
 def test_bad_input_is_a_sentence(run: Callable[[], Any], sentence: str) -> None:

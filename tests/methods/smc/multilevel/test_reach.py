@@ -48,7 +48,7 @@ def test_particles_of_a_small_run_stay_many() -> None:
     with Driver() as driver:
         mutation = Mutation(kernel="pcn", num_steps=2)
         pair = reach.pair_of(driver, posterior(NARROW), posterior(WIDE), mutation, 200)
-        (cloud,) = np.asarray(reach.particles(jax.random.key(0), pair))
+        (cloud,), _ = reach.particles(jax.random.key(0), pair)
     assert len(np.unique(cloud, axis=0)) > 60
     mean = exact_particles(NARROW, NUM_PARTICLES).mean(axis=0)
     assert np.linalg.norm(cloud.mean(axis=0) - mean) < 0.5 * np.linalg.norm(mean)
@@ -56,10 +56,10 @@ def test_particles_of_a_small_run_stay_many() -> None:
 
 def test_tries_of_a_particle_count_together() -> None:
     log_weights = np.log([[1.0, 3.0], [2.0, 2.0]])
-    assert reach.effective_share(log_weights) == pytest.approx(1)
-    assert reach.effective_share(log_weights.reshape(-1, 1)) == pytest.approx(64 / 18 / 4)
+    assert reach.share_of_tries(log_weights) == pytest.approx(1)
+    assert reach.share_of_tries(log_weights.reshape(-1, 1)) == pytest.approx(64 / 18 / 4)
     lost = np.array([[0.0], [0.0], [-np.inf], [-np.inf]])
-    assert reach.effective_share(lost) == pytest.approx(0.5)
+    assert reach.share_of_tries(lost) == pytest.approx(0.5)
 
 
 def test_the_narrowest_level_is_the_first_with_particles_left() -> None:

@@ -67,6 +67,14 @@ def test_chains_that_stay_apart_are_read_back_as_such() -> None:
     assert "inf" in str(again.section({}, is_converged=False))
 
 
+def test_three_draws_settle_nothing() -> None:
+    few = {name: each[:, :3] for name, each in scalars(law(2, 3)).items()}
+    about = architecture_posterior(few)
+    assert about is not None
+    assert not about.settled
+    assert "3 draws per chain cannot be judged" in about.reason
+
+
 def test_one_chain_settles_nothing() -> None:
     one = {name: each[:1] for name, each in scalars(law(2, 3)).items()}
     about = architecture_posterior(one)
