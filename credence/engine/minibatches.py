@@ -20,6 +20,8 @@ def epochs(
     The data are shuffled once per epoch and then sliced (a gather at every step is several times
     slower); the last slice of an epoch is filled up with rows of weight zero. Without a batch size,
     or one of all rows, every step has the data as they are. Rows on disk are read batch by batch.
+    Of an epoch that has more batches than there are steps only so many are gathered; who goes on
+    with another key begins a new epoch, and then some rows are seen more often than others.
     """
     num_points = data.x.shape[0]
     if batch_size is None or batch_size >= num_points:
@@ -30,10 +32,10 @@ def epochs(
 
     def shuffled(epoch: Index) -> Callable[[Index], Data]:
         order = permutation(jax.random.fold_in(key, epoch), num_points)
-        index = jnp.take(order, row % num_points).reshape(num_batches, batch_size)
+        index = jnp.take(order, row % num_points).reshape(num_batches, batch_size)[:num_steps]
         if not data.rows.in_memory:
             return lambda batch: minibatch(data, index[batch], is_real[batch])
-        rows = jax.vmap(partial(minibatch, data))(index, is_real)
+        rows = jax.vmap(partial(minibatch, data))(index, is_real[:num_steps])
         return lambda batch: jax.tree.map(lambda leaf: leaf[batch], rows)
 
     return num_batches, shuffled

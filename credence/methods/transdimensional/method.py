@@ -22,6 +22,7 @@ from credence.adaptation.tunable_kernels import (
 )
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
+from credence.engine.phases import Adapter
 from credence.ensembles.findings import Finding
 from credence.errors import InputError, refuse_unread, require_positive
 from credence.kernels.base import Kernel, Recipe
@@ -41,7 +42,7 @@ from credence.methods.transdimensional.checks import (
 from credence.methods.transdimensional.kernel import transdimensional
 from credence.methods.transdimensional.ladder import on_a_ladder
 from credence.methods.transdimensional.largest_network import widened
-from credence.methods.transdimensional.move_mixture import with_mixture
+from credence.methods.transdimensional.move_mixture import Groups, with_mixture
 from credence.methods.transdimensional.moves.by_name import (
     LAYER_MOVES,
     MOVES,
@@ -347,10 +348,7 @@ class Transdimensional(Chains):
         else:
             whole = self._whole(key_whole, start, posterior)
             adapter = step_tuning(key_step, whole, posterior, data, **self._tuned())
-        number = 1 if self.sandwich else self.num_jumps
-        adapter = with_mixture(adapter, groups, num_jumps=number, is_tuned=self.tune_moves)
-        if build is transdimensional and not self.sandwich:
-            adapter = settling_first(adapter, int(SETTLING * self._rounds().number))
+        adapter = self._with_jumps(adapter, groups, settles=build is transdimensional)
         plan = self._rounds().plan(self._recipe(posterior, self.target(posterior), build), adapter)
         warmup = driver.phase("warmup", key_warmup, plan, first, data)
         thinning = 1 if is_ladder else self.thinning  # a ladder's steps are so many sweeps
@@ -366,6 +364,19 @@ class Transdimensional(Chains):
         size, noun = ("depth", "layers") if groups[1] else ("width", "neurons")
         found |= size_effect(posterior, sample.draws, sizes[size], noun)
         return Drawn(sample.draws, told | sizes | by_kind(sample.info, groups), found=found)
+
+    def _with_jumps(self, adapter: Adapter, groups: Groups, *, settles: bool) -> Adapter:
+        """The tuning of the steps, with that of the jumps.
+
+        Args:
+            groups: names of the moves of neurons and of layers.
+            settles: whether chains do not jump at first.
+        """
+        number = 1 if self.sandwich else self.num_jumps
+        adapter = with_mixture(adapter, groups, num_jumps=number, is_tuned=self.tune_moves)
+        if settles and not self.sandwich:
+            return settling_first(adapter, int(SETTLING * self._rounds().number))
+        return adapter
 
     def _start(
         self, key: PRNGKeyArray, widths: Int[Array, "chain layer"], posterior: Posterior

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, ClassVar
 
 import jax
@@ -12,6 +13,7 @@ from jaxtyping import PRNGKeyArray
 
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver, compile_ahead
+from credence.engine.progress import Progress
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.findings import Finding
 from credence.ensembles.predictor import Inputs
@@ -276,7 +278,14 @@ class MLSMC(Method):
         return replace(self, num_particles=counts, widths=widths, ratio=None)
 
     def for_error(
-        self, error: float, posterior: Posterior, x: Inputs, *, seed: int = 0
+        self,
+        error: float,
+        posterior: Posterior,
+        x: Inputs,
+        *,
+        seed: int = 0,
+        folder: str | Path | None = None,
+        progress: Progress | None = None,
     ) -> tuple["MLSMC", Posterior]:
         """The cheapest settings, found by pilots, that estimate expectations of the network.
 
@@ -290,6 +299,9 @@ class MLSMC(Method):
             error: root mean square, in units of the network's predictions, over x, of one run.
             posterior: with a trace-class prior.
             x: inputs at which predictions matter.
+            folder: where pilots are kept, a folder for each: those that are finished are not run
+                again.
+            progress: what shows the progress of every pilot.
         Returns:
             The method, and the posterior of the finest network that it needs.
         Raises:
@@ -305,7 +317,8 @@ class MLSMC(Method):
             pilot = replace(self._upto(levels[:count]), num_runs=max(self.num_runs, 4))
             for attempt in range(2):  # the second with as little noise as the error asks for
                 pilot.check_memory(levels[:count], error)
-                ensemble = pilot.run(seed + attempt, target)
+                place = below(folder, f"{count} levels, pilot {attempt + 1}")
+                ensemble = pilot.run(seed + attempt, target, folder=place, progress=progress)
                 pilot = pilot.allocated(ensemble, x, error**2 / 2)
                 estimate = allocation.bias(allocation.increments(ensemble, x), factors)
                 if estimate <= tolerance:
@@ -382,6 +395,11 @@ class MLSMC(Method):
                     reached.append(coupling.climb(coupled, level, key, reached[-1]))
                 spent.append(total_flops(driver.results.values()))
         return coupled.telescoped(reached, log_anchor, np.diff(spent).tolist())
+
+
+def below(folder: str | Path | None, name: str) -> Path | None:
+    """The folder of one of several runs; None where none is kept."""
+    return None if folder is None else Path(folder) / name
 
 
 def _hidden(network: Any) -> tuple[int, ...]:

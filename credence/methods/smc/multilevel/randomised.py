@@ -10,6 +10,7 @@ falls as one over the root of the number of runs, with few particles in each.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -17,11 +18,12 @@ import numpy as np
 from jaxtyping import Float, Int, PRNGKeyArray
 
 from credence.density.posterior import Posterior
+from credence.engine.progress import Progress
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.predictor import Inputs
 from credence.errors import InputError, check_share
 from credence.methods.base import as_key
-from credence.methods.smc.multilevel.method import MLSMC
+from credence.methods.smc.multilevel.method import MLSMC, below
 
 
 class Sums(NamedTuple):
@@ -65,6 +67,8 @@ def unbiased(
     x: Inputs,
     *,
     survival: float = 0.25,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
 ) -> Unbiased:
     """Estimate posterior means of the finest level by runs most of which stop at coarse ones.
 
@@ -79,6 +83,9 @@ def unbiased(
         levels: posteriors of nested networks, from coarse to fine, as many as should count.
         x: inputs at which the network's outputs are averaged.
         survival: probability that a run goes on from a level to the next; all take the first step.
+        folder: where runs are kept, a folder for all that end at a level: those that are finished
+            are not run again.
+        progress: what shows the progress of the runs.
     Raises:
         InputError: for fewer than two levels or runs, and where levels are so far apart that
             particles are tempered between them: the sum of (3.5) has no unnormalised form then.
@@ -92,24 +99,19 @@ def unbiased(
     key_levels, *keys = jax.random.split(as_key(key), 1 + len(levels))
     climbed = jax.random.geometric(key_levels, 1 - survival, (method.num_runs,))
     reached = np.minimum(np.asarray(climbed), len(levels) - 1)
-    parts = [
-        _sums(keys[last], method, levels[: last + 1], int(np.sum(reached == last)), x, survival)
-        for last in np.unique(reached)[::-1]  # the deepest first, which may be refused
-    ]
+    parts = []
+    for last in np.unique(reached)[::-1]:  # the deepest first, which may be refused
+        some = _some(method, levels[: last + 1], int(np.sum(reached == last)))
+        place = below(folder, f"up to level {last}")
+        found = some.run(keys[last], levels[last], folder=place, progress=progress)
+        parts.append(_sums(found, x, survival))
     return Unbiased.of(_joined(parts))
 
 
-def _sums(
-    key: PRNGKeyArray,
-    method: MLSMC,
-    levels: Sequence[Posterior],
-    num_runs: int,
-    x: Inputs,
-    survival: float,
-) -> Sums:
-    """The sums of all runs that end at the last of these levels."""
+def _some(method: MLSMC, levels: Sequence[Posterior], num_runs: int) -> MLSMC:
+    """The method on these levels, with so many runs."""
     counts = method.num_particles
-    some = replace(
+    return replace(
         method,
         widths=None,
         num_levels=None,
@@ -119,17 +121,21 @@ def _sums(
         num_particles=counts[: len(levels)] if isinstance(counts, tuple) else counts,
         num_runs=num_runs,
     )
-    found = some.run(key, levels[-1])
+
+
+def _sums(found: Ensemble, x: Inputs, survival: float) -> Sums:
+    """The sums of runs that all end at the same level."""
     _require_untempered(found)
+    num_runs, increment = found.num_chains, found.scalars["increment"]
     evidence = found.scalars["level_log_evidence"]
     log_scale = float(np.max(evidence))
-    reached_with = survival ** np.maximum(found.scalars["increment"] - 1, 0)
+    reached_with = survival ** np.maximum(increment - 1, 0)
     assert found.weights is not None
     counting = num_runs * found.weights * np.exp(evidence - log_scale) / reached_with
     return Sums(
         np.einsum("rm,rmpt->rpt", counting, np.asarray(found.functions(x), float)),
         counting.sum(axis=1),
-        np.full(num_runs, len(levels) - 1),
+        np.full(num_runs, int(increment.max())),
         np.full(num_runs, found.cost.flops / num_runs),
         log_scale,
     )

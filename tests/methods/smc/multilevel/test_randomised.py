@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from scipy import stats
 from tools.nested_features import X_NEW, exact, posterior
 
+from credence.engine.phases import Phase
 from credence.errors import InputError
 from credence.methods.smc.multilevel import randomised
 from credence.methods.smc.multilevel.method import MLSMC
@@ -30,6 +32,16 @@ METHOD = MLSMC(
 @lru_cache
 def found() -> Unbiased:
     return unbiased(1, METHOD, LEVELS, X_NEW, survival=SURVIVAL)
+
+
+def test_runs_that_are_finished_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = replace(METHOD, num_runs=8)
+    first = unbiased(1, few, LEVELS[:2], X_NEW, survival=SURVIVAL, folder=tmp_path)
+    (place,) = tmp_path.iterdir()
+    assert place.name == "up to level 1"
+    monkeypatch.setattr(Phase, "advance", lambda *_: pytest.fail("run again"))
+    again = unbiased(1, few, LEVELS[:2], X_NEW, survival=SURVIVAL, folder=tmp_path)
+    np.testing.assert_array_equal(again.mean, first.mean)
 
 
 def worst_z(result: Unbiased) -> float:
