@@ -557,7 +557,7 @@ def test_columns_can_be_dropped(run, tmp_path: Path) -> None:
     status, _, err = run(*words, "--drop", "built")
     assert status in (0, 3)
     assert "'id' numbers the rows" in err
-    status, _, err = run(*words, "--drop", "bulit")
+    status, _, err = run(*words[:-1], tmp_path / "other", "--drop", "bulit")
     assert (status, "built" in err) == (2, True)
 
 
