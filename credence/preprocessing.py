@@ -210,9 +210,11 @@ class TargetScaler:
             InputError: for a target that `scale_of_target` refuses.
         """
         targets = np.reshape(y, (len(y), -1)).T
-        names = [f"Target {i} of {len(targets)}" for i in range(1, len(targets) + 1)]
+        names = ["The target"]
+        if len(targets) > 1:
+            names = [f"Target {i} of {len(targets)}" for i in range(1, len(targets) + 1)]
         scales = [
-            scale_of_target(name if len(targets) > 1 else "The target", target, sample_weight)
+            scale_of_target(name, target, sample_weight)
             for name, target in zip(names, targets, strict=True)
         ]
         means, stds = zip(*scales, strict=True)

@@ -130,7 +130,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
             is untouched.
     """
     target, planned = file_to_write(path), _PLANNED.get()
-    temporary = target.with_name(TEMPORARY.format(name=target.name, process=os.getpid()))
+    temporary = _beside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
@@ -153,6 +153,11 @@ def atomic_path(path: Path) -> Iterator[Path]:
                 temporary.unlink(missing_ok=True)
 
 
+def _beside(target: Path) -> Path:
+    """The file that this process writes before it replaces the target."""
+    return target.with_name(TEMPORARY.format(name=target.name, process=os.getpid()))
+
+
 def require_writable(path: Path) -> None:
     """Refuse a file that cannot be written, before time is spent on what it is to hold.
 
@@ -160,7 +165,7 @@ def require_writable(path: Path) -> None:
         StorageError: as `atomic_path`.
     """
     target = file_to_write(path)
-    temporary = target.with_name(TEMPORARY.format(name=target.name, process=os.getpid()))
+    temporary = _beside(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary.touch()

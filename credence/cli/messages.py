@@ -129,6 +129,7 @@ def summary(metrics: dict[str, Any], sentences: Iterable[str] = ()) -> None:
         sentences: on what the method learnt beside predictions.
     """
     from credence.html.wording import count, cut_short, score, steps
+    from credence.runs.documents import SCORES
 
     say(VERDICTS[metrics["verdict"]])
     for reason in metrics["verdict_reasons"]:
@@ -145,8 +146,6 @@ def summary(metrics: dict[str, Any], sentences: Iterable[str] = ()) -> None:
     say("Method [bold]{}[/bold]: {}", metrics["method"], metrics["method_reason"])
     for sentence in sentences:
         say("{}", sentence)
-    from credence.runs.documents import SCORES
-
     shown = SCORES[metrics["task"]]
     listing = Table("", *shown, title=f"On {count(metrics['n_test'], 'held-out row')}")
     for ending, model in MODELS.items():

@@ -189,7 +189,11 @@ def learn_numbers(
     if frame.empty:
         return []
     x = np.column_stack([as_numbers(frame[name]) for name in frame])
-    medians = np.array([_median(values, weight) for values in x.T])
+    medians = (
+        np.nanmedian(x, axis=0)
+        if weight is None
+        else np.array([_weighted_median(values, weight) for values in x.T])
+    )
     with np.errstate(over="ignore"):  # NumericColumn refuses what overflows
         means, stds = mean_and_std(np.where(np.isnan(x), medians, x), weight)
     scales = scale_of_inputs(means, stds)
@@ -208,15 +212,12 @@ def learn_numbers(
     ]
 
 
-def _median(values: Float[np.ndarray, " row"], weight: Float[np.ndarray, " row"] | None) -> float:
+def _weighted_median(values: Float[np.ndarray, " row"], weight: Float[np.ndarray, " row"]) -> float:
     """The median of the values that are there, each as often as its weight says."""
-    is_there = ~np.isnan(values)
-    if weight is None:
-        return float(np.median(values[is_there]))
-    order = np.argsort(values[is_there], kind="stable")
-    share = np.cumsum(weight[is_there][order])
-    places = (np.searchsorted(share, 0.5 * share[-1], side) for side in ("left", "right"))
-    return float(np.mean(values[is_there][order][list(places)]))
+    order = np.argsort(values)[: np.sum(~np.isnan(values))]  # gaps come last
+    share = np.cumsum(weight[order])
+    places = [np.searchsorted(share, 0.5 * share[-1], side) for side in ("left", "right")]
+    return float(np.mean(values[order[places]]))
 
 
 def learn_names(column: pd.Series) -> CategoricalColumn:

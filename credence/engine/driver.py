@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -159,7 +159,7 @@ class Driver(AbstractContextManager["Driver"]):
         """
         name, plan = self._part.prefix + name, self._part.joined(plan)
         if self.interrupted:
-            raise self._interruption(name)
+            self._stop(name)
         states: Any = start
         if isinstance(start, jax.Array | np.ndarray):
             states = init_states(start, plan.settings, data, recipe=plan.recipe)
@@ -191,7 +191,7 @@ class Driver(AbstractContextManager["Driver"]):
         self._earlier_seconds += phase.saved.seconds + phase.saved.compile_seconds
         self._run(name, phase, plan)
         if self.interrupted and not phase.saved.done and not (plan.may_stop_early and phase.blocks):
-            raise self._interruption(name)
+            self._stop(name)
         if not phase.is_whole:
             self.stopped = "interrupt" if self.interrupted else "time"
         result = phase.result(
@@ -252,9 +252,10 @@ class Driver(AbstractContextManager["Driver"]):
             return max(fitting, 1)
         return fitting if fitting >= min(FEWEST_DRAWS, phase.block_draws) else 0
 
-    def _interruption(self, name: str) -> Interrupted:
-        """The error to raise on Ctrl-C before a phase has anything to return."""
-        return Interrupted(
+    def _stop(self, name: str) -> NoReturn:
+        """End the run on Ctrl-C before a phase has anything to return."""
+        self.stopped = "interrupt"
+        raise Interrupted(
             f"Stopped in phase '{name}', before there was a result to return"
             + ("." if self.folder is None else ": resume to go on where it stopped.")
         )

@@ -13,8 +13,6 @@ from credence.storage import jsonable
 
 Arrays = dict[str, np.ndarray]
 NUM_TRACES = 6
-MOST_JUDGED = 200
-"""Predictions whose R-hat and ESS are computed; 200 take about a second."""
 KEPT = {**JUDGED, "regression": (*JUDGED["regression"], "log_prob", "crps")}
 """Values row by row that evaluation.npz keeps, by task."""
 
@@ -96,7 +94,7 @@ def convergence_arrays(model: BNNRegressor | BNNClassifier, x: pd.DataFrame) -> 
         found["trace_rows"] = rows[::every][:NUM_TRACES]
     if functions.shape[1] < convergence.MIN_DRAWS:
         return found
-    judged = functions[:, :, evenly_spaced(len(rows), max(1, MOST_JUDGED // functions.shape[-1]))]
+    judged = convergence.at_some_points(functions)
     if len(functions) > 1:
         found["rhat"] = np.fmax.reduce(convergence.rhat(judged), axis=-1)
     for name, ess in (("ess_bulk", convergence.ess_bulk), ("ess_tail", convergence.ess_tail)):

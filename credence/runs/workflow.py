@@ -62,7 +62,7 @@ def fit(
         Interrupted: on Ctrl-C before there was a draw; `resume` goes on.
     """
     watch = watch or Stopwatch()
-    check_numbers(settings)  # and the folder, before a large table is read
+    check_ranges(settings)  # and the folder, before a large table is read
     require_free(folder)
     frame, table = read(settings)
     check_settings(settings, table.task)
@@ -189,10 +189,10 @@ def check_settings(settings: FitSettings, task: str) -> None:
     methods.check_name(settings.method)
     MLP(1, settings.hidden or (), settings.activation)
     method_of(settings)
-    check_numbers(settings)
+    check_ranges(settings)
 
 
-def check_numbers(settings: FitSettings) -> None:
+def check_ranges(settings: FitSettings) -> None:
     """Refuse settings that are out of range, without knowing the table or any method.
 
     Raises:

@@ -20,6 +20,7 @@ RHAT_LIMIT = 1.05
 ESS_LIMIT = 100.0
 """Effective sample size that predictive means and standard deviations need."""
 MIN_DRAWS = 4  # R-hat and ESS split every chain in two halves, and a variance needs two draws
+MOST_FUNCTIONS = 200  # are judged, which takes about a second
 Families = Float[np.ndarray, "chain draw"] | None
 MOST_RHAT = 1e6  # what is larger is infinite, but for rounding
 
@@ -141,7 +142,7 @@ def assess(
     *,
     rhat_threshold: float = RHAT_LIMIT,
     min_ess: float = ESS_LIMIT,
-    max_functions: int = 200,
+    max_functions: int = MOST_FUNCTIONS,
     families: Families = None,
     most_ess: float = np.inf,
 ) -> Convergence:
@@ -155,8 +156,7 @@ def assess(
     Args:
         functions: noise-free outputs at held-out inputs; None for what is not a Markov chain.
         max_functions: about so many of point x output are judged, at evenly spaced points with
-            all their outputs: it bounds the time (200 take about 1 s). Functions that never
-            change are left out.
+            all their outputs: it bounds the time. Functions that never change are left out.
         families: of particles, whose effective sample size counts families; see `family_ess`.
         most_ess: what the weights of the draws are worth: no function has a larger effective
             sample size, however well its chains mix.
@@ -168,7 +168,7 @@ def assess(
         )
         return _unjudged(0, 0, None, reason)
     num_chains, num_draws = functions.shape[:2]
-    judged = _at_some_points(functions, max_functions)
+    judged = at_some_points(functions, max_functions).reshape(num_chains, num_draws, -1)
     judged, reason = judged[:, :, _varies(judged)], ""
     if num_draws < MIN_DRAWS:
         reason = too_few(num_draws)
@@ -239,14 +239,14 @@ def _faults(
     return faults
 
 
-def _at_some_points(
-    functions: Float[np.ndarray, "chain draw point *output"], max_functions: int
-) -> Float[np.ndarray, "chain draw function"]:
-    """Whole points, so that no class or target is passed over; point and output flattened."""
+def at_some_points(
+    functions: Float[np.ndarray, "chain draw point *output"], max_functions: int = MOST_FUNCTIONS
+) -> Float[np.ndarray, "chain draw kept *output"]:
+    """About so many functions at evenly spaced points, whole ones: no class or target is left
+    out."""
     num_points = functions.shape[2]
     num_outputs = int(np.prod(functions.shape[3:]))
-    kept = evenly_spaced(num_points, max(1, max_functions // num_outputs))
-    return functions[:, :, kept].reshape(*functions.shape[:2], -1)
+    return functions[:, :, evenly_spaced(num_points, max(1, max_functions // num_outputs))]
 
 
 def _varies(draws: Float[np.ndarray, "chain draw q"]) -> Bool[np.ndarray, " q"]:

@@ -95,7 +95,6 @@ def within_budget(
     try:
         return run(key, counts)
     except Interrupted:
-        driver.stopped = "interrupt" if driver.interrupted else "time"
         return _rough(answer, small, "The run was stopped" if driver.interrupted else seconds_left)
 
 
