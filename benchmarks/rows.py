@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from credence.environment import DIRTY, UNKNOWN_COMMIT, source_commit
+from credence.environment import DIRTY, UNKNOWN_COMMIT, machine, source_commit
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -191,9 +191,9 @@ def done(folder: Path) -> list[dict[str, Any]]:
 
 
 def add_row(folder: Path, row: dict[str, Any]) -> None:
-    """Append a row to those of earlier calls, its numbers with six digits."""
+    """Append a row, and the machine, to those of earlier calls, its numbers with six digits."""
     with (folder / "rows.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(short(row)) + "\n")
+        file.write(json.dumps(short({**row, "machine": machine()})) + "\n")
 
 
 def beside_reference(

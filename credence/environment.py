@@ -10,7 +10,9 @@ first JAX computation of the process; to import Credence is none:
 
 import contextlib
 import os
+import platform
 import subprocess
+from itertools import takewhile
 from pathlib import Path
 
 from credence import program_cache
@@ -19,6 +21,7 @@ from credence.errors import CredenceError, InputError
 MOST_PROGRAMS = 256
 """Compiled programs that stay in memory where nobody has said otherwise: about 1 GB of them."""
 UNKNOWN_COMMIT = "unknown"
+UNKNOWN_MACHINE = "a machine that is not known"
 DIRTY = "-dirty"
 """The end of a commit from which files differ."""
 
@@ -39,6 +42,22 @@ def num_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def machine() -> str:
+    """The kind of machine, which results tell because seconds of others do not compare.
+
+    Architecture, processor, and the cores that this process may use; where the system tells them,
+    family, model and stepping, because several processors have one name.
+    """
+    told = {"model name": platform.processor()}
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as lines:
+        pairs = (line.partition(":") for line in takewhile(str.strip, lines))
+        told |= {name.strip(): value.strip() for name, _, value in pairs}
+    number = "/".join(told[name] for name in ("cpu family", "model", "stepping") if name in told)
+    cores = f"{num_cores()} core{'s' if num_cores() > 1 else ''}"
+    parts = (platform.machine(), f"{told['model name']} {number}".strip(), cores)
+    return ", ".join(part for part in parts if part)
 
 
 def source_commit() -> str:

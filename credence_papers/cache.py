@@ -14,7 +14,12 @@ from typing import Any
 
 import credence
 from credence.compare.runner import Watch
-from credence.environment import UNKNOWN_COMMIT, source_commit
+from credence.environment import (
+    UNKNOWN_COMMIT,
+    UNKNOWN_MACHINE,
+    machine,
+    source_commit,
+)
 from credence.storage import write_text
 
 
@@ -68,6 +73,8 @@ class Cache:
         self.folder, self.watch = folder / PIECES, watch
         self.commits: set[str] = set()
         """Commits that made the results that were asked for."""
+        self.machines: set[str] = set()
+        """Kinds of machine that did."""
 
     def path(self, label: str, settings: Any) -> Path:
         """The file in which a result is kept."""
@@ -87,16 +94,21 @@ class Cache:
         with contextlib.suppress(OSError, ValueError, KeyError):  # a broken file is run again
             content = json.loads(path.read_text(encoding="utf-8"))
             found = content["result"]
-            self.commits.add(content.get("commit", UNKNOWN_COMMIT))
+            self._note(content)
             return found
         start = time.perf_counter()
-        commit = source_commit()
+        made_by = {"commit": source_commit(), "machine": machine()}
         result = compute()
-        self.commits.add(commit)
-        content = {"settings": plain(settings), "commit": commit, "result": result}
+        self._note(made_by)
+        content = {"settings": plain(settings), **made_by, "result": result}
         write_text(path, json.dumps(content))
         self.watch.say(f"{label}: {time.perf_counter() - start:.0f} s")
         return json.loads(json.dumps(result))
+
+    def _note(self, content: Mapping[str, str]) -> None:
+        """Remember by what a result was made."""
+        self.commits.add(content.get("commit", UNKNOWN_COMMIT))
+        self.machines.add(content.get("machine", UNKNOWN_MACHINE))
 
     def resumed(
         self, label: str, settings: list[Any], compute: Callable[[Path], dict[str, Any]]

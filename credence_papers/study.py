@@ -141,6 +141,7 @@ class Study(ABC, Generic[Problem, Effort]):
             summary = {
                 **about,
                 "commits": sorted(cache.commits),
+                "machines": sorted(cache.machines),
                 **self.summary(self.efforts[size], rows),
             }
             write_results(cache.folder.parent, summary, self.render)  # what is there can be read

@@ -1,5 +1,6 @@
 """What one process shares: JAX's devices can be set after everything is imported."""
 
+import platform
 import subprocess
 import sys
 
@@ -122,3 +123,11 @@ def test_the_commit_is_that_of_the_checkout(monkeypatch: pytest.MonkeyPatch, tmp
     assert environment.source_commit() == f"{clean}-dirty"
     monkeypatch.setenv("PATH", str(tmp_path))
     assert environment.source_commit() == "unknown"
+
+
+def test_the_machine_is_told_alike_each_time() -> None:
+    told = environment.machine()
+    assert told == environment.machine()
+    assert platform.machine() in told
+    assert told.endswith(("core", "cores"))
+    assert ";" not in told  # which stands between several machines

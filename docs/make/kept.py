@@ -5,7 +5,6 @@ Who has imported this module finds the benchmarks, which others here import by n
 
 import argparse
 import json
-import platform
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
+SEVERAL = "; "
+"""Between the machines that made results."""
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from rows import add_dirty, commit, done, refuse_dirty, short  # noqa: E402
 
@@ -91,7 +92,7 @@ def keep_rows(
 def keep(folder: Path, *, is_part: bool = False, is_dirty: bool = False) -> Path:
     """Copy the results of a finished run, with the commit and the machine that made them.
 
-    The commit is that, or those, which its cells tell; see `mixtures`.
+    They are that, or those, which its cells tell; see `mixtures`. Several are joined.
 
     Args:
         is_part: keep what is there of problems that this run did not have.
@@ -100,13 +101,13 @@ def keep(folder: Path, *, is_part: bool = False, is_dirty: bool = False) -> Path
         SystemExit: where files did, and nobody said so.
     """
     from credence.ensembles.provenance import package_versions
-    from credence.environment import num_cores
+    from credence.environment import machine
 
     summary = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     told = [each for each in summary.get("commits", []) if each != UNKNOWN_COMMIT]
     about = {
         "commit": ", ".join(told) or commit(is_needed=True),
-        "machine": f"{platform.machine()}, {num_cores()} cores",
+        "machine": SEVERAL.join(summary.get("machines", [])) or machine(),
         "versions": package_versions(),
     }
     if not is_dirty:
@@ -135,7 +136,7 @@ def mixtures(summary: dict[str, Any]) -> list[str]:
 
 
 def beside(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Add rows of problems that only older results have; every row then tells its commit.
+    """Add rows of problems that only older results have; every row then tells what made it.
 
     Rows are lists of objects with a name; older ones keep their order. The whole has converged if
     both results have.
@@ -148,8 +149,8 @@ def beside(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
             and all(isinstance(row, dict) and "name" in row for row in rows)
         ):
             continue
-        known = [{"commit": old["commit"], **row} for row in old.get(key, [])]
-        told = [{"commit": new["commit"], **row} for row in rows]
+        known = [{**origin(old), **row} for row in old.get(key, [])]
+        told = [{**origin(new), **row} for row in rows]
         own = {row["name"] for row in told}
         names = dict.fromkeys(row["name"] for row in (*known, *told))
         found[key] = [
@@ -159,6 +160,11 @@ def beside(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     if "commits" in new:
         found["commits"] = sorted({*old.get("commits", [old["commit"]]), *new["commits"]})
     return found
+
+
+def origin(results: dict[str, Any]) -> dict[str, str]:
+    """The commit and the machine, where they are told."""
+    return {name: results[name] for name in ("commit", "machine") if name in results}
 
 
 def lines(found: dict[str, Any]) -> str:

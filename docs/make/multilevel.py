@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kept import kept
+from kept import SEVERAL, kept, origin
 from parts import markdown, write_figure
 from scipy.stats import f
 
@@ -20,15 +20,12 @@ MEASURES = ("flops", "seconds", "nominal")
 DRAWN = ("flops", "seconds")
 PUBLISHED = ("multilevel_published", "multilevel_published_256")
 """Studies with the published design."""
-SEVERAL_MACHINES = ("published regression alpha 2",)
-"""Problems whose runs were made on machines of unequal speed: their seconds do not compare."""
 
 
 def problems() -> Iterator[dict[str, Any]]:
-    """The problems of the published design, each of which tells its commit."""
+    """The problems of the published design, each of which tells what made it."""
     for results in map(kept, PUBLISHED):
-        for problem in results["problems"]:
-            yield {"commit": results["commit"], **problem}
+        yield from ({**origin(results), **problem} for problem in results["problems"])
 
 
 def rate_figures(folder: Path) -> None:
@@ -66,8 +63,8 @@ def cost_figures(folder: Path) -> None:
 
 
 def compares(problem: dict[str, Any], measure: str) -> bool:
-    """Whether runs of a problem can be compared by a measure of cost."""
-    return measure != "seconds" or problem["name"] not in SEVERAL_MACHINES
+    """Whether runs of a problem can be compared by a measure of cost: seconds of one machine."""
+    return measure != "seconds" or SEVERAL not in problem["machine"]
 
 
 def savings() -> str:

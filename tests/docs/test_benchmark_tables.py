@@ -30,7 +30,7 @@ def test_what_has_a_row_is_not_measured_again(tmp_path: Path) -> None:
     rows.measure(tmp_path, [case], dict)
     (row,) = rows.done(tmp_path)
     assert row.items() >= case.items()
-    assert row.keys() - case.keys() == {"seconds", "commit"}
+    assert row.keys() - case.keys() == {"seconds", "commit", "machine"}
     rows.measure(tmp_path, [case], refuse)
     rows.measure(tmp_path, [case, {**case, "widths": [20, 1]}], dict)
     assert [row["widths"] for row in rows.done(tmp_path)] == [[10, 1], [20, 1]]
@@ -67,10 +67,10 @@ def test_rows_that_no_commit_would_make_are_not_added_to_results(
         assert rows.parser_of(None).parse_args().out
 
 
-def test_rows_have_six_digits(tmp_path: Path) -> None:
+def test_rows_have_six_digits_and_tell_the_machine(tmp_path: Path) -> None:
     rows.add_row(tmp_path, {"seed": 12345678, "mean": [0.123456789], "by_name": {"a": 1234.56789}})
     expected = {"seed": 12345678, "mean": [0.123457], "by_name": {"a": 1234.57}}
-    assert rows.done(tmp_path) == [expected]
+    assert rows.done(tmp_path) == [{**expected, "machine": rows.machine()}]
 
 
 def test_throughput_shows_shares_of_the_peak() -> None:

@@ -12,27 +12,28 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "make"))
 import kept
 from kept import beside, mixtures
 
+from credence.environment import machine
 
-def test_rows_of_other_problems_stay_and_tell_their_commit() -> None:
+
+def test_rows_of_other_problems_stay_and_tell_what_made_them() -> None:
     old = {
         "commit": "old",
+        "machine": "slow",
         "converged": True,
         "problems": [{"name": "a", "x": 1}, {"name": "b", "x": 2, "commit": "older"}],
         "measures": {"flops": "work"},
     }
     new = {
         "commit": "new",
+        "machine": "fast",
         "converged": False,
         "problems": [{"name": "a", "x": 3}, {"name": "c", "x": 4}],
         "measures": {"flops": "operations"},
         "notes": ["text", 1],
     }
     found = beside(old, new)
-    assert [(row["name"], row["x"], row["commit"]) for row in found["problems"]] == [
-        ("a", 3, "new"),
-        ("b", 2, "older"),
-        ("c", 4, "new"),
-    ]
+    told = [(row["name"], row["x"], row["commit"], row["machine"]) for row in found["problems"]]
+    assert told == [("a", 3, "new", "fast"), ("b", 2, "older", "slow"), ("c", 4, "new", "fast")]
     assert found["commit"] == "new"
     assert found["converged"] is False
     assert found["measures"] == {"flops": "operations"}
@@ -89,6 +90,17 @@ def test_what_no_commit_made_is_kept_only_on_request(tmp_path: Path, monkeypatch
         kept.keep(tmp_path)
     assert not kept.path_of("sample", "smoke").exists()
     assert kept.keep(tmp_path, is_dirty=True).exists()
+
+
+def test_several_machines_are_told(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(kept, "RESULTS", tmp_path / "results")
+
+    def keep(**about: Any) -> str:
+        (tmp_path / "results.json").write_text(json.dumps(summary("aaa", **about)))
+        return json.loads(kept.keep(tmp_path).read_text())["machine"]
+
+    assert keep(machines=["slow", "fast"]) == f"slow{kept.SEVERAL}fast"
+    assert keep() == machine()
 
 
 DIRTY = {"fbnn_as_published", "friction", "transdimensional_models"}

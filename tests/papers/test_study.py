@@ -107,15 +107,19 @@ def test_what_is_stopped_finds_its_checkpoints_again(tmp_path: Path) -> None:
     assert folders[2] != folders[0]
 
 
-def test_results_tell_their_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that are there tell the commit that made them, not the one that finds them."""
-    for commit in ("first", "second"):
-        monkeypatch.setattr("credence_papers.cache.source_commit", lambda commit=commit: commit)
-        seeds = 1 if commit == "first" else 2
-        summary = dice().run(tmp_path, num_seeds=seeds)
-    assert summary["commits"] == ["first", "second"]
-    monkeypatch.setattr("credence_papers.cache.source_commit", lambda: "third")
-    assert dice().run(tmp_path, num_seeds=2)["commits"] == ["first", "second"]
+def test_results_tell_what_made_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are there tell the commit and machine that made them, not those that find them."""
+
+    def run(name: str, num_seeds: int) -> list[list[str]]:
+        monkeypatch.setattr("credence_papers.cache.source_commit", lambda: name)
+        monkeypatch.setattr("credence_papers.cache.machine", lambda: f"{name} machine")
+        summary = dice().run(tmp_path, num_seeds=num_seeds)
+        return [summary["commits"], summary["machines"]]
+
+    run("first", 1)
+    both = [["first", "second"], ["first machine", "second machine"]]
+    assert run("second", 2) == both
+    assert run("third", 2) == both
 
 
 def test_a_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
