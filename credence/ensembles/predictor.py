@@ -35,7 +35,8 @@ class Predictor(ABC):
         scalars: per-draw numbers (chain, draw) by name: acceptance_rate, is_divergent, ...
         left_out: what was predicted of training rows by parts of it that had not seen them, as
             networks see targets, with the names of `credence.ensembles.scores.JUDGED` and more,
-            and the place among the training rows as `row`; None where it left none out.
+            the place among the training rows as `row`, and where rows stand for unlike numbers of
+            observations these as `weight`; None where it left none out.
         recalibration: what these rows say of its predictions.
     """
 

@@ -156,12 +156,10 @@ CONFORMAL = ("lower_95_conformal", "upper_95_conformal")
 
 def in_units(rows: Rows, units: Units) -> Rows:
     """Change what `regression_rows` found to the target's own unit."""
-    found = {name: np.asarray(value, float) for name, value in rows.items()}
+    unchanged = {name: rows[name] for name in ("row", "weight") if name in rows}
+    found = {name: np.asarray(rows[name], float) for name in rows if name not in unchanged}
     log_scale = float(np.log(units.scale).sum())
-    unchanged = {"pit": found.pop("pit"), "log_prob": found.pop("log_prob") - log_scale}
-    if "row" in rows:
-        del found["row"]
-        unchanged["row"] = rows["row"]
+    unchanged |= {"pit": found.pop("pit"), "log_prob": found.pop("log_prob") - log_scale}
     distances = {name: units.inverse_scale(found.pop(name)) for name in DISTANCES if name in found}
     return {name: units.inverse(place) for name, place in found.items()} | distances | unchanged
 

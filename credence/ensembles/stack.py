@@ -85,12 +85,14 @@ class Stack(Predictor):
         predicted = "probabilities" if self.is_classifier else "pit"
         if self.left_out is None or not np.isfinite(self.left_out[predicted]).all():
             return None
+        weight = self.left_out.get("weight")
         if self.is_classifier:
-            return from_probabilities(self.left_out["probabilities"], self.left_out["y"])
+            return from_probabilities(self.left_out["probabilities"], self.left_out["y"], weight)
         pit, shape, few = self.left_out["pit"], self.shape, self.left_out_shape
         if shape != few:
             pit = betainc(shape, shape, betaincinv(few, few, pit.astype(float)))
-        return from_pit(pit, least_level=float(betainc(shape, shape, LEAST_LEVEL)))
+        least_level = float(betainc(shape, shape, LEAST_LEVEL))
+        return from_pit(pit, weight=weight, least_level=least_level)
 
     @property
     def is_chain(self) -> bool:  # type: ignore[override]

@@ -270,8 +270,8 @@ class BNN(BaseEstimator, ABC):
         """Tell what was predicted of training rows by networks that were not trained on them.
 
         Arrays with an entry per row, in units of y, with the names of `credence.ensembles.scores`;
-        "row" is the place among the training rows, of which there are 5000 at most. None where the
-        method left none out.
+        "row" is the place among the training rows, of which there are 5000 at most, and "weight"
+        the sample weight, where there were unlike ones. None where the method left none out.
         """
         check_is_fitted(self, "ensemble_")
         found = self.ensemble_.left_out

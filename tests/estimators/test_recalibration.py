@@ -107,14 +107,15 @@ def test_a_stack_knows_its_left_out_rows(tmp_path: Path) -> None:
     assert loaded.recalibration_["num_rows"] == 400
 
 
-def test_rows_without_weight_are_not_there() -> None:
+def test_rows_without_weight_are_not_there_and_others_count_by_theirs() -> None:
     """They are fitted by no network, weigh no model, and scale no column."""
     x, y = line(60, 0)
-    weight, is_odd = np.tile([1.0, 0.0], 30), np.arange(60) % 2 == 1
+    weight, is_odd = np.tile([1.0, 0.0, 2.0, 0.0], 15), np.arange(60) % 2 == 1
     x[is_odd], y[is_odd] = 1e6, 1e6
     stacking = Stacking(models=("0/fan_in/normal",), chains=FOLDS)
     model = BNNRegressor(method=stacking, random_state=0).fit(x, y, sample_weight=weight)
-    without = BNNRegressor(method=stacking, random_state=0).fit(x[~is_odd], y[~is_odd])
+    without = BNNRegressor(method=stacking, random_state=0)
+    without.fit(x[~is_odd], y[~is_odd], sample_weight=weight[~is_odd])
     assert model.recalibration_["num_rows"] == 30
     np.testing.assert_array_equal(model.predict(x[~is_odd]), without.predict(x[~is_odd]))
     assert model.is_outside(x)[is_odd].all()
@@ -122,6 +123,9 @@ def test_rows_without_weight_are_not_there() -> None:
     places = model.left_out_["row"]
     assert sorted(places) == list(range(0, 60, 2)), "among all rows of the fit"
     np.testing.assert_allclose(y[places], model.left_out_["y"], rtol=1e-5)
+    np.testing.assert_allclose(np.diff(model.left_out_["weight"]), np.diff(weight[places]))
+    steps = np.diff(model.recalibration_["places"])
+    np.testing.assert_allclose(sorted(set(steps.round(6))), [2 / 3, 4 / 3], rtol=1e-5)
 
 
 def test_probabilities_are_tempered(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ MOST_KNOTS = 2000
 """Order statistics that are kept of many rows."""
 FEWEST_ROWS = 39
 """Rows below which a conformal 95 % interval is infinite."""
+ROUNDING = 1e-9
+"""Share of a row by which a place may miss for floating-point numbers."""
 LEAST_LEVEL = 1e-6
 """Smallest level of a quantile; beyond it single precision knows no probabilities."""
 TEMPERATURES = (0.05, 20.0)
@@ -29,38 +31,49 @@ class Recalibration(TypedDict):
     least_level: NotRequired[float]
     """The smallest level that has a quantile, and the distance of the largest from 1 (regression);
     `LEAST_LEVEL` where it is not said."""
-    places: NotRequired[list[int]]
-    """Places of the kept values of `pit` among all rows in order, counted from 1 (regression)."""
+    places: NotRequired[list[float]]
+    """Places of the kept values of `pit` among all rows in order, counted from 1 (regression): the
+    weight of the rows up to there, where rows have a mean weight of 1."""
     pit: NotRequired[list[float]]
     """Probabilities that the model gave to values below the truth, ascending (regression)."""
     temperature: NotRequired[float]
     """The temperature of `best_temperature` (classification)."""
 
 
-def from_pit(pit: Float[np.ndarray, " row"], *, least_level: float = LEAST_LEVEL) -> Recalibration:
+def from_pit(
+    pit: Float[np.ndarray, " row"],
+    *,
+    weight: Float[np.ndarray, " row"] | None = None,
+    least_level: float = LEAST_LEVEL,
+) -> Recalibration:
     """Keep the probability integral transform of calibration rows, at most `MOST_KNOTS` of them.
 
     Args:
+        weight: how many observations each row stands for; None for one. Only their ratios count.
         least_level: the smallest level that has a quantile, and the distance of the largest from 1.
     """
     finite("pit", pit)
-    count = len(pit)
-    places = np.unique(np.linspace(1, count, min(count, MOST_KNOTS)).round().astype(int))
-    values = np.sort(pit)[places - 1]
+    if weight is not None:
+        pit, weight = pit[weight > 0], weight[weight > 0]
+    order, count = np.argsort(pit, kind="stable"), len(pit)
+    kept = np.unique(np.linspace(0, count - 1, min(count, MOST_KNOTS)).round().astype(int))
+    places = np.arange(1.0, count + 1) if weight is None else np.cumsum(weight[order])
     return {
         "num_rows": count,
         "least_level": least_level,
-        "places": places.tolist(),
-        "pit": values.tolist(),
+        "places": (places * count / places[-1])[kept].tolist(),
+        "pit": pit[order][kept].tolist(),
     }
 
 
 def from_probabilities(
-    probabilities: Float[np.ndarray, "row class"], y: Int[np.ndarray, " row"]
+    probabilities: Float[np.ndarray, "row class"],
+    y: Int[np.ndarray, " row"],
+    weight: Float[np.ndarray, " row"] | None = None,
 ) -> Recalibration:
-    """Find the temperature of calibration rows."""
+    """Find the temperature of calibration rows; arguments as of `best_temperature`."""
     finite("probabilities", probabilities)
-    return {"num_rows": len(y), "temperature": best_temperature(probabilities, y)}
+    return {"num_rows": len(y), "temperature": best_temperature(probabilities, y, weight)}
 
 
 def conformal_levels(found: Recalibration, coverage: float) -> tuple[float, float]:
@@ -68,8 +81,8 @@ def conformal_levels(found: Recalibration, coverage: float) -> tuple[float, floa
 
     Chernozhukov, Wuethrich & Zhu, "Distributional conformal prediction" (2021): a new row's
     probability integral transform is as likely to have any place among those of n calibration rows,
-    so it is below the k-th smallest with probability k / (n + 1) at most. Each tail has half of
-    what the coverage leaves. Where the rows are too few for that, or the model thought so many of
+    so it is below the k-th smallest with probability k / (n + 1) at most; rows that stand for
+    several count as often. Each tail has half of what the coverage leaves. Where the rows are too few for that, or the model thought so many of
     them impossible, the levels are 0 and 1: no finite interval is sure to hold. See `opened`.
 
     Args:
@@ -77,10 +90,11 @@ def conformal_levels(found: Recalibration, coverage: float) -> tuple[float, floa
     """
     assert "places" in found, "of regression"
     assert "pit" in found, "beside its places"
-    count, places, values = found["num_rows"], np.asarray(found["places"]), found["pit"]
-    place = int(np.floor((count + 1) * (1 - coverage) / 2 + 1e-9))
+    places, values = np.asarray(found["places"]), found["pit"]
+    all_places = found["num_rows"] + 1
+    place = all_places * (1 - coverage) / 2 + ROUNDING
     below = np.searchsorted(places, place, side="right") - 1
-    above = np.searchsorted(places, count + 1 - place)
+    above = np.searchsorted(places, all_places - place)
     low = values[below] if below >= 0 else 0.0
     high = values[above] if above < len(values) else 1.0
     least = found.get("least_level", LEAST_LEVEL)
@@ -162,8 +176,9 @@ def checked(found: Recalibration, *, is_classifier: bool) -> Recalibration:
         raise ValueError(f"least_level {found.get('least_level')} is out of range")
     if len(places) != len(values) or not len(places):
         raise ValueError(f"{len(places)} places of {len(values)} values")
-    if not (places[0] == 1 and places[-1] == found["num_rows"] and (np.diff(places) > 0).all()):
-        raise ValueError(f"places do not go from 1 to {found['num_rows']}")
+    ends = places[0] > 0 and np.isclose(places[-1], found["num_rows"], rtol=ROUNDING)
+    if not (ends and (np.diff(places) > 0).all()):
+        raise ValueError(f"places do not go up to {found['num_rows']}")
     if not ((values >= 0) & (values <= 1)).all() or not (np.diff(values) >= 0).all():
         raise ValueError("values of pit are not ascending probabilities")
     return found

@@ -181,8 +181,9 @@ def predict_left_out(
     Args:
         cdfs: of `mixed_cdfs`.
     Returns:
-        the stack with `left_out`: what `credence.ensembles.scores` knows of each row, and its place
-        among the training rows as `row`, in that order. Several targets have none.
+        the stack with `left_out`: what `credence.ensembles.scores` knows of each row, its place
+        among the training rows as `row`, in that order, and its `weight`, where weights differ.
+        Several targets have none.
     """
     from scipy.special import betainc
 
@@ -205,6 +206,8 @@ def predict_left_out(
     joined = concatenate(parts)
     order = np.argsort(joined["row"])
     joined = {name: values[order] for name, values in joined.items()}
+    if np.ptp(weight) > 0:
+        joined["weight"] = weight[joined["row"]]
     if cdfs is not None:
         below = cdfs.mean(axis=0)[joined["row"], 0]
         joined["pit"] = betainc(shape, shape, below)

@@ -70,6 +70,30 @@ def test_of_many_rows_some_are_kept_and_intervals_are_rather_wider() -> None:
         assert exact[1] <= high < exact[1] + 0.002
 
 
+def test_rows_that_stand_for_several_count_as_often() -> None:
+    """Transforms of new rows are uniform. Those of calibration rows have density 1/2 + u, and rows
+    the weight that undoes it: coverage is as it should be, half a row more at each end. Without
+    weights it is .875, which is caught."""
+    uniform = np.random.default_rng(3).uniform(size=(400, 1999))
+    pit = (np.sqrt(1 + 8 * uniform) - 1) / 2
+
+    def covered(weight: np.ndarray | None) -> np.ndarray:
+        weights = [None] * len(pit) if weight is None else weight
+        found = map(lambda row, each: from_pit(row, weight=each), pit, weights)
+        return np.array([np.diff(conformal_levels(each, 0.9))[0] for each in found])
+
+    assert_mean(covered(1 / (0.5 + pit)), 0.9 + 1 / 2000, 0.001)
+    with pytest.raises(AssertionError, match="standard errors off"):
+        assert_mean(covered(None), 0.9 + 1 / 2000, 0.001)
+
+
+def test_only_ratios_of_weights_count() -> None:
+    pit = np.random.default_rng(4).uniform(size=300)
+    weight = np.where(np.arange(300) < 100, 0.0, 7.0)
+    assert from_pit(pit, weight=weight) == from_pit(pit[100:])
+    assert checked(from_pit(pit, weight=pit + 0.1), is_classifier=False)
+
+
 def test_the_temperature_undoes_what_made_probabilities_too_sure() -> None:
     """Labels are drawn from p; the model says p sharpened by a factor 3, so T = 3 is the truth."""
     rng = np.random.default_rng(0)
@@ -84,7 +108,7 @@ def test_the_temperature_undoes_what_made_probabilities_too_sure() -> None:
     np.testing.assert_allclose(tempered(sharp, 3.0), truth, atol=1e-12)
 
 
-def test_a_row_that_stands_for_several_counts_as_often() -> None:
+def test_a_temperature_knows_rows_that_stand_for_several() -> None:
     rng = np.random.default_rng(5)
     probabilities = rng.dirichlet(np.ones(3), size=40)
     y = draw_labels(rng, tempered(probabilities, 0.6))
