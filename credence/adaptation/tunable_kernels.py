@@ -34,7 +34,11 @@ from credence.kernels.mcmc.microcanonical import adjusted_mclmc
 from credence.kernels.mcmc.pcn import LARGEST_STEP, pcn
 
 MOST_LEAPFROGS = 64
-"""Most leapfrogs of a trajectory of particles that move abreast, whatever their step size."""
+"""Most leapfrogs of a trajectory of particles that move abreast, whatever their step size; the most
+on average where lengths vary."""
+
+ROUNDING = 1e-3
+"""Share of a leapfrog by which a length may miss a whole number of them, for float32."""
 
 REFERENCES = (None, "prior", "draws")
 
@@ -264,7 +268,8 @@ def _equal_leapfrogs(
     trajectory_length: Scalar = 1.5,
 ) -> Kernel:
     """HMC whose trajectories all have as many leapfrogs as make up their length."""
-    num_steps = jnp.clip(jnp.ceil(trajectory_length / step_size), 1, MOST_LEAPFROGS)
+    num_steps = jnp.ceil(trajectory_length / step_size - ROUNDING)
+    num_steps = jnp.clip(num_steps, 1, MOST_LEAPFROGS)
     return leapfrogs(
         log_density,
         step_size=step_size,

@@ -35,6 +35,8 @@ def overall(summary: Summary) -> tuple[Level, str, str]:
     parts = [f"{good} of {chains} chain runs converged"] if chains else []
     parts += [f"{failed} of {cells} cells failed"] if failed else []
     headline = "; ".join(parts) + "." if parts else "No method here is a Markov chain."
+    if failed == cells:
+        return Level.DO_NOT_TRUST, "Nothing to compare", headline
     if chains and not good:
         return Level.DO_NOT_TRUST, "None converged", headline
     if failed or good < chains:
@@ -57,10 +59,10 @@ def _sentences(problem: Problem, baseline: str) -> list[str]:
     found = []
     if rows:
         is_regression = problem["task"] == "regression"
-        score, title = ("rmse", "Smallest RMSE") if is_regression else ("accuracy", "Best accuracy")
+        score, title = ("rmse", "squared error") if is_regression else ("accuracy", "accuracy")
         found += [
             _best(rows, problem["best"]["error"], score, title),
-            _best(rows, problem["best"]["nll"], "nll", "Best NLL"),
+            _best(rows, problem["best"]["nll"], "nll", "NLL"),
             _calibrated(rows, is_regression),
             *_fastest(rows, baseline),
         ]
@@ -85,13 +87,15 @@ def _part(some: int, every: int) -> str:
 
 
 def _best(rows: dict[str, Any], winner: dict[str, Any], score: str, title: str) -> str:
+    """Name the best by the rows of all seeds together, which may not be so by their mean score."""
     label = winner["label"]
     if label not in rows:
         return ""
     shown = percent(rows[label][score], 1) if score == "accuracy" else number(rows[label][score])
+    shown = f"RMSE {shown}" if score == "rmse" else shown
     draws = [other for other in winner["draws"] if other in rows]
     equal = f" (within two standard errors: {', '.join(draws)})" if draws else ""
-    return f"{title}: {label}, {shown}{equal}."
+    return f"Best {title}, over all rows: {label}, {shown}{equal}."
 
 
 def _calibrated(rows: dict[str, Any], is_regression: bool) -> str:

@@ -199,7 +199,10 @@ def speed_up_text(outcomes: Sequence[Outcome], baseline: Sequence[Outcome]) -> s
         return "n/a: no baseline"
     faster = speed_ups(outcomes, baseline)
     if faster is None:
-        return "n/a: baseline not converged"
+        found = {each.result["convergence"]["converged"] for each in baseline if each.is_done}
+        if found == {None}:
+            return "n/a: baseline not a chain"
+        return f"n/a: {'no seed of both' if True in found else 'baseline not'} converged"
     spread = "" if faster.error is None else f" ± {faster.error:.2g}"
     is_of_all = faster.num_seeds == len(outcomes)
     some = "" if is_of_all else f" ({faster.num_seeds} of {len(outcomes)} seeds)"

@@ -264,9 +264,10 @@ def _to_be_had(experiment: Experiment, size: str, last: int, watch: Watch) -> Ex
     if len(errors) == len(problems):
         named = [f"{name}: {error}" for name, error in errors.items()]
         raise InputError(" ".join(named if len(named) > 1 else errors.values()))
+    kept = tuple(p for p in problems if p.name not in errors or not p.is_optional)
     for name, error in errors.items():
-        watch.say(f"Left out {name}: {error}")
+        is_kept = any(each.name == name for each in kept)
+        watch.say(f"{name} will fail: {error}" if is_kept else f"Left out {name}: {error}")
     for note in notes:
         watch.say(f"Note: {note}")
-    kept = tuple(p for p in problems if p.name not in errors or not p.is_optional)
     return replace(experiment, problems=kept)

@@ -61,7 +61,11 @@ class CheckedTable:
 
 
 def check_table(
-    frame: pd.DataFrame, target: str, task: str = "auto", *, categorical: Sequence[str] = ()
+    frame: pd.DataFrame,
+    target: str | int,
+    task: str = "auto",
+    *,
+    categorical: Sequence[str | int] = (),
 ) -> CheckedTable:
     """Checks a table with its target, and says what it found.
 
@@ -74,6 +78,7 @@ def check_table(
         InputError: for a table, target or column that no model can be fitted to.
     """
     frame = with_text_names(frame)
+    target, *categorical = map(str, (target, *categorical))
     notes: list[str] = []
     for name in (target, *categorical):
         require_column(frame, name)
@@ -82,7 +87,8 @@ def check_table(
     frame = _with_known_target(frame, target, notes)
     y = checked_column(frame[target], notes)
     task = _checked_task(y, task, notes)
-    if task == "classification" and len(y) < num_rows:
+    is_named = isinstance(y.dtype, pd.CategoricalDtype)
+    if task == "classification" and (is_named or len(y) < num_rows):
         y = _whole(y)
     _check_classes(y) if task == "classification" else _check_quantity(y)
     inputs = _checked_inputs(frame.drop(columns=target), notes)
@@ -136,6 +142,9 @@ def _with_known_target(frame: pd.DataFrame, target: str, notes: list[str]) -> pd
 
 def _whole(y: pd.Series) -> pd.Series:
     """Labels 0.0 and 1.0 as 0 and 1: a missing one had made whole numbers real ones."""
+    if isinstance(y.dtype, pd.CategoricalDtype):
+        labels = _whole(y.cat.categories.to_series())
+        return y.cat.rename_categories(labels.tolist())
     if not pd.api.types.is_float_dtype(y) or not ((y % 1 == 0) & (y.abs() < MOST_EXACT)).all():
         return y
     return y.astype("int64")
@@ -195,10 +204,12 @@ def _check_labels(y: pd.Series) -> None:
     else:
         return
     if len(labels):
+        names = f"have them read as text by --categorical '{y.name}'"
+        if not is_numeric(y):
+            names = "write them as text"
         raise InputError(
             f"The target '{y.name}' has labels that are neither text nor whole numbers, such as "
-            f"{labels.iloc[0]}: choose --task regression, or have them read as text by "
-            f"--categorical '{y.name}'."
+            f"{labels.iloc[0]}: choose --task regression, or {names}."
         )
 
 

@@ -14,14 +14,16 @@ from credence.errors import InputError, plural, quoted
 
 DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 """A day, or a month."""
+TWO_DIGITS = r"(?:0[1-9]|[12]\d|3[01])"
+"""The same, written with two digits."""
 MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
     r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 DATE = re.compile(
-    rf"""(?: \d{{4}} ([-/.]) \d\d \1 \d\d
+    rf"""(?: \d{{4}} ([-/.]) {TWO_DIGITS} \1 {TWO_DIGITS}
         | \d{{4}} ([-/]) {DAY} \2 {DAY}
-        | \d{{1,2}} [./] \d{{1,2}} [./] \d{{4}}
+        | {DAY} [./] {DAY} [./] \d{{4}}
         | {DAY} - {DAY} - (?:19|20)\d\d
         | {DAY} [-\ .]+ {MONTH} [-\ ,]+ (?:19|20)?\d\d
         | {DAY} {MONTH} (?:19|20)\d\d
@@ -90,7 +92,11 @@ def _checked_text(column: pd.Series, notes: list[str]) -> pd.Series:
     is_number = names.map(_reads_as_number)
     texts = column.notna() & ~column.isin(names[is_number])
     if not texts.any():
-        kind = "numbers written as text" if types - {int} else "whole numbers beyond 2^64"
+        kind = "numbers of several kinds"
+        if str in types:
+            kind = "numbers written as text"
+        elif types == {int} and values.abs().max() >= 2**63:
+            kind = "whole numbers beyond 2^63"
         notes.append(
             f"The column '{column.name}' holds {kind}, and is used as numbers of 16 digits; "
             f"{_as_names(column)} if they are names."
@@ -198,7 +204,8 @@ def _holds_dates(column: pd.Series) -> str:
     return (
         f"The column '{column.name}' holds dates such as '{column.dropna().iloc[0]}': replace it "
         "by numbers that matter (days since a start, month, weekday), or leave it out "
-        f"(--drop '{column.name}'; in Python drop(columns={column.name!r}))."
+        f"(--drop '{column.name}'; in Python drop(columns={column.name!r})). If they are names, "
+        f"{_as_names(column)}."
     )
 
 

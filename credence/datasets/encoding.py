@@ -62,7 +62,8 @@ class NumericColumn:
         """The standardised numbers and, where training had missing values, their flag."""
         x = as_numbers(column)
         missing = np.isnan(x)
-        z = (np.where(missing, self.median, x) - self.mean) / self.scale
+        with np.errstate(over="ignore"):  # refused below
+            z = (np.where(missing, self.median, x) - self.mean) / self.scale
         if (np.abs(z) > LARGEST).any():
             first = int(np.argmax(np.abs(z) > LARGEST))
             raise InputError(

@@ -24,7 +24,7 @@ OTHER_FORMATS = {
     b"\x1f\x8b": "compressed by gzip; unpack it",
     b"\x89HDF": "an HDF5 file; save the table as CSV or Parquet",
     b"\x93NUMPY": "a NumPy array; save it as CSV with a header line",
-    b"SQLite": "an SQLite database; export the table as CSV",
+    b"SQLite format 3\0": "an SQLite database; export the table as CSV",
 }
 
 
@@ -41,9 +41,9 @@ def read_table_file(
         InputError: if the file is missing, empty, a folder, unreadable or not a table.
     """
     start = _first_bytes(path)
-    if not start.strip():
-        raise InputError(f"The file {path} is empty: it needs a header line and rows of values.")
-    if start.startswith(b"PAR1"):
+    if not start:
+        raise _empty(path)
+    if re.match(rb"PAR1(?![\w,;\t\r\n \"'.-])", start):  # which begins no header
         return read_parquet(path)
     for magic, what in OTHER_FORMATS.items():
         if start.startswith(magic):
@@ -51,6 +51,10 @@ def read_table_file(
     if path.suffix.lower() in {".parquet", ".pq"}:
         raise InputError(f"The file {path} is not Parquet: it does not begin with 'PAR1'.")
     return read_csv(path, text_columns, missing=missing)
+
+
+def _empty(path: Path) -> InputError:
+    return InputError(f"The file {path} is empty: it needs a header line and rows of values.")
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -144,7 +148,10 @@ def _checked_header(path: Path, text: str, delimiter: str) -> list[str]:
     """The column names, once they are found unique and every row has as many fields."""
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
     try:
-        header = [name.strip() for name in next(row for row in rows if row)]
+        first = next((row for row in rows if any(map(str.strip, row))), None)
+        if first is None:
+            raise _empty(path)
+        header = [name.strip() for name in first]
         check_names(header, f"The file {path}")
         if _looks_like_data(header):
             raise InputError(
@@ -174,6 +181,6 @@ def _looks_like_data(header: list[str]) -> bool:
 def _has_decimal_commas(text: str) -> bool:
     """Whether more cells look like 3,14 than like 3.14."""
     comma, point = (
-        len(re.findall(rf"[;\n]-?\d+{mark}\d+(?=[;\r\n])", text)) for mark in (",", r"\.")
+        len(re.findall(rf"[;\n]-?\d+{mark}\d+(?=[;\r\n]|\Z)", text)) for mark in (",", r"\.")
     )
     return comma > point

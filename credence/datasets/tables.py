@@ -15,7 +15,7 @@ def read_table(
 ) -> pd.DataFrame:
     """Reads a CSV or Parquet file, or a known data set that is a table.
 
-    A file or folder of that name is taken before a data set.
+    A file of that name is taken before a data set, and a data set before a folder.
 
     Args:
         path_or_name: a file, or a name that `list_datasets` knows.
@@ -27,10 +27,10 @@ def read_table(
             `read_table_file` and `load` refuse.
     """
     path, name = Path(path_or_name).expanduser(), str(path_or_name)
+    if name in DATASETS and not path.is_file():
+        return _known_table(name)
     if path.exists():
         return read_table_file(path, text_columns, missing=missing)
-    if name in DATASETS:
-        return _known_table(name)
     raise InputError(_no_such_table(path, name))
 
 

@@ -111,9 +111,9 @@ def some_rows(key: PRNGKeyArray, data: Data, num_rows: int | None = None) -> Dat
     Without a number it takes as many as fit `PART_BYTES`.
     """
     fitting = PART_BYTES // (data.x.dtype.itemsize * int(np.prod(data.x.shape[1:])))
-    count = int(np.clip(num_rows or fitting, 1, len(data.x)))
+    count = int(np.clip(num_rows or fitting, 1, data.x.shape[0]))
     seed = np.asarray(jax.random.bits(key, (2,), jnp.uint32)).tolist()
-    index = np.random.default_rng(seed).choice(len(data.x), count, replace=False, shuffle=False)
+    index = np.random.default_rng(seed).choice(data.x.shape[0], count, replace=False, shuffle=False)
     rows = rows_at(data, np.sort(index))
     return rows._replace(weight=rows.weight * (jnp.sum(data.weight) / jnp.sum(rows.weight)))
 

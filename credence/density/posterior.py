@@ -215,11 +215,12 @@ class Posterior:
         labels = self.data.y.ndim == 1
         classes = int(self.data.y.max()) + 1 if labels else num_targets(self.data)
         expected = self.model.likelihood.num_outputs(classes)
-        too_few = shape[-1] < expected if labels else shape[-1] != expected
-        if len(shape) != 2 or shape[0] != self.data.x.shape[0] or too_few:
+        may_be_more = labels and getattr(self.model.likelihood, "max_label", None) is None
+        is_wrong = shape[-1] < expected if may_be_more else shape[-1] != expected
+        if len(shape) != 2 or shape[0] != self.num_points or is_wrong:
             raise InputError(
-                f"The network's outputs have shape {shape}, but {len(self.data.x)} rows and "
-                f"{self.model.likelihood} need ({len(self.data.x)}, {expected})."
+                f"The network's outputs have shape {shape}, but {self.num_points} rows and "
+                f"{self.model.likelihood} need ({self.num_points}, {expected})."
             )
 
     @property

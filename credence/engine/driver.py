@@ -197,7 +197,7 @@ class Driver(AbstractContextManager["Driver"]):
         result = phase.result(
             plan.thinning,
             cost_class=plan.cost_class,
-            num_rows=min(plan.batch_size or len(data.x), len(data.x)),
+            num_rows=min(plan.batch_size or data.x.shape[0], data.x.shape[0]),
             num_weights=plan.num_weights or num_weights,
             surrogate_flops=plan.surrogate_flops,
         )

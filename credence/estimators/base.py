@@ -307,10 +307,21 @@ class BNN(BaseEstimator, ABC):
     def _assess(self, x: Float[np.ndarray, "point feature"]) -> Convergence:
         from credence.ensembles.findings import judged
 
-        rows = evenly_spaced(len(x), MONITORED_ROWS)
-        ensemble = self.ensemble_
-        monitored = ensemble.monitored(x[rows]) if ensemble.is_chain else None
-        return judged(ensemble, monitored, self.findings_.values())
+        monitored = self._monitored(x) if self.ensemble_.is_chain else None
+        return judged(self.ensemble_, monitored, self.findings_.values())
+
+    def monitored(self, X: Any) -> Float[np.ndarray, "chain draw point quantity"]:
+        """Take what `diagnostics_` judges convergence by, at the rows of X or 100 of them.
+
+        Every prediction without noise, as networks see targets, and the log of the noise.
+        """
+        check_is_fitted(self, "ensemble_")
+        return self._monitored(self._inputs(X, reset=False))
+
+    def _monitored(
+        self, x: Float[np.ndarray, "point feature"]
+    ) -> Float[np.ndarray, "chain draw point quantity"]:
+        return self.ensemble_.monitored(x[evenly_spaced(len(x), MONITORED_ROWS)])
 
     @cached_property
     def findings_(self) -> Findings:

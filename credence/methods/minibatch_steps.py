@@ -50,7 +50,7 @@ def minibatch_rows(batch_size: int | str | None, posterior: Posterior) -> int:
         )
     if batch_size is not None:
         return batch_size
-    if posterior.data.x.ndim > 2:
+    if len(posterior.data.x.shape) > 2:
         return min(IMAGES_PER_STEP, num_points)
     return num_points if num_points <= MOST_IN_ONE else ROWS_PER_STEP
 

@@ -128,7 +128,7 @@ def train(
         adapter,
         training,
         fitting.x.shape[0],
-        is_image=fitting.x.ndim > 2,
+        is_image=len(fitting.x.shape) > 2,
         budget_share=budget_share,
         may_stop_early=may_stop_early,
     )
@@ -225,7 +225,7 @@ def split(key: PRNGKeyArray, data: Data, num_validation: int) -> tuple[Data, Dat
     disk a part that fits memory, with weights as if it were all of them.
     """
     if not data.rows.in_memory:
-        return _split_part(key, data, num_validation / len(data.x))
+        return _split_part(key, data, num_validation / data.x.shape[0])
     if num_validation == 0:
         return data, data
     order = _with_weight_first(np.asarray(_random_bits(key, data.x.shape[0])), data.weight)

@@ -11,6 +11,7 @@ from credence.html.wording import count
 from credence.report import sections_classification, sections_regression
 from credence.report.data import ClassificationTarget, RegressionTarget, ReportData
 from credence.report.judging.evidence import collect_evidence
+from credence.report.judging.levels import ErrorRates
 from credence.report.judging.verdict import Level, Verdict, verdict
 from credence.report.sections_inputs import inputs_section
 from credence.report.sections_run import convergence_section, run_section
@@ -31,12 +32,13 @@ BAR = "This run did not converge. Do not rely on any number below."
 def judge(report: ReportData) -> Verdict:
     """The verdict on a report's run."""
     pairs = zip(report.targets, report.left_out, strict=False)
+    rates = ErrorRates.of(len(report.targets), num_looks=2 if report.left_out else 1)
     judged = verdict(
         report.convergence.converged,
         report.convergence.reason,
-        [collect_evidence(target) for target in report.targets],
+        [collect_evidence(target, rates=rates) for target in report.targets],
         report.convergence.unseen_rows,
-        [collect_evidence(target, left_out=left_out) for target, left_out in pairs],
+        [collect_evidence(target, left_out, rates) for target, left_out in pairs],
     )
     return judged._replace(has_own_split=report.has_own_split)
 

@@ -109,7 +109,7 @@ def _calibration(target: ClassificationTarget, prefix: str) -> Html:
             "Does a probability mean what it says?",
             reading,
             charts.reliability_chart(target, f"{prefix}-reliability", reading),
-            key(accent="this model", band="99 of 100 well calibrated models stay inside"),
+            key(accent="this model", band="at least 99 of 100 well calibrated models stay inside"),
             "Below the dashed line the model is too sure, above it too modest. "
             "The lower panel counts the rows behind each dot.",
         )

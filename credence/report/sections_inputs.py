@@ -7,7 +7,7 @@ import numpy as np
 from credence.ensembles.inputs import Effect, Importances
 from credence.html.markup import Html, element
 from credence.html.parts import figure, key, key_of_curves, pair, section
-from credence.html.wording import count, number, percent, with_unit
+from credence.html.wording import count, digits_to_tell, number, percent, with_unit
 from credence.report.charts import inputs as charts
 from credence.report.data import ClassificationTarget, RegressionTarget, ReportData
 
@@ -88,7 +88,8 @@ def read_effect(target: RegressionTarget | ClassificationTarget, found: Effect, 
         return value if isinstance(value, str) else number(value)
 
     if isinstance(target, RegressionTarget):
-        told = [with_unit(float(mean[place]), target.unit) for place in (low, high)]
+        digits = digits_to_tell(float(np.ptp(mean)), float(np.abs(mean).max()))
+        told = [with_unit(float(mean[place]), target.unit, digits) for place in (low, high)]
         what = "The mean prediction"
     else:
         told = [percent(float(mean[place])) for place in (low, high)]

@@ -117,7 +117,7 @@ def _predictions(target: RegressionTarget, prefix: str) -> Html:
 
 def _calibration(target: RegressionTarget, prefix: str) -> Html:
     first, second = readings.read_coverage(target), readings.read_pit(target)
-    chance = "99 of 100 well calibrated models stay inside"
+    chance = "at least 99 of 100 well calibrated models stay inside"
     return pair(
         figure(
             "Do intervals hold what they claim?",

@@ -74,28 +74,27 @@ def metrics(model: BNNRegressor | BNNClassifier, found: Scores, n_train: int) ->
 
 
 def convergence_arrays(model: BNNRegressor | BNNClassifier, x: pd.DataFrame) -> Arrays:
-    """R-hat and ESS of the predictions at held-out rows, and a few traces.
+    """R-hat and ESS of what convergence is judged by at held-out rows, and traces of a few
+    predictions.
 
-    Of several labels or targets of a row the worst counts.
+    Of several labels or targets of a row, and its noise, the worst counts.
     """
     from credence.ensembles.diagnostics import convergence
 
     ensemble = model.ensemble_
     if not ensemble.is_chain:
         return {}
-    rows = evenly_spaced(len(x), 50)
-    functions = model.sample_functions(x.iloc[rows])
-    functions = functions.reshape(*functions.shape[:3], -1)
-    shown = -1 if isinstance(model, BNNClassifier) else 0
     found: Arrays = {}
     if ensemble.families is None:  # particles are in no order that a trace could show
-        every = max(1, len(rows) // NUM_TRACES)
-        found["traces"] = functions[:, :, ::every, shown][:, :, :NUM_TRACES]
-        found["trace_rows"] = rows[::every][:NUM_TRACES]
-    if functions.shape[1] < convergence.MIN_DRAWS:
+        rows = evenly_spaced(len(x), NUM_TRACES)
+        functions = model.sample_functions(x.iloc[rows])
+        shown = -1 if isinstance(model, BNNClassifier) else 0
+        found["traces"] = functions.reshape(*functions.shape[:3], -1)[..., shown]
+        found["trace_rows"] = rows
+    if ensemble.num_draws < convergence.MIN_DRAWS:
         return found
-    judged = convergence.at_some_points(functions)
-    if len(functions) > 1:
+    judged = convergence.at_some_points(model.monitored(x))
+    if len(judged) > 1:
         found["rhat"] = np.fmax.reduce(convergence.rhat(judged), axis=-1)
     for name, ess in (("ess_bulk", convergence.ess_bulk), ("ess_tail", convergence.ess_tail)):
         least = np.fmin.reduce(ess(judged, ensemble.families), axis=-1)

@@ -120,14 +120,14 @@ def finish(
     model = build_model(settings, method, rows.table.task, folder, progress, left)
     with warnings_kept() as told:
         model.fit(rows.train.drop(columns=target), rows.train[target])
+    manifest = read_manifest(folder).started()
+    manifest.write(folder)  # before any of its files changes
     model.save(folder / "ensemble")  # whatever happens to what judges it
     watch.lap("fit")
-    manifest = read_manifest(folder).started()
     record = judged(model, manifest, rows, told)
     numbers: Any = record.metrics
     numbers |= verdict_of(record)
     watch.lap("judge")
-    manifest.write(folder)
     model.save(folder / "ensemble")
     write_arrays(folder / "evaluation.npz", record.arrays)
     write_json(folder / "evaluation.json", record.evaluation)

@@ -95,6 +95,14 @@ class Manifest:
     checksums: dict[str, str] = dataclasses.field(default_factory=dict)
     """SHA-256 of all files, once there is a result; folders of format 1 have none."""
     credence: str = credence.__version__
+    table_path: str = ""
+    """The table's file from the root on; empty for a data set, and in older folders."""
+
+    @property
+    def located(self) -> FitSettings:
+        """The settings with the table's file where it was, if it is there still."""
+        is_there = self.table_path and Path(self.table_path).is_file()
+        return replace(self.settings, table=self.table_path) if is_there else self.settings
 
     def write(self, folder: Path) -> None:
         """Write manifest.json atomically."""

@@ -73,6 +73,8 @@ def predict(
     notes = model.preprocessor_.check_columns(inputs)
     if goes_on:
         notes = [f"{folder} is not finished. {model.method_reason_}", *notes]
+    if manifest.status == "interrupted":
+        notes = [f"{folder} was interrupted: `credence resume {folder}` finishes it.", *notes]
     predictions = prediction_table(model, inputs[features], coverage)
     predictions.insert(0, str(ids.name), ids)
     return predictions, [*notes, *_note_on_outside(predictions)]

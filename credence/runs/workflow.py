@@ -73,7 +73,9 @@ def fit(
 
     tell([*rows.table.notes, *_notes_on_time(settings)])
     with locked(folder):
-        claim(folder, Manifest(settings, table_fingerprint(frame), package_versions()))
+        place = str(Path(settings.table).absolute()) if Path(settings.table).is_file() else ""
+        fingerprint = table_fingerprint(frame)
+        claim(folder, Manifest(settings, fingerprint, package_versions(), table_path=place))
         try:
             return finish(folder, settings, method_of(settings), rows, progress, watch)
         except InputError:
@@ -106,11 +108,11 @@ def resume(
         manifest = read_manifest(folder)
         if manifest.status == "done":
             return _finished(folder)
-        frame, table = read(manifest.settings)
+        settings = manifest.located
+        frame, table = read(settings)
         require_same_table(manifest, table_fingerprint(frame))
-        check_settings(manifest.settings, table.task)
-        limit = max_seconds or manifest.settings.max_seconds
-        settings = replace(manifest.settings, max_seconds=time_limit(limit))
+        check_settings(settings, table.task)
+        settings = replace(settings, max_seconds=time_limit(max_seconds or settings.max_seconds))
         rows = split(settings, table)
         return finish(folder, settings, method_of(settings), rows, progress, watch)
 
@@ -144,7 +146,7 @@ def _finished(folder: Path) -> Fitted:
 
 def known_spec(settings: FitSettings) -> DatasetSpec | None:
     """The named data set that the table is, if it is one; a file of that name comes first."""
-    return None if Path(settings.table).exists() else DATASETS.get(settings.table)
+    return None if Path(settings.table).is_file() else DATASETS.get(settings.table)
 
 
 def read(settings: FitSettings) -> tuple[pd.DataFrame, CheckedTable]:

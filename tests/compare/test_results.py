@@ -228,7 +228,9 @@ def test_verdict_levels() -> None:
     assert overall(table(samples.done("a")))[0] == Level.TRUST
     assert overall(table(samples.done("a", converged=False)))[0] == Level.DO_NOT_TRUST
     assert overall(table(samples.done("a", converged=None)))[0] == Level.TRUST
-    assert overall(table(samples.failed("a")))[0] == Level.CARE
+    assert overall(table(samples.done("a"), samples.failed("b")))[0] == Level.CARE
+    level, word, _ = overall(table(samples.failed("a")))
+    assert (level, word) == (Level.DO_NOT_TRUST, "Nothing to compare")
 
 
 def test_an_infinite_number_stays_so_over_seeds() -> None:

@@ -1,6 +1,7 @@
 """check_table: what it refuses, what it puts right and says, and how it infers the task."""
 
 import datetime
+from decimal import Decimal
 from typing import Literal
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 
 from credence.datasets import check_table, infer_task, load
+from credence.datasets.columns import is_numeric
 from credence.errors import InputError
 
 RNG = np.random.default_rng(0)
@@ -223,7 +225,7 @@ def test_whole_numbers_beyond_64_bits_are_numbers():
     ids = [2**70 + i % 20 * 2**60 for i in range(40)]
     checked = check_table(table(age=ids), "price")
     assert checked.frame["age"].tolist() == [float(each) for each in ids]
-    assert any("'age' holds whole numbers beyond 2^64" in note for note in checked.notes)
+    assert any("'age' holds whole numbers beyond 2^63" in note for note in checked.notes)
     assert check_table(table(price=ids), "price").task == "regression"
     names = check_table(table(age=ids), "price", categorical=["age"]).frame["age"]
     assert names.tolist() == ids
@@ -242,6 +244,8 @@ def test_what_may_be_a_date_is_told_of(name: str) -> None:
         *(("A12", "B7"), ("10-20", "20+"), ("3rd", "4th"), ("1.2.3", "x")),
         *(
             ("12-34-5678", "99-99-2020"),
+            ("1234-56-78", "2345.67.89"),
+            ("41.12.2020", "10/52/3021"),
             ("2020-45-5", "0-0-2020"),
             ("May 7", "Mar"),
             ("2021.1.2", "3 marks 20"),
@@ -252,6 +256,43 @@ def test_names_with_digits_in_them_stay_names(names: tuple[str, str]) -> None:
     checked = check_table(table(age=list(names) * 20), "price")
     assert checked.inputs["age"].tolist() == list(names) * 20
     assert "dates" not in " ".join(checked.notes)
+
+
+def test_dates_that_are_names_have_a_way_out() -> None:
+    frame = table(age=["2020-01-02", "2020-01-03"] * 20)
+    with pytest.raises(InputError, match=r"holds dates.*If they are names, set --categorical"):
+        check_table(frame, "price")
+    assert check_table(frame, "price", categorical=["age"]).inputs["age"].nunique() == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, pd.NA, 2, 3], "numbers of several kinds"),
+        ([Decimal("1.5"), Decimal("2.5"), 3, 4], "numbers of several kinds"),
+        (["1", 2.5, 3, 4], "numbers written as text"),
+    ],
+)
+def test_what_is_said_of_numbers_in_a_column_of_objects(values: list, kind: str) -> None:
+    checked = check_table(table(age=pd.Series(values * 10, dtype=object)), "price")
+    told = [note for note in checked.notes if note.startswith("The column 'age'")]
+    assert all(f"'age' holds {kind}" in note for note in told)
+    assert is_numeric(checked.inputs["age"])
+
+
+def test_columns_may_be_called_by_numbers() -> None:
+    frame = table().rename(columns={"price": 2})
+    assert check_table(frame, 2).target == "2"
+    assert check_table(frame, "2", categorical=["age"]).target == "2"
+
+
+def test_whole_floats_are_labels_also_where_they_are_declared_names() -> None:
+    checked = check_table(table(price=[0.0, 1.0] * 20), "price", categorical=["price"])
+    assert checked.task == "classification"
+    assert checked.frame["price"].tolist() == [0, 1] * 20
+    parts = pd.cut(pd.Series(range(40)), 2)
+    with pytest.raises(InputError, match="write them as text"):
+        check_table(table(price=parts), "price")
 
 
 def test_a_column_that_is_mostly_text_is_categorical():

@@ -85,6 +85,7 @@ def test_an_empty_cell_of_a_single_column_is_a_row(tmp_path, end):
     [
         ("", "is empty"),
         (" \n\n", "is empty"),
+        (b"\xef\xbb\xbf\r\n", "is empty"),
         (b"\x89PNG\r\n\x1a\n" + bytes(99), "a PNG image"),
         (b"%PDF-1.7\n1 0 obj", "a PDF document"),
         (b"PK\x03\x04" + bytes(99), "an Excel workbook; save the sheet as CSV"),
@@ -92,7 +93,8 @@ def test_an_empty_cell_of_a_single_column_is_a_row(tmp_path, end):
         (b"a,b\n1,\x00\x01\x02\n", "binary data"),
         (bytes(range(128, 256)), "not in UTF-8: byte 0x80 in line 1"),
         ("name,x\ncafé,1\n".encode("latin-1"), "not in UTF-8: byte 0xe9 in line 2"),
-        (b"PAR1 and then nonsense", "cannot be read"),
+        (b"PAR1\x15\x04 and then nonsense", "cannot be read"),
+        (b"SQLite format 3\0", "an SQLite database"),
         ("a,b\n1,2\n3,4,5\n", "line 3 has 3 fields, the header has 2"),
         ("a,b,c\n1,2,3\n4,5\n", "line 3 has 2 fields, the header has 3"),
         ("x,y,x\n1,2,3\n", "more than one column named 'x'"),
@@ -102,6 +104,15 @@ def test_an_empty_cell_of_a_single_column_is_a_row(tmp_path, end):
 def test_what_is_not_a_table_is_refused_in_a_sentence(tmp_path, content, sentence):
     with pytest.raises(InputError, match=sentence):
         read_table(write(tmp_path, content))
+
+
+@pytest.mark.parametrize("name", ["PAR1", "PAR100", "SQLite_ms", "SQLite"])
+def test_headers_that_begin_as_other_formats_do(tmp_path, name):
+    assert list(read_table(write(tmp_path, f"{name},price\n1,2\n")).columns) == [name, "price"]
+
+
+def test_a_decimal_comma_at_the_very_end_is_seen(tmp_path):
+    assert read_table(write(tmp_path, "a;b\n1;2,5"))["b"].tolist() == [2.5]
 
 
 def test_header_of_whole_numbers_is_a_header(tmp_path):

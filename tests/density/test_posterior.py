@@ -248,6 +248,7 @@ def test_bad_data_are_refused(arguments: tuple[Any, ...], sentence: str) -> None
 @pytest.mark.parametrize(
     ("network", "likelihood", "y", "sentence"),
     [
+        (MLP(2), Bernoulli(), [0, 1, 1], r"outputs have shape \(3, 2\), but .* need \(3, 1\)"),
         (MLP(2), Normal(), np.ones(3), r"outputs have shape \(3, 2\), but .* need \(3, 1\)"),
         (MLP(2), Categorical(), np.array([0, 1, 2]), r"need \(3, 3\)"),
         (MLP(1), Bernoulli(), np.array([0, 1, 2]), "labels from 0 to 1"),

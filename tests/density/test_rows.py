@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from credence import methods
 from credence.density.data import minibatch, rows_at
 from credence.density.posterior import Posterior
 from credence.density.rows import ArrayRows, Rows, checked_rows, rows_of
@@ -126,6 +127,14 @@ class TestPosterior:
             parts = part(memory.data), part(other.data)
             for one, another in zip(*map(jax.tree.leaves, parts), strict=True):
                 np.testing.assert_array_equal(one, another)
+
+    def test_chains_move_over_them(self, rows) -> None:
+        """The same draws but for rounding, which a few steps multiply, whoever keeps the rows."""
+        method = methods.HMC(num_draws=4, num_warmup=4, num_chains=2)
+        y = X.sum(axis=1)
+        given = rows.x if isinstance(rows, ArrayRows) else rows
+        memory, other = (method.run(0, Posterior(*SETTINGS, (x, y))) for x in (X, given))
+        np.testing.assert_allclose(other.functions(X), memory.functions(X), atol=0.1)
 
 
 def test_an_array_is_checked_at_the_door() -> None:

@@ -21,8 +21,9 @@ from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.inputs import Importances
 from credence.ensembles.scores import Scores
 from credence.errors import InputError
-from credence.methods import Stacking
+from credence.methods import HMC, Stacking
 from credence.runs import finishing, prediction, workflow
+from credence.runs.evaluation import convergence_arrays
 from credence.runs.folder import FitSettings, read_manifest
 from credence.runs.page import report_data, write_page
 from credence.storage import read_json, write_arrays, write_json
@@ -239,6 +240,55 @@ def test_a_run_that_goes_on_predicts_by_its_early_answer(
     _, notes = prediction.predict(run, rows)
     assert notes == []
     assert not (run / "checkpoint").exists()
+
+
+def test_an_interrupted_run_goes_on_from_elsewhere_and_is_never_half_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its table was named as seen from another folder. While it is judged its files are changing,
+    and what is there is not said to be damaged."""
+    run, rows, elsewhere = tmp_path / "run", table(tmp_path), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)
+    workflow.fit(replace(settings(tmp_path, "y"), table=rows.name), run)
+    replace(read_manifest(run), status="interrupted").write(run)
+    _, notes = prediction.predict(run, str(rows))
+    assert notes == [f"{run} was interrupted: `credence resume {run}` finishes it."]
+    monkeypatch.chdir(elsewhere)
+    with monkeypatch.context() as patched:
+        patched.setattr(finishing, "judged", lambda *_: stop())
+        with pytest.raises(Stop):
+            workflow.resume(run)
+    with pytest.raises(InputError, match="is not finished"):
+        prediction.predict(run, str(rows))
+    workflow.resume(run)
+    assert prediction.predict(run, str(rows))[1] == []
+    assert read_manifest(run).settings.table == rows.name
+
+
+def test_a_run_may_be_called_as_its_data_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    known = replace(settings(tmp_path, "target"), table="diabetes")
+    expected = workflow.read(known)[0]
+    Path("diabetes").mkdir()
+    pd.testing.assert_frame_equal(workflow.read(known)[0], expected)
+    assert workflow.known_spec(known) is not None
+
+
+@pytest.mark.filterwarnings("ignore:Not converged:sklearn.exceptions.ConvergenceWarning")
+def test_the_page_shows_what_convergence_was_judged_by(tmp_path: Path) -> None:
+    """The noise, too: the chart's worst R-hat is that of the verdict."""
+    x = pd.read_csv(table(tmp_path))
+    hmc = HMC(num_draws=12, num_warmup=8, num_chains=2)
+    model = BNNRegressor(hidden=(2,), method=hmc, random_state=0).fit(x[["x"]], x["y"])
+    found = convergence_arrays(model, x[["x"]])
+    assert found["rhat"].max() == pytest.approx(model.diagnostics_.max_rhat_function)
+    assert found["rhat"].shape == (60,)
+    assert found["traces"].shape[:2] == (2, 12)
+    names = found["trace_rows"]
+    assert len(names) == found["traces"].shape[2]
 
 
 def test_the_depth_of_an_earlier_manifest_is_a_setting_of_its_method(tmp_path: Path) -> None:

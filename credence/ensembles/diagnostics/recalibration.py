@@ -82,8 +82,9 @@ def conformal_levels(found: Recalibration, coverage: float) -> tuple[float, floa
     Chernozhukov, Wuethrich & Zhu, "Distributional conformal prediction" (2021): a new row's
     probability integral transform is as likely to have any place among those of n calibration rows,
     so it is below the k-th smallest with probability k / (n + 1) at most; rows that stand for
-    several count as often. Each tail has half of what the coverage leaves. Where the rows are too few for that, or the model thought so many of
-    them impossible, the levels are 0 and 1: no finite interval is sure to hold. See `opened`.
+    several count as often. Each tail has half of what the coverage leaves. Where the rows are too
+    few for that, or the model thought so many of them impossible, the levels are 0 and 1: no finite
+    interval is sure to hold. See `opened`.
 
     Args:
         coverage: between 0 and 1.

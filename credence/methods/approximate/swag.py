@@ -228,7 +228,7 @@ def matched_learning_rate(
 
 def spaced_rows(data: Data, num_rows: int) -> Data:
     """Return at most num_rows rows, evenly spaced."""
-    index = evenly_spaced(len(data.x), num_rows)
+    index = evenly_spaced(data.x.shape[0], num_rows)
     return jax.tree.map(lambda leaf: leaf[index], data)
 
 

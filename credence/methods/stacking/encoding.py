@@ -100,7 +100,7 @@ class Encodings:
 
     @property
     def _is_table(self) -> bool:
-        return self.data.rows.in_memory and self.data.x.ndim == 2
+        return self.data.rows.in_memory and len(self.data.x.shape) == 2
 
     @cached_property
     def _scales(self) -> tuple[tuple[float, ...], ...]:
@@ -119,7 +119,7 @@ class Encodings:
     @property
     def _repeated(self) -> frozenset[int]:
         """Inputs whose values repeat, and are more than an encoding by quantiles has pieces."""
-        return repeated(self._counts, len(self.data.x), MOST_PIECES[ENCODED], MOST_VALUES)
+        return repeated(self._counts, self.data.x.shape[0], MOST_PIECES[ENCODED], MOST_VALUES)
 
     @cached_property
     def _states(self) -> frozenset[int]:

@@ -12,7 +12,7 @@ import numpy as np
 from jax.scipy.special import betainc
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from credence.errors import InputError, require_positive
+from credence.errors import InputError, refuse_unread, require_positive
 from credence.models.likelihoods.base import Noise, NoParameters, Outputs, Targets
 
 
@@ -152,6 +152,9 @@ class Normal(NormalNoise, LearntScale):
         require_positive(scale_prior_std=self.scale_prior_std)
         if self.noise_std is not None:
             require_positive(noise_std=self.noise_std)
+            refuse_unread(
+                self, "of noise that is learnt, and noise_std is given", "scale_prior_std"
+            )
 
     @property
     def fixed_scale(self) -> float | None:  # type: ignore[override]
@@ -178,12 +181,15 @@ class StudentNoise(LocationScale):
 
     def noise_cdf(self, z: Noise) -> Noise:
         """Distribution function of Student's t with scale 1."""
-        far = self.df / (self.df + z**2)
+        far = self.df / (self.df + z**2)  # rounds to 1 near 0, where what is left of it counts
         if self.df == 4:
-            u = jnp.sqrt(1 - far)
+            u = jnp.abs(z) / jnp.hypot(z, 2.0)
             tail = (far / (1 + u)) ** 2 * (2 + u) / 4
         else:
-            tail = 0.5 * betainc(0.5 * self.df, 0.5, far)
+            half, is_near = 0.5 * self.df, jnp.abs(z) < 1
+            first, second = jnp.where(is_near, 0.5, half), jnp.where(is_near, half, 0.5)
+            share = betainc(first, second, jnp.where(is_near, z**2 / (self.df + z**2), far))
+            tail = 0.5 * jnp.where(is_near, 1 - share, share)
         return jnp.where(z > 0, 1 - tail, tail)
 
     def noise_sample(self, key: PRNGKeyArray, template: Noise) -> Noise:
@@ -223,6 +229,7 @@ class StudentT(StudentNoise, LearntScale):
         _check_df(self.df)
         if self.scale is not None:
             require_positive(scale=self.scale)
+            refuse_unread(self, "of noise that is learnt, and scale is given", "scale_prior_std")
 
     @property
     def fixed_scale(self) -> float | None:  # type: ignore[override]

@@ -8,7 +8,8 @@ from jaxtyping import Float
 from credence.html.markup import Html
 from credence.html.svg import ACCENT, ALARM, BAND, MUTED, SECOND, label, new_figure, to_svg
 from credence.report.data import ClassificationTarget
-from credence.report.judging.evidence import binomial_interval
+from credence.report.judging.laws import binomial_interval
+from credence.report.judging.levels import ALPHA
 from credence.spacing import evenly_spaced
 
 MAX_STEPS = 300  # points of a curve over rows
@@ -30,7 +31,7 @@ def confidence_chart(target: ClassificationTarget, name: str, reading: str) -> H
 
 
 def reliability_chart(target: ClassificationTarget, name: str, reading: str) -> Html:
-    """Accuracy against confidence with 99 % binomial bands, over the number of rows per bin."""
+    """Accuracy against confidence with the 99 % band of all bins, over the rows in each."""
     figure, (axes, below) = new_figure(2, height=320, height_ratios=(3, 1), hspace=0.42)
     used = target.reliability.count > 0
     confidence, accuracy = target.reliability.confidence[used], target.reliability.accuracy[used]
@@ -38,7 +39,7 @@ def reliability_chart(target: ClassificationTarget, name: str, reading: str) -> 
     for x, n in zip(confidence, count, strict=True):
         axes.plot(
             [x, x],
-            binomial_interval(int(n), float(x)),
+            binomial_interval(int(n), float(x), ALPHA / len(count)),
             color=BAND,
             linewidth=9,
             solid_capstyle="butt",

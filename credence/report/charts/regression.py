@@ -7,11 +7,10 @@ from jaxtyping import Float, Int
 
 from credence.html.markup import Html, shorten
 from credence.html.svg import ACCENT, ALARM, BAND, MUTED, SECOND, label, new_figure, to_svg
-from credence.html.wording import number
+from credence.html.wording import digits_to_tell, number
 from credence.report.data import RegressionTarget, is_inside
 from credence.report.judging.evidence import (
     binomial_band,
-    binomial_interval,
     central_coverage,
     pit_counts,
 )
@@ -74,16 +73,17 @@ def row_tips(target: RegressionTarget, shown: Int[np.ndarray, " row"]) -> dict[s
     tips: dict[str, list[str]] = {"inside": [], "outside": []}
     inside = is_inside(target)
     for i in shown:
-        ends = [number(float(end[i])) for end in (target.lower_95, target.upper_95)]
+        values = np.stack([target.mean, target.lower_95, target.upper_95, target.y])[:, i]
+        width, size = float(values[2] - values[1]), float(np.abs(values).max())
+        mean, low, high, y = (number(value, digits_to_tell(width, size)) for value in values)
         tips["inside" if inside[i] else "outside"].append(
-            f"Test row {i + 1}: predicted {number(float(target.mean[i]))}, 95 % from {ends[0]} to "
-            f"{ends[1]}; observed {number(float(target.y[i]))}"
+            f"Test row {i + 1}: predicted {mean}, 95 % from {low} to {high}; observed {y}"
         )
     return {group: told for group, told in tips.items() if told}
 
 
 def coverage_chart(target: RegressionTarget, name: str, reading: str) -> Html:
-    """Empirical against nominal coverage of central intervals, with its 99 % binomial band."""
+    """Empirical against nominal coverage of central intervals, with the 99 % band of all levels."""
     figure, (axes,) = new_figure()
     levels = np.concatenate([[0], LEVELS, [1]])
     axes.fill_between(levels, *binomial_band(len(target.y), levels), color=BAND, linewidth=0)
@@ -96,11 +96,11 @@ def coverage_chart(target: RegressionTarget, name: str, reading: str) -> Html:
 
 
 def pit_chart(target: RegressionTarget, name: str, reading: str) -> Html:
-    """Histogram of the PIT with the 99 % band of a flat one."""
+    """Histogram of the PIT with the 99 % band of all bars of a flat one."""
     figure, (axes,) = new_figure()
     counts, n = pit_counts(target.pit), len(target.y)
     bins = len(counts)
-    lower, upper = (n * end for end in binomial_interval(n, 1 / bins))
+    lower, upper = (n * end[0] for end in binomial_band(n, np.full(bins, 1 / bins)))
     axes.axhspan(lower, upper, color=BAND, linewidth=0)
     axes.axhline(n / bins, color=MUTED, linewidth=0.8, dashes=(4, 3))
     centres = (np.arange(bins) + 0.5) / bins

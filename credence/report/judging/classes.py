@@ -79,11 +79,11 @@ def count_classes(target: ClassificationTarget, alpha: float) -> tuple[ClassCoun
     return tuple(_count(target, i, level) for i in range(len(target.labels)))
 
 
-def check_classes(found: Sequence[ClassCount]) -> Check:
+def check_classes(found: Sequence[ClassCount], beta: float = BETA) -> Check:
     """The class that fares worst, with its counts."""
     if not found or not found[0].num_rows:
         return Check(Level.CANNOT_TELL, Subject.CLASSES, "No test rows to check them on.")
-    looks = [look for each in found for look in (_called(each), _missed(each))]
+    looks = [look for each in found for look in (_called(each, beta), _missed(each, beta))]
     level, _, sentence = max(looks, key=lambda look: look[:2])
     if level == Level.TRUST:
         everyone = "Each is called, and missed, as often as the stated probabilities promise."
@@ -112,13 +112,13 @@ def _count(target: ClassificationTarget, i: int, alpha: float) -> ClassCount:
     return ClassCount(target.labels[i], num_true(is_class), len(p), groups[0], groups[1], rival)
 
 
-def _called(each: ClassCount) -> Look:
+def _called(each: ClassCount, beta: float) -> Look:
     group = each.called
     if not group.n:
         return Level.TRUST, 0.0, ""
     off = (group.promised - group.found) / group.n
     rate = max(group.promised / group.n - GROSS, 0.0)
-    gross = float(stats.binom.sf(group.found - 1, group.n, rate)) > BETA
+    gross = float(stats.binom.sf(group.found - 1, group.n, rate)) > beta
     level = _level(each, group, off, gross)
     sentence = (
         f"Of {count(group.n, 'row')} called “{_short(each.label)}”, {number(group.found)} are; "
@@ -127,11 +127,11 @@ def _called(each: ClassCount) -> Look:
     return level, abs(off), sentence
 
 
-def _missed(each: ClassCount) -> Look:
+def _missed(each: ClassCount, beta: float) -> Look:
     group = each.missed
     off = (group.found - group.promised) / each.size
     rate = min((group.promised + GROSS * each.size) / max(group.n, 1), 1.0)
-    gross = group.n > 0 and float(stats.binom.cdf(group.found, group.n, rate)) > BETA
+    gross = group.n > 0 and float(stats.binom.cdf(group.found, group.n, rate)) > beta
     level = _level(each, group, off, gross)
     rival = f"“{_short(each.rival)}” most often" if each.rival else "something else"
     sentence = (

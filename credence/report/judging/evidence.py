@@ -1,6 +1,6 @@
 """How far the predictions on the test rows are from calibrated, and how far chance alone goes.
 
-Every band and limit in the report is what 99 % of perfectly calibrated models would stay within,
+Every band and limit in the report is what 99 % of perfectly calibrated models stay within at least,
 so that one constant, `ALPHA`, says how often a sound model is blamed.
 """
 
@@ -24,7 +24,7 @@ from credence.report.data import (
 )
 from credence.report.judging.classes import ClassCount, count_classes
 from credence.report.judging.laws import binomial_interval, shifted, smallest_gross_gap
-from credence.report.judging.levels import ALPHA, BETA
+from credence.report.judging.levels import ALPHA, BETA, ONE_LOOK, ErrorRates
 from credence.report.judging.quarters import Quarter, count_quarters
 from credence.report.judging.simple_models import LogScores
 
@@ -46,13 +46,14 @@ class Evidence:
             the best constant prediction that the model removes; at most 1, at or below 0 it is
             of no use.
         gap: regression: Kolmogorov-Smirnov distance of the PIT; classification: ECE.
-        gap_limit: what 99 % of calibrated models stay below.
+        gap_limit: what all but alpha of calibrated models stay below.
         num_covered: rows inside their 95 % interval (regression only).
-        gross_limit: what 95 % of grossly faulty models stay above.
+        gross_limit: what all but beta of grossly faulty models stay above.
         quarters: what intervals hold in parts of the predictions (regression only).
         classes: how every class fares (classification only).
         conformal_share: share of the test rows in their conformal 95 % interval; None without.
         scores: log scores beside those of simple models; None in runs that did not keep them.
+        rates: alpha and beta.
     """
 
     name: str
@@ -68,9 +69,12 @@ class Evidence:
     scores: LogScores | None = None
     num_left_out: int = 0
     conformal_share: float | None = None
+    rates: ErrorRates = ONE_LOOK
 
 
-def collect_evidence(target: AnyTarget, left_out: AnyTarget | None = None) -> Evidence:
+def collect_evidence(
+    target: AnyTarget, left_out: AnyTarget | None = None, rates: ErrorRates = ONE_LOOK
+) -> Evidence:
     """Evidence from the rows whose numbers are finite; the others are counted.
 
     Args:
@@ -79,6 +83,7 @@ def collect_evidence(target: AnyTarget, left_out: AnyTarget | None = None) -> Ev
             count beside the test rows. They are no test rows: few of the networks predict
             them, and they chose the models' weights, the shape of their mixture and the end of the
             warm-up. So `verdict` asks them only where test rows are too few to tell.
+        rates: how often a check of this evidence may err.
     """
     finite = finite_rows(target)
     num_not_finite, num_left_out = len(target.y) - len(finite.y), 0
@@ -87,7 +92,7 @@ def collect_evidence(target: AnyTarget, left_out: AnyTarget | None = None) -> Ev
         num_not_finite += len(left_out.y) - len(unseen.y)
         finite, num_left_out = pooled(finite, unseen), len(unseen.y)
     if isinstance(finite, RegressionTarget):
-        gap, limit = pit_gap(finite.pit)
+        gap, limit = pit_gap(finite.pit, rates.alpha)
         return Evidence(
             name=target.name,
             num_rows=len(finite.y),
@@ -96,13 +101,14 @@ def collect_evidence(target: AnyTarget, left_out: AnyTarget | None = None) -> Ev
             gap=gap,
             gap_limit=limit,
             num_covered=int(np.sum(is_inside(finite))),
-            gross_limit=smallest_gross_gap(len(finite.y), GROSS_GAPS[0]),
+            gross_limit=smallest_gross_gap(len(finite.y), GROSS_GAPS[0], rates.beta),
             quarters=count_quarters(finite),
             scores=target.scores,
             num_left_out=num_left_out,
             conformal_share=finite.conformal_share,
+            rates=rates,
         )
-    gap, limit = expected_calibration_error(finite.reliability)
+    gap, limit = expected_calibration_error(finite.reliability, rates.alpha)
     return Evidence(
         name=target.name,
         num_rows=len(finite.y),
@@ -110,18 +116,21 @@ def collect_evidence(target: AnyTarget, left_out: AnyTarget | None = None) -> Ev
         skill=skill_classification(finite),
         gap=gap,
         gap_limit=limit,
-        gross_limit=smallest_gross_ece(finite.reliability, GROSS_GAPS[1]),
-        classes=count_classes(finite, ALPHA),
+        gross_limit=smallest_gross_ece(finite.reliability, GROSS_GAPS[1], rates.beta),
+        classes=count_classes(finite, rates.alpha),
         scores=target.scores,
         num_left_out=num_left_out,
+        rates=rates,
     )
 
 
 def binomial_band(
     n: int, shares: Float[np.ndarray, " level"]
 ) -> tuple[Float[np.ndarray, " level"], Float[np.ndarray, " level"]]:
-    """`binomial_interval` at each share, as (lower, upper)."""
-    intervals = np.array([binomial_interval(n, float(share)) for share in shares])
+    """Bounds (lower, upper) of k/n for k ~ Binomial(n, share), beyond which at most `ALPHA` of all
+    samples go at any of the shares (Bonferroni)."""
+    looks = max(np.count_nonzero((shares > 0) & (shares < 1)), 1)
+    intervals = np.array([binomial_interval(n, float(share), ALPHA / looks) for share in shares])
     return intervals[:, 0], intervals[:, 1]
 
 
@@ -132,17 +141,17 @@ def central_coverage(
     return (np.abs(2 * pit - 1)[:, None] <= levels).mean(axis=0)
 
 
-def pit_gap(pit: Float[np.ndarray, " point"]) -> tuple[float, float]:
+def pit_gap(pit: Float[np.ndarray, " point"], alpha: float = ALPHA) -> tuple[float, float]:
     """Largest distance of the PIT, and of the central coverage, from uniform, and its limit.
 
     The first sees predictions that lean to one side, the second intervals that are too narrow or
-    too wide at any level. The limit splits `ALPHA` between the two (Bonferroni).
+    too wide at any level. The limit splits `alpha` between the two (Bonferroni).
     """
     n = len(pit)
     if n == 0:
         return 0.0, 1.0
     gap = max(stats.kstest(u, "uniform").statistic for u in (pit, np.abs(2 * pit - 1)))
-    return float(gap), _distance_limit(n, ALPHA / 2)
+    return float(gap), _distance_limit(n, alpha / 2)
 
 
 @lru_cache(maxsize=256)
@@ -157,8 +166,8 @@ def pit_counts(pit: Float[np.ndarray, " point"]) -> Int[np.ndarray, " bin"]:
     return counts
 
 
-def expected_calibration_error(table: Reliability) -> tuple[float, float]:
-    """ECE of a reliability table, and the limit that 1 - `ALPHA` of calibrated models stay below.
+def expected_calibration_error(table: Reliability, alpha: float = ALPHA) -> tuple[float, float]:
+    """ECE of a reliability table, and the limit that 1 - `alpha` of calibrated models stay below.
 
     The ECE of a calibrated model is not 0 on finite data. Its law follows from the table: the
     number of right labels in a bin is Binomial(count, confidence). Drawn with a fixed seed.
@@ -170,11 +179,11 @@ def expected_calibration_error(table: Reliability) -> tuple[float, float]:
         return 0.0, 1.0
     ece = np.sum(count * np.abs(table.accuracy[used] - confidence)) / n
     chance = _simulated_ece(count, confidence, confidence)
-    return float(ece), float(np.quantile(chance, 1 - ALPHA))
+    return float(ece), float(np.quantile(chance, 1 - alpha))
 
 
-def smallest_gross_ece(table: Reliability, gap: float) -> float:
-    """ECE that 95 % of models stay above whose every probability is `gap` too sure, or too modest.
+def smallest_gross_ece(table: Reliability, gap: float, beta: float = BETA) -> float:
+    """ECE that 1 - `beta` of models stay above whose every probability is `gap` too sure or modest.
 
     Of the two the one that is harder to find out counts. Drawn with a fixed seed.
     """
@@ -184,7 +193,7 @@ def smallest_gross_ece(table: Reliability, gap: float) -> float:
         return -1.0
     faulty = [np.clip(confidence - gap, 0, 1), shifted(confidence, count / count.sum(), gap)]
     found = [_simulated_ece(count, confidence, true) for true in faulty if true is not None]
-    return min(float(np.quantile(each, BETA)) for each in found)
+    return min(float(np.quantile(each, beta)) for each in found)
 
 
 def _simulated_ece(

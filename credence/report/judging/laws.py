@@ -19,21 +19,21 @@ def binomial_interval(n: int, share: float, alpha: float = ALPHA) -> tuple[float
     return float(lower), float(upper)
 
 
-def could_hold_only(num_covered: int, n: int, share: float) -> bool:
+def could_hold_only(num_covered: int, n: int, share: float, beta: float = BETA) -> bool:
     """Whether intervals that really hold `share` would often hold as many rows as were found."""
-    return bool(stats.binom.sf(num_covered - 1, n, share) > BETA)
+    return bool(stats.binom.sf(num_covered - 1, n, share) > beta)
 
 
-def smallest_gross_gap(n: int, gap: float) -> float:
+def smallest_gross_gap(n: int, gap: float, beta: float = BETA) -> float:
     """Largest distance from uniform that rules out a distribution that is really `gap` away.
 
     Where the distance is `gap`, the share of rows below is binomial. Of all shares the one with the
-    most scatter counts, so that at most `BETA` of such models are nearer to uniform than this.
+    most scatter counts, so that at most `beta` of such models are nearer to uniform than this.
     """
     if n == 0:
         return -1.0
     true = SHARES[gap < SHARES]
-    return float(np.min(stats.binom.ppf(BETA, n, true) / n - (true - gap))) - 1e-12
+    return float(np.min(stats.binom.ppf(beta, n, true) / n - (true - gap))) - 1e-12
 
 
 def count_law(p: Float[np.ndarray, " row"]) -> Float[np.ndarray, " count"]:

@@ -16,7 +16,8 @@ one check gets worse, its answer only ever goes up this list. The worst check de
 sound check cannot outvote a faulty one, and a model is trusted only if every gross fault that is
 looked for has been ruled out. That test is at `BETA` for each fault. For coverage and for the
 distance of the PIT from uniform it is exact: such a fault is trusted in at most 5 of 100 cases,
-whatever the number of rows and of checks. For class probabilities it assumes that the fault is
+whatever the number of rows and of checks, and also where training rows that networks left out are a
+second look. For class probabilities it assumes that the fault is
 spread evenly. The price is that few rows lead to "cannot tell".
 """
 
@@ -29,6 +30,25 @@ ALPHA = 0.01
 """How often a sound model may be blamed, by each check."""
 BETA = 0.05
 """How often a model with a gross fault may pass for one without."""
+
+
+class ErrorRates(NamedTuple):
+    """How often one look at one target may err, so that all together err as often as is allowed."""
+
+    alpha: float = ALPHA
+    beta: float = BETA
+
+    @classmethod
+    def of(cls, num_targets: int, num_looks: int) -> "ErrorRates":
+        """Divide `ALPHA` and `BETA` (Bonferroni).
+
+        A sound model may be blamed for each target, and at each look. A fault is of one target, and
+        has to be found at both looks.
+        """
+        return cls(ALPHA / (num_targets * num_looks), BETA / num_looks)
+
+
+ONE_LOOK = ErrorRates()
 
 
 class Level(IntEnum):

@@ -17,7 +17,15 @@ import numpy as np
 from credence.html.wording import number, percent
 from credence.report.data import RegressionTarget, is_inside
 from credence.report.judging.laws import binomial_interval, could_hold_only, num_true, quarters
-from credence.report.judging.levels import TOO_FEW, Check, Level, Subject, answer
+from credence.report.judging.levels import (
+    ONE_LOOK,
+    TOO_FEW,
+    Check,
+    ErrorRates,
+    Level,
+    Subject,
+    answer,
+)
 
 NUM_LOOKS = 8
 NAMES = {
@@ -82,7 +90,7 @@ def count_quarters(target: RegressionTarget) -> tuple[Quarter, ...]:
     return tuple(found)
 
 
-def check_quarters(found: Sequence[Quarter], n_test: int, alpha: float) -> Check:
+def check_quarters(found: Sequence[Quarter], n_test: int, rates: ErrorRates = ONE_LOOK) -> Check:
     """The worst of all looks, and which part of the predictions is at fault."""
     if not found and n_test >= 4:
         return Check(
@@ -91,7 +99,7 @@ def check_quarters(found: Sequence[Quarter], n_test: int, alpha: float) -> Check
     if not found:
         return Check(Level.CANNOT_TELL, Subject.QUARTERS, f"There are {TOO_FEW}, part by part.")
     judged = [
-        (_level(quarter, coverage, alpha), _shortfall(quarter, coverage), quarter, coverage)
+        (_level(quarter, coverage, rates), _shortfall(quarter, coverage), quarter, coverage)
         for quarter in found
         for coverage in CLAIMS
     ]
@@ -101,7 +109,7 @@ def check_quarters(found: Sequence[Quarter], n_test: int, alpha: float) -> Check
         f"In the {quarter.name}, {coverage}\u00a0% intervals hold {percent(inside / n, 1)} "
         f"({number(inside)} of {number(n)})"
     )
-    lower, upper = _range(quarter, coverage, alpha)
+    lower, upper = _range(quarter, coverage, rates.alpha)
     chance = f"chance allows {percent(lower, 1)} to {percent(upper, 1)}"
     if level == Level.TRUST:
         return Check(
@@ -126,14 +134,14 @@ def _range(quarter: Quarter, coverage: int, alpha: float) -> tuple[float, float]
     return binomial_interval(quarter.n, CLAIMS[coverage].share, alpha / looks)
 
 
-def _level(quarter: Quarter, coverage: int, alpha: float) -> Level:
+def _level(quarter: Quarter, coverage: int, rates: ErrorRates) -> Level:
     claim, inside = CLAIMS[coverage], _inside(quarter, coverage)
     share = inside / quarter.n
-    lower, upper = _range(quarter, coverage, alpha)
+    lower, upper = _range(quarter, coverage, rates.alpha)
     return answer(
         is_chance=lower <= share <= upper,
         is_disqualifying=share < claim.disqualifying,
-        could_be_gross=could_hold_only(inside, quarter.n, claim.gross),
+        could_be_gross=could_hold_only(inside, quarter.n, claim.gross, rates.beta),
         is_harmless=abs(share - claim.share) <= claim.harmless or _is_only_wide(share, coverage),
     )
 

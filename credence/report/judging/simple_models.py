@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from scipy import stats
 
 from credence.html.wording import number
-from credence.report.judging.levels import TOO_FEW, Check, Level, Subject
+from credence.report.judging.levels import ALPHA, TOO_FEW, Check, Level, Subject
 
-STANDARD_ERRORS = 2.0
+HARMLESS = 0.01
+"""Nats a row that matter little, be they chance or not."""
 
 
 class LogScores(NamedTuple):
@@ -23,11 +25,12 @@ class LogScores(NamedTuple):
     """Scores by a linear model with normal errors, or a logistic one, of the training rows."""
 
 
-def check_simple_models(scores: LogScores) -> Check:
+def check_simple_models(scores: LogScores, alpha: float = ALPHA) -> Check:
     """The mean difference, row by row, against its standard error.
 
-    Worse than the marginal distribution is never trusted: by more than two standard errors, do not
-    trust; by less, there are not enough rows to tell. Worse than linear by more than two: care.
+    Worse than the marginal distribution is never trusted: by more than chance makes of equal models
+    in all but alpha of cases, do not trust; by less, there are not enough rows to tell. Worse than
+    linear by more than that: care. What is below `HARMLESS` counts as equal.
     """
     if not len(scores.network):
         return Check(Level.CANNOT_TELL, Subject.SIMPLE_MODELS, "No test rows to compare on.")
@@ -36,9 +39,10 @@ def check_simple_models(scores: LogScores) -> Check:
         f"{_loss(scores.linear)}, that of guessing from the training rows' distribution "
         f"{_loss(scores.marginal)}"
     )
+    most = float(stats.norm.isf(alpha))
     gain, error = difference(scores.network, scores.marginal)
-    if gain < 0:
-        if gain < -STANDARD_ERRORS * error:
+    if gain < -HARMLESS:
+        if gain < -most * error:
             return Check(
                 Level.DO_NOT_TRUST, Subject.SIMPLE_MODELS, f"{found}: worse than guessing."
             )
@@ -48,12 +52,12 @@ def check_simple_models(scores: LogScores) -> Check:
             f"{found}: worse than guessing, but {TOO_FEW} for sure.",
         )
     gain, error = difference(scores.network, scores.linear)
-    if gain < -STANDARD_ERRORS * error:
+    if gain < -max(most * error, HARMLESS):
         by = f"{number(-gain, 2)} ± {number(error, 2)}"
         return Check(
             Level.CARE, Subject.SIMPLE_MODELS, f"{found}: worse than the linear model by {by}."
         )
-    if gain < STANDARD_ERRORS * error:
+    if gain < max(most * error, HARMLESS):
         found += ": as far as these rows can tell, a straight line predicts as well"
     return Check(Level.TRUST, Subject.SIMPLE_MODELS, f"{found}.")
 

@@ -17,7 +17,7 @@ from credence.report.judging.advice import advice
 from credence.report.judging.classes import check_classes
 from credence.report.judging.evidence import Evidence
 from credence.report.judging.laws import binomial_interval, could_hold_only
-from credence.report.judging.levels import ALPHA, TOO_FEW, Check, Level, Subject, answer
+from credence.report.judging.levels import TOO_FEW, Check, Level, Subject, answer
 from credence.report.judging.quarters import check_quarters
 from credence.report.judging.simple_models import check_simple_models
 
@@ -73,11 +73,9 @@ def verdict(
         beside: per target, evidence of the test rows together with those that networks left out;
             asked where the test rows alone are not enough to tell. Empty without such rows.
     """
-    looks = len(evidence) * (2 if beside else 1)
-    alpha = ALPHA / max(looks, 1)  # as many chances to be blamed unjustly as looks
-    per_target = [_target_checks(item, alpha) for item in evidence]
+    per_target = list(map(_target_checks, evidence))
     if beside:
-        more = [_target_checks(item, alpha) for item in beside]
+        more = map(_target_checks, beside)
         per_target = [tuple(map(_settled, *pair)) for pair in zip(per_target, more, strict=True)]
     checks = (
         check_convergence(converged, reason, unseen_rows),
@@ -134,21 +132,21 @@ def _rows_checked(item: Evidence) -> str:
     )
 
 
-def check_coverage(item: Evidence, alpha: float = ALPHA) -> Check:
+def check_coverage(item: Evidence) -> Check:
     """95 % intervals against the binomial law of the number of rows that they cover."""
     subject = Subject.INTERVALS
     covered, n = item.num_covered, item.num_rows
     if not n or covered is None:
         return Check(Level.CANNOT_TELL, subject, "No test rows to check them on.")
     share = covered / n
-    lower, upper = binomial_interval(n, 0.95, alpha)
+    lower, upper = binomial_interval(n, 0.95, item.rates.alpha)
     rows = "the test rows and those left out" if item.num_left_out else "the test rows"
     found = f"They hold {percent(share, 1)} of {rows}"
     chance = f"chance allows {percent(lower, 1)} to {percent(upper, 1)}"
     level = answer(
         is_chance=lower <= share <= upper,
         is_disqualifying=share < MIN_COVERAGE,
-        could_be_gross=could_hold_only(covered, n, GROSS_COVERAGE),
+        could_be_gross=could_hold_only(covered, n, GROSS_COVERAGE, item.rates.beta),
         is_harmless=abs(share - 0.95) <= SMALL_COVERAGE_GAP,
     )
     if level == Level.CANNOT_TELL:
@@ -157,7 +155,9 @@ def check_coverage(item: Evidence, alpha: float = ALPHA) -> Check:
             bad = f"below {percent(MIN_COVERAGE)} would be disqualifying"
         return Check(level, subject, f"{found} ({chance}; {bad}): {TOO_FEW}.")
     if level == Level.TRUST:
-        return Check(level, subject, f"{found}, as they should ({chance}).")
+        is_chance = lower <= share <= upper
+        well = "as they should" if is_chance else "so near to their claim that it matters little"
+        return Check(level, subject, f"{found}, {well} ({chance}).")
     instead = ""
     if item.conformal_share is not None:
         instead = f" Conformal intervals hold {percent(item.conformal_share, 1)} of the test rows."
@@ -223,14 +223,17 @@ def _settled(of_test: Check, of_both: Check) -> Check:
     return of_test
 
 
-def _target_checks(item: Evidence, alpha: float) -> tuple[Check, ...]:
+def _target_checks(item: Evidence) -> tuple[Check, ...]:
     """All checks of one target; more of them for a run that kept what they need."""
     parts: list[Check] = []
     if item.num_covered is not None:
-        parts = [check_coverage(item, alpha), check_quarters(item.quarters, item.num_rows, alpha)]
+        quarters = check_quarters(item.quarters, item.num_rows, item.rates)
+        parts = [check_coverage(item), quarters]
     elif item.classes:
-        parts = [check_classes(item.classes)]
-    scores = () if item.scores is None else (check_simple_models(item.scores),)
+        parts = [check_classes(item.classes, item.rates.beta)]
+    scores = ()
+    if item.scores is not None:
+        scores = (check_simple_models(item.scores, item.rates.alpha),)
     return (check_sample_size(item), *parts, check_calibration(item), check_skill(item), *scores)
 
 

@@ -193,9 +193,21 @@ def test_targets_are_taken_as_the_likelihood_wants_them() -> None:
         assert labels.dtype == np.int32
 
 
+@pytest.mark.parametrize("df", [2.5, 4.0, 10.0])
+def test_the_distribution_function_is_exact_around_its_centre(df: float) -> None:
+    """In single precision, where df / (df + z^2) rounds to 1."""
+    z = np.concatenate([np.geomspace(1e-6, 30, 400), -np.geomspace(1e-6, 30, 400)])
+    with jax.enable_x64(False):
+        found = StudentT(df).noise_cdf(jnp.asarray(z, jnp.float32))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, stats.t(df).cdf(z), rtol=0, atol=3e-6)
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
+        (lambda: Normal(0.1, scale_prior_std=2.0), "noise_std is given: leave it out"),
+        (lambda: StudentT(scale=0.1, scale_prior_std=2.0), "scale is given: leave it out"),
         (lambda: Normal(0.0), "noise_std must be > 0, got 0.0"),
         (lambda: Normal(scale_prior_std=-1.0), "scale_prior_std must be > 0"),
         (lambda: StudentT(df=2.0), "df must be > 2 for a finite variance, got 2.0; 4 is usual"),

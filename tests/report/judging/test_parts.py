@@ -42,7 +42,7 @@ def quarters(n: int, *num_95: int) -> list[Quarter]:
 
 def test_intervals_that_hold_100_100_83_and_80_percent_are_not_trusted() -> None:
     """The run of the tracker: enough rows prove the fault, and the sentence says where it is."""
-    judged = check_quarters(quarters(50, 50, 50, 42, 40), 200, ALPHA)
+    judged = check_quarters(quarters(50, 50, 50, 42, 40), 200)
     assert judged.level == Level.DO_NOT_TRUST
     assert "quarter of the rows with the highest predictions" in judged.sentence
     assert "80.0\u00a0% (40 of 50)" in judged.sentence
@@ -50,15 +50,15 @@ def test_intervals_that_hold_100_100_83_and_80_percent_are_not_trusted() -> None
 
 
 def test_the_same_shares_of_few_rows_cannot_be_told() -> None:
-    judged = check_quarters(quarters(20, 20, 20, 17, 16), 80, ALPHA)
+    judged = check_quarters(quarters(20, 20, 20, 17, 16), 80)
     assert judged.level == Level.CANNOT_TELL
     assert "not enough rows to tell" in judged.sentence
 
 
 def test_a_quarter_that_is_too_wide_is_no_fault_but_50_percent_intervals_may_be() -> None:
-    assert check_quarters(quarters(200, 200, 200, 200, 200), 800, ALPHA).level == Level.TRUST
+    assert check_quarters(quarters(200, 200, 200, 200, 200), 800).level == Level.TRUST
     wide = [each._replace(num_50=150) for each in quarters(200, 190, 190, 190, 190)]
-    judged = check_quarters(wide, 800, ALPHA)
+    judged = check_quarters(wide, 800)
     assert judged.level == Level.CARE
     assert "too wide" in judged.sentence
 
@@ -74,8 +74,8 @@ def test_quarters_are_counted_by_hand() -> None:
 
 
 def test_quarters_are_of_the_rows_and_no_column_of_that_name() -> None:
-    sound, worse = (check_quarters(quarters(100, *[n] * 4), 400, ALPHA) for n in (95, 60))
-    for check in (sound, worse, check_quarters((), 3, ALPHA)):
+    sound, worse = (check_quarters(quarters(100, *[n] * 4), 400) for n in (95, 60))
+    for check in (sound, worse, check_quarters((), 3)):
         assert "quarter" not in check.subject
         text = check.sentence
         assert text.count("quarter") == text.count("quarter of the rows")
@@ -84,8 +84,8 @@ def test_quarters_are_of_the_rows_and_no_column_of_that_name() -> None:
 def test_predictions_all_alike_have_no_parts() -> None:
     target = replace(regression_target(80), mean=np.zeros(80), std=np.ones(80))
     assert count_quarters(target) == ()
-    assert check_quarters((), 80, ALPHA).level == Level.TRUST
-    assert check_quarters((), 3, ALPHA).level == Level.CANNOT_TELL
+    assert check_quarters((), 80).level == Level.TRUST
+    assert check_quarters((), 3).level == Level.CANNOT_TELL
 
 
 @pytest.mark.parametrize("stated", [0.7, 0.95])

@@ -6,15 +6,18 @@ from scipy import stats
 from tools.report_samples import classification_target, regression_target, reliability
 
 from credence.report import Level, verdict
+from credence.report.charts.regression import LEVELS
 from credence.report.judging.evidence import (
     ALPHA,
     Evidence,
+    binomial_band,
     central_coverage,
     collect_evidence,
     expected_calibration_error,
     pit_gap,
 )
-from credence.report.judging.laws import binomial_interval
+from credence.report.judging.laws import binomial_interval, could_hold_only
+from credence.report.judging.levels import BETA, ErrorRates
 from credence.report.judging.quarters import Quarter
 from credence.report.judging.verdict import MIN_TEST
 
@@ -106,10 +109,41 @@ def test_the_worst_target_decides_and_is_named():
 
 def test_more_targets_widen_the_band():
     """One of six calibrated targets strays further than a single one: it is not to blame."""
-    strayed = regression_evidence(covered=180)
-    sound = [regression_evidence(name=str(i)) for i in range(5)]
-    assert verdict(True, "", [strayed]).level == CARE
+    assert verdict(True, "", [regression_evidence(covered=180)]).level == CARE
+    rates = ErrorRates.of(num_targets=6, num_looks=1)
+    strayed = regression_evidence(covered=180, rates=rates)
+    sound = [regression_evidence(name=str(i), rates=rates) for i in range(5)]
     assert verdict(True, "", [strayed, *sound]).level == TRUST
+
+
+def test_a_gross_fault_passes_two_looks_as_seldom_as_one():
+    """Test rows first, then both kinds of row together, exactly; each look at BETA is caught."""
+    tested, others, gross = 40, 110, 0.85
+    rows = [stats.binom.pmf(np.arange(n + 1), n, gross) for n in (tested, others)]
+
+    def passes(beta: float) -> float:
+        could = could_hold_only
+        return sum(
+            float(rows[0][i] * rows[1][j])
+            for i in range(tested + 1)
+            for j in range(others + 1)
+            if not could(i, tested, gross, beta) or not could(i + j, tested + others, gross, beta)
+        )
+
+    assert passes(ErrorRates.of(num_targets=3, num_looks=2).beta) <= BETA < passes(BETA)
+
+
+def test_bands_hold_all_their_places():
+    """Of calibrated models 99 in 100 stay inside at every level; a band at each is caught."""
+    pit = np.random.default_rng(0).uniform(size=(2000, 500))
+    found = np.array([central_coverage(each, LEVELS) for each in pit])
+
+    def share_inside(lower: np.ndarray, upper: np.ndarray) -> float:
+        return float(np.mean(((found >= lower) & (found <= upper)).all(axis=1)))
+
+    assert share_inside(*binomial_band(500, LEVELS)) > 1 - ALPHA
+    each = np.transpose([binomial_interval(500, level) for level in LEVELS])
+    assert share_inside(*each) < 0.95
 
 
 def test_min_test_finds_out_intervals_that_cover_80_percent():

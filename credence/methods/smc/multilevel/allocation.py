@@ -159,10 +159,10 @@ def nats_between(
     model, data = levels[-1].model, levels[-1].data
     if key is None:
         key_steps, key_targets = jax.random.key(0), jax.random.key(1)
-        order = np.random.default_rng(0).permutation(len(data.x))
+        order = np.random.default_rng(0).permutation(data.x.shape[0])
     else:
         key_steps, key_targets, key_rows = jax.random.split(key, 3)
-        order = np.asarray(jax.random.permutation(key_rows, len(data.x)))
+        order = np.asarray(jax.random.permutation(key_rows, data.x.shape[0]))
     chosen = order[:num_rows]
     x, weight = data.x[chosen], data.weight[chosen]
     networks = tuple(level.model.network for level in levels)
@@ -180,7 +180,7 @@ def nats_between(
 
     keys = jax.random.split(key_targets, steps.shape[:2])
     changes = jnp.mean(jax.vmap(jax.vmap(change))(keys, steps), axis=0)
-    return np.asarray(changes, float) * len(data.x) / len(x)
+    return np.asarray(changes, float) * data.x.shape[0] / len(x)
 
 
 def coarsest(levels: Sequence[Posterior]) -> int:

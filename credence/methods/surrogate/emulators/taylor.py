@@ -166,5 +166,5 @@ class TaylorLikelihood:
 
 def some_rows(key: PRNGKeyArray, data: Data, num_rows: int) -> Int[np.ndarray, " row"]:
     """Indices of rows at random, without repetition; of one where none is wanted."""
-    order = jax.random.permutation(key, len(data.x))
+    order = jax.random.permutation(key, data.x.shape[0])
     return np.sort(np.asarray(order)[: max(num_rows, 1)])

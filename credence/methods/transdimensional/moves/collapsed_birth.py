@@ -98,7 +98,7 @@ def collapsed_counts(params: Params, data: Data) -> tuple[Int[Array, ""], Int[Ar
     products of features (2 n k^2) and factors (k^3), k features with the constant, n rows. A value
     takes 2 n FLOPs per weight.
     """
-    rows = len(data.x)
+    rows = data.x.shape[0]
     weights = sum(leaf.size for leaf in jax.tree.leaves(params.network))
     features, targets = params.network[-1].kernel.shape
     features += 1
