@@ -7,6 +7,8 @@ from assurance import is_faulty
 from kept import kept_rows
 from phrases import Phrase, given, made
 
+from credence.report.judging.simple_models import HARMLESS
+
 
 def phrases() -> Iterator[Phrase]:
     """List the phrases of the page, in its order."""
@@ -37,3 +39,4 @@ def phrases() -> Iterator[Phrase]:
     yield made("Of the sound models {} did not get it", sound.total() - trusted)
     missed = (sound[verdict] for verdict in ("care", "cannot_tell", "do_not_trust"))
     yield made("it: {} got *use with care*, {} *cannot tell* and {} *do not trust*", *missed)
+    yield made("simple one by less than {:.2f} nats a row", HARMLESS)
