@@ -29,7 +29,7 @@ from credence.report.judging.quarters import Quarter, count_quarters
 from credence.report.judging.simple_models import LogScores
 
 GROSS_GAPS = (0.20, 0.15)  # of the PIT and the ECE: a model so far off must be found out
-NUM_REPLICATES = 4000  # of a calibrated model: the 99 % quantile rests on 40 of them
+NUM_REPLICATES = 4000  # of a calibrated model: the 99.5 % quantile rests on 20 of them
 
 
 @dataclass(frozen=True)
