@@ -182,6 +182,7 @@ def _row(outcomes: Sequence[Outcome], baseline: Sequence[Outcome]) -> Row:
         "speed_up_text": speed_up_text(outcomes, baseline),
         "likelihood_evaluations": cost.likelihood_evaluations,
         "gradient_evaluations": cost.gradient_evaluations,
+        "flops": cost.flops,
         "peak_memory_mib": result["peak_memory_mib"],
         "memory_before_mib": result["memory_before_mib"],
         **{k: result[k] for k in ("num_chains", "num_draws", "stopped", "divergences", "settings")},

@@ -167,11 +167,11 @@ DEEP = ErrorCostStudy(
                 *_long(128, {1000: 8, 5000: 8}),
             ),
             ladders=(doubled(16, 128),),
-            base_particles=(1000, 5000, 30_000),
+            base_particles=(1000, 3000, 8000),
             pilot_particles=400,
             biases=False,
             mutation={},  # short moves leave a rare mode, which some runs then miss
-            reference={"num_particles": 2500, "num_runs": 32},
+            reference={"num_particles": 2500, "num_runs": 32, "together": 4},
         ),
     },
     source=SOURCE,
@@ -280,6 +280,14 @@ _CASES = (
     (4.0, 100, "tanh", 7, 2.04),
     (4.0, 100, "relu", 3, 2.34),
 )
+_ONE_FAMILY = replace(
+    _AT_128,
+    particles=(40,),
+    further=(),
+    manners={"": {**AT_ONCE, "base_particles": (100, 400, 1600)}},
+)
+"""Several levels in one manner: where the cheapest of several is taken, the line jumps from one to
+another, and its slope is that of no method."""
 SENSITIVITY = ErrorCostStudy(
     name="multilevel_sensitivity",
     description="Sensitivity of the rate of error against cost (Table 1)",
@@ -291,7 +299,7 @@ SENSITIVITY = ErrorCostStudy(
         )
         for i, (alpha, inputs, activation, levels, _) in enumerate(_CASES, 1)
     ),
-    efforts=PUBLISHED.efforts,
+    efforts={**PUBLISHED.efforts, "laptop": _ONE_FAMILY, "paper": _often(_ONE_FAMILY)},
     source=SOURCE,
     limits={f"case {i}": 2**levels for i, (*_, levels, _) in enumerate(_CASES, 1)},
     published={

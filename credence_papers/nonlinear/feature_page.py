@@ -139,7 +139,8 @@ def render(summary: dict[str, Any]) -> str:
     """The page as text; all text in `summary` is escaped."""
     facts = (
         f"Credence · {summary['num_train']:,} images · {summary['num_features']:,} features · "
-        f"{summary['particles']} particles · {summary['num_seeds']} seeds · size {summary['size']}"
+        f"{summary['particles']} particles · up to {summary['num_seeds']} seeds · "
+        f"size {summary['size']}"
     )
     head = masthead(summary["description"], facts)
     names = dict.fromkeys(row["problem"] for row in summary["contenders"])

@@ -95,7 +95,7 @@ class FeatureStudy(Study[FeatureProblem, FeatureEffort]):
                 files[contender.label] = path
             except Interrupted:
                 raise
-            except CredenceError as error:
+            except (CredenceError, MemoryError, RuntimeError) as error:  # JAX's are RuntimeErrors
                 found[contender.label] = {"failed": str(error)}
                 cache.watch.say(f"{label}: failed: {error}")
         return compared(found, files)

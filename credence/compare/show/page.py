@@ -260,7 +260,15 @@ def _verdict_cell(row: Row) -> Html:
 def _costs(done: list[Row]) -> Html:
     found = dict.fromkeys(phase for row in done for phase in row["seconds"])
     phases = sorted(found, key=("compile", "other").__contains__)  # these two last
-    head = ["Method", "Total", *phases, "Likelihoods", "Gradients", "Peak memory, MiB"]
+    head = [
+        "Method",
+        "Total",
+        *phases,
+        "Likelihoods",
+        "Gradients",
+        "Operations",
+        "Peak memory, MiB",
+    ]
     rows = [
         [
             row["label"],
@@ -268,14 +276,16 @@ def _costs(done: list[Row]) -> Html:
             *(duration(row["seconds"][p]) if p in row["seconds"] else "–" for p in phases),
             number(row["likelihood_evaluations"]),
             number(row["gradient_evaluations"]),
+            number(row.get("flops")),
             _score(row["peak_memory_mib"], "memory"),
         ]
         for row in done
     ]
     before = next((row["memory_before_mib"] for row in done if row["memory_before_mib"]), None)
-    note = "Likelihoods and gradients are counted in single data points." + (
-        f" The programs and data alone take {number(before)} MiB." if before else ""
-    )
+    note = (
+        "Likelihoods and gradients are counted in single data points, whatever the network; "
+        "floating-point operations are counted by its size."
+    ) + (f" The programs and data alone take {number(before)} MiB." if before else "")
     return _titled("Where the time went", head, rows, note)
 
 

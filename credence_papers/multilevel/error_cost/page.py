@@ -28,7 +28,7 @@ def render(summary: dict[str, Any]) -> str:
     """The page as text; all text in `summary` is escaped."""
     facts = (
         f"Credence · {count(len(summary['problems']), 'problem')} · size {summary['size']} · "
-        f"{count(summary['replicates'], 'replicate')} of every setting · seed {summary['seed']}"
+        f"up to {count(summary['replicates'], 'replicate')} of a setting · seed {summary['seed']}"
     )
     head = masthead(summary["description"], facts)
     parts = [_problem(problem, f"p{i}") for i, problem in enumerate(summary["problems"])]

@@ -1,8 +1,10 @@
 """One program of an error-cost study: a reference, the choice of a ladder, a pilot, or replicates
 of one setting."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
@@ -23,9 +25,16 @@ def execute(job: Job) -> dict[str, Any]:
     if job.kind == "ladder":
         return _ladder(key, job)
     if job.contender is None:
-        method = methods.SMC if "num_particles" in job.settings else methods.NUTS
-        found = method(**job.settings).run(key, problem.posterior(job.width))
-        return {"method": method.name, **_reference(found, interest)}
+        settings = dict(job.settings)
+        kind = methods.SMC if "num_particles" in settings else methods.NUTS
+        each = settings.pop("together", None)
+        method, posterior = kind(**settings), problem.posterior(job.width)
+        if each is None:
+            return {"method": kind.name, **_reference([method.run(key, posterior)], interest)}
+        keys = jax.random.split(key, ceil(settings["num_runs"] / each))
+        method = replace(method, num_runs=each)
+        runs = (method.run(each_key, posterior) for each_key in keys)
+        return {"method": kind.name, **_reference(runs, interest)}
     posterior = problem.posterior(job.contender.widths[-1])
     together = job.batch or job.replicates
     method = build(job.contender, problem, together)
@@ -119,20 +128,48 @@ def temperatures(ensemble: Any) -> list[list[int]]:
     return visited[:, first].tolist()
 
 
-def _reference(ensemble: Any, interest: np.ndarray) -> dict[str, Any]:
+def _reference(ensembles: Iterable[Any], interest: np.ndarray) -> dict[str, Any]:
+    """Posterior means of all chains, or runs, of one method, and whether these agree.
+
+    Args:
+        ensembles: of equally many draws, made one after another: a part of the runs each.
+    """
     from credence.ensembles.diagnostics.convergence import assess
 
-    functions = np.asarray(ensemble.functions(interest), float)
-    judged = assess(ensemble.monitored(interest), families=ensemble.families)
+    found = [_of_part(each, interest) for each in ensembles]
+    functions, monitored = (
+        np.concatenate([getattr(part, name) for part in found])
+        for name in ("functions", "monitored")
+    )
+    families = [part.families for part in found if part.families is not None]
+    judged = assess(monitored, families=np.concatenate(families) if families else None)
     return {
         "chain_means": functions.reshape(*functions.shape[:2], -1).mean(axis=1).tolist(),
         "spread": float(np.mean(functions.std(axis=(0, 1)) ** 2)),
         "max_rhat": judged.max_rhat_function,
         "min_ess": judged.min_ess_function,
         "converged": judged.converged,
-        "num_draws": ensemble.num_draws,
-        "seconds": ensemble.cost.total_seconds,
+        "num_draws": functions.shape[1],
+        "seconds": sum(part.seconds for part in found),
     }
+
+
+class _Part(NamedTuple):
+    """What is needed of an ensemble of a reference."""
+
+    functions: Float[np.ndarray, "chain draw point output"]
+    monitored: Float[np.ndarray, "chain draw point quantity"]
+    families: Any
+    seconds: float
+
+
+def _of_part(ensemble: Any, interest: np.ndarray) -> _Part:
+    return _Part(
+        np.asarray(ensemble.functions(interest), float),
+        np.asarray(ensemble.monitored(interest)),
+        ensemble.families,
+        ensemble.cost.total_seconds,
+    )
 
 
 def _pilot(ensemble: Any, job: Job) -> dict[str, Any]:

@@ -74,7 +74,8 @@ class Effort:
         base_particles: at the coarsest level; a pilot says how many the others get.
         replicates: independent runs of every setting.
         together: replicates that share temperatures and step sizes; at 1 they share nothing.
-        reference: settings of NUTS, or of SMC: with "num_particles".
+        reference: settings of NUTS, or of SMC: with "num_particles"; with "together", so many runs
+            at a time, where all of them would take too much memory.
         further: settings of single-level SMC beside all widths with all particles.
         manners: of the multilevel method, by name: settings beside widths and particles; "mutation"
             and "base_particles" in place of the effort's.

@@ -15,7 +15,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from credence.errors import InputError
+from credence.errors import CredenceError, Interrupted
 from credence.storage import jsonable
 from credence_papers.cache import Cache
 from credence_papers.multilevel.error_cost.page import interval, render, sentence
@@ -263,7 +263,8 @@ def converged(job: Job, cache: Cache) -> Outcome:
 
 
 def finished(job: Job, cache: Cache) -> dict[str, Any]:
-    """The result of a program. One that cannot be run says why, and is not kept."""
+    """The result of a program. One that cannot be run, or wants more memory than there is, says
+    why, and is not kept; the others are run."""
 
     def compute() -> dict[str, Any]:
         with warnings.catch_warnings(record=True) as caught:
@@ -274,6 +275,8 @@ def finished(job: Job, cache: Cache) -> dict[str, Any]:
 
     try:
         return cache.kept(job.label, job, compute)
-    except InputError as error:
+    except Interrupted:
+        raise
+    except (CredenceError, MemoryError, RuntimeError) as error:  # JAX's own are RuntimeErrors
         cache.watch.say(f"{job.label} failed: {error}")
         return {"status": "failed", "error": str(error)}

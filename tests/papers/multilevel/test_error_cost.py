@@ -1,7 +1,7 @@
 """Error against cost: slopes, envelopes and ratios with known answers; small true runs."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +20,7 @@ from credence.storage import jsonable
 from credence_papers.cache import Cache, number
 from credence_papers.multilevel import prior_rates
 from credence_papers.multilevel.error_cost import page as error_cost_page
+from credence_papers.multilevel.error_cost import programs
 from credence_papers.multilevel.error_cost import study as error_cost
 from credence_papers.multilevel.error_cost.cost_envelope import (
     Point,
@@ -220,7 +221,8 @@ def test_a_limit_leaves_the_reference_where_it_was() -> None:
     *_, wide, narrow = SENSITIVITY.problems
     limited = SENSITIVITY.effort(narrow, "laptop")
     assert (limited.widths, limited.ladders, limited.finest) == ((8,), ((2, 4, 8),), effort.finest)
-    assert {each.widths for each in limited.further} == {(4,), (8,)}
+    several = replace(effort, further=PUBLISHED.efforts["laptop"].further).within(8)
+    assert {each.widths for each in several.further} == {(4,), (8,)}
     assert error_cost.ladders(narrow, limited, 0) == [], "nor is another ladder chosen"
     assert SENSITIVITY.effort(wide, "laptop") == effort
 
@@ -289,11 +291,14 @@ def test_a_study_finds_the_ratio_that_was_made_up(
     assert REGRESSION.run(tmp_path, problems=chosen) == summary
 
 
+@pytest.mark.parametrize("kind", [InputError, RuntimeError, MemoryError])
 def test_what_fails_is_said_and_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What JAX has no memory for is a RuntimeError."""
+
     def refuse(job: Job) -> dict[str, Any]:
-        raise InputError("No <such> thing.")
+        raise kind("No <such> thing.")
 
     monkeypatch.setattr(error_cost, "execute", refuse)
     chosen = ("regression alpha 2",)
@@ -523,6 +528,32 @@ def test_one_level_at_its_widest_is_the_cheapest_of_its_manners() -> None:
     found = fits(rows, "flops", 0.0, 3.0)
     assert found["ratio_widest"]["value"] == pytest.approx(3.0)
     assert found["ratio_narrower"]["value"] == pytest.approx(0.5)  # of width 8, at its own errors
+
+
+@dataclass
+class Runs:
+    """Draws of chains at two places, as an ensemble gives them."""
+
+    draws: np.ndarray
+    families: None = None
+    cost: Any = field(default_factory=lambda: SimpleNamespace(total_seconds=2.0))
+
+    def functions(self, _: np.ndarray) -> np.ndarray:
+        return self.draws
+
+    monitored = functions
+
+
+def test_a_reference_in_parts_is_that_of_all_runs_together() -> None:
+    draws = np.random.default_rng(0).normal(size=(8, 300, 2, 1))
+    draws[:4] += 1
+    whole, parts = (
+        programs._reference(map(Runs, each), np.zeros(2)) for each in ([draws], np.split(draws, 4))
+    )
+    assert parts.pop("seconds") == 4 * whole.pop("seconds")
+    assert parts == whole
+    assert whole["converged"] is False, "halves that agree within do not agree together"
+    assert programs._reference([Runs(draws[:4])], np.zeros(2))["converged"]
 
 
 @pytest.mark.slow
