@@ -57,6 +57,15 @@ class Effort:
             **more,
         }
 
+    def with_as_many_networks(self) -> dict[str, object]:
+        """Settings of a linear sampler with one chain for a particle, twice as long.
+
+        What several modes bring to an average depends on the number of networks that were trained.
+        """
+        return self.sampler(
+            num_warmup=NETWORKS_FOR_ONE * self.num_warmup, thinning=NETWORKS_FOR_ONE * self.thinning
+        )
+
     def with_momentum(self) -> dict[str, object]:
         """Settings of SGHMC, which drifts as fast."""
         if self.step_size is None:
@@ -124,6 +133,7 @@ def contenders(efforts: Mapping[str, Effort]) -> tuple[MethodSpec, ...]:
         ),
         _sampler("SGHMC", "sghmc", by_size(Effort.with_momentum)),
         _sampler("SGLD (linear)", "sgld", linear),
+        _sampler("SGLD (as many networks)", "sgld", by_size(Effort.with_as_many_networks)),
         _sampler("Nonlinear (accept-reject)", "nonlinear_sgld", by_size(Effort.with_potentials)),
         _sampler(
             "Nonlinear (Boltzmann-Gibbs)",

@@ -38,12 +38,14 @@ def test_the_small_experiment_has_two_chains_for_a_particle_and_its_partner() ->
         assert each.rows == RowLimits(train=10_000, test=10_000)
     chains = {"sghmc": 8, "sgld": 8, "nonlinear_sgld": 4}
     samplers = [each for each in cells if each.method in chains]
-    assert len(samplers) == 6
+    assert len(samplers) == 7
     for each in samplers:
+        longer = 2 if each.label.endswith("as many networks)") else 1
         steps_per_pass = -(-10_000 // each.settings["batch_size"])
-        assert each.settings["num_chains"] == chains[each.method]
-        assert each.settings["thinning"] == steps_per_pass == 79
-        assert each.settings["num_warmup"] == 10 * steps_per_pass
+        assert each.settings["num_chains"] == chains[each.method] / longer
+        assert each.settings["thinning"] == longer * steps_per_pass
+        assert steps_per_pass == 79
+        assert each.settings["num_warmup"] == 10 * longer * steps_per_pass
         assert each.settings["training"] == {"max_epochs": 20}
         drift = each.settings["step_size"] / 2  # of Langevin; with friction it is s^2 / friction
         if each.method == "sghmc":
@@ -64,5 +66,5 @@ def test_the_experiment_for_a_gpu_sees_all_images_in_half_precision() -> None:
     early = [
         each.settings for each in CIFAR10_RESNET20.cells("laptop") if "thinning" in each.settings
     ]
-    assert {each["num_warmup"] / -(-50_000 // each["batch_size"]) for each in early} == {4}
-    assert {each["num_draws"] * each["thinning"] for each in early} == {4 * 196}
+    assert {each["num_warmup"] / -(-50_000 // each["batch_size"]) for each in early} == {4, 8}
+    assert {each["num_draws"] * each["thinning"] for each in early} == {4 * 196, 8 * 196}
