@@ -250,7 +250,7 @@ FORGET = {"kernel": "hmc"}
 PARTICLES: dict[str, tuple[int, int | list[int], dict[str, Any]]] = {
     "smoke": (10, 10, FEW_HMC), "laptop": (40, 80, FIVE_HMC), "paper": (100, 400, FORGET),
 }  # fmt: skip
-"""By size, particles of one level and of several, and how they move."""
+"""Particles of one level and of several, and how they move, by size."""
 
 
 def _digits_methods(

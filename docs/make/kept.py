@@ -13,7 +13,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 SEVERAL = "; "
-"""Between the machines that made results."""
+"""What stands between the machines that made results."""
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from rows import add_dirty, commit, done, refuse_dirty, short  # noqa: E402
 

@@ -245,8 +245,8 @@ def test_a_run_that_goes_on_predicts_by_its_early_answer(
 def test_an_interrupted_run_goes_on_from_elsewhere_and_is_never_half_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its table was named as seen from another folder. While it is judged its files are changing,
-    and what is there is not said to be damaged."""
+    """The table was named as seen from another folder. While the run is judged its files are
+    changing, and what is there is not said to be damaged."""
     run, rows, elsewhere = tmp_path / "run", table(tmp_path), tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(tmp_path)

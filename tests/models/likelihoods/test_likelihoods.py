@@ -195,7 +195,7 @@ def test_targets_are_taken_as_the_likelihood_wants_them() -> None:
 
 @pytest.mark.parametrize("df", [2.5, 4.0, 10.0])
 def test_the_distribution_function_is_exact_around_its_centre(df: float) -> None:
-    """In single precision, where df / (df + z^2) rounds to 1."""
+    """This is of single precision, where df / (df + z^2) rounds to 1."""
     z = np.concatenate([np.geomspace(1e-6, 30, 400), -np.geomspace(1e-6, 30, 400)])
     with jax.enable_x64(False):
         found = StudentT(df).noise_cdf(jnp.asarray(z, jnp.float32))

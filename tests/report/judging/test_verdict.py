@@ -134,7 +134,7 @@ def test_a_gross_fault_passes_two_looks_as_seldom_as_one():
 
 
 def test_bands_hold_all_their_places():
-    """Of calibrated models 99 in 100 stay inside at every level; a band at each is caught."""
+    """Calibrated models stay inside at every level, 99 of 100; a band at each is caught."""
     pit = np.random.default_rng(0).uniform(size=(2000, 500))
     found = np.array([central_coverage(each, LEVELS) for each in pit])
 
