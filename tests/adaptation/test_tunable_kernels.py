@@ -12,7 +12,7 @@ from credence.kernels.mcmc import hmc
 
 
 def test_a_length_of_whole_leapfrogs_has_no_one_more(monkeypatch) -> None:
-    """The quotient n h / h is a little more than n for one step size in ten, in single precision."""
+    """The quotient n h / h is a little more than n for one step size in ten of single precision."""
     seen = []
 
     def leapfrogs(*given: Any, **how: Any) -> Kernel:
