@@ -14,12 +14,7 @@ from typing import Any
 
 import credence
 from credence.compare.runner import Watch
-from credence.environment import (
-    UNKNOWN_COMMIT,
-    UNKNOWN_MACHINE,
-    machine,
-    source_commit,
-)
+from credence.environment import UNKNOWN_COMMIT, UNKNOWN_MACHINE, machine, source_commit
 from credence.storage import write_text
 
 

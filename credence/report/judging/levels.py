@@ -17,8 +17,8 @@ sound check cannot outvote a faulty one, and a model is trusted only if every gr
 looked for has been ruled out. That test is at `BETA` for each fault. For coverage and for the
 distance of the PIT from uniform it is exact: such a fault is trusted in at most 5 of 100 cases,
 whatever the number of rows and of checks, and also where training rows that networks left out are a
-second look. For class probabilities it assumes that the fault is
-spread evenly. The price is that few rows lead to "cannot tell".
+second look. For class probabilities it assumes that the fault is spread evenly. The price is that
+few rows lead to "cannot tell".
 """
 
 from __future__ import annotations

@@ -143,8 +143,9 @@ def check_coverage(item: Evidence) -> Check:
     rows = "the test rows and those left out" if item.num_left_out else "the test rows"
     found = f"They hold {percent(share, 1)} of {rows}"
     chance = f"chance allows {percent(lower, 1)} to {percent(upper, 1)}"
+    is_chance = lower <= share <= upper
     level = answer(
-        is_chance=lower <= share <= upper,
+        is_chance=is_chance,
         is_disqualifying=share < MIN_COVERAGE,
         could_be_gross=could_hold_only(covered, n, GROSS_COVERAGE, item.rates.beta),
         is_harmless=abs(share - 0.95) <= SMALL_COVERAGE_GAP,
@@ -155,7 +156,6 @@ def check_coverage(item: Evidence) -> Check:
             bad = f"below {percent(MIN_COVERAGE)} would be disqualifying"
         return Check(level, subject, f"{found} ({chance}; {bad}): {TOO_FEW}.")
     if level == Level.TRUST:
-        is_chance = lower <= share <= upper
         well = "as they should" if is_chance else "so near to their claim that it matters little"
         return Check(level, subject, f"{found}, {well} ({chance}).")
     instead = ""

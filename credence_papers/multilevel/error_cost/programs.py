@@ -2,7 +2,6 @@
 of one setting."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -25,16 +24,13 @@ def execute(job: Job) -> dict[str, Any]:
     if job.kind == "ladder":
         return _ladder(key, job)
     if job.contender is None:
-        settings = dict(job.settings)
-        kind = methods.SMC if "num_particles" in settings else methods.NUTS
-        each = settings.pop("together", None)
-        method, posterior = kind(**settings), problem.posterior(job.width)
-        if each is None:
-            return {"method": kind.name, **_reference([method.run(key, posterior)], interest)}
-        keys = jax.random.split(key, ceil(settings["num_runs"] / each))
-        method = replace(method, num_runs=each)
-        runs = (method.run(each_key, posterior) for each_key in keys)
-        return {"method": kind.name, **_reference(runs, interest)}
+        settings, keys = dict(job.settings), [key]
+        if together := settings.pop("together", None):
+            keys = jax.random.split(key, ceil(settings["num_runs"] / together))
+            settings["num_runs"] = together
+        method = (methods.SMC if "num_particles" in settings else methods.NUTS)(**settings)
+        runs = (method.run(each, problem.posterior(job.width)) for each in keys)
+        return {"method": method.name, **_reference(runs, interest)}
     posterior = problem.posterior(job.contender.widths[-1])
     together = job.batch or job.replicates
     method = build(job.contender, problem, together)
