@@ -85,25 +85,31 @@ class Cache:
             label: for people; it also begins the name of the file.
             settings: all that the result depends on, beside Credence's version.
         """
+        return self.told(label, settings, compute)[0]
+
+    def told(
+        self, label: str, settings: Any, compute: Callable[[], dict[str, Any]]
+    ) -> tuple[dict[str, Any], str]:
+        """The result, as of `kept`, and the kind of machine that made it."""
         path = self.path(label, settings)
         with contextlib.suppress(OSError, ValueError, KeyError):  # a broken file is run again
             content = json.loads(path.read_text(encoding="utf-8"))
             found = content["result"]
-            self._note(content)
-            return found
+            return found, self._note(content)
         start = time.perf_counter()
         made_by = {"commit": source_commit(), "machine": machine()}
         result = compute()
-        self._note(made_by)
         content = {"settings": plain(settings), **made_by, "result": result}
         write_text(path, json.dumps(content))
         self.watch.say(f"{label}: {time.perf_counter() - start:.0f} s")
-        return json.loads(json.dumps(result))
+        return json.loads(json.dumps(result)), self._note(made_by)
 
-    def _note(self, content: Mapping[str, str]) -> None:
-        """Remember by what a result was made."""
+    def _note(self, content: Mapping[str, str]) -> str:
+        """Remember by what a result was made, and say on which kind of machine."""
         self.commits.add(content.get("commit", UNKNOWN_COMMIT))
-        self.machines.add(content.get("machine", UNKNOWN_MACHINE))
+        made_on = content.get("machine", UNKNOWN_MACHINE)
+        self.machines.add(made_on)
+        return made_on
 
     def resumed(
         self, label: str, settings: list[Any], compute: Callable[[Path], dict[str, Any]]

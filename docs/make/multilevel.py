@@ -12,7 +12,7 @@ from scipy.stats import f
 from credence.html.wording import number
 from credence_papers.multilevel.error_cost.charts import cost_chart
 from credence_papers.multilevel.error_cost.page import interval, scientific
-from credence_papers.multilevel.error_cost.results import ratio_of_narrower
+from credence_papers.multilevel.error_cost.results import comparable, ratio_of_narrower
 from credence_papers.multilevel.prior_rates_page import panel_chart, panels
 from credence_papers.multilevel.steps import cells
 
@@ -63,8 +63,9 @@ def cost_figures(folder: Path) -> None:
 
 
 def compares(problem: dict[str, Any], measure: str) -> bool:
-    """Whether runs of a problem can be compared by a measure of cost: seconds of one machine."""
-    return measure != "seconds" or SEVERAL not in problem["machine"]
+    """Whether runs of a problem compare by a measure of cost: seconds of machines that are told."""
+    is_told = all("machine" in row for row in problem["points"])
+    return measure != "seconds" or is_told or SEVERAL not in problem["machine"]
 
 
 def savings() -> str:
@@ -109,7 +110,8 @@ def _told(problem: dict[str, Any], measure: str, ratio: dict[str, Any]) -> str:
 def narrower(problem: dict[str, Any], measure: str) -> dict[str, Any]:
     """The ratio of costs against one level at its best width below the widest."""
     noise = problem["reference"]["noise"]
-    return ratio_of_narrower(problem["points"], measure, noise)._asdict()
+    points = comparable(problem["points"], measure)
+    return ratio_of_narrower(points, measure, noise)._asdict()
 
 
 def evidence() -> str:
@@ -181,13 +183,14 @@ def runs() -> str:
     rows = []
     for problem in problems():
         name = problem["name"].removeprefix("published ")
+        timed = comparable(problem["points"], "seconds")
         for row in sorted(problem["points"], key=lambda row: (row["widths"], row["mse"])):
             cells = [
                 name,
                 *_setting(row),
                 f"{number(1e6 * row['mse'], 2)} ± {number(1e6 * row['mse_error'], 1)}",
                 scientific(row["flops"]),
-                number(row["seconds"], 2),
+                number(row["seconds"], 2) if row in timed else "–",
                 scientific(row["mse"] * row["flops"]),
             ]
             rows.append(cells)

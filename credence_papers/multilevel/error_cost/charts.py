@@ -9,6 +9,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from credence.html.markup import Html
 from credence.html.svg import ACCENT, CHAINS, MUTED, SECOND, label, new_figure, to_svg
+from credence_papers.multilevel.error_cost.results import comparable
 
 COLOURS = {"smc": ACCENT, "mlsmc": SECOND}
 MARKERS = {"smc": "o", "mlsmc": "D"}
@@ -23,7 +24,7 @@ POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def cost_chart(problem: dict[str, Any], measure: str, name: str, reading: str) -> Html:
     """Cost against mean square error: points, envelopes, and the slopes that theory gives."""
     figure, (axes,) = new_figure(height=300)
-    rows = [row for row in problem["points"] if row["mse"] > 0]
+    rows = [row for row in comparable(problem["points"], measure) if row["mse"] > 0]
     for row in rows:
         _measured(axes, row, measure)
     fits = problem["fits"].get(measure, {})

@@ -1,10 +1,12 @@
 """What the programs of an error-cost study say together: points, slopes, ratios; to JSON."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from credence.environment import UNKNOWN_MACHINE
 from credence_papers.multilevel.error_cost.cost_envelope import (
     NOTHING,
     Fitted,
@@ -24,7 +26,7 @@ from credence_papers.multilevel.error_cost.width_problems import SOURCES, WidthP
 MEASURES = {
     "flops": "floating-point operations counted: all temperatures, mutation steps and tuning, but "
     "neither pilots nor the choice of widths",
-    "seconds": "seconds of one replicate, without compilation",
+    "seconds": "seconds of one replicate, without compilation, on the machine of most runs",
     "nominal": "the paper's nominal cost: sum of particles x width^2",
 }
 METHODS = ("smc", "mlsmc")
@@ -136,6 +138,7 @@ def measured(job: Job, result: dict[str, Any], exact: np.ndarray, noise: float) 
         "particles": list(contender.num_particles),
         "replicates": len(means),
         **{name: result[name] for name in ("flops", "seconds", "compile_seconds")},
+        "machine": result.get("machine", UNKNOWN_MACHINE),
         "nominal": contender.nominal_cost,
         "mse": float(squares.mean()) - noise,
         "mse_error": float(squares.std(ddof=1)) / len(squares) ** 0.5,
@@ -156,6 +159,19 @@ def _num_tempered(result: dict[str, Any]) -> int | None:
     return sum(any(count > 1 for count in above) for _, *above in result["num_temperatures"])
 
 
+def comparable(rows: Sequence[dict[str, Any]], measure: str) -> list[dict[str, Any]]:
+    """The rows whose costs compare: seconds only on one machine, that of most rows.
+
+    Rows that do not tell their machine are taken to be of one.
+    """
+    told = [row.get("machine") for row in rows]
+    if measure != "seconds" or len(set(told)) < 2:
+        return list(rows)
+    counts = Counter(each for each in told if each != UNKNOWN_MACHINE)
+    ((most, _),) = counts.most_common(1)
+    return [row for row, machine in zip(rows, told, strict=True) if machine == most]
+
+
 def points_of(rows: Sequence[dict[str, Any]], method: str, measure: str) -> list[Point]:
     """The points of one method, by one measure of cost."""
     mine = (row for row in rows if row["method"] == method)
@@ -164,6 +180,7 @@ def points_of(rows: Sequence[dict[str, Any]], method: str, measure: str) -> list
 
 def fits(rows: list[dict[str, Any]], measure: str, noise: float, alpha: float) -> dict[str, Any]:
     """Slopes, envelopes and ratios of costs, by one measure of cost."""
+    rows = comparable(rows, measure)
     both = {method: points_of(rows, method, measure) for method in METHODS}
     smc, mlsmc = (both[method] for method in METHODS)
     at_widest = points_of(_of_widest(rows), "smc", measure)

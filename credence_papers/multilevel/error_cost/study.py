@@ -264,7 +264,7 @@ def converged(job: Job, cache: Cache) -> Outcome:
 
 def finished(job: Job, cache: Cache) -> dict[str, Any]:
     """The result of a program. One that cannot be run, or wants more memory than there is, says
-    why, and is not kept; the others are run."""
+    why, and is not kept; the others are run, and tell the kind of machine they ran on."""
 
     def compute() -> dict[str, Any]:
         with warnings.catch_warnings(record=True) as caught:
@@ -274,7 +274,8 @@ def finished(job: Job, cache: Cache) -> dict[str, Any]:
         return {"status": "done", **result, "warnings": told}
 
     try:
-        return cache.kept(job.label, job, compute)
+        result, machine = cache.told(job.label, job, compute)
+        return {**result, "machine": machine}
     except Interrupted:
         raise
     except (CredenceError, MemoryError, RuntimeError) as error:  # JAX's own are RuntimeErrors

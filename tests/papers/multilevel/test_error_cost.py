@@ -13,6 +13,7 @@ from tools.data_folder import needs_data
 
 from credence.compare import find
 from credence.compare.runner import NoWatch
+from credence.environment import UNKNOWN_MACHINE
 from credence.errors import InputError
 from credence.methods.smc.multilevel.allocation import nats_between
 from credence.methods.smc.multilevel.increments import exact_second_moment
@@ -37,6 +38,7 @@ from credence_papers.multilevel.error_cost.cost_envelope import (
 from credence_papers.multilevel.error_cost.programs import execute, joined, temperatures
 from credence_papers.multilevel.error_cost.results import (
     as_bound_says,
+    comparable,
     fits,
     long_means,
     measured,
@@ -289,6 +291,38 @@ def test_a_study_finds_the_ratio_that_was_made_up(
     assert json.loads((tmp_path / "results.json").read_text()) == summary
     monkeypatch.setattr(error_cost, "execute", lambda job: pytest.fail(f"{job.label} again"))
     assert REGRESSION.run(tmp_path, problems=chosen) == summary
+
+
+def test_the_clock_compares_runs_of_one_machine() -> None:
+    """Another machine, a thousand times as fast, did one of three runs of one level."""
+    rng = np.random.default_rng(6)
+
+    def row(method: str, particles: int, speed: float, **made_on: str) -> dict[str, Any]:
+        squares = (rng.normal(size=50) ** 2 / particles).tolist()
+        return {"method": method, "family": method, "widths": [8], "flops": float(particles),
+                "seconds": particles / speed, "squares": squares, **made_on}  # fmt: skip
+
+    here = [row(method, n, 1.0, machine="a") for method in ("smc", "mlsmc") for n in (10, 100)]
+    rows = [*here, row("smc", 1000, 1e3, machine="b"), row("smc", 30, 1e3, machine=UNKNOWN_MACHINE)]
+    assert comparable(rows, "seconds") == here
+    assert comparable(rows, "flops") == rows
+    assert fits(rows, "seconds", 0.0, 2.0)["ratio"] == fits(here, "seconds", 0.0, 2.0)["ratio"]
+    untold = [{key: value for key, value in each.items() if key != "machine"} for each in rows]
+    assert comparable(untold, "seconds") == untold, "results of before do not tell it"
+
+
+def test_results_tell_the_machine_that_made_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(error_cost, "execute", made_up)
+    contender = Contender(method="smc", widths=(4,), num_particles=(9,))
+    about = {"problem": REGRESSION.problems[0], "contender": contender}
+    job = Job(kind="replicates", replicates=2, **about)
+    for machine in ("first", "second"):
+        monkeypatch.setattr("credence_papers.cache.machine", lambda name=machine: name)
+        found = error_cost.finished(job, Cache(tmp_path, NoWatch()))
+        assert found["machine"] == "first"
+        assert measured(job, found, np.zeros(5), 0.0)["machine"] == "first"
 
 
 @pytest.mark.parametrize("kind", [InputError, RuntimeError, MemoryError])
