@@ -106,7 +106,7 @@ def test_declared_experiments_are_those_installed() -> None:
 def test_every_experiment_of_the_papers_is_declared() -> None:
     from credence.compare import EXPERIMENTS
 
-    assert len(EXPERIMENTS) == 28
+    assert len(EXPERIMENTS) == 29
     assert all(EXPERIMENTS[name].name == name for name in EXPERIMENTS)
     folders = {each.value.split(".")[1] for each in declared("credence.experiments")}
     papers = Path(PROJECT.parent / "credence_papers")

@@ -179,6 +179,11 @@ DEEP = ErrorCostStudy(
 _PRINTED: dict[str, Any] = {"depth": 2, "decay_inputs": True}
 """Two hidden layers, and the prior (4.2) as the paper prints it."""
 _AT_SIZES = efforts()
+_AT_128_SHORT = (
+    *_short(4, 8, counts=(40, 160, 640, 2560)),
+    *_short(16, 32),
+    *_short(128, replicates=8),
+)
 _AT_128 = replace(
     _AT_SIZES["laptop"],
     widths=(8, 16, 32),
@@ -188,9 +193,7 @@ _AT_128 = replace(
         *_long(8, {640: 32}),
         *_long(64, {40: 16, 160: 8}),
         *_long(128, {40: 8, 160: 8}),
-        *_short(4, 8, counts=(40, 160, 640, 2560)),
-        *_short(16, 32),
-        *_short(128, replicates=8),
+        *_AT_128_SHORT,
     ),
     ladders=None,
     base_share=0.7,
@@ -228,6 +231,7 @@ PUBLISHED = ErrorCostStudy(
         *(
             _classes(kind, alpha, f"published {kind}", **_PRINTED)
             for kind in _CLASSES
+            if kind != "spiral"
             for alpha in (3.0, 2.0)
         ),
     ),
@@ -243,6 +247,29 @@ PUBLISHED = ErrorCostStudy(
         for alpha in ALPHAS
     },
 )  # fmt: skip
+_OF_SPIRAL = replace(
+    _AT_128,
+    particles=(40,),
+    further=(
+        *_long(4, {40: 32, 160: 32, 640: 32}),
+        *_long(8, {160: 32}),
+        *_long(16, {160: 32}),
+        *_long(64, {40: 16}),
+        *_long(128, {40: 8}),
+        *_AT_128_SHORT,
+    ),
+)
+"""With a thousand points the usual moves cost 10 to 25 times as much for an error as short ones do,
+at every width. In wide networks they are therefore tried with 40 particles only."""
+PUBLISHED_SPIRAL = replace(
+    PUBLISHED,
+    name="multilevel_published_spiral",
+    description="Error against cost, the prior and the widths as published: two arms of a spiral",
+    problems=tuple(
+        _classes("spiral", alpha, "published spiral", **_PRINTED) for alpha in (3.0, 2.0)
+    ),
+    efforts={**PUBLISHED.efforts, "laptop": _OF_SPIRAL, "paper": _often(_OF_SPIRAL)},
+)
 _AT_256 = replace(
     _AT_128,
     reference={"num_particles": 500, "num_runs": 8},

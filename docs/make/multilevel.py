@@ -18,7 +18,7 @@ from credence_papers.multilevel.steps import cells
 
 MEASURES = ("flops", "seconds", "nominal")
 DRAWN = ("flops", "seconds")
-PUBLISHED = ("multilevel_published", "multilevel_published_256")
+PUBLISHED = ("multilevel_published", "multilevel_published_256", "multilevel_published_spiral")
 """Studies with the published design."""
 
 

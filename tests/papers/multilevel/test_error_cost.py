@@ -407,7 +407,7 @@ class TestSmallRun:
     ("study", "problem"),
     [
         ("multilevel_published", "published regression alpha 2"),
-        ("multilevel_published", "published spiral alpha 2"),
+        ("multilevel_published_spiral", "published spiral alpha 2"),
         ("multilevel_published", "published halfcheetah alpha 2"),
         ("multilevel_published", "published mountain_car alpha 2"),
         ("multilevel_sensitivity", "case 1"),

@@ -8,12 +8,19 @@ import pytest
 from credence.methods.smc.multilevel import allocation
 from credence_papers.multilevel import steps
 from credence_papers.multilevel.error_cost.study import ErrorCostStudy
-from credence_papers.multilevel.studies import PUBLISHED, PUBLISHED_256, STEPS
+from credence_papers.multilevel.studies import (
+    PUBLISHED,
+    PUBLISHED_256,
+    PUBLISHED_SPIRAL,
+    STEPS,
+)
 
-BOTH = pytest.mark.parametrize("study", [PUBLISHED, PUBLISHED_256], ids=lambda study: study.name)
+ALL = pytest.mark.parametrize(
+    "study", [PUBLISHED, PUBLISHED_256, PUBLISHED_SPIRAL], ids=lambda study: study.name
+)
 
 
-@BOTH
+@ALL
 def test_paper_size_has_the_contenders_of_laptop_size(study: ErrorCostStudy) -> None:
     laptop, paper = (study.efforts[size] for size in ("laptop", "paper"))
     assert paper.finest == laptop.finest == (256 if study is PUBLISHED_256 else 128)
@@ -25,10 +32,20 @@ def test_paper_size_has_the_contenders_of_laptop_size(study: ErrorCostStudy) -> 
     assert {each.replicates or paper.replicates for each in paper.singles} == {100}
 
 
-@BOTH
+@ALL
 def test_an_interval_has_eight_replicates_behind_it(study: ErrorCostStudy) -> None:
     laptop = study.efforts["laptop"]
     assert min(each.replicates or laptop.replicates for each in laptop.singles) >= 8
+
+
+def test_the_spiral_leaves_only_long_moves_of_many_particles_out() -> None:
+    mine, all_of_them = (
+        {(each.family, each.num_particles) for each in study.efforts["laptop"].singles}
+        for study in (PUBLISHED_SPIRAL, PUBLISHED)
+    )
+    missing = all_of_them - mine
+    assert mine < all_of_them
+    assert all("short" not in family and most > 40 for family, (most,) in missing)
 
 
 def test_descriptions_tell_the_noise_that_is_not_published() -> None:
