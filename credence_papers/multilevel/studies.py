@@ -106,11 +106,11 @@ AT_ONCE = {"direct_ess": 0.02}
 levels has more variance in these replicates, but no particle is moved at the finest width."""
 
 
-def _long(width: int, replicates: Mapping[int, int]) -> tuple[Contender, ...]:
+def _long(width: int, replicates: Mapping[int, int | None]) -> tuple[Contender, ...]:
     """One level by the usual moves.
 
     Args:
-        replicates: by number of particles.
+        replicates: by number of particles; those of the effort for None.
     """
     return tuple(
         Contender(method="smc", widths=(width,), num_particles=(count,), replicates=number)
@@ -252,8 +252,8 @@ _OF_SPIRAL = replace(
     particles=(40,),
     further=(
         *_long(4, {40: 32, 160: 32, 640: 32}),
-        *_long(8, {160: 32}),
-        *_long(16, {160: 32}),
+        *_long(8, {160: None}),
+        *_long(16, {160: None}),
         *_long(64, {40: 16}),
         *_long(128, {40: 8}),
         *_AT_128_SHORT,
