@@ -21,6 +21,8 @@ from credence.errors import CredenceError, InputError
 MOST_PROGRAMS = 256
 """Compiled programs that stay in memory where nobody has said otherwise: about 1 GB of them."""
 UNKNOWN_COMMIT = "unknown"
+DEVICE_COUNT = "xla_force_host_platform_device_count"
+"""The flag of XLA by which JAX was told its number of CPU devices before it had an option."""
 UNKNOWN_MACHINE = "a machine that is not known"
 DIRTY = "-dirty"
 """The end of a commit from which files differ."""
@@ -83,7 +85,8 @@ def use_all_cores() -> None:
     """One JAX device per core, unless their number was set or JAX has started."""
     import jax
 
-    if jax.config.values["jax_num_cpu_devices"] < 1:
+    is_set = DEVICE_COUNT in os.environ.get("XLA_FLAGS", "")
+    if jax.config.values["jax_num_cpu_devices"] < 1 and not is_set:
         with contextlib.suppress(RuntimeError):
             configure(compilation_cache=False)
 

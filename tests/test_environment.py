@@ -63,6 +63,12 @@ def test_a_fit_uses_all_cores_where_nobody_has_said(asked: tuple[str, ...]) -> N
     check(FIT, *asked)
 
 
+def test_a_number_of_devices_that_xla_was_told_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=5")
+    monkeypatch.setattr(environment, "configure", lambda **_: pytest.fail("asked for others"))
+    environment.use_all_cores()
+
+
 def test_a_forked_process_is_refused() -> None:
     check(FORK)
 

@@ -167,6 +167,15 @@ def test_categories_that_are_numbers_match_whatever_their_type():
         assert preprocessor.transform(floats).tolist() == [[0, 0, 1], [0, 0, 0], [1, 0, 0]]
 
 
+def test_true_and_false_are_one_and_zero_in_other_files() -> None:
+    frame = pd.DataFrame({"is_new": [True, False, True]})
+    known = make_preprocessor(frame)
+    for values in ([1, 0, 1], [1.0, 0.0, 1.0], ["True", "False", "True"], ["1", "0", "1"]):
+        again = pd.DataFrame({"is_new": values})
+        np.testing.assert_array_equal(known.transform(again), known.transform(frame))
+        assert not known.is_outside(again).any()
+
+
 def test_names_that_were_text_are_to_be_read_as_text():
     frame = pd.DataFrame(
         {

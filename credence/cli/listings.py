@@ -59,14 +59,18 @@ def _reads_disk(name: str) -> bool:
 def _settings(name: str, as_json: bool) -> None:
     """Show what --set takes with a method."""
     from credence.methods import METHODS
-    from credence.methods.settings import settings_of
+    from credence.methods.settings import default_text, settings_of, usual_value
 
-    found = settings_of(METHODS[name])
+    method = METHODS[name]
+    found = settings_of(method)
     plain = [one for one in found if not is_dataclass(one.default)]
     listing = Table(Column("setting", no_wrap=True), "default", "what it is", title=name)
     for one in plain:
-        listing.add_row(one.name, str(one.default), one.meaning)
-    about = {one.name: {"default": jsonable(one.default), "meaning": one.meaning} for one in plain}
+        listing.add_row(one.name, default_text(method, one), one.meaning)
+    about = {
+        one.name: {"default": jsonable(usual_value(method, one)), "meaning": one.meaning}
+        for one in plain
+    }
     messages.show(listing, about, as_json)
 
 

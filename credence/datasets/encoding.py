@@ -175,6 +175,8 @@ class CategoricalColumn:
         codes, values = pd.factorize(column)  # the code of a missing value is -1
         known = dict.fromkeys(self.rare, RARE)
         known |= {as_text(name): i for i, name in enumerate(self.categories)}
+        if set(self.categories) == {"False", "True"}:  # files often have 0 and 1 in their place
+            known |= {"0": known["False"], "1": known["True"]}
         positions = np.array([known.get(as_text(value), NEW) for value in values] + [NEW])
         return positions[codes], codes == -1
 

@@ -108,14 +108,14 @@ class BetaTransformed(ChangedMixture):
         its own levels within them."""
         return self.mixture.quantiles(self._levels(levels))
 
-    def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
+    def sample(self, key: PRNGKeyArray, num_samples: int, first_row: int = 0) -> Array:
         """Draws of the mixture, each moved to where the beta law puts its rank.
 
         So draws of several points stay together as the mixture has them: ensemble copula coupling
         (Schefzik, Thorarinsdottir & Gneiting, "Uncertainty quantification in complex simulation
         models using ensemble copula coupling", 2013).
         """
-        drawn = self.mixture.sample(key, max(num_samples, LEAST_DRAWS))
+        drawn = self.mixture.sample(key, max(num_samples, LEAST_DRAWS), first_row)
         places = (np.arange(len(drawn)) + 0.5) / len(drawn)
         ranks = np.array(self._levels(places)) * len(drawn) - 0.5
         return _moved(drawn, jnp.asarray(ranks, drawn.dtype))[:num_samples]

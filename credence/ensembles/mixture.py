@@ -92,10 +92,11 @@ class Mixture(Predictions):
         ]
         return jnp.stack(found)
 
-    def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
+    def sample(self, key: PRNGKeyArray, num_samples: int, first_row: int = 0) -> Array:
         """Draws of every part in proportion to its weight, by systematic sampling, shuffled."""
         key_pick, *keys = jax.random.split(key, 1 + len(self.parts))
-        drawn = [part.sample(key, num_samples) for part, key in zip(self.parts, keys, strict=True)]
+        pairs = zip(self.parts, keys, strict=True)
+        drawn = [part.sample(key, num_samples, first_row) for part, key in pairs]
         return _pick(key_pick, jnp.stack(drawn), jnp.asarray(self.part_weights))
 
     def _mixed(self, values: Sequence[PointTarget]) -> PointTarget:

@@ -61,7 +61,10 @@ class Predictions(ABC):
 
     @abstractmethod
     def aleatoric_variance(self) -> PointTarget:
-        """Expected variance of the noise, in squared units of y (regression)."""
+        """Expected variance of the noise, in squared units of y (regression).
+
+        0 where signed weights leave a negative variance.
+        """
 
     @abstractmethod
     def cdf(self, y: Observed) -> PointTarget:
@@ -79,10 +82,16 @@ class Predictions(ABC):
         """
 
     @abstractmethod
-    def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
+    def sample(self, key: PRNGKeyArray, num_samples: int, first_row: int = 0) -> Array:
         """Targets drawn from the mixture: (sample, point[, target]).
 
-        Members are drawn in proportion to their weights (negative ones set to zero).
+        Members are drawn in proportion to their weights (negative ones set to zero); one sample is
+        one member at all points.
+
+        Args:
+            first_row: of these inputs in a table that is done in batches. The batches of one key
+                have the same members, so that a sample is one member at all rows of the table, and
+                noise of their own.
         """
 
     def monitored(self) -> Float[Array, "member point quantity"]:
@@ -224,3 +233,8 @@ def filled(values: np.ndarray, rows: slice, size: int) -> Array:
 def concatenate(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """Join summaries of consecutive batches along the points."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def key_of_noise(key: PRNGKeyArray, first_row: int) -> PRNGKeyArray:
+    """The key of the noise of a batch of rows, which begins at that row of its table."""
+    return jax.random.fold_in(key, first_row) if first_row else key

@@ -13,12 +13,14 @@ from credence.ensembles.predictions import (
     Observed,
     PointTarget,
     Predictions,
+    key_of_noise,
     positive_weights,
     weighted,
 )
 from credence.ensembles.quantiles import bracket, check_levels, search_quantile
 from credence.errors import InputError
 from credence.models.likelihoods.base import Likelihood
+from credence.models.likelihoods.labels import Classification
 from credence.models.likelihoods.numbers import LocationScale
 
 
@@ -66,7 +68,7 @@ class Predictive(Predictions):
 
     def aleatoric_variance(self) -> PointTarget:
         variances = _variances(self.location_scale_family(), self.likelihood_params, self.outputs)
-        return weighted(self.weights, variances)
+        return jnp.maximum(weighted(self.weights, variances), 0.0)
 
     def member_cdfs(self, y: Observed) -> Float[Array, "member point target"]:
         """P(target <= y) under every member, target by target (regression)."""
@@ -86,9 +88,17 @@ class Predictive(Predictions):
         ]
         return jnp.stack(found)
 
-    def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
+    def sample(self, key: PRNGKeyArray, num_samples: int, first_row: int = 0) -> Array:
+        key_member, key_noise = jax.random.split(key)
+        keys = key_member, key_of_noise(key_noise, first_row)
         networks = self.likelihood, self.likelihood_params, self.outputs
-        return _sample_mixture(key, *networks, self.weights, num_samples)
+        return _sample_mixture(*keys, *networks, self.weights, num_samples)
+
+    def _observed(self, y: Observed) -> Array:
+        """Targets in the form that the likelihood takes, whosever it is."""
+        y = super()._observed(y)
+        is_known = y.ndim > 1 or isinstance(self.likelihood, Classification)
+        return y if is_known else jnp.asarray(self.likelihood.checked_targets(y))
 
     def location_scale(self) -> tuple[Array, Array]:
         """Location and scale of every member (member, point, target) (regression)."""
@@ -175,14 +185,14 @@ def _sample(
 
 @partial(jax.jit, static_argnames=("likelihood", "num_samples"))
 def _sample_mixture(
-    key: PRNGKeyArray,
+    key_member: PRNGKeyArray,
+    key_noise: PRNGKeyArray,
     likelihood: Likelihood,
     params: Any,
     outputs: Array,
     weights: Float[Array, " member"],
     num_samples: int,
 ) -> Array:
-    key_member, key_noise = jax.random.split(key)
     chosen = jax.random.choice(
         key_member, len(weights), (num_samples,), p=positive_weights(weights)
     )

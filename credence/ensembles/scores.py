@@ -46,6 +46,7 @@ from credence.ensembles.diagnostics.recalibration import (
 )
 from credence.ensembles.predictions import Predictions, filled
 from credence.ensembles.predictor import Inputs, Predictor
+from credence.errors import InputError
 from credence.storage import require_array
 
 INTERVALS = {95: (0.025, 0.975), 50: (0.25, 0.75)}
@@ -130,6 +131,29 @@ def regression_scores(
     found = regression_rows(ensemble, x, units.transform(y), levels, with_crps=True)
     rows = in_units(found, units) | {"y": y}
     rows |= {name: opened(rows[name], level) for name, level in ends.items()}
+    return Scores(_regression_numbers(sound_rows(rows)), rows)
+
+
+def sound_rows(rows: Rows) -> Rows:
+    """The rows whose prediction is finite. Numbers are of these, and the verdict of a report tells
+    how many are not.
+
+    Raises:
+        InputError: where there are none.
+    """
+    predicted = rows["mean"] if "mean" in rows else rows["probabilities"]
+    keep = np.isfinite(predicted.reshape(len(predicted), -1)).all(axis=1)
+    if not keep.any():
+        raise InputError(
+            "No prediction is finite, so there is nothing to score: look for extreme numbers among "
+            "the inputs, or for a network whose outputs overflow."
+        )
+    return rows if keep.all() else {name: values[keep] for name, values in rows.items()}
+
+
+def _regression_numbers(rows: Rows) -> dict[str, Any]:
+    """What rows say, in the target's unit."""
+    y = rows["y"]
     rmse = regression.rmse(rows["mean"], y)
     numbers = {
         "mse": rmse**2,
@@ -145,7 +169,7 @@ def regression_scores(
     if CONFORMAL[0] in rows:
         lower, upper = (rows[name] for name in CONFORMAL)  # perhaps infinite
         numbers["coverage_95_conformal"] = float(np.mean((lower <= y) & (y <= upper)))
-    return Scores(numbers, rows)
+    return numbers
 
 
 CREDIBLE = ("lower_95_credible", "upper_95_credible")
@@ -221,15 +245,16 @@ def classification_scores(
         recalibration: what other unseen rows say; it gives tempered probabilities.
     """
     rows = classification_rows(ensemble, x, y)
-    numbers, doubt = _classification_numbers(rows), _doubt(rows)
+    sound = sound_rows(rows)
+    numbers, doubt = _classification_numbers(sound), _doubt(sound)
     if recalibration is not None:
-        q = recalibrated(recalibration, rows["probabilities"])
-        numbers["nll_tempered"] = classification.log_loss(q, y)
-        numbers["ece_tempered"] = calibration.ece(q, y)
+        q = recalibrated(recalibration, sound["probabilities"])
+        numbers["nll_tempered"] = classification.log_loss(q, sound["y"])
+        numbers["ece_tempered"] = calibration.ece(q, sound["y"])
     if x_others is not None:
         others = _classification_pass(ensemble, x_others)
         numbers["epistemic_others"] = float(_doubt(others).mean())
-        numbers["ood_auroc"] = separation(rows["entropy_total"], others["entropy_total"])
+        numbers["ood_auroc"] = separation(sound["entropy_total"], others["entropy_total"])
         numbers["ood_auroc_epistemic"] = separation(doubt, _doubt(others))
     return Scores(numbers, rows)
 
@@ -250,7 +275,7 @@ def averaged_scores(averaged: AveragedPredictions, y: Int[np.ndarray, " point"])
         "entropy_epistemic": total - aleatoric,
     }
     rows = _with_truth(rows, y)
-    return Scores(_classification_numbers(rows), rows)
+    return Scores(_classification_numbers(sound_rows(rows)), rows)
 
 
 def _classification_numbers(rows: Rows) -> dict[str, Any]:

@@ -184,7 +184,7 @@ class Stack(Predictor):
         key = jax.random.key(seed)
 
         def drawn(predictive: Predictions, rows: slice) -> dict[str, Any]:
-            draws = predictive.sample(jax.random.fold_in(key, rows.start), self.num_draws)
+            draws = predictive.sample(key, self.num_draws, rows.start)
             return {"y": np.moveaxis(np.asarray(draws), 0, 1)}
 
         draws = np.moveaxis(self.over_batches(x, drawn)["y"], 1, 0)[None]

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from credence.ensembles.diagnostics.recalibration import TEMPERATURES
 from credence.ensembles.mixture import ChangedMixture
-from credence.ensembles.predictions import Observed, PointTarget
+from credence.ensembles.predictions import Observed, PointTarget, key_of_noise
 from credence.errors import InputError
 
 
@@ -65,9 +65,10 @@ class Tempered(ChangedMixture):
         aleatoric = share * total
         return {"total": total, "aleatoric": aleatoric, "epistemic": total - aleatoric}
 
-    def sample(self, key: PRNGKeyArray, num_samples: int) -> Array:
+    def sample(self, key: PRNGKeyArray, num_samples: int, first_row: int = 0) -> Array:
         """Labels drawn by the tempered probabilities, every point for itself."""
         shape = (num_samples, self.num_points)
+        key = key_of_noise(key, first_row)
         return jax.random.categorical(key, self._logs, axis=-1, shape=shape)
 
     def aleatoric_variance(self) -> PointTarget:

@@ -44,6 +44,7 @@ def stack(
     y: Any,
     *,
     held_out: bool = False,
+    weight: Any = None,
     by_chain: bool = True,
     least_weight: float = 0.01,
 ) -> Stack:
@@ -54,21 +55,31 @@ def stack(
         x, y: rows, as the ensembles saw them: standardised inputs, targets in their units. Rows
             that the ensembles were fitted to are scored by leave-one-out.
         held_out: whether no ensemble has seen these rows; they are then scored as they are.
+        weight: how many observations each row stands for, >= 0, as the ensembles were told; None
+            for one.
         by_chain: weigh each Markov chain of an ensemble by itself.
         least_weight: what has less is left out, and the other weights are scaled up.
     Raises:
-        InputError: for no ensembles, targets that do not fit, signed weights, or anything but
-            chains of at least 25 draws where rows are to be left out one by one.
+        InputError: for no ensembles, targets that do not fit, signed weights of draws, weights of
+            rows that are negative or of another number, ensembles fitted to other rows than one
+            another, or anything but chains of at least 25 draws where rows are to be left out one
+            by one.
     """
     check_share("0.01 is usual", least_weight=least_weight)
     if not ensembles:
         raise InputError("stack got no ensembles: pass at least one.")
+    if len({each.provenance.data_fingerprint for each in ensembles}) > 1 and not held_out:
+        raise InputError(
+            "The ensembles were fitted to rows that differ, so none of these rows can be left out "
+            "of all: pass rows that no ensemble has seen, with held_out=True."
+        )
+    x, y, weight = _counted(x, y, weight)
     parts = [
         (index, chain, part)
         for index, ensemble in enumerate(ensembles)
         for chain, part in _parts(ensemble, by_chain)
     ]
-    found = [_scores(part, x, y, held_out) for _, _, part in parts]
+    found = [_scores(part, x, y, weight, held_out) for _, _, part in parts]
     candidates = [
         _candidate(index, chain, each, is_held_out=held_out)
         for (index, chain, _), each in zip(parts, found, strict=True)
@@ -80,6 +91,7 @@ def stack(
         candidates,
         cost=reduce(add, (ensemble.cost for ensemble in ensembles)),
         provenance=Provenance("stack", {"held_out": held_out}, None, first.data_fingerprint),
+        row_weight=weight,
         least_weight=least_weight,
     )
 
@@ -152,13 +164,31 @@ def _candidate(
     )
 
 
-def _scores(ensemble: Ensemble, x: Inputs, y: Any, held_out: bool) -> LeaveOneOut:
+def _counted(x: Any, y: Any, weight: Any) -> tuple[Any, Any, np.ndarray | None]:
+    """The rows that count, with their weights.
+
+    Raises:
+        InputError: for weights that are negative, not finite or of another number, or all zero.
+    """
+    if weight is None:
+        return x, y, None
+    weight = np.asarray(weight, float)
+    is_sound = weight.shape == (len(x),) and np.isfinite(weight).all() and (weight >= 0).all()
+    if not (is_sound and weight.any()):
+        raise InputError(f"weight must be {len(x)} numbers >= 0, one per row, some of them above.")
+    counts = weight > 0
+    return np.asarray(x)[counts], np.asarray(y)[counts], weight[counts]
+
+
+def _scores(
+    ensemble: Ensemble, x: Inputs, y: Any, weight: np.ndarray | None, held_out: bool
+) -> LeaveOneOut:
     """Log probabilities of rows that the ensemble has not seen, or as if it had not."""
     y = np.asarray(ensemble.model.likelihood.checked_targets(y))
     if len(y) != len(x):
         raise InputError(f"x has {len(x)} rows and y has {len(y)}: they must match row by row.")
-    weights = None if ensemble.weights is None else np.ravel(ensemble.weights)
-    counting = ensemble.num_members if weights is None else np.count_nonzero(weights)
+    of_draws = None if ensemble.weights is None else np.ravel(ensemble.weights)
+    counting = ensemble.num_members if of_draws is None else np.count_nonzero(of_draws)
     if not held_out and not (ensemble.is_chain and counting >= MIN_DRAWS):
         raise InputError(
             f"Rows can only be left out of Markov chains of at least {MIN_DRAWS} draws, got "
@@ -169,7 +199,7 @@ def _scores(ensemble: Ensemble, x: Inputs, y: Any, held_out: bool) -> LeaveOneOu
         found = log_probs(ensemble, x, y)
         return LeaveOneOut(found, np.full(len(found), -np.inf))
     by_member = log_probs(ensemble, x, y, by_member=True).T
-    return leave_one_out(by_member, draw_weight=weights)
+    return leave_one_out(by_member, weight=weight, draw_weight=of_draws)
 
 
 def log_probs(

@@ -160,7 +160,7 @@ class BNN(BaseEstimator, ABC):
         self._total_weight = float(np.sum(weight))
         self._recalibration = None
         found = self.method_.run(
-            self._seed(),
+            self._kept_seed(),
             posterior,
             folder=self.checkpoint_folder,
             progress=self._progress(),
@@ -338,6 +338,15 @@ class BNN(BaseEstimator, ABC):
         """Nats by which the log density of the training targets is larger in the units of y."""
         return 0.0
 
+    def _kept_seed(self) -> int:
+        """The seed: kept in the folder of checkpoints where it is drawn, so that the same fit goes
+        on from there."""
+        if self.checkpoint_folder is None or isinstance(self.random_state, int | np.integer):
+            return self._seed()
+        from credence.engine.checkpoint import kept_decision
+
+        return kept_decision(Path(self.checkpoint_folder) / "seed.json", int, self._seed)
+
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
             if not 0 <= self.random_state < 2**32:
@@ -356,17 +365,20 @@ class BNN(BaseEstimator, ABC):
         """The likelihood that was asked for by name or as an object."""
 
     def _over_rows(
-        self, X: Any, summarise: Callable[[Predictions], Mapping[str, Any]]
+        self, X: Any, summarise: Callable[[Predictions, slice], Mapping[str, Any]]
     ) -> dict[str, np.ndarray]:
         """Summaries of the predictive at every row of X, in bounded memory.
 
         Warns of what X has that training did not have.
+
+        Args:
+            summarise: (predictive of a batch, its rows) -> arrays (point, ...), by name.
         """
         check_is_fitted(self, "ensemble_")
         table = checked_table(self, X, reset=False)
         self._told = warn_of_news(self.preprocessor_, table, self._told)
         x = self.preprocessor_.transform(table)
-        return self.ensemble_.over_batches(x, lambda predictive, rows: dict(summarise(predictive)))
+        return self.ensemble_.over_batches(x, lambda *batch: dict(summarise(*batch)))
 
     def importances(self, X: Any, y: Any, *, seed: int = 0) -> Importances:
         """Find how much each column of X is needed to predict y, best of held-out rows.

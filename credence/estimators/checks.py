@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -144,6 +143,8 @@ def checked_labels(y: Any) -> np.ndarray:
             are too large to be saved.
     """
     labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1 and labels.dtype == object:
+        labels = labels[:, 0]
     if labels.dtype.kind == "u" and labels.size and labels.max() > LARGEST_LABEL:
         raise InputError(
             f"y has the label {labels.max()}, and whole numbers are below 2^63: write labels as "
@@ -172,12 +173,11 @@ def checked_labels(y: Any) -> np.ndarray:
     return labels
 
 
-def batch_keys(seed: int | np.random.RandomState | None) -> Any:
-    """An endless iterator of keys, one per batch of rows."""
+def key_from(seed: int | np.random.RandomState | None) -> Any:
+    """The key of random numbers that stands for a seed of scikit-learn's kinds."""
 
     import jax
 
     is_integer = isinstance(seed, int | np.integer)
     number = seed if is_integer else check_random_state(seed).randint(np.iinfo(np.int32).max)
-    key = jax.random.key(number)
-    return (jax.random.fold_in(key, index) for index in itertools.count())
+    return jax.random.key(number)

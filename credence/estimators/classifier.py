@@ -138,7 +138,7 @@ class BNNClassifier(ClassifierMixin, BNN):
         from credence.ensembles.diagnostics.recalibration import recalibrated
         from credence.ensembles.scores import valid
 
-        found = valid(self._over_rows(X, lambda p: {"mean": p.mean()})["mean"])
+        found = valid(self._over_rows(X, lambda p, _: {"mean": p.mean()})["mean"])
         return recalibrated(self.recalibration_, found) if tempered else found
 
     def calibrate_by(self, scores: Scores) -> Self:
@@ -161,7 +161,7 @@ class BNNClassifier(ClassifierMixin, BNN):
 
     def decompose_uncertainty(self, X: Any) -> dict[str, Float[np.ndarray, " point"]]:
         """Entropies in nats: "total", "aleatoric" (expected), "epistemic" (mutual information)."""
-        found = self._over_rows(X, lambda p: p.entropies())
+        found = self._over_rows(X, lambda p, _: p.entropies())
         return {name: value.astype(float) for name, value in found.items()}
 
     def scores(self, X: Any, y: Any) -> Scores:
@@ -181,13 +181,14 @@ class BNNClassifier(ClassifierMixin, BNN):
 
     def _coded(self, y: Any) -> Int[np.ndarray, " point"]:
         labels = column_or_1d(y)
-        is_known = np.isin(labels, self.classes_)
-        if not is_known.all():
+        places = {label: place for place, label in enumerate(self.classes_.tolist())}
+        coded = np.array([places.get(label, -1) for label in labels.tolist()], np.int64)
+        if (coded < 0).any():
             raise InputError(
-                f"y has the label {labels[~is_known].flat[0]!r}, which fit never saw: it saw "
+                f"y has the label {labels[coded < 0].flat[0]!r}, which fit never saw: it saw "
                 f"{', '.join(map(repr, self.classes_.tolist()))}."
             )
-        return np.searchsorted(self.classes_, labels)
+        return coded
 
     def _learnt(self) -> dict[str, Any]:
         from credence.storage import jsonable

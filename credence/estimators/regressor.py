@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from credence.errors import InputError, plural, require_counts
 from credence.estimators.base import BNN
-from credence.estimators.checks import batch_keys, checked_weights, named, numbers_wanted
+from credence.estimators.checks import checked_weights, key_from, named, numbers_wanted
 from credence.preprocessing import TargetScaler
 
 if TYPE_CHECKING:
@@ -136,8 +136,8 @@ class BNNRegressor(RegressorMixin, BNN):
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictive mean (n,) or (n, targets); on request its standard deviation too."""
         if not return_std:
-            return self._to_units(self._over_rows(X, lambda p: {"mean": p.mean()})["mean"])
-        found = self._over_rows(X, lambda p: {"mean": p.mean(), "std": p.std()})
+            return self._to_units(self._over_rows(X, lambda p, _: {"mean": p.mean()})["mean"])
+        found = self._over_rows(X, lambda p, _: {"mean": p.mean(), "std": p.std()})
         return self._to_units(found["mean"]), self._spread(found["std"])
 
     def predict_interval(
@@ -187,7 +187,9 @@ class BNNRegressor(RegressorMixin, BNN):
         """
         if np.ndim(levels) != 1 or not len(levels):
             raise InputError(f"levels must be numbers such as (0.05, 0.95), got {levels!r}.")
-        found = self._over_rows(X, lambda p: {str(i): q for i, q in enumerate(p.quantiles(levels))})
+        found = self._over_rows(
+            X, lambda p, _: {str(i): q for i, q in enumerate(p.quantiles(levels))}
+        )
         return np.stack([self._to_units(q) for q in found.values()], axis=-1)
 
     def sample_y(
@@ -195,14 +197,19 @@ class BNNRegressor(RegressorMixin, BNN):
     ) -> Float[np.ndarray, "point *target sample"]:
         """Draws from the predictive distribution, noise included, in units of y.
 
+        A sample is one network at all rows, so that sums and means over rows have the right spread.
+
         Raises:
             InputError: unless n_samples is a whole number above 0.
         """
         require_counts(n_samples=n_samples)
-        keys = batch_keys(random_state)
-        found = self._over_rows(
-            X, lambda p: {"y": np.moveaxis(np.asarray(p.sample(next(keys), n_samples)), 0, -1)}
-        )
+        key = key_from(random_state)
+
+        def drawn(predictive: Predictions, rows: slice) -> dict[str, Any]:
+            samples = predictive.sample(key, n_samples, rows.start)
+            return {"y": np.moveaxis(np.asarray(samples), 0, -1)}
+
+        found = self._over_rows(X, drawn)
         return np.stack([self._to_units(found["y"][..., i]) for i in range(n_samples)], axis=-1)
 
     def sample_functions(self, X: Any) -> Float[np.ndarray, "chain draw point *output"]:
@@ -218,7 +225,7 @@ class BNNRegressor(RegressorMixin, BNN):
         """
         found = self._over_rows(
             X,
-            lambda p: {
+            lambda p, _: {
                 "total": p.std(),
                 "aleatoric": np.sqrt(p.aleatoric_variance()),
                 "epistemic": np.sqrt(p.epistemic_variance()),
@@ -234,18 +241,20 @@ class BNNRegressor(RegressorMixin, BNN):
         Raises:
             InputError: for another number of rows or targets.
         """
+        import jax
+
         from credence.ensembles.predictions import filled
 
         check_is_fitted(self, "ensemble_")
         x = self._inputs(X, reset=False)
-        keys, scaled = batch_keys(seed), self._truth(x, y).astype(np.float32)
+        key, scaled = key_from(seed), self._truth(x, y).astype(np.float32)
 
         def scores(predictive: Predictions, rows: slice) -> dict[str, Any]:
             truth = filled(scaled, rows, predictive.num_points)
             return {
                 "log_prob": predictive.log_prob(truth),
                 "cdf": predictive.cdf(truth),
-                "crps": predictive.crps(truth, next(keys)),
+                "crps": predictive.crps(truth, jax.random.fold_in(key, rows.start)),
             }
 
         found = self.ensemble_.over_batches(x, scores)

@@ -86,8 +86,9 @@ class Chains(Method):
             num_warmup=self.num_warmup,
             thinning=self.thinning,
         )
+        usual = type(self).target_acceptance_rate or Chains.target_acceptance_rate
         check_share(
-            f"{type(self).target_acceptance_rate} is usual",
+            f"{usual} is usual",
             target_acceptance_rate=self.target_acceptance_rate,
         )
 

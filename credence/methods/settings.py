@@ -32,6 +32,17 @@ def settings_of(method: type[Algorithm]) -> tuple[Setting, ...]:
     return tuple(_settings(method, ""))
 
 
+def usual_value(method: type[Algorithm], setting: Setting) -> Any:
+    """The value where nobody sets one and the method is asked for by its name."""
+    return method.given().get(setting.name, setting.default)
+
+
+def default_text(method: type[Algorithm], setting: Setting) -> str:
+    """The default for a listing: of the method by its name, and of its class where that differs."""
+    usual = usual_value(method, setting)
+    return str(usual) if usual == setting.default else f"{usual} (class: {setting.default})"
+
+
 def _settings(owner: Any, prefix: str) -> Iterator[Setting]:
     """Settings of a class, or of a part with the values that it has by default."""
     kind = owner if isinstance(owner, type) else type(owner)

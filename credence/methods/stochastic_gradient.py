@@ -219,10 +219,11 @@ class StochasticGradient(TrainedChains):
         it learnt in the warm-up."""
         draws_per_cycle = -(-self.num_draws // self.num_cycles)
         length = math.ceil(draws_per_cycle / (1 - self._exploration_share)) * plan.thinning
+        num_exploring = length - draws_per_cycle * plan.thinning
         cycles = fixed(
             **plan.settings,
             steps_per_cycle=np.int32(length),
-            exploration_share=np.float32(self._exploration_share),
+            exploration_share=np.float32((num_exploring - 0.5) / length),  # not at a step
         )
         plan = replace(
             plan,

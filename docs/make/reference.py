@@ -105,7 +105,7 @@ def parameter_row(parameter: Any) -> str:
 def settings_page() -> str:
     """What `--set` and the class of every method take."""
     from credence.methods import METHODS
-    from credence.methods.settings import settings_of
+    from credence.methods.settings import default_text, settings_of
 
     lines = [
         "# Settings of every method",
@@ -120,7 +120,7 @@ def settings_page() -> str:
         for one in settings_of(method):
             if not is_dataclass(one.default):
                 meaning = one.meaning.replace("|", "\\|")
-                lines.append(f"| `{one.name}` | `{one.default}` | {meaning} |")
+                lines.append(f"| `{one.name}` | `{default_text(method, one)}` | {meaning} |")
         lines += ["", "Cite:", "", *(f"- {source}." for source in method.sources)]
     return "\n".join([*lines, ""])
 

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 from tools.exact import assert_mean
 
+from credence.ensembles.beta_transformed import BetaTransformed
 from credence.ensembles.mixture import Mixture
 from credence.ensembles.predictive import Predictive
 from credence.errors import InputError
@@ -134,3 +135,33 @@ def test_classes() -> None:
     for ask in (mixture.std, lambda: mixture.quantiles([0.5])):
         with pytest.raises(InputError, match="predicts labels"):
             ask()
+
+
+def test_a_sample_is_one_member_at_all_rows_of_a_table() -> None:
+    """Rows come in batches; members differ a lot and their noise is small, so that sums over rows
+    of two batches have the spread of the members and not less."""
+
+    def batch(value: float) -> Mixture:
+        """Rows at which members predict nearly the same."""
+        members = np.random.default_rng(0).normal(size=(50, 1, 1)) + np.full((1, 4, 1), value)
+        part = Predictive(Normal(0.01), jnp.asarray(members), (), jnp.full(50, 0.02))
+        return Mixture((part, part), np.array([0.4, 0.6]))
+
+    def drawn(mixture: Any, **row: int) -> np.ndarray:
+        return np.asarray(mixture.sample(jax.random.key(0), 4000, **row))
+
+    whole = BetaTransformed(batch(0.0), 1.5), BetaTransformed(batch(7.0), 1.5)
+    for first, second in ((batch(0.0), batch(7.0)), whole):
+        here, there = drawn(first), drawn(second, first_row=4)
+        assert np.corrcoef(here[:, 0, 0], there[:, 3, 0])[0, 1] > 0.95
+        noise = np.corrcoef((here - there)[:, 0, 0], (here - there)[:, 1, 0])[0, 1]
+        assert abs(noise) < 0.1 or first is whole[0], "of its own at every row"
+        planted = np.asarray(second.sample(jax.random.key(4), 4000))
+        assert abs(np.corrcoef(here[:, 0, 0], planted[:, 3, 0])[0, 1]) < 0.1
+
+
+def test_batches_have_noise_of_their_own() -> None:
+    part = Predictive(Normal(1.0), jnp.zeros((1, 4, 1)), (), jnp.ones(1))
+    samples = [part.sample(jax.random.key(0), 4000, first_row) for first_row in (0, 4)]
+    here, there = (np.asarray(each)[:, 0, 0] for each in samples)
+    assert abs(np.corrcoef(here, there)[0, 1]) < 0.1

@@ -25,6 +25,7 @@ from credence.models import (
     Normal,
     StudentT,
 )
+from credence.models.likelihoods.base import NoParameters
 
 pytestmark = pytest.mark.usefixtures("checked_keys", "float64")
 
@@ -343,3 +344,33 @@ def test_targets_may_be_a_plain_list_of_numbers() -> None:
     assert mixture.log_prob(y).shape == (3,)
     with pytest.raises(InputError, match=r"shape \(2,\), but the predictions are of 3 rows"):
         mixture.log_prob(y[:2])
+
+
+def test_variances_of_noise_that_signed_weights_make_negative_are_zero() -> None:
+    outputs, log_scale = np.zeros((2, 3, 1)), jnp.asarray([[-3.0], [1.0]])
+    mixture = predictive(Normal(), outputs, log_scale, np.array([1.3, -0.3]))
+    assert np.all(np.asarray(mixture.aleatoric_variance()) == 0)
+    assert np.all(np.asarray(mixture.std()) == 0)
+
+
+def test_targets_of_a_likelihood_of_ones_own_may_be_a_single_column() -> None:
+    """Of shape (point,) they would be taken for as many targets at every point."""
+
+    class Exponential(NoParameters):
+        def checked_targets(self, y: Any) -> np.ndarray:
+            return np.asarray(y, float).reshape(len(y), -1)
+
+        def num_outputs(self, num_targets: int) -> int:
+            return num_targets
+
+        def log_prob(self, params: Any, outputs: Any, y: Any) -> Any:
+            return jnp.sum(outputs - y * jnp.exp(outputs), axis=-1)
+
+        def mean(self, params: Any, outputs: Any) -> Any:
+            return jnp.exp(-outputs)
+
+        def sample(self, key: Any, params: Any, outputs: Any) -> Any:
+            return jax.random.exponential(key, outputs.shape) * jnp.exp(-outputs)
+
+    mixture, y = predictive(Exponential(), rng_outputs(1) / 4), jnp.array([0.5, 1.0, 2.0])
+    np.testing.assert_array_equal(mixture.log_prob(y), mixture.log_prob(y[:, None]))

@@ -15,6 +15,7 @@ from credence.ensembles.scores import (
     classification_scores,
     regression_scores,
     separation,
+    sound_rows,
     valid,
 )
 from credence.errors import InputError
@@ -116,3 +117,12 @@ def test_separation_counts_ties_half() -> None:
     low, high = np.array([0.0, 1.0]), np.array([1.0, 2.0])
     assert separation(low, high) == (1 + 1 + 1 + 0.5) / 4
     assert separation(high, low) == 0.5 / 4
+
+
+def test_rows_without_a_finite_prediction_are_left_to_the_verdict() -> None:
+    """Numbers are those of the other rows; where there are none, a sentence says so."""
+    rows = {"mean": np.array([1.0, np.nan, 3.0]), "y": np.arange(3.0)}
+    assert sound_rows(rows)["y"].tolist() == [0, 2]
+    assert sound_rows({"probabilities": np.eye(2)})["probabilities"].tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(InputError, match="No prediction is finite"):
+        sound_rows({"mean": np.full(2, np.inf)})

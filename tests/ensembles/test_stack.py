@@ -170,3 +170,40 @@ def test_what_cannot_be_stacked_is_refused() -> None:
     with pytest.raises(InputError, match="signed weights"):
         stack([signed], x, y)
     assert jnp.isfinite(stack([ensemble], x, y).predictive(x[:2]).mean()).all()
+
+
+def test_rows_that_stand_for_many_are_left_out_with_all_of_them() -> None:
+    """Each row counts three times: its score is that of a model without any of the three."""
+    tripled = PROBLEM._replace(x=np.repeat(PROBLEM.x, 3, 0), y=np.repeat(PROBLEM.y, 3))
+    ensemble, x, y = exact_draws(tripled), PROBLEM.x.astype(np.float32), PROBLEM.y[:, None]
+    score = stack([ensemble], x, y, weight=np.full(200, 3.0)).candidates[0].log_score
+    without = (np.arange(600) // 3 != i for i in range(200))
+    exact = [
+        stats.norm(
+            *tripled._replace(x=tripled.x[rows], y=tripled.y[rows]).predict(PROBLEM.x[i : i + 1])
+        ).logpdf(PROBLEM.y[i])
+        for i, rows in enumerate(without)
+    ]
+    planted = stack([ensemble], x, y).candidates[0].log_score
+    assert abs(score - np.mean(exact)) < 0.2 * abs(planted - np.mean(exact))
+
+
+def test_rows_without_weight_say_nothing() -> None:
+    ensemble, weight = exact_draws(PROBLEM), np.ones(200)
+    weight[:50] = 0.0
+    x, y = PROBLEM.x.astype(np.float32), PROBLEM.y[:, None]
+    found = stack([ensemble], x, np.where(weight[:, None] > 0, y, 1e6), weight=weight)
+    assert found.candidates == stack([ensemble], x[50:], y[50:], weight=weight[50:]).candidates
+    for wrong in (weight[1:], -weight, 0 * weight, np.nan * weight):
+        with pytest.raises(InputError, match="weight must be 200 numbers"):
+            stack([ensemble], x, y, weight=wrong)
+
+
+def test_ensembles_of_other_rows_leave_none_out_together() -> None:
+    ensemble, x, y = exact_draws(PROBLEM), PROBLEM.x.astype(np.float32), PROBLEM.y[:, None]
+    other = replace(
+        ensemble, provenance=replace(ensemble.provenance, data_fingerprint="of other rows")
+    )
+    with pytest.raises(InputError, match="fitted to rows that differ"):
+        stack([ensemble, other], x, y)
+    assert len(stack([ensemble, other], x, y, held_out=True).candidates) == 4

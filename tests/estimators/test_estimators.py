@@ -210,6 +210,38 @@ def test_string_labels_and_probabilities() -> None:
     assert model.sample_functions(x[:3]).shape == (1, 3, 3, 2)
 
 
+def test_labels_of_another_type_are_unknown_however_many_there_are() -> None:
+    """NumPy compares text with many numbers as text, where 10 comes before 2."""
+    model = BNNClassifier()
+    model.classes_ = np.arange(1, 31)
+    assert model._coded([10, 2.0]).tolist() == [9, 1]
+    for labels in (["2", "10"], np.array(["2", "10"]), [31]):
+        with pytest.raises(InputError, match="which fit never saw"):
+            model._coded(labels)
+
+
+def test_rows_of_two_batches_are_drawn_from_the_same_networks(
+    regressor: BNNRegressor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Far from the data networks differ by more than the noise, and differ alike at all rows."""
+    monkeypatch.setattr("credence.ensembles.predictor.batch_rows", lambda *_: 2)
+    far = np.full((4, 1), 60.0)
+    with pytest.warns(ExtrapolationWarning):
+        samples = regressor.sample_y(far, 400, random_state=0)
+    assert np.corrcoef(samples[0], samples[1])[0, 1] > 0.5
+    assert np.corrcoef(samples[0], samples[2])[0, 1] > 0.5, "of another batch"
+    assert np.all(samples[0] != samples[2]), "each row has noise of its own"
+
+
+def test_a_fit_without_a_seed_goes_on_from_its_folder(tmp_path: Path) -> None:
+    x, y = line(20)
+    models = [
+        BNNRegressor(hidden=(), method=QUICK, checkpoint_folder=tmp_path).fit(x, y)
+        for _ in range(2)
+    ]
+    assert np.array_equal(*(model.predict(x) for model in models))
+
+
 def test_class_weight_and_sample_weight_move_the_fit() -> None:
     x, y = classes()
 
@@ -423,6 +455,7 @@ def test_bad_column_names(names: list, sentence: str) -> None:
         ([True, None, False, None], "2 missing labels, the first in row 2"),
         (np.array(["u", 7, "d", "u"], object), "text, such as 'u', and .* such as 7 of type int"),
         (pd.to_datetime(["2026-01-01", "2026-01-02"] * 2), "dates or times: write them as text"),
+        (pd.DataFrame({"label": ["u", "d", None, "u"]}), "1 missing label, the first in row 3"),
     ],
 )
 def test_bad_labels(labels: object, sentence: str) -> None:

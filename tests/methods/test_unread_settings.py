@@ -74,6 +74,18 @@ CASES: list[Case] = [
     (CES, {}, {"calibration_rows": 30}, {"calibration": "sghmc"}),
     (
         CES,
+        {"step_size": 0.1, "surrogate_steps": 5},
+        {"target_acceptance_rate": 0.3},
+        {"step_size": None},
+    ),
+    (
+        CES,
+        {"calibration": "sghmc", "step_size": 0.1, "surrogate_steps": 5, "num_refinements": 0},
+        {"num_warmup": 700},
+        {"num_refinements": 1},
+    ),
+    (
+        CES,
         {"calibration": "sghmc_public"},
         {"training": Training(patience=3)},
         {"calibration": "sghmc"},

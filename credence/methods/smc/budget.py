@@ -69,9 +69,11 @@ def within_budget(
         Interrupted: where time or Ctrl-C ends the small run, too.
     """
     fewest = FEWEST if multiple == 1 else multiple * max(FEWEST_MOVING, -(-FEWEST // multiple))
-    if driver.max_seconds is None or max(wanted) <= fewest:
+    if max(wanted) <= fewest:
         return run(key, wanted)
     small = tuple(min(fewest, count) for count in wanted)
+    if driver.max_seconds is None:
+        return run(key, _begun(driver, small, wanted))
     seconds_before = _seconds(driver)
     with driver.part("few particles"):
         answer = run(jax.random.fold_in(key, SMALL_RUN), small)
@@ -83,19 +85,43 @@ def within_budget(
         counts = scaled(left / seconds, small, wanted[0], allotment)
         return [count // multiple * multiple for count in counts]
 
-    counts = driver.decided("particles", Counts, affordable)
-    if not _are_between(counts, small, max(wanted)):
-        raise StorageError(
-            f"{driver.folder} has numbers of particles that no run decided: {counts}."
-        )
+    counts = _decided(driver, small, wanted, affordable)
     seconds_left = f"The time budget left {driver.max_seconds:.0f} s for sampling"
-    if counts[0] < min(GROWTH * small[0], wanted[0]):
+    if _is_rough(counts, small, wanted):
         return _rough(answer, small, seconds_left)
     driver.progress.say(f"There is time for {'-'.join(map(str, counts))} particles of a run.")
     try:
         return run(key, counts)
     except Interrupted:
         return _rough(answer, small, "The run was stopped" if driver.interrupted else seconds_left)
+
+
+def _begun(driver: Driver, small: Counts, wanted: Counts) -> Counts:
+    """The numbers of a run without a budget: those wanted, or those with which a run that had one
+    began in the same folder."""
+    counts = _decided(driver, small, wanted, lambda: list(wanted))
+    return wanted if _is_rough(counts, small, wanted) else counts
+
+
+def _decided(
+    driver: Driver, small: Counts, wanted: Counts, decide: Callable[[], list[int]]
+) -> Counts:
+    """Decide numbers once, with or without a budget, so that a run goes on under another one.
+
+    Raises:
+        StorageError: where the folder has numbers that no run decided.
+    """
+    counts = driver.decided("particles", Counts, decide)
+    if not _are_between(counts, small, max(wanted)):
+        raise StorageError(
+            f"{driver.folder} has numbers of particles that no run decided: {counts}."
+        )
+    return counts
+
+
+def _is_rough(counts: Counts, small: Counts, wanted: Counts) -> bool:
+    """Whether a second run is not worth its time."""
+    return counts[0] < min(GROWTH * small[0], wanted[0])
 
 
 def _are_between(counts: Counts, least: Counts, most: int) -> bool:

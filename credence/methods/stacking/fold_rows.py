@@ -13,9 +13,12 @@ from credence.density.posterior import BayesianModel
 from credence.kernels.leaving_out import LeavingOut
 from credence.methods.training import Best, better_of
 
+COMMON_VALUES = 20
+"""Where no column has more values, rows are alike as a matter of course."""
+
 
 def assign_folds(
-    y: Any, num_folds: int, seed: int = 0, weight: Any = None
+    y: Any, num_folds: int, seed: int = 0, weight: Any = None, first: Any = None
 ) -> Int[np.ndarray, " row"]:
     """Divide rows into folds at random, alike in their targets: of any `num_folds` rows that are
     neighbours in the order of their targets, each belongs to another fold.
@@ -24,7 +27,13 @@ def assign_folds(
         y: targets (row,) or (row, target), of which the first counts; or labels.
         weight: of the rows: those without any are divided for themselves, so that every fold has
             as many of the others as any; None where all have some.
+        first: the first copy of every row, as of `first_copies`: copies belong to one fold, as
+            networks that have seen one have seen the others. None where there are none.
     """
+    if first is not None:
+        unique, places = np.unique(first, return_inverse=True)
+        weight = None if weight is None else np.asarray(weight)[unique]
+        return assign_folds(np.asarray(y)[unique], num_folds, seed, weight)[places]
     y = np.asarray(y).reshape(len(y), -1)[:, 0]
     random = np.random.default_rng(seed)
     is_idle = np.zeros(len(y), bool) if weight is None else np.asarray(weight) == 0
@@ -33,6 +42,21 @@ def assign_folds(
     fold = np.empty(len(y), np.int32)
     fold[order] = random.random((blocks, num_folds)).argsort(axis=1).ravel()[: len(y)]
     return fold
+
+
+def first_copies(data: Data, num_folds: int) -> Int[np.ndarray, " row"] | None:
+    """The first row with the same inputs and targets as each; None where no two are alike.
+
+    None as well where that says nothing, because no column has more than `COMMON_VALUES` values,
+    and where fewer rows than folds differ.
+    """
+    columns = [np.asarray(each, np.float32).reshape(len(data.y), -1) for each in (data.x, data.y)]
+    table = np.hstack([*columns, np.asarray(data.weight == 0)[:, None]]) + 0.0  # no -0
+    if not any(len(np.unique(column)) > COMMON_VALUES for column in table.T):
+        return None
+    rows = np.ascontiguousarray(table).view(f"V{table.itemsize * table.shape[1]}")[:, 0]
+    _, first, places = np.unique(rows, return_index=True, return_inverse=True)
+    return first[places] if num_folds <= len(first) < len(rows) else None
 
 
 class FoldRows(NamedTuple):

@@ -30,6 +30,7 @@ from credence.methods.chains import Chains
 from credence.methods.stacking.fold_rows import (
     FoldRows,
     assign_folds,
+    first_copies,
     improve_on_next_fold,
     unseen_log_prob,
 )
@@ -137,9 +138,10 @@ class FoldChains(Chains):
         """How many passes of all chains `max_work` is for, see `within`."""
         return max_work * max(posterior.num_points / 1000, 1.0) ** 0.5 / self.work(posterior, 1)
 
-    def folds_of(self, y: Any, weight: Any = None) -> Int[np.ndarray, " row"]:
-        """The fold of every row; where weights are given, every fold has rows with some."""
-        return assign_folds(y, self.num_folds, self.fold_seed, weight)
+    def folds_of(self, data: Data) -> Int[np.ndarray, " row"]:
+        """The fold of every row: every fold has rows with weight, and copies share one."""
+        first = first_copies(data, self.num_folds)
+        return assign_folds(data.y, self.num_folds, self.fold_seed, data.weight, first)
 
     def leave_out(self, fold: int) -> Any:
         """Mark the chains that leave out this fold."""
@@ -147,7 +149,7 @@ class FoldChains(Chains):
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_train, key_warmup, key_sample = jax.random.split(key, 3)
-        folds = self.folds_of(posterior.data.y, posterior.data.weight)
+        folds = self.folds_of(posterior.data)
         fold, rows = jnp.asarray(folds), FoldRows.of(folds, self.num_folds)
         data = posterior.data._replace(fold=fold)
         chain_folds = jnp.arange(self.num_chains, dtype=jnp.int32) % self.num_folds

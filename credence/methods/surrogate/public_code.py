@@ -170,6 +170,7 @@ class PublicSGHMC(Method):
             block_steps=epoch,
             batch_size=rows,
             keep_draws=False,
+            monitored=False,  # draws of another posterior than that of the run
             budget_share=self.burn_in / (self.burn_in + self.num_draws),
         )
         start = posterior.init(key_init, self.num_chains)

@@ -10,7 +10,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
+from credence.density.chunks import chunked
 from credence.density.data import Data
+from credence.density.posterior import flat_log_likelihood
 from credence.errors import InputError
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
 from credence.methods.transdimensional.target import VariableWidth
@@ -116,15 +118,16 @@ def likeliest_draws(
 ) -> Float[Array, "chain weight"]:
     """The likeliest of some draws from the prior at every chain's widths, as flat positions."""
 
-    def draw(key: PRNGKeyArray, widths: Int[Array, " layer"]) -> tuple[Array, Array]:
+    log_likelihood = chunked(flat_log_likelihood(target.model))
+
+    def draw(key: PRNGKeyArray, widths: Int[Array, " layer"]) -> Float[Array, " weight"]:
         key_model, key_weights = jax.random.split(key)
         params = target.model.sample_prior(key_model, data)
-        params = target.with_weights(key_weights, params, widths)
-        log_likelihood = target.model.log_likelihood(params, data)  # abreast
-        return ravel_pytree(params)[0], jnp.nan_to_num(log_likelihood, nan=-jnp.inf)
+        return ravel_pytree(target.with_weights(key_weights, params, widths))[0]
 
     def best(keys: Key[Array, " start"], widths: Int[Array, " layer"]) -> Array:
-        positions, log_likelihoods = jax.vmap(draw, (0, None))(keys, widths)
-        return positions[jnp.argmax(log_likelihoods)]
+        positions = jax.vmap(draw, (0, None))(keys, widths)
+        values = jax.vmap(log_likelihood, (0, None))(positions, data)
+        return positions[jnp.argmax(jnp.nan_to_num(values, nan=-jnp.inf))]
 
     return jax.lax.map(lambda chain: best(*chain), (keys, widths))

@@ -101,6 +101,29 @@ def test_a_resumed_run_keeps_its_decision(tmp_path: Path, monkeypatch: pytest.Mo
     assert_same(again, first)
 
 
+def test_a_run_goes_on_without_its_budget_and_with_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of particles is decided once."""
+    affords(monkeypatch, 70)
+    first = METHOD.run(0, PROBLEM.posterior, folder=tmp_path / "a", max_seconds=1000)
+    assert_same(first, METHOD.run(0, PROBLEM.posterior, folder=tmp_path / "a"))
+    whole = METHOD.run(0, PROBLEM.posterior, folder=tmp_path / "b")
+    affords(monkeypatch, 70)
+    again = METHOD.run(0, PROBLEM.posterior, folder=tmp_path / "b", max_seconds=1000)
+    assert_same(whole, again)
+    assert particles(again) == 100
+
+
+def test_without_a_limit_a_rough_answer_is_not_the_last_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    affords(monkeypatch, 40)
+    with pytest.warns(FewParticlesWarning):
+        METHOD.run(0, PROBLEM.posterior, folder=tmp_path, max_seconds=1000)
+    assert particles(METHOD.run(0, PROBLEM.posterior, folder=tmp_path)) == 100
+
+
 @pytest.mark.parametrize("text", ["[", "{}", "[1.5]", "[100, 100]", "[9999]"])
 def test_a_damaged_decision_is_named(tmp_path: Path, text: str) -> None:
     METHOD.run(1, PROBLEM.posterior, folder=tmp_path, max_seconds=1e6)

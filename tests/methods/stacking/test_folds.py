@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 from tools.exact import LinearRegression, linear_regression, weights
 
+from credence.density.data import checked_data
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.errors import InputError
@@ -36,7 +37,7 @@ METHOD = FoldChains(
 
 def without(fold: int) -> LinearRegression:
     """The rows that chains see that leave out a fold."""
-    kept = METHOD.folds_of(PROBLEM.y[:, None].astype(np.float32)) != fold
+    kept = METHOD.folds_of(PROBLEM.posterior.data) != fold
     return PROBLEM._replace(x=PROBLEM.x[kept], y=PROBLEM.y[kept])
 
 
@@ -68,7 +69,7 @@ def test_each_chain_has_the_posterior_of_the_rows_it_sees(ensemble: Any) -> None
 
 def test_rows_are_scored_by_chains_that_have_not_seen_them(ensemble: Any) -> None:
     found = left_out(ensemble, METHOD, PROBLEM.posterior).log_probs
-    fold = METHOD.folds_of(PROBLEM.y[:, None].astype(np.float32))
+    fold = METHOD.folds_of(PROBLEM.posterior.data)
     exact, seen = np.empty(24), stats.norm(*PROBLEM.predict(PROBLEM.x)).logpdf(PROBLEM.y)
     for each in range(4):
         mean, std = without(each).predict(PROBLEM.x[fold == each])
@@ -91,7 +92,7 @@ def test_training_sees_neither_its_fold_nor_the_next(monkeypatch: pytest.MonkeyP
         return best._replace(positions=states.position)
 
     monkeypatch.setattr(folds, "improve_on_next_fold", never_better)
-    fold = METHOD.folds_of(PROBLEM.y[:, None].astype(np.float32))
+    fold = METHOD.folds_of(PROBLEM.posterior.data)
     brief = replace(METHOD, training=Training(max_epochs=20), num_draws=4, num_warmup=4)
     monkeypatch.setattr(FoldChains, "folds_of", lambda self, *_: fold)
     starts: Any = []
@@ -222,7 +223,7 @@ def test_the_warmup_ends_when_predictions_no_longer_get_better() -> None:
 def test_rows_are_predicted_by_chains_that_have_not_seen_them(ensemble: Any) -> None:
     _, mean, excess, cdfs = left_out(ensemble, METHOD, PROBLEM.posterior)
     errors = PROBLEM.y[:, None] - mean
-    fold = METHOD.folds_of(PROBLEM.y[:, None].astype(np.float32))
+    fold = METHOD.folds_of(PROBLEM.posterior.data)
     means = ensemble.functions(PROBLEM.x.astype(np.float32))[..., 0].reshape(8, 16, 50, 24)
     batches = np.stack([means[METHOD.leave_out(int(f)), ..., i] for i, f in enumerate(fold)], -1)
     batches = batches.mean(axis=2).reshape(-1, 24)
@@ -259,3 +260,25 @@ def test_what_cannot_be_divided_is_refused() -> None:
     idle = Posterior(model.network, model.prior, model.likelihood, (x, y, np.arange(24) < 3))
     with pytest.raises(InputError, match=r"3 rows cannot .*; rows of weight 0 do not count"):
         METHOD.run(0, idle)
+
+
+def test_copies_of_a_row_are_left_out_together() -> None:
+    """Who has seen one has seen the other: 60 rows, each there twice, and 20 alone."""
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(80, 2)), random.normal(size=(80, 1))
+    rows = random.permutation([*range(80), *range(60)])
+    data = checked_data(x[rows], y[rows].astype(np.float32))
+    method = FoldChains(num_folds=5, num_chains=5)
+    fold = method.folds_of(data)
+    assert all(len(set(fold[rows == each])) == 1 for each in range(80))
+    assert np.ptp(np.bincount(fold)) <= 10
+    apart = assign_folds(data.y, 5)
+    assert not all(len(set(apart[rows == each])) == 1 for each in range(80)), "planted"
+
+
+def test_rows_that_are_alike_by_nature_are_no_copies() -> None:
+    """Of a coin and a label most rows are alike, and each is an observation of its own."""
+    random = np.random.default_rng(0)
+    coins, labels = random.integers(0, 2, (2, 200))
+    data = checked_data(coins[:, None].astype(float), labels)
+    np.testing.assert_array_equal(METHOD.folds_of(data), assign_folds(labels, METHOD.num_folds))

@@ -48,7 +48,7 @@ from credence.methods.surrogate.emulators import (
     taylor,
 )
 from credence.methods.surrogate.emulators.auto import expected_acceptance
-from credence.methods.surrogate.fitting import Equations, split
+from credence.methods.surrogate.fitting import Equations, num_held_out, split
 from credence.methods.surrogate.true_likelihood import UnreliableWeightsWarning, check_points
 from credence.methods.surrogate.worth import HopelessEmulator
 from credence.methods.training import Training
@@ -654,6 +654,15 @@ def test_part_of_a_component_is_refused(emulator: type[Emulator]) -> None:
 def test_bad_networks_are_refused() -> None:
     with pytest.raises(InputError, match="Unknown target 'all'"):
         Network(target="all")
+
+
+def test_one_draw_held_out_says_nothing_of_an_emulator() -> None:
+    """Log likelihoods are known up to a constant, and one less its own mean is always right."""
+    assert [num_held_out(count) for count in (2, 3, 4, 5, 9, 10, 20)] == [1, 1, 2, 2, 2, 2, 4]
+    points = Points(*(np.ones((3, 2, *shape)) for shape in ((4,), (), ())))
+    wrong = Emulated(lambda position, arrays: 1e6 * jnp.sum(position), {}, 1.0)
+    one = Points(*(part[:, :1] for part in points))
+    assert error_of(wrong, one) == (np.inf, np.inf)
 
 
 @pytest.mark.slow

@@ -214,3 +214,17 @@ def test_rows_on_disk_are_refused_before_anything_is_run(tmp_path) -> None:
     on_disk = Posterior(NETWORK, Gaussian(), Normal(), (open_rows(tmp_path / "x.npy"), X[:, 0]))
     with pytest.raises(InputError, match="wants its inputs in memory"):
         public_code.PublicSGHMC().prepared(on_disk)
+
+
+def test_draws_under_its_own_prior_are_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What shows the progress of a run knows the run's posterior, which has fewer parameters."""
+    watched, phase = [], Driver.phase
+
+    def noted(self: Driver, name: str, key: Any, plan: Any, *rest: Any) -> Any:
+        watched.append(plan.monitored)
+        return phase(self, name, key, plan, *rest)
+
+    monkeypatch.setattr(Driver, "phase", noted)
+    PublicSGHMC(num_draws=2, num_chains=1, burn_in=1).run(0, PUBLIC)
+    assert watched
+    assert not any(watched)

@@ -19,7 +19,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
-from credence.density.data import Data
+from credence.density.data import PART_BYTES, Data
 from credence.density.posterior import (
     BayesianModel,
     Params,
@@ -40,7 +40,8 @@ PRIOR_SHARE = 0.1
 """Share of the draws that come from the prior where the Gaussian law is not exact. Without any, the
 weights G of far draws have no bound, and their variance none, as that law has lighter tails."""
 PARTICLES_AT_A_TIME = 256
-"""Particles that draw their new weights at once, each with a matrix per output."""
+"""Particles that draw their new weights at once, at most, each with a matrix per output and the
+features of all rows."""
 
 Cloud = Float[Any, "run particle old"]
 FineCloud = Float[Any, "run particle new"]
@@ -222,7 +223,10 @@ def _with_new_outputs(
         return ravel_pytree(params._replace(network=(*hidden, last)))[0]
 
     flat = keys.reshape(-1), positions.reshape(-1, positions.shape[-1])
-    return jax.lax.map(one, flat, batch_size=PARTICLES_AT_A_TIME).reshape(positions.shape)
+    last_kernel = fine.template(data).network[-1].kernel
+    bytes_of_features = len(data.y) * last_kernel.shape[-2] * last_kernel.dtype.itemsize
+    at_once = int(np.clip(PART_BYTES // bytes_of_features, 1, PARTICLES_AT_A_TIME))
+    return jax.lax.map(one, flat, batch_size=at_once).reshape(positions.shape)
 
 
 def num_new(coarse: BayesianModel, fine: BayesianModel, data: Data) -> int:

@@ -163,10 +163,20 @@ def centred(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, "chain
 
 
 def error_of(emulated: Emulated, held_out: Points) -> Error:
-    """The error at held-out points; infinite where these are one and the same in every chain."""
-    if held_out.positions.shape[1] > 1 and not np.any(np.diff(held_out.positions, axis=1)):
+    """The error at held-out points; infinite where each chain has but one, or the same twice."""
+    if not np.any(np.diff(held_out.positions, axis=1)):
         return Error(np.inf, np.inf)
 
     true = np.asarray(held_out.log_likelihoods, float)
     missed = np.mean(centred(emulate(emulated, held_out.positions) - true) ** 2)
     return Error(float(missed**0.5), float(missed / max(np.mean(centred(true) ** 2), 1e-12)))
+
+
+@partial(jax.jit, static_argnames="model")
+def without_prior(
+    state: Any, data: Data, *, model: BayesianModel
+) -> tuple[Float[Array, " draw"], Float[Array, "draw weight"]]:
+    """Log likelihoods and their gradients, from those of the log density."""
+    prior = jax.value_and_grad(flat_log_prior(model))
+    values, gradients = jax.lax.map(lambda position: prior(position, data), state.position)
+    return state.log_density - values, state.gradient - gradients

@@ -12,7 +12,7 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 
 from credence.density.data import Data, in_memory
-from credence.density.posterior import BayesianModel, Posterior, flat_log_prior
+from credence.density.posterior import BayesianModel, Posterior
 from credence.engine.blocks import Block
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter
@@ -20,7 +20,12 @@ from credence.engine.plan import Plan
 from credence.errors import require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import evaluation
-from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points
+from credence.methods.surrogate.emulators.base import (
+    Emulated,
+    Emulator,
+    Points,
+    without_prior,
+)
 from credence.methods.surrogate.emulators.nonnegative import nonnegative
 from credence.methods.surrogate.emulators.pseudo_observations import (
     CoresetLikelihood,
@@ -177,16 +182,6 @@ def spread_out(
     chosen = some[np.unique(index)]
     counts = np.bincount(pairwise_distances_argmin(flat, flat[chosen]), weight, len(chosen))
     return chosen[counts > 0], counts[counts > 0]
-
-
-@partial(jax.jit, static_argnames="model")
-def without_prior(
-    state: Any, data: Data, *, model: BayesianModel
-) -> tuple[Float[Array, " draw"], Float[Array, "draw weight"]]:
-    """Log likelihoods and their gradients, from those of the log density."""
-    prior = jax.value_and_grad(flat_log_prior(model))
-    values, gradients = jax.lax.map(lambda position: prior(position, data), state.position)
-    return state.log_density - values, state.gradient - gradients
 
 
 def solved(

@@ -17,13 +17,18 @@ from threadpoolctl import threadpool_limits
 
 from credence.adaptation.reference import network_stds
 from credence.density.data import Data
-from credence.density.posterior import Position, Posterior, flat_log_likelihood
+from credence.density.posterior import Position, Posterior
 from credence.engine.driver import Driver
 from credence.engine.plan import Plan
 from credence.errors import check_name, require_positive
 from credence.kernels.base import Recipe
 from credence.kernels.evaluation.evaluation import evaluation
-from credence.methods.surrogate.emulators.base import Emulated, Emulator, Points
+from credence.methods.surrogate.emulators.base import (
+    Emulated,
+    Emulator,
+    Points,
+    without_prior,
+)
 from credence.models.priors import GaussianPrior
 
 SUBSPACES = ("active", "pca")
@@ -102,10 +107,11 @@ class GaussianProcess(Emulator):
     ) -> Float[np.ndarray, "chain draw weight"]:
         """Gradients of the log likelihood at the points."""
         flat = jnp.asarray(points.positions.reshape(-1, posterior.num_weights))
-        recipe = Recipe(evaluation, flat_log_likelihood(posterior.model))
+        recipe = Recipe(evaluation, posterior.log_density)  # in chunks of bounded memory
         plan = Plan(recipe, "emulate", num_steps=1, keep_draws=False)
         found = driver.phase("gradients", key, plan, flat, data)
-        return np.asarray(found.states.gradient).reshape(points.positions.shape)
+        _, gradients = without_prior(found.states, data, model=posterior.model)
+        return np.asarray(gradients).reshape(points.positions.shape)
 
 
 class Process(NamedTuple):
