@@ -38,6 +38,7 @@ import proposals
 import samplers
 import speed_ups
 import two_states
+import verdict_rule
 from kept import kept
 
 ROOT = Path(__file__).parents[2]
@@ -98,6 +99,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "stochastic-gradient-speed": partial(benchmark_tables.table, "stochastic_gradient"),
     "throughput": partial(benchmark_tables.table, "throughput"),
     "two-states": two_states.table,
+    "verdict-rule": verdict_rule.table,
     **architectures.parts(),
 }
 FIGURES: tuple[Callable[[Path], None], ...] = (

@@ -78,7 +78,9 @@ def commands_page() -> str:
         lines += ["", f"## `{name}`", "", str(command.help or "").strip(), ""]
         table = [row for row in map(parameter_row, command.params) if row]
         if table:
-            lines += ["| argument or option | what it is |", "|---|---|", *table]
+            lines += ["| argument or option | default | what it is |", "|---|---|---|", *table]
+        if command.epilog:
+            lines += ["", str(command.epilog)]
     return "\n".join([*lines, ""])
 
 
@@ -99,7 +101,9 @@ def parameter_row(parameter: Any) -> str:
     names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
     if parameter.param_type_name == "argument":
         names = f"`{parameter.metavar or parameter.name.upper()}`"
-    return f"| {names} | {about} |"
+    default = parameter.default
+    has_none = default in (None, "", ()) or isinstance(default, bool) or callable(default)
+    return f"| {names} | {'' if has_none else f'`{default}`'} | {about} |"
 
 
 def settings_page() -> str:

@@ -12,7 +12,7 @@ from parts import markdown
 from rows import values
 
 FULL_NAMES = {
-    "auto": "**`auto`** (adjusted MCLMC, exact)",
+    "auto": "**`auto`** of a named network (adjusted MCLMC, exact)",
     "nuts": "`nuts`",
     "numpyro": "NumPyro, NUTS, vectorised",
     "numpyro-parallel": "NumPyro, NUTS, a device for each chain",

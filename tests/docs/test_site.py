@@ -45,7 +45,13 @@ def test_tutorials_run(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
-    ["start/own_table.md", "start/in_python.md", "how_to/own_network.md", "how_to/cite.md"],
+    [
+        "start/own_table.md",
+        "start/in_python.md",
+        "how_to/draws.md",
+        "how_to/own_network.md",
+        "how_to/cite.md",
+    ],
 )
 def test_snippets_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("equinox")

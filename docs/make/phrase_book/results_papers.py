@@ -90,6 +90,8 @@ def of_savings() -> Iterator[Phrase]:
     yield made("and {} times ({} to {})][published-design]: these intervals", *best_of(rough))
     nominal = regression["fits"]["nominal"]["ratio_widest"]["value"]
     yield made("[{} in place of {} at α = 3]", number(nominal, 2), next(saving(regression)))
+    nominal = easy["fits"]["nominal"]["ratio_widest"]["value"]
+    yield made("and {} in place of {} in the digits", number(nominal, 2), next(saving(easy)))
 
 
 def of_tables() -> Iterator[Phrase]:
