@@ -7,7 +7,7 @@ from credence.report.judging.quarters import CLAIMS
 
 
 def table() -> str:
-    """A row for each check: what is a reservation, what disqualifies, and what must be ruled out."""
+    """A row for each check: reservations, what disqualifies, and what must be ruled out."""
     heads = ("check", "use with care, if", "do not trust, if", "must be ruled out")
     pit_care, pit_fail = verdict.PIT_GAPS
     ece_care, ece_fail = verdict.ECE_GAPS

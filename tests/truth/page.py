@@ -52,16 +52,17 @@ pass mark is 4.5.
 They are counted in {long} long chains, and the cell has the smallest number over the coordinates
 and their sum of squares. `pcn` needs no gradient: its number is per 1000 densities.
 
-**Names.** `adjusted_mclmc` is the kernel of the method `mclmc`, and `surrogate_hmc` that of `rns_hmc`:
-here its paths follow a Gaussian that is a little off. `sgld` is `ula` on minibatches. `rms_sgld` and
-`scale_adapted_sghmc` are SGLD and SGHMC with a scale for each weight. `cyclical` has a step size that
-falls and starts anew. `gibbs_precisions` draws the precisions of a prior, given the weights.
+**Names.** `adjusted_mclmc` is the kernel of the method `mclmc`, and `surrogate_hmc` that of
+`rns_hmc`: here its paths follow a Gaussian that is a little off. `sgld` is `ula` on minibatches.
+`rms_sgld` and `scale_adapted_sghmc` are SGLD and SGHMC with a scale for each weight. `cyclical` has
+a step size that falls and starts anew. `gibbs_precisions` draws the precisions of a prior, given
+the weights.
 
 **Settings** follow one plain rule for all targets, and no kernel learns the scales of the weights
 (no *preconditioning*). So the numbers compare dimensions and shapes, not tuned methods. A leapfrog
-is .8 times the smallest width of the target, and a trajectory 1.5 times the largest; the variance of
-MALA's step is .8 times the square of the smallest. Beyond 20 dimensions steps shrink as theory says,
-with d^-1/4 for leapfrogs and d^-1/3 for MALA.
+is .8 times the smallest width of the target, and a trajectory 1.5 times the largest; the variance
+of MALA's step is .8 times the square of the smallest. Beyond 20 dimensions steps shrink as theory
+says, with d^-1/4 for leapfrogs and d^-1/3 for MALA.
 `interacting` is the first of two particles that jump to fresh partners by accept-reject, with MALA
 between jumps. There are {chains} chains, or {few} for targets of 100 weights or more.
 
