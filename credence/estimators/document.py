@@ -10,6 +10,9 @@ from credence.ensembles.diagnostics.recalibration import Recalibration
 from credence.errors import InputError
 from credence.storage import file_sha256, jsonable, together, write_json
 
+KINDS = ("BNNRegressor", "BNNClassifier")
+"""What can be restored: an estimator of a derived class is saved as the one it derives from."""
+
 
 class EstimatorDocument(TypedDict):
     """What estimator.json holds."""
@@ -63,9 +66,10 @@ def document_of(estimator: Any) -> dict[str, Any]:
     """Collect what estimator.json says, the checksum of the ensemble left out."""
     from credence.models.saved import to_spec
 
+    own = next(kind for kind in type(estimator).__mro__ if kind.__name__ in KINDS)
     parameters = jsonable(estimator.get_params(deep=False))
     return {
-        "estimator": type(estimator).__name__,
+        "estimator": own.__name__,
         "preprocessor": estimator.preprocessor_.to_json(),
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": [str(name) for name in getattr(estimator, "feature_names_in_", ())],
@@ -77,7 +81,8 @@ def document_of(estimator: Any) -> dict[str, Any]:
         "parameters": {
             name: value
             for name, value in parameters.items()
-            if isinstance(value, str | bool | int | float | list | None)
+            if name in own._get_param_names()
+            and isinstance(value, str | bool | int | float | list | None)
         },
         "parts": {
             name: to_spec(part)

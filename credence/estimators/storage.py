@@ -15,22 +15,29 @@ from credence.preprocessing import TablePreprocessor
 from credence.storage import read_json, reading, require_sha256
 
 if TYPE_CHECKING:
+    from credence.methods.algorithm import Algorithm
     from credence.models.networks.mlp import Network
 
 KINDS = {"BNNRegressor": BNNRegressor, "BNNClassifier": BNNClassifier}
 
 
-def load(folder: str | Path, network: Network | None = None) -> BNNRegressor | BNNClassifier:
+def load(
+    folder: str | Path, network: Network | None = None, method: Algorithm | None = None
+) -> BNNRegressor | BNNClassifier:
     """The fitted estimator that `save` wrote; nothing in the folder is executed.
+
+    One of a class that is derived from Credence's is restored as Credence's own.
 
     Args:
         folder: as given to `save`, or the `ensemble` folder of a run.
         network: the same network again, where it is not one of Credence's own.
+        method: the same method again, where it is neither Credence's own nor an entry point.
     Raises:
-        StorageError: where files are missing, damaged, changed or of another version.
+        StorageError: where files are missing, damaged, changed or of another version, or the method
+            is needed but not given.
         InputError: where the network is needed but not given, or is another one.
     """
-    return restored(Path(folder), read_document(Path(folder)), network)
+    return restored(Path(folder), read_document(Path(folder)), network, method)
 
 
 def read_document(folder: Path) -> EstimatorDocument:
@@ -43,14 +50,16 @@ def read_document(folder: Path) -> EstimatorDocument:
 
 
 def restored(
-    folder: Path, document: EstimatorDocument, network: Network | None = None
+    folder: Path,
+    document: EstimatorDocument,
+    network: Network | None = None,
+    method: Algorithm | None = None,
 ) -> BNNRegressor | BNNClassifier:
     """Make the fitted estimator of a document, with the ensemble beside it.
 
     Raises:
         StorageError, InputError: as `load`.
     """
-    from credence import methods
     from credence.ensembles.ensemble import Ensemble
     from credence.ensembles.stack import load_predictor
 
@@ -74,8 +83,7 @@ def restored(
         if document["feature_names_in"]:
             model.feature_names_in_ = np.array(document["feature_names_in"], dtype=object)
         _check_columns(model)
-        settings = dict(document["method"])
-        model.method_ = methods.METHODS[settings.pop("name")].from_settings(settings, is_saved=True)
+        model.method_ = _method(dict(document["method"]), method)
         if not isinstance(document["parameters"].get("method"), str):
             model.method = model.method_
         model.method_reason_ = document["method_reason"]
@@ -87,6 +95,25 @@ def restored(
         model._recalibration = recalibration
         model._restore(document)
     return model
+
+
+def _method(settings: dict[str, Any], given: Algorithm | None) -> Algorithm:
+    """The method of these settings, or the one that was given for a name that is not known.
+
+    Raises:
+        ValueError: for such a name, where none of that name was given.
+    """
+    from credence.methods import METHODS
+
+    name = settings.pop("name")
+    if name in METHODS:
+        return METHODS[name].from_settings(settings, is_saved=True)
+    if given is None or given.name != name:
+        raise ValueError(
+            f"it was fitted by the method '{name}', which is not Credence's own: pass it when "
+            "loading, load(path, method=...)"
+        )
+    return given
 
 
 def _given(document: EstimatorDocument) -> dict[str, Any]:

@@ -80,8 +80,9 @@ def from_spec(spec: dict[str, Any]) -> Any:
     name = str(settings.pop("type", None))
     if name not in _KNOWN:
         raise InputError(
-            f"The file describes a part that is not Credence's own ({settings!s:.200}): "
-            "pass the same network when loading, load(path, network=...)."
+            f"The file describes a part that is not Credence's own ({settings!s:.200}). If it is "
+            "a network, pass the same one when loading, load(path, network=...). Priors and "
+            "likelihoods of one's own cannot be loaded again."
         )
     try:
         return build(_KNOWN[name], settings, name)

@@ -3,8 +3,9 @@
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -349,6 +350,34 @@ def test_classes_of_any_type_are_restored(tmp_path: Path) -> None:
         again = credence.load(tmp_path / "model")
         assert np.array_equal(again.predict(x), model.predict(x))
         assert again.classes_.dtype == model.classes_.dtype
+
+
+class Named(BNNRegressor):
+    """A class of one's own, with a parameter of its own."""
+
+    def __init__(self, label: str = "", hidden: Any = (), method: Any = BRIEF) -> None:
+        super().__init__(hidden=hidden, method=method)
+        self.label = label
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(DeepEnsemble):
+    """A method that no entry point names."""
+
+    name: ClassVar[str] = "mine"
+
+
+def test_classes_and_methods_of_ones_own_are_restored(tmp_path: Path) -> None:
+    x, y = line(20)
+    model = Named("a", method=Mine(num_members=2, training=BRIEF.training)).fit(x, y)
+    model.save(tmp_path)
+    for given in (None, BRIEF):
+        with pytest.raises(StorageError, match=r"method 'mine', which is not Credence's own"):
+            credence.load(tmp_path, method=given)
+    again = credence.load(tmp_path, method=Mine())
+    assert type(again) is BNNRegressor
+    assert again.method_ == Mine()
+    assert np.array_equal(again.predict(x), model.predict(x))
 
 
 def test_numbers_of_numpy_are_saved(tmp_path: Path) -> None:
