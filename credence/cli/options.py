@@ -18,6 +18,13 @@ Categorical = Annotated[
     list[str] | None, typer.Option(help="A column whose numbers are names; may be repeated.")
 ]
 Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        help="Column that says which rows belong together, such as those of a patient: whole "
+        "groups are held back. It is no input."
+    ),
+]
 Hidden = Annotated[
     str,
     typer.Option(

@@ -80,11 +80,11 @@ def fit_settings(source: TableSource, **more: Any) -> FitSettings:
 
 def _read_table(source: TableSource) -> Raw:
     settings = fit_settings(source)
-    _, table = workflow.read(settings)
+    whole, table = workflow.read(settings)
     if source.resplit:
         train, test = workflow.random_split(settings, table)
     else:
-        split = workflow.split(settings, table)
+        split = workflow.split(settings, whole, table)
         train, test = split.train, split.test
     return Raw(
         table.task,

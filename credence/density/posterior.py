@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Key, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from credence.density.chunks import chunked
 from credence.density.compiling import jit_quickly
@@ -191,9 +191,13 @@ class Posterior:
         data: (x, y) or (x, y, weight): x (point, feature); y (point,) or (point, target) for
             regression, integer labels (point,) from 0 for classification; weight (point,) >= 0.
             x may stay on disk: see `credence.density.stored_rows.open_rows`.
+        groups: (point,) whole numbers: rows with the same one belong together, such as those of a
+            patient, and a method that leaves rows out leaves them out together. None where no two
+            do.
     Attributes:
         model: the network, prior and likelihood (`BayesianModel`).
         data: the rows (`Data`).
+        groups: as given.
         num_weights: length of a position: weights, hyperparameters and those of the noise.
     Raises:
         InputError: where shapes disagree, values are not finite, or labels exceed the outputs.
@@ -201,15 +205,33 @@ class Posterior:
 
     model: BayesianModel
     data: Data
+    groups: Int[np.ndarray, " point"] | None
 
-    def __init__(self, network: Network, prior: Prior, likelihood: Likelihood, data: Any) -> None:
+    def __init__(
+        self,
+        network: Network,
+        prior: Prior,
+        likelihood: Likelihood,
+        data: Any,
+        groups: Any = None,
+    ) -> None:
         require_own_process()
         self.model = BayesianModel(network, prior, likelihood)
         x, y, *weight = data
         self.data = checked_data(x, likelihood.checked_targets(y), *weight)
+        self.groups = None if groups is None else self._checked_groups(groups)
         template, outputs = shapes(self.model, like(self.data))
         self._check_outputs(outputs.shape)
         self.num_weights = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(template))
+
+    def _checked_groups(self, groups: Any) -> Int[np.ndarray, " point"]:
+        groups = np.asarray(groups)
+        if groups.shape != (self.num_points,) or groups.dtype.kind not in "iu":
+            raise InputError(
+                f"groups must be {self.num_points} whole numbers, one per row, got shape "
+                f"{groups.shape} of {groups.dtype}."
+            )
+        return groups
 
     def _check_outputs(self, shape: tuple[int, ...]) -> None:
         labels = self.data.y.ndim == 1
@@ -241,7 +263,7 @@ class Posterior:
         if num_rows is None and self.data.rows.in_memory:
             return self
         part = copy(self)
-        part.data = some_rows(key, self.data, num_rows)
+        part.data, part.groups = some_rows(key, self.data, num_rows), None
         return part
 
     def anchored(self, position: Position) -> Data:

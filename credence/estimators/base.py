@@ -24,6 +24,7 @@ from credence.estimators.checks import (
     as_count,
     as_widths,
     check_total,
+    checked_groups,
     checked_network,
     checked_weights,
     named,
@@ -126,6 +127,17 @@ class BNN(BaseEstimator, ABC):
         self._rows = np.flatnonzero(weight > 0)
         return table[weight > 0], y[weight > 0], weight[weight > 0]
 
+    def _groups_of_fit(self, groups: Any, X: Any) -> Int[np.ndarray, " point"] | None:
+        """A number for the group of every row to learn from; None where no groups are given.
+
+        Raises:
+            InputError: for another number of groups than rows, or a missing one.
+        """
+        if groups is None:
+            return None
+        codes = checked_groups(groups, len(X))
+        return codes if self._rows is None else codes[self._rows]
+
     def _rows_of_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Inputs, targets and weights of the rows to learn from, the targets still as given.
 
@@ -140,16 +152,24 @@ class BNN(BaseEstimator, ABC):
         of_rows = None if self._rows is None else sample_weight
         return self._inputs(X, reset=True, sample_weight=of_rows), y, sample_weight
 
-    def _sample(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int) -> None:
+    def _sample(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray,
+        outputs: int,
+        groups: np.ndarray | None,
+    ) -> None:
         """Build the posterior, run the method, judge convergence."""
         check_total(weight)
+        groups = None if groups is None else groups[weight > 0]
         rows = np.arange(len(x)) if self._rows is None else self._rows
         x, y, weight, rows = (each[weight > 0] for each in (x, y, weight, rows))  # of class weights
         from credence import methods
         from credence.environment import use_all_cores
 
         use_all_cores()
-        posterior = self._posterior(x, y, weight, outputs)
+        posterior = self._posterior((x, y, weight), outputs, groups)
         self.method_, self.method_reason_ = methods.resolve(
             self.method,
             posterior,
@@ -174,7 +194,7 @@ class BNN(BaseEstimator, ABC):
             )
 
     def _posterior(
-        self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, outputs: int
+        self, rows: tuple[np.ndarray, ...], outputs: int, groups: np.ndarray | None
     ) -> Posterior:
         """The posterior of the network that was asked for."""
         from credence import methods
@@ -182,8 +202,8 @@ class BNN(BaseEstimator, ABC):
         from credence.models import PRIORS
 
         prior = named("prior", self.prior or methods.default_prior(self.method), PRIORS)
-        posterior = Posterior(self._network(outputs), prior, self._likelihood(), (x, y, weight))
-        self._check_model(posterior.model, x.shape[1])
+        posterior = Posterior(self._network(outputs), prior, self._likelihood(), rows, groups)
+        self._check_model(posterior.model, rows[0].shape[1])
         return posterior
 
     def _network(self, outputs: int) -> Network:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import column_or_1d
 
 from credence.errors import InputError, did_you_mean, plural, require_counts
 
@@ -181,3 +182,21 @@ def key_from(seed: int | np.random.RandomState | None) -> Any:
     is_integer = isinstance(seed, int | np.integer)
     number = seed if is_integer else check_random_state(seed).randint(np.iinfo(np.int32).max)
     return jax.random.key(number)
+
+
+def checked_groups(groups: Any, num_rows: int) -> Int[np.ndarray, " point"]:
+    """Groups as whole numbers, whatever they were.
+
+    Raises:
+        InputError: for another number of them than rows, or a missing one.
+    """
+    values = column_or_1d(groups)
+    if len(values) != num_rows:
+        raise InputError(f"groups has {len(values)} entries, and X has {num_rows} rows.")
+    codes, _ = pd.factorize(values)
+    if (codes < 0).any():
+        raise InputError(
+            f"groups lacks those of {plural(int((codes < 0).sum()), 'row')}, the first of row "
+            f"{int((codes < 0).argmax()) + 1}: give every row a group."
+        )
+    return codes

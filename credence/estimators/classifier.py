@@ -76,11 +76,14 @@ class BNNClassifier(ClassifierMixin, BNN):
         )
         self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Sample the posterior given X (n, features) and labels y (n,).
 
         `sample_weight` (n,) counts how many observations each row stands for; a row of weight 0 is
         as if it were not there.
+
+        `groups` (n,) says which rows belong together, such as those of one patient: a method that
+        leaves rows out, as the usual one does, leaves them out together. Other methods need none.
         """
         self._forget()
         x, y, sample_weight = self._rows_of_fit(X, y, sample_weight)
@@ -103,7 +106,8 @@ class BNNClassifier(ClassifierMixin, BNN):
                     f"class_weight must have finite numbers of at least 0, got {self.class_weight}."
                 )
             weight = weight * classes[encoder.transform(y)]
-        self._sample(x, encoder.transform(y).astype(np.int32), weight, len(self.classes_))
+        places = encoder.transform(y).astype(np.int32)
+        self._sample(x, places, weight, len(self.classes_), self._groups_of_fit(groups, X))
         return self
 
     def _likelihood(self) -> Likelihood:

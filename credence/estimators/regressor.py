@@ -106,11 +106,14 @@ class BNNRegressor(RegressorMixin, BNN):
         )
         self.standardize_target = standardize_target
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Sample the posterior given X (n, features) and y (n,) or (n, targets).
 
         `sample_weight` (n,) counts how many observations each row stands for; a row of weight 0 is
         as if it were not there.
+
+        `groups` (n,) says which rows belong together, such as those of one patient: a method that
+        leaves rows out, as the usual one does, leaves them out together. Other methods need none.
         """
         self._forget()
         x, y, weight = self._training_set(X, y, sample_weight)
@@ -118,7 +121,8 @@ class BNNRegressor(RegressorMixin, BNN):
         scaler = TargetScaler.fit if self.standardize_target else TargetScaler.unscaled
         self.target_scaler_ = scaler(y, weight)
         scaled = self.target_scaler_.transform(y).reshape(len(y), -1)
-        self._sample(x, scaled, weight, self._likelihood().num_outputs(scaled.shape[1]))
+        outputs = self._likelihood().num_outputs(scaled.shape[1])
+        self._sample(x, scaled, weight, outputs, self._groups_of_fit(groups, X))
         return self
 
     def _training_set(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

@@ -263,8 +263,12 @@ def as_key(key: PRNGKeyArray | int) -> PRNGKeyArray:
 
 
 def fingerprint(posterior: Posterior) -> str:
-    """SHA-256 of the data (x, y, weight), first 16 hex digits; of x on disk, of some rows."""
-    return rows_fingerprint(posterior.data)
+    """SHA-256 of the data (x, y, weight, perhaps groups), first 16 hex digits; of x on disk, of
+    some rows."""
+    found = rows_fingerprint(posterior.data)
+    if posterior.groups is None:
+        return found
+    return hashlib.sha256(found.encode() + posterior.groups.tobytes()).hexdigest()[:16]
 
 
 def rows_fingerprint(data: Data) -> str:

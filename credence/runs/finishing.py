@@ -59,6 +59,8 @@ class Rows:
     test: pd.DataFrame
     has_own_split: bool = False
     """Whether the data set says which rows are which."""
+    groups: pd.Series | None = None
+    """Which training rows belong together, where somebody said so."""
 
 
 def build_model(
@@ -119,7 +121,7 @@ def finish(
     left = seconds_of_fit(settings.max_seconds, sum(watch.laps.values()), len(rows.test))
     model = build_model(settings, method, rows.table.task, folder, progress, left)
     with warnings_kept() as told:
-        model.fit(rows.train.drop(columns=target), rows.train[target])
+        model.fit(rows.train.drop(columns=target), rows.train[target], groups=rows.groups)
     manifest = read_manifest(folder).started()
     manifest.write(folder)  # before any of its files changes
     model.save(folder / "ensemble")  # whatever happens to what judges it

@@ -63,6 +63,8 @@ class FitSettings:
     likelihood: str = "auto"
     num_draws: int | None = None
     num_chains: int | None = None
+    group: str | None = None
+    """Column that says which rows belong together; the networks do not see it."""
     test_fraction: float = 0.2
     max_seconds: float | None = None
     seed: int = 0

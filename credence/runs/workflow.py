@@ -16,8 +16,9 @@ from credence.datasets.catalogue.registry import DATASETS
 from credence.datasets.catalogue.registry import load as load_dataset
 from credence.datasets.catalogue.specs import DatasetSpec
 from credence.datasets.checks import CheckedTable, check_table, require_column
+from credence.datasets.columns import where
 from credence.datasets.tables import read_table
-from credence.errors import InputError, StorageError, time_limit
+from credence.errors import InputError, StorageError, plural, time_limit
 from credence.preprocessing import make_preprocessor
 from credence.runs.finishing import Fitted, Rows, finish
 from credence.runs.folder import (
@@ -40,6 +41,9 @@ OWN_SPLIT = "The data set's own split is used; --seed does not change which rows
 SHORT_SECONDS = 60.0
 """A budget below this may be exceeded by what is never cut short: about half a minute on two free
 cores, twice that on busy ones."""
+
+FEWEST_GROUPS = 4
+"""Groups of training rows from which on they can be left out by turns."""
 
 
 def fit(
@@ -67,7 +71,7 @@ def fit(
     frame, table = read(settings)
     check_settings(settings, table.task)
     settings = replace(settings, max_seconds=time_limit(settings.max_seconds))
-    rows = split(settings, table)
+    rows = split(settings, frame, table)
     check_held_out(rows)
     from credence.ensembles.provenance import package_versions
 
@@ -113,7 +117,7 @@ def resume(
         require_same_table(manifest, table_fingerprint(frame))
         check_settings(settings, table.task)
         settings = replace(settings, max_seconds=time_limit(max_seconds or settings.max_seconds))
-        rows = split(settings, table)
+        rows = split(settings, frame, table)
         return finish(folder, settings, method_of(settings), rows, progress, watch)
 
 
@@ -164,7 +168,28 @@ def read(settings: FitSettings) -> tuple[pd.DataFrame, CheckedTable]:
     frame = frame.drop(columns=list(settings.drop))
     if task == "auto" and spec is not None and settings.target == spec.target:
         task = spec.task
-    return frame, check_table(frame, settings.target, task, categorical=settings.categorical)
+    group = settings.group
+    seen = frame if group is None else without_groups(frame, group, settings.target)
+    return frame, check_table(seen, settings.target, task, categorical=settings.categorical)
+
+
+def without_groups(frame: pd.DataFrame, group: str, target: str) -> pd.DataFrame:
+    """The table without the column of groups.
+
+    Raises:
+        InputError: where it is not there, is the target, or lacks a group.
+    """
+    require_column(frame, group)
+    if group == target:
+        raise InputError(f"'{group}' is the target, and cannot be the --group.")
+    missing = frame[group].isna()
+    if missing.any():
+        raise InputError(
+            f"The column '{group}' lacks the group of {plural(int(missing.sum()), 'row')}, the "
+            f"first in {where(frame[group], int(missing.to_numpy().argmax()))}: give every row "
+            "one, or leave --group out."
+        )
+    return frame.drop(columns=group)
 
 
 def check_settings(settings: FitSettings, task: str) -> None:
@@ -229,12 +254,15 @@ def check_seed_and_time(seed: int, max_seconds: float | None) -> None:
         raise InputError(f"--max-seconds must be > 0, got {max_seconds}.")
 
 
-def split(settings: FitSettings, table: CheckedTable) -> Rows:
+def split(settings: FitSettings, whole: pd.DataFrame, table: CheckedTable) -> Rows:
     """Training and held-out rows: a known data set's own split, else at random by the seed.
 
+    Args:
+        whole: the table with its column of groups, if it has one.
+        table: its rows and columns as networks see them.
     Raises:
         InputError: where too few rows remain to learn from, a label only occurs in the test, or a
-            fraction is asked for where there is a split.
+            fraction or groups are asked for where there is a split.
     """
     frame, spec = table.frame, known_spec(settings)
     dataset = None if spec is None else load_dataset(spec.name)
@@ -244,9 +272,16 @@ def split(settings: FitSettings, table: CheckedTable) -> Rows:
                 f"'{settings.table}' has a split of its own, which --test-fraction cannot change: "
                 "leave it out, or save the table as a file of another name."
             )
+        if settings.group is not None:
+            raise InputError(
+                f"'{settings.table}' has a split of its own, which --group cannot change: leave it "
+                "out, or save the table as a file of another name."
+            )
         parts = (frame.index.intersection(rows) for rows in (dataset.train, dataset.test))
         train, test = (frame.loc[rows] for rows in parts)
         rows = Rows(replace(table, notes=[*table.notes, OWN_SPLIT]), train, test, True)
+    elif settings.group is not None:
+        rows = split_by_groups(settings, table, whole.loc[frame.index, settings.group])
     else:
         rows = Rows(table, *random_split(settings, table))
     if table.task == "classification":
@@ -307,6 +342,38 @@ def random_split(settings: FitSettings, table: CheckedTable) -> tuple[pd.DataFra
             "from: give a table with more rows, or a smaller --test-fraction."
         )
     return train_test_split(frame, test_size=num_test, random_state=settings.seed, stratify=strata)
+
+
+def split_by_groups(settings: FitSettings, table: CheckedTable, groups: pd.Series) -> Rows:
+    """Training and held-out rows, no group in both, at random by the seed.
+
+    Args:
+        groups: of the rows of the table.
+    Raises:
+        InputError: where too few groups remain to learn from.
+    """
+    from sklearn.model_selection import GroupShuffleSplit
+
+    num_groups = groups.nunique()
+    num_test = max(1, round(settings.test_fraction * num_groups))
+    if num_groups - num_test < FEWEST_GROUPS:
+        raise InputError(
+            f"The column '{settings.group}' has {plural(num_groups, 'group')}, and holding "
+            f"{num_test} back for testing leaves fewer than {FEWEST_GROUPS} to learn from: leave "
+            "--group out, or give a table with more groups."
+        )
+    divide = GroupShuffleSplit(1, test_size=num_test, random_state=settings.seed)
+    train, test = next(divide.split(table.frame, groups=groups))
+    note = (
+        f"Whole groups of '{settings.group}' are held back: {num_test:,} of {num_groups:,}, with "
+        f"{plural(len(test), 'row')}."
+    )
+    return Rows(
+        replace(table, notes=[*table.notes, note]),
+        table.frame.iloc[train],
+        table.frame.iloc[test],
+        groups=groups.iloc[train],
+    )
 
 
 def method_of(settings: FitSettings) -> str | Algorithm:

@@ -243,6 +243,30 @@ def test_a_fit_without_a_seed_goes_on_from_its_folder(tmp_path: Path) -> None:
     assert np.array_equal(*(model.predict(x) for model in models))
 
 
+def test_groups_reach_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the rows that have weight, whatever the groups are called."""
+    seen, run = [], DeepEnsemble.run
+    monkeypatch.setattr(
+        DeepEnsemble,
+        "run",
+        lambda self, key, posterior, **more: (
+            seen.append(posterior.groups) or run(self, key, posterior, **more)
+        ),
+    )
+    x, y = line(12)
+    names, weight = np.repeat(["c", "a", "b"], 4), np.ones(12)
+    weight[3] = 0
+    model = BNNRegressor(hidden=(), method=BRIEF)
+    model.fit(x, y, sample_weight=weight, groups=names)
+    assert seen[-1].tolist() == [0] * 3 + [1] * 4 + [2] * 4
+    BNNClassifier(hidden=(), method=BRIEF).fit(x, y > 1000, groups=pd.Series(names))
+    assert seen[-1].tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    with pytest.raises(InputError, match="groups has 11 entries, and X has 12 rows"):
+        model.fit(x, y, groups=names[1:])
+    with pytest.raises(InputError, match="groups lacks those of 1 row, the first of row 2"):
+        model.fit(x, y, groups=[1, None, *range(10)])
+
+
 def test_class_weight_and_sample_weight_move_the_fit() -> None:
     x, y = classes()
 

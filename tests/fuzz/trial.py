@@ -131,7 +131,7 @@ class Fuzz:
 
         def fit() -> str:
             settings = FitSettings(table=str(table), target=target)
-            workflow.split(settings, workflow.read(settings)[1])
+            workflow.split(settings, *workflow.read(settings))
             return "other"
 
         def predict() -> str:

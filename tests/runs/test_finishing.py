@@ -122,12 +122,60 @@ def test_the_own_split_of_a_data_set_is_told_of(
     monkeypatch.setattr(workflow, "read_table", lambda *_: pd.read_csv(table(tmp_path)))
     monkeypatch.setattr(workflow, "load_dataset", lambda _: known)
     chosen = replace(chosen, table="iris")
-    assert list(workflow.split(chosen, workflow.read(chosen)[1]).test.index) == list(rows[48:])
+    assert list(workflow.split(chosen, *workflow.read(chosen)).test.index) == list(rows[48:])
     with pytest.raises(InputError, match="split of its own, which --test-fraction cannot change"):
         workflow.fit(replace(chosen, test_fraction=0.3), tmp_path / "run")
     workflow.fit(chosen, tmp_path / "run")
     assert report_data(tmp_path / "run").has_own_split
     assert "own split is used" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
+def test_whole_groups_are_held_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20 patients with 3 rows each, 4 are test rows and the others reach the fit as groups."""
+    asked = replace(settings(tmp_path, "y"), group="patient")
+    frame = pd.read_csv(asked.table).assign(patient=[f"p{row // 3}" for row in range(60)])
+    frame.loc[7, "y"] = np.nan  # a row that is left out moves no group
+    frame.to_csv(asked.table, index=False)
+    rows = workflow.split(asked, *workflow.read(asked))
+    parts = [set(frame.loc[each.index, "patient"]) for each in (rows.train, rows.test)]
+    assert list(map(len, parts)) == [16, 4]
+    assert not set.intersection(*parts)
+    assert list(rows.groups) == list(frame.loc[rows.train.index, "patient"])
+    assert "patient" not in rows.train
+    alone = replace(asked, group=None, drop=("patient",))
+    apart = workflow.split(alone, *workflow.read(alone))
+    both = [set(frame.loc[each.index, "patient"]) for each in (apart.train, apart.test)]
+    assert set.intersection(*both), "planted: rows held back one by one"
+    seen = []
+    fit = BNNRegressor.fit
+    monkeypatch.setattr(
+        BNNRegressor, "fit", lambda *args, **more: seen.append(more["groups"]) or fit(*args, **more)
+    )
+    workflow.fit(asked, tmp_path / "run")
+    assert list(seen[0]) == list(rows.groups)
+    assert "are held back: 4 of 20" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "--group patient" in read_manifest(tmp_path / "run").settings.command
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"group": "ward"}, "ward"),
+        ({"group": "y"}, "is the target, and cannot be the --group"),
+        ({"group": "name"}, "has 2 groups, and holding 1 back .* fewer than 4"),
+        ({"group": "gaps"}, "lacks the group of 1 row, the first in row 3"),
+    ],
+)
+def test_groups_that_cannot_be_used_are_refused(
+    changes: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    asked = settings(tmp_path, "y")
+    frame = pd.read_csv(asked.table).assign(gaps=np.arange(60.0))
+    frame.loc[2, "gaps"] = np.nan
+    frame.to_csv(asked.table, index=False)
+    with pytest.raises(InputError, match=words):
+        workflow.fit(replace(asked, **changes), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_category_without_rows_leaves_the_proportions(tmp_path: Path) -> None:
@@ -145,7 +193,7 @@ def test_a_fill_value_in_a_held_out_row_is_refused_before_the_fit(
 ) -> None:
     """NetCDF's mark of a missing number; a table of training has no scale for it."""
     asked = settings(tmp_path, "y")
-    held_out = workflow.split(asked, workflow.read(asked)[1]).test.index[0]
+    held_out = workflow.split(asked, *workflow.read(asked)).test.index[0]
     frame = pd.read_csv(asked.table)
     frame.loc[held_out, "x"] = 9.969e36
     frame.to_csv(asked.table, index=False)
@@ -157,7 +205,7 @@ def test_a_fill_value_in_a_held_out_row_is_refused_before_the_fit(
 
 def test_a_column_whose_values_were_all_held_out_is_told_of(tmp_path: Path) -> None:
     asked = settings(tmp_path, "y")
-    held_out = workflow.split(asked, workflow.read(asked)[1]).test.index[0]
+    held_out = workflow.split(asked, *workflow.read(asked)).test.index[0]
     frame = pd.read_csv(asked.table)
     frame["rare"] = np.where(frame.index == held_out, 1.0, np.nan)
     frame.to_csv(asked.table, index=False)

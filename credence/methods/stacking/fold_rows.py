@@ -18,7 +18,7 @@ COMMON_VALUES = 20
 
 
 def assign_folds(
-    y: Any, num_folds: int, seed: int = 0, weight: Any = None, first: Any = None
+    y: Any, num_folds: int, seed: int = 0, weight: Any = None, groups: Any = None
 ) -> Int[np.ndarray, " row"]:
     """Divide rows into folds at random, alike in their targets: of any `num_folds` rows that are
     neighbours in the order of their targets, each belongs to another fold.
@@ -27,14 +27,16 @@ def assign_folds(
         y: targets (row,) or (row, target), of which the first counts; or labels.
         weight: of the rows: those without any are divided for themselves, so that every fold has
             as many of the others as any; None where all have some.
-        first: the first copy of every row, as of `first_copies`: copies belong to one fold, as
-            networks that have seen one have seen the others. None where there are none.
+        groups: a number for every row: rows with the same one belong to one fold, and it is groups
+            that are neighbours in their mean target. None where no two do.
     """
-    if first is not None:
-        unique, places = np.unique(first, return_inverse=True)
-        weight = None if weight is None else np.asarray(weight)[unique]
-        return assign_folds(np.asarray(y)[unique], num_folds, seed, weight)[places]
     y = np.asarray(y).reshape(len(y), -1)[:, 0]
+    if groups is not None:
+        places = np.unique(groups, return_inverse=True)[1]
+        each = np.ones(len(y)) if weight is None else np.asarray(weight, float)
+        total = np.bincount(places, each)
+        mean = np.bincount(places, each * y) / np.maximum(total, np.finfo(float).tiny)
+        return assign_folds(mean, num_folds, seed, total)[places]
     random = np.random.default_rng(seed)
     is_idle = np.zeros(len(y), bool) if weight is None else np.asarray(weight) == 0
     order = np.lexsort((random.random(len(y)), y, is_idle))
@@ -44,8 +46,9 @@ def assign_folds(
     return fold
 
 
-def first_copies(data: Data, num_folds: int) -> Int[np.ndarray, " row"] | None:
-    """The first row with the same inputs and targets as each; None where no two are alike.
+def copies(data: Data, num_folds: int) -> Int[np.ndarray, " row"] | None:
+    """A number for every row, the same for rows with the same inputs and targets, of which networks
+    that have seen one have seen the others; None where no two are alike.
 
     None as well where that says nothing, because no column has more than `COMMON_VALUES` values,
     and where fewer rows than folds differ.
@@ -55,8 +58,8 @@ def first_copies(data: Data, num_folds: int) -> Int[np.ndarray, " row"] | None:
     if not any(len(np.unique(column)) > COMMON_VALUES for column in table.T):
         return None
     rows = np.ascontiguousarray(table).view(f"V{table.itemsize * table.shape[1]}")[:, 0]
-    _, first, places = np.unique(rows, return_index=True, return_inverse=True)
-    return first[places] if num_folds <= len(first) < len(rows) else None
+    unique, places = np.unique(rows, return_inverse=True)
+    return places if num_folds <= len(unique) < len(rows) else None
 
 
 class FoldRows(NamedTuple):

@@ -20,7 +20,7 @@ from credence.engine.blocks import Block, init_states
 from credence.engine.driver import Driver
 from credence.engine.phases import Adapter
 from credence.ensembles.ensemble import Ensemble
-from credence.errors import InputError, require_positive
+from credence.errors import InputError, plural, require_positive
 from credence.kernels.ascent.optimizer import adam
 from credence.kernels.base import Recipe
 from credence.kernels.leaving_out import leaving_out
@@ -30,7 +30,7 @@ from credence.methods.chains import Chains
 from credence.methods.stacking.fold_rows import (
     FoldRows,
     assign_folds,
-    first_copies,
+    copies,
     improve_on_next_fold,
     unseen_log_prob,
 )
@@ -103,6 +103,12 @@ class FoldChains(Chains):
                 f"{num_rows} rows cannot be divided into {self.num_folds} folds; rows of weight 0 "
                 "do not count."
             )
+        if posterior.groups is not None and num_groups(posterior) < self.num_folds:
+            raise InputError(
+                f"The rows are in {plural(num_groups(posterior), 'group')}, and cannot be divided "
+                f"into {self.num_folds} folds without dividing one: leave the groups out, or hold "
+                "back rows by hand."
+            )
         return posterior
 
     def within(self, posterior: Posterior, max_work: float) -> "FoldChains":
@@ -138,10 +144,21 @@ class FoldChains(Chains):
         """How many passes of all chains `max_work` is for, see `within`."""
         return max_work * max(posterior.num_points / 1000, 1.0) ** 0.5 / self.work(posterior, 1)
 
-    def folds_of(self, data: Data) -> Int[np.ndarray, " row"]:
-        """The fold of every row: every fold has rows with weight, and copies share one."""
-        first = first_copies(data, self.num_folds)
-        return assign_folds(data.y, self.num_folds, self.fold_seed, data.weight, first)
+    def folds_of(self, posterior: Posterior) -> Int[np.ndarray, " row"]:
+        """The fold of every row: every fold has rows with weight, and rows of a group, or copies of
+        one row, share one."""
+        data, groups = posterior.data, posterior.groups
+        if groups is None:
+            groups = copies(data, self.num_folds)
+        return assign_folds(data.y, self.num_folds, self.fold_seed, data.weight, groups)
+
+    def for_groups(self, posterior: Posterior) -> "FoldChains":
+        """The same with fewer folds where there are fewer groups of rows than folds."""
+        if posterior.groups is None:
+            return self
+        most = min(self.num_folds, num_groups(posterior))
+        fitting = [each for each in range(3, most + 1) if self.num_chains % each == 0]
+        return replace(self, num_folds=fitting[-1]) if fitting else self
 
     def leave_out(self, fold: int) -> Any:
         """Mark the chains that leave out this fold."""
@@ -149,7 +166,7 @@ class FoldChains(Chains):
 
     def _run(self, key: PRNGKeyArray, posterior: Posterior, driver: Driver) -> Drawn:
         key_train, key_warmup, key_sample = jax.random.split(key, 3)
-        folds = self.folds_of(posterior.data)
+        folds = self.folds_of(posterior)
         fold, rows = jnp.asarray(folds), FoldRows.of(folds, self.num_folds)
         data = posterior.data._replace(fold=fold)
         chain_folds = jnp.arange(self.num_chains, dtype=jnp.int32) % self.num_folds
@@ -226,3 +243,9 @@ def of_fold(ensemble: Ensemble, method: FoldChains, fold: int) -> Ensemble:
     is_there = np.zeros((ensemble.num_chains, ensemble.num_draws), bool)
     is_there[method.leave_out(fold)] = True
     return ensemble.subset(is_there, is_chain=False)
+
+
+def num_groups(posterior: Posterior) -> int:
+    """Number of groups of rows that have weight."""
+    assert posterior.groups is not None
+    return len(np.unique(posterior.groups[np.asarray(posterior.data.weight) > 0]))

@@ -52,7 +52,7 @@ class LeftOut(NamedTuple):
 def left_out(ensemble: Ensemble, method: FoldChains, posterior: Posterior) -> LeftOut:
     """Score and predict every row by the chains that have not seen it."""
     x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
-    folds = method.folds_of(posterior.data)
+    folds = method.folds_of(posterior)
     rows_of = [np.flatnonzero(folds == fold) for fold in range(method.num_folds)]
     parts = [
         _unseen(ensemble, of_fold(ensemble, method, fold), x[rows], y[rows])
@@ -193,7 +193,7 @@ def predict_left_out(
     shape = 1.0 if cdfs is None else shape_of_mixture(cdfs, len(cdfs), weight)
     x, y = (np.asarray(leaf) for leaf in (posterior.data.x, posterior.data.y))
     judged = evenly_spaced(len(y), MOST_JUDGED)
-    folds, parts = method.folds_of(posterior.data)[judged], []
+    folds, parts = method.folds_of(posterior)[judged], []
     for fold in np.unique(folds).tolist():
         rows = judged[folds == fold]
         few = tuple(of_fold(part, method, fold) for part in stack.parts)

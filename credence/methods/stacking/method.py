@@ -144,6 +144,12 @@ class Stacking(Algorithm):
         be with shorter training and trajectories, and fewer draws. After Ctrl-C the models that
         have draws are stacked.
         """
+        chains = self.chains.for_groups(posterior)
+        if chains != self.chains:
+            method = replace(self, chains=chains)
+            return method.run(
+                key, posterior, folder=folder, progress=progress, max_seconds=max_seconds
+            )
         max_seconds = time_limit(max_seconds)
         start, progress = perf_counter(), progress or NoProgress()
         budget = Budget.of(max_seconds, posterior.num_points)

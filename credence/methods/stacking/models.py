@@ -130,7 +130,8 @@ class ModelSpec:
             likelihood = _damped(likelihood, network)
         if self.encoding:
             network = (encodings or Encodings(data)).encoded(network, self.encoding)
-        return Posterior(network, prior, likelihood, (data.x, data.y, data.weight))
+        rows = data.x, data.y, data.weight
+        return Posterior(network, prior, likelihood, rows, own.groups)
 
     def _likelihood(self, own: Any) -> Any:
         """The likelihood of this name, or the own one."""

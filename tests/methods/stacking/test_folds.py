@@ -10,19 +10,20 @@ import pytest
 from scipy import stats
 from tools.exact import LinearRegression, linear_regression, weights
 
-from credence.density.data import checked_data
 from credence.density.posterior import Posterior
 from credence.engine.driver import Driver
 from credence.errors import InputError
 from credence.kernels.ascent.optimizer import OptimizerState
 from credence.kernels.leaving_out import LeavingOut
 from credence.methods import Training
-from credence.methods.base import as_key
+from credence.methods.base import as_key, fingerprint
 from credence.methods.stacking import fold_rows, folds
 from credence.methods.stacking.fold_rows import assign_folds
 from credence.methods.stacking.folds import LEAST_WARMUP, FoldChains, of_fold
 from credence.methods.stacking.left_out import left_out
+from credence.methods.stacking.models import ModelSpec
 from credence.methods.training import Best
+from credence.models import MLP, Bernoulli, Gaussian, Normal
 
 PROBLEM = linear_regression(num_points=24)
 METHOD = FoldChains(
@@ -37,7 +38,7 @@ METHOD = FoldChains(
 
 def without(fold: int) -> LinearRegression:
     """The rows that chains see that leave out a fold."""
-    kept = METHOD.folds_of(PROBLEM.posterior.data) != fold
+    kept = METHOD.folds_of(PROBLEM.posterior) != fold
     return PROBLEM._replace(x=PROBLEM.x[kept], y=PROBLEM.y[kept])
 
 
@@ -69,7 +70,7 @@ def test_each_chain_has_the_posterior_of_the_rows_it_sees(ensemble: Any) -> None
 
 def test_rows_are_scored_by_chains_that_have_not_seen_them(ensemble: Any) -> None:
     found = left_out(ensemble, METHOD, PROBLEM.posterior).log_probs
-    fold = METHOD.folds_of(PROBLEM.posterior.data)
+    fold = METHOD.folds_of(PROBLEM.posterior)
     exact, seen = np.empty(24), stats.norm(*PROBLEM.predict(PROBLEM.x)).logpdf(PROBLEM.y)
     for each in range(4):
         mean, std = without(each).predict(PROBLEM.x[fold == each])
@@ -92,7 +93,7 @@ def test_training_sees_neither_its_fold_nor_the_next(monkeypatch: pytest.MonkeyP
         return best._replace(positions=states.position)
 
     monkeypatch.setattr(folds, "improve_on_next_fold", never_better)
-    fold = METHOD.folds_of(PROBLEM.posterior.data)
+    fold = METHOD.folds_of(PROBLEM.posterior)
     brief = replace(METHOD, training=Training(max_epochs=20), num_draws=4, num_warmup=4)
     monkeypatch.setattr(FoldChains, "folds_of", lambda self, *_: fold)
     starts: Any = []
@@ -223,7 +224,7 @@ def test_the_warmup_ends_when_predictions_no_longer_get_better() -> None:
 def test_rows_are_predicted_by_chains_that_have_not_seen_them(ensemble: Any) -> None:
     _, mean, excess, cdfs = left_out(ensemble, METHOD, PROBLEM.posterior)
     errors = PROBLEM.y[:, None] - mean
-    fold = METHOD.folds_of(PROBLEM.posterior.data)
+    fold = METHOD.folds_of(PROBLEM.posterior)
     means = ensemble.functions(PROBLEM.x.astype(np.float32))[..., 0].reshape(8, 16, 50, 24)
     batches = np.stack([means[METHOD.leave_out(int(f)), ..., i] for i, f in enumerate(fold)], -1)
     batches = batches.mean(axis=2).reshape(-1, 24)
@@ -267,12 +268,11 @@ def test_copies_of_a_row_are_left_out_together() -> None:
     random = np.random.default_rng(0)
     x, y = random.normal(size=(80, 2)), random.normal(size=(80, 1))
     rows = random.permutation([*range(80), *range(60)])
-    data = checked_data(x[rows], y[rows].astype(np.float32))
-    method = FoldChains(num_folds=5, num_chains=5)
-    fold = method.folds_of(data)
+    posterior = Posterior(MLP(1, ()), Gaussian(), Normal(), (x[rows], y[rows]))
+    fold = FoldChains(num_folds=5, num_chains=5).folds_of(posterior)
     assert all(len(set(fold[rows == each])) == 1 for each in range(80))
     assert np.ptp(np.bincount(fold)) <= 10
-    apart = assign_folds(data.y, 5)
+    apart = assign_folds(y[rows], 5)
     assert not all(len(set(apart[rows == each])) == 1 for each in range(80)), "planted"
 
 
@@ -280,5 +280,48 @@ def test_rows_that_are_alike_by_nature_are_no_copies() -> None:
     """Of a coin and a label most rows are alike, and each is an observation of its own."""
     random = np.random.default_rng(0)
     coins, labels = random.integers(0, 2, (2, 200))
-    data = checked_data(coins[:, None].astype(float), labels)
-    np.testing.assert_array_equal(METHOD.folds_of(data), assign_folds(labels, METHOD.num_folds))
+    rows = coins[:, None].astype(float), labels
+    posterior = Posterior(MLP(1, ()), Gaussian(), Bernoulli(), rows)
+    np.testing.assert_array_equal(
+        METHOD.folds_of(posterior), assign_folds(labels, METHOD.num_folds)
+    )
+
+
+def grouped(num_groups: int, num_points: int = 60, weight: Any = None) -> Posterior:
+    """Rows of groups of unlike sizes."""
+    random = np.random.default_rng(0)
+    groups = random.permutation(np.arange(num_points) ** 2 // 60 % num_groups)
+    rows = (random.normal(size=(num_points, 2)), random.normal(size=num_points))
+    rows = rows if weight is None else (*rows, weight)
+    return Posterior(MLP(1, ()), Gaussian(), Normal(), rows, groups)
+
+
+def test_rows_of_a_group_are_left_out_together() -> None:
+    posterior = grouped(12)
+    method = FoldChains(num_folds=4, num_chains=4)
+    fold, groups = method.folds_of(posterior), posterior.groups
+    assert set(fold) == set(range(4))
+    assert all(len(set(fold[groups == each])) == 1 for each in range(12))
+    assert np.ptp(np.bincount([fold[groups == each][0] for each in range(12)])) == 0
+    other = ModelSpec.read("3/fan_in/normal").posterior(posterior)
+    assert method.prepared(other) is other
+    np.testing.assert_array_equal(method.folds_of(other), fold)
+    without = Posterior(MLP(1, ()), Gaussian(), Normal(), (posterior.data.x, posterior.data.y))
+    assert fingerprint(posterior) != fingerprint(without), "a folder knows its groups"
+    assert posterior.part(jax.random.key(0), 20).groups is None
+
+
+def test_few_groups_have_few_folds() -> None:
+    chains = FoldChains()
+    assert [chains.for_groups(grouped(n)).num_folds for n in (30, 9, 4)] == [10, 5, 4]
+    with pytest.raises(InputError, match="in 3 groups, and cannot be divided into 10 folds"):
+        chains.for_groups(grouped(3)).prepared(grouped(3))
+    weight = (grouped(9).groups < 4).astype(float)
+    assert chains.for_groups(grouped(9, weight=weight)).num_folds == 4, "those with weight"
+
+
+@pytest.mark.parametrize("groups", [np.zeros(23, int), np.zeros(24), np.zeros((24, 1), int)])
+def test_groups_are_one_number_a_row(groups: np.ndarray) -> None:
+    rows = PROBLEM.x, PROBLEM.y
+    with pytest.raises(InputError, match="groups must be 24 whole numbers"):
+        Posterior(MLP(1, ()), Gaussian(), Normal(), rows, groups)
