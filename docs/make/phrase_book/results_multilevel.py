@@ -17,6 +17,7 @@ from credence_papers.multilevel.studies import PUBLISHED, SHORT
 
 DESIGN = ("regression alpha 3", "digits alpha 3", "digits alpha 2", "regression alpha 2")
 """Problems of the published design that sentences tell of: regression, easy, rough, wide."""
+SPIRAL = "spiral alpha 3"
 
 
 def phrases() -> Iterator[Phrase]:
@@ -54,6 +55,7 @@ def of_published_design() -> Iterator[Phrase]:
     yield from of_cheapest(easy)
     yield from of_moves(regression, easy, rough)
     yield from of_rare_runs(easy)
+    yield from of_spiral(published(SPIRAL))
     nominal = regression["fits"]["nominal"]["ratio_widest"]["value"]
     yield made("says less: {:.1f} times in the regression", nominal)
 
@@ -85,6 +87,31 @@ def of_savings(
     yield made("and {} times ({} to {}) at alpha 2", *best_of(rough))
 
 
+def of_spiral(spiral: dict[str, Any]) -> Iterator[Phrase]:
+    """Tell what one level costs in the spiral, and why most of its moves are short."""
+    yield made(
+        "spiral at alpha 3 it is {:.0f} times, and {:.0f} times by the clock", *at_widest(spiral)
+    )
+    yield made("as much, by counted work, and {:.0f} times in the spiral", with_pilots(spiral))
+    alone = cheapest(spiral, "smc")
+    assert alone["widths"] == [4], "one of width 4"
+    yield made("one of width 4 has {} times the cost ({} to {})", *best_of(spiral))
+    (share,) = spiral["shares"].values()
+    yield made("At alpha 3 {:.0f} % of the particles of width 4 are left when", 100 * share)
+    reference = spiral["reference"]
+    assert (reference["num_chains"], reference["num_draws"], reference["width"]) == (32, 500, 8)
+    dearer = ends(
+        long["mse"] * long["flops"] / (short["mse"] * short["flops"])
+        for short, long in short_and_long(spiral)
+        if short["method"] == "smc" and len(short["squares"]) == 32
+    )
+    yield made("usual moves cost {:.0f} to {:.0f} times as much for an error", *dearer)
+    yield made(
+        "and in the spiral ({} to {}). In the digits",
+        *limits(spiral["fits"]["flops"]["ratio_widest"]),
+    )
+
+
 def of_ladders(
     regression: dict[str, Any], easy: dict[str, Any], rough: dict[str, Any]
 ) -> Iterator[Phrase]:
@@ -111,10 +138,11 @@ def of_savings_at_alpha(
 ) -> Iterator[Phrase]:
     """Tell where the published saving of about ten is."""
     yield made(
-        "in the digits ({} to {}) and in the", *limits(easy["fits"]["flops"]["ratio_widest"])
+        "in the digits ({} to {}), in the regression",
+        *limits(easy["fits"]["flops"]["ratio_widest"]),
     )
     yield made(
-        "in the regression ({} to {}). In the digits",
+        "in the regression ({} to {}) and in the spiral",
         *limits(regression["fits"]["flops"]["ratio_widest"]),
     )
     work, clock = (rough["fits"][each]["ratio_widest"] for each in ("flops", "seconds"))

@@ -8,7 +8,14 @@ from faults import size, without_fault
 from kept import kept, rows_by, rows_by_label
 from phrase_book.results_fbnn import BATCHES, HMC, MCLMC, NUTS, SGHMC
 from phrase_book.results_interacting import COLD, distance_without_jacobian
-from phrase_book.results_multilevel import DESIGN, best_of, published, slope_of, with_interval
+from phrase_book.results_multilevel import (
+    DESIGN,
+    SPIRAL,
+    best_of,
+    published,
+    slope_of,
+    with_interval,
+)
 from phrases import Phrase, ends, given, made, share
 from two_states import means
 
@@ -76,6 +83,8 @@ def of_savings() -> Iterator[Phrase]:
     yield made("At α = 2 it is {} times by work in the digits and", next(saving(rough)))
     yield made("in the digits and {} times in the regression", next(saving(wide)))
     yield made("widths 8 and 128: {} ({} to {}); by the clock {} ({} to {})", *saving(regression))
+    spiral = tuple(saving(published(SPIRAL)))
+    yield made("[α = 3: {} ({} to {}); by the clock {} ({} to {})][published-design]", *spiral)
     work = with_interval(wide["fits"]["flops"]["ratio_widest"])
     yield made("α = 2, widths 64 and 256: {} ({} to {})]", *work)
     yield made("[α = 3: {} ({} to {}); by the clock {} ({} to {}). α = 2", *saving(easy))
@@ -86,6 +95,7 @@ def of_savings() -> Iterator[Phrase]:
     yield made("in the regression, {} ({} to {}) in the digits]", *slope_of(rough, "flops"))
     yield made("one level costs [{} times ({} to {})]", *best_of(wide))
     yield made("α = 3 it is [{} times ({} to {})]", *best_of(regression))
+    yield made("and in the spiral [{} times ({} to {})]", *best_of(published(SPIRAL)))
     yield made("[{} ({} to {}) and", *best_of(easy))
     yield made("and {} times ({} to {})][published-design]: these intervals", *best_of(rough))
     nominal = regression["fits"]["nominal"]["ratio_widest"]["value"]
