@@ -33,12 +33,16 @@ def bullets(sentences: list[str]) -> list[str]:
 
 
 def made_by(summary: dict[str, Any]) -> str:
-    """The command, and what ran it."""
+    """The command, and what ran it: commits and machines of all problems, where they differ."""
+    commits, machines = (
+        "; ".join(dict.fromkeys(each.get(name, summary[name]) for each in summary["problems"]))
+        for name in ("commit", "machine")
+    )
     return (
         f"`credence experiment run {summary['experiment']} --size {summary['size']} --seed "
         f"{summary['seed']}{seeds(summary)}{problems(summary)} --jobs {summary['n_jobs']}"
         f"{limit(summary)}`; "
-        f"{versions(summary['versions'])}; {summary['machine']}; commit {summary['commit']}."
+        f"{versions(summary['versions'])}; {machines}; commit {commits}."
     )
 
 

@@ -15,7 +15,7 @@ def phrases() -> Iterator[Phrase]:
 
 def of_reviews() -> Iterator[Phrase]:
     """Accuracies of film reviews, and the entropy of a logistic regression."""
-    rows = rows_by_label("imdb")
+    rows = rows_by_label("imdb", "tfidf")
     right = {label: share(row["accuracy"], 3) for label, row in rows.items()}
     coarse, weighed = right["Coarse (SMC on half of the inputs)"], right["Importance sampling"]
     several, smc = rows["MLSMC (increment tempered)"], rows["SMC on all inputs"]
