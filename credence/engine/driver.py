@@ -156,8 +156,11 @@ class Driver(AbstractContextManager["Driver"]):
         Raises:
             Interrupted: on Ctrl-C where there is nothing usable yet.
             StorageError: where a checkpoint cannot be written or read.
+            ValueError: for a name that an earlier phase had: they would share a folder.
         """
         name, plan = self._part.prefix + name, self._part.joined(plan)
+        if name in self.results:
+            raise ValueError(f"There was a phase '{name}' already: give this one another name.")
         if self.interrupted:
             self._stop(name)
         states: Any = start

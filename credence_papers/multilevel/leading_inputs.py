@@ -254,7 +254,7 @@ class Reweighted(TwoLevels):
         extended = levels.extended(jnp.asarray(cloud.position), new, data, **models)
         num_weights = coarse.num_weights + fine.num_weights
         between = levels.to_level(coarse.model, fine.model, num_weights)
-        weighed = tempering.weigh("weigh", keys[5], driver, between, extended, data)
+        weighed = tempering.weigh("weigh levels", keys[5], driver, between, extended, data)
         ratios = log_ratios(weighed)
         weights = np.asarray(jax.nn.softmax(ratios, axis=-1))
         share = np.broadcast_to(_ess_share(ratios)[:, None], weights.shape)
