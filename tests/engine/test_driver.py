@@ -319,6 +319,8 @@ def test_a_phase_is_found_again_wherever_it_comes(tmp_path):
         walked(driver, "main [1]")
     with Driver(tmp_path) as driver:
         walked(driver, "main [1]")
+        with pytest.raises(ValueError, match=r"There was a phase 'main \[1\]' already"):
+            walked(driver, "main [1]")
     assert sorted(each.name for each in tmp_path.iterdir() if each.is_dir()) == [
         "00-small",
         "01-main [1]",

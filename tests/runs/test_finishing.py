@@ -153,7 +153,9 @@ def test_whole_groups_are_held_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     workflow.fit(asked, tmp_path / "run")
     assert list(seen[0]) == list(rows.groups)
-    assert "are held back: 4 of 20" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "are held back: 4 of 20" in (tmp_path / "run" / "report.html").read_text(
+        encoding="utf-8"
+    )
     assert "--group patient" in read_manifest(tmp_path / "run").settings.command
 
 

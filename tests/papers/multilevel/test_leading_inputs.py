@@ -180,6 +180,16 @@ def test_weights_of_the_increment_are_signed_and_sum_to_one() -> None:
     assert Reweighted(num_runs=2, num_particles=20).run(0, posterior).weights.shape == (2, 20)
 
 
+def test_reweighted_particles_are_the_same_from_a_folder(tmp_path: Path) -> None:
+    """Every phase has a folder of its own there."""
+    posterior = regression().posterior
+    method = Reweighted(num_runs=2, num_particles=20, mutation=MUTATION, increment=True)
+    alone = method.run(0, posterior)
+    for _ in range(2):
+        again = method.run(0, posterior, folder=tmp_path)
+        np.testing.assert_array_equal(again.weights, alone.weights)
+
+
 def test_shares_that_cannot_be() -> None:
     for share in (0.0, 1.5):
         with pytest.raises(InputError, match="share must be in"):
