@@ -11,13 +11,14 @@ from credence.compare import find
 from credence.compare.seeds import of_seeds
 
 
-def sections(name: str, max_seconds: float | None = None) -> str:
+def sections(name: str, max_seconds: float | None = None, size: str | None = None) -> str:
     """Tell what ran an experiment; then a heading, a table and its reasons for every problem.
 
     Args:
         max_seconds: time limit of each method in a run whose results do not tell it.
+        size: of the experiment; the largest by default.
     """
-    summary = {"max_seconds": max_seconds, **kept(name)}
+    summary = {"max_seconds": max_seconds, **kept(name, size)}
     each = (section(problem, summary["baseline"]) for problem in summary["problems"])
     return "\n".join([made_by(summary), "", legend(summary), *chain.from_iterable(each)])
 
@@ -97,9 +98,10 @@ def problems(summary: dict[str, Any]) -> str:
 def legend(summary: dict[str, Any]) -> str:
     """What the numbers are."""
     if all(row["converged"] is None for each in summary["problems"] for row in each["rows"]):
+        errors = ", with standard errors over the seeds" if seeds(summary) else ""
         return (
-            "Published / ours, with standard errors over the seeds. Entropies are in nats; the "
-            "epistemic one is what the networks of an ensemble disagree by."
+            f"Published / ours{errors}. Entropies are in nats; the epistemic one is what the "
+            "networks of an ensemble disagree by."
         )
     return (
         f"Published / ours{of_splits(summary)}. ESS (min ; median ; max) is of predictions at the "

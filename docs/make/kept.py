@@ -48,9 +48,15 @@ def rows_by(name: str, key: str, **asked: Any) -> dict[Any, dict[str, Any]]:
     return {row[key]: row for row in kept_rows(name) if asked.items() <= row.items()}
 
 
-def rows_by_label(name: str, problem: str | None = None) -> dict[str, dict[str, Any]]:
-    """The rows of a problem of an experiment, by their labels; of the only one by default."""
-    (found,) = (each for each in kept(name)["problems"] if problem in (None, each["name"]))
+def rows_by_label(
+    name: str, problem: str | None = None, size: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """The rows of a problem of an experiment, by their labels; of the only one by default.
+
+    Args:
+        size: of the experiment; the largest by default.
+    """
+    (found,) = (each for each in kept(name, size)["problems"] if problem in (None, each["name"]))
     return {row["label"]: row for row in found["rows"]}
 
 
