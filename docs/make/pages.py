@@ -76,6 +76,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "fbnn-full": partial(experiment_tables.sections, "fbnn_full", max_seconds=50),
     "fbnn-reasons": partial(experiment_tables.reasons, "fbnn"),
     "friction": partial(benchmark_tables.table, "friction"),
+    "grouped-rows": partial(benchmark_tables.table, "grouped_rows"),
     "imdb": partial(experiment_tables.sections, "imdb", size="laptop"),
     "imdb-all": partial(experiment_tables.sections, "imdb", size="paper"),
     "imdb-reasons": partial(experiment_tables.reasons, "imdb"),
