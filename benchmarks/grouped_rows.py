@@ -15,7 +15,7 @@ stands the truth of 2000 rows of new groups.
 import time
 
 import numpy as np
-from rows import add_row, commit, done, markdown, parser_of
+from rows import add_row, commit, commits, done, markdown, parser_of
 
 from credence import BNNRegressor, configure
 
@@ -77,7 +77,7 @@ def table_lines(found: list[dict[str, object]]) -> list[str]:
         shares = [f"{100 * mean:.1f} %" for mean in means[:3]]
         told = "`groups` named" if is_named else "not named"
         rows.append([told, *shares, *(f"{mean:.2f}" for mean in means[3:])])
-    return markdown(["", *names.values()], rows)
+    return [*markdown(["", *names.values()], rows), "", f"Commit {commits(found)}."]
 
 
 def main() -> None:

@@ -81,7 +81,7 @@ def from_spec(spec: dict[str, Any]) -> Any:
     if name not in _KNOWN:
         raise InputError(
             f"The file describes a part that is not Credence's own ({settings!s:.200}). If it is "
-            "a network, pass the same one when loading, load(path, network=...). Priors and "
+            "a network, pass the same network when loading, load(path, network=...). Priors and "
             "likelihoods of one's own cannot be loaded again."
         )
     try:

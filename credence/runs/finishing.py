@@ -60,7 +60,7 @@ class Rows:
     has_own_split: bool = False
     """Whether the data set says which rows are which."""
     groups: pd.Series | None = None
-    """Which training rows belong together, where somebody said so."""
+    """The group of every training row, where somebody said which belong together."""
 
 
 def build_model(

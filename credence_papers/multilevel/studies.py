@@ -259,8 +259,8 @@ _OF_SPIRAL = replace(
         *_AT_128_SHORT,
     ),
 )
-"""With a thousand points the usual moves cost 12 to 41 times as much for an error as short ones
-do. In wide networks they are therefore tried with 40 particles only."""
+"""The usual moves cost 12 to 41 times as much for an error as short ones with a thousand points. In
+wide networks they are therefore tried with 40 particles only."""
 PUBLISHED_SPIRAL = replace(
     PUBLISHED,
     name="multilevel_published_spiral",

@@ -19,7 +19,8 @@ def sections(name: str, max_seconds: float | None = None, size: str | None = Non
         size: of the experiment; the largest by default.
     """
     summary = {"max_seconds": max_seconds, **kept(name, size)}
-    each = (section(problem, summary["baseline"]) for problem in summary["problems"])
+    of_size = f", size {size}" if size == "paper" else ""
+    each = (section(problem, summary["baseline"], of_size) for problem in summary["problems"])
     return "\n".join([made_by(summary), "", legend(summary), *chain.from_iterable(each)])
 
 
@@ -47,9 +48,21 @@ def made_by(summary: dict[str, Any]) -> str:
     )
 
 
-def section(problem: dict[str, Any], baseline: str) -> list[str]:
-    """What a problem is, its table, and reasons for differences."""
-    found = ["", f"### {problem['name']}", "", sizes(problem), "", table(problem, baseline), ""]
+def section(problem: dict[str, Any], baseline: str, of_size: str = "") -> list[str]:
+    """What a problem is, its table, and reasons for differences.
+
+    Args:
+        of_size: what the heading says of the size, beside a section of another.
+    """
+    found = [
+        "",
+        f"### {problem['name']}{of_size}",
+        "",
+        sizes(problem),
+        "",
+        table(problem, baseline),
+        "",
+    ]
     told = [without_advice(sentence) for row in problem["rows"] for sentence in of_seeds(row)]
     return [*found, *bullets([*told, *problem["reasons"]])]
 

@@ -354,7 +354,7 @@ def test_variances_of_noise_that_signed_weights_make_negative_are_zero() -> None
 
 
 def test_targets_of_a_likelihood_of_ones_own_may_be_a_single_column() -> None:
-    """Of shape (point,) they would be taken for as many targets at every point."""
+    """They would be taken for as many targets at every point."""
 
     class Exponential(NoParameters):
         def checked_targets(self, y: Any) -> np.ndarray:

@@ -244,7 +244,7 @@ def test_a_fit_without_a_seed_goes_on_from_its_folder(tmp_path: Path) -> None:
 
 
 def test_groups_reach_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the rows that have weight, whatever the groups are called."""
+    """Groups are those of the rows that have weight, whatever they are called."""
     seen, run = [], DeepEnsemble.run
     monkeypatch.setattr(
         DeepEnsemble,

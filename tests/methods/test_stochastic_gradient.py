@@ -362,7 +362,7 @@ def test_a_warm_up_has_rounds_however_far_draws_are_apart(
     [(10, 3, 0.5), (7, 2, 0.3), (4, 4, 0.9), (8, 2, 0.6), (8, 2, 0.2)],
 )
 def test_cycles_give_the_draws_asked_for(num_draws: int, num_cycles: int, share: float):
-    """Where a share of a cycle falls on a step, single precision must not drop a draw."""
+    """Single precision must not drop a draw where a share of a cycle falls on a step."""
     settings = SETTINGS | {"num_chains": 2, "num_draws": num_draws, "num_warmup": 100}
     method = SGLD(num_cycles=num_cycles, exploration_share=share, **settings)
     ensemble = method.run(0, PROBLEM.posterior)

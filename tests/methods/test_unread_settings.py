@@ -80,12 +80,6 @@ CASES: list[Case] = [
     ),
     (
         CES,
-        {"calibration": "sghmc", "step_size": 0.1, "surrogate_steps": 5, "num_refinements": 0},
-        {"num_warmup": 700},
-        {"num_refinements": 1},
-    ),
-    (
-        CES,
         {"calibration": "sghmc_public"},
         {"training": Training(patience=3)},
         {"calibration": "sghmc"},

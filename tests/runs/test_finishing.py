@@ -131,7 +131,7 @@ def test_the_own_split_of_a_data_set_is_told_of(
 
 
 def test_whole_groups_are_held_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 20 patients with 3 rows each, 4 are test rows and the others reach the fit as groups."""
+    """4 of 20 patients with 3 rows each are test rows, and the others reach the fit as groups."""
     asked = replace(settings(tmp_path, "y"), group="patient")
     frame = pd.read_csv(asked.table).assign(patient=[f"p{row // 3}" for row in range(60)])
     frame.loc[7, "y"] = np.nan  # a row that is left out moves no group
@@ -386,11 +386,11 @@ def test_the_report_says_what_the_fit_warned_of(
     """Once, and not what the verdict says itself."""
     fit = BNNRegressor.fit
 
-    def warn_and_fit(model: BNNRegressor, *data: Any) -> BNNRegressor:
+    def warn_and_fit(model: BNNRegressor, *data: Any, **more: Any) -> BNNRegressor:
         for text, kind in (("Rough.", UserWarning), ("Not there.", ConvergenceWarning)):
             warnings.warn(text, kind, stacklevel=2)
             warnings.warn(text, kind, stacklevel=2)
-        return fit(model, *data)
+        return fit(model, *data, **more)
 
     monkeypatch.setattr(BNNRegressor, "fit", warn_and_fit)
     shown = warnings.showwarning

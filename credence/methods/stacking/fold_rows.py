@@ -14,7 +14,7 @@ from credence.kernels.leaving_out import LeavingOut
 from credence.methods.training import Best, better_of
 
 COMMON_VALUES = 20
-"""Where no column has more values, rows are alike as a matter of course."""
+"""Rows are alike as a matter of course where no column has more values."""
 
 
 def assign_folds(

@@ -167,9 +167,6 @@ class CES(TrainedChains):
         if self.step_size is not None:
             check_step(self.step_size, str(self.sampler))
             refuse_unread(self, "what step sizes are tuned to", "target_acceptance_rate")
-            if self.num_refinements == 0:
-                reader = "of runs that refine the emulator or tune a step size"
-                refuse_unread(self, reader, "num_warmup")
             if self._correction.tests_moves and self.surrogate_steps is None:
                 raise InputError(
                     f"With step_size={self.step_size:g} there is no warm-up, and nothing tunes how "

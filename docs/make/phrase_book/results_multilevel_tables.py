@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kept import rows_by_label
-from phrases import Phrase, given, made, share, unkept
+from phrases import Phrase, given, made, share
 
 
 def phrases() -> Iterator[Phrase]:
@@ -61,7 +61,6 @@ def of_sentence_model() -> Iterator[Phrase]:
             )
             error = max(row["standard_errors"]["accuracy"] for row in (smc, several, coarse))
             yield made("with standard errors of {}", share(error, 3))
-    yield from unkept("it took 17 minutes on two cores", "moves the vectors by 1.0 %")
 
 
 def of_digits() -> Iterator[Phrase]:

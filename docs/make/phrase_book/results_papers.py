@@ -110,7 +110,7 @@ def of_tables() -> Iterator[Phrase]:
     ways = ("Coarse (SMC on half of the inputs)", "Importance sampling", "+ mutated increment")
     right = [share(reviews[way]["accuracy"]) for way in ways]
     small = rows_by_label("imdb", "minilm", "paper")["SMC on all inputs"]
-    yield made("small sentence model: [{}][imdb]", share(small["accuracy"], 3))
+    yield made("small sentence model: [{}](multilevel_tables", share(small["accuracy"], 4))
     yield made("[{}, {}, {}][imdb] with 5,000 reviews", *right)
     yield made("[about {:.0f} of 30 particles]", 30 * reviews["Importance sampling"]["ess_share"])
     four = ("MAP", "Deep ensemble", "SMC", "MLSMC")

@@ -277,7 +277,7 @@ def test_copies_of_a_row_are_left_out_together() -> None:
 
 
 def test_rows_that_are_alike_by_nature_are_no_copies() -> None:
-    """Of a coin and a label most rows are alike, and each is an observation of its own."""
+    """Most rows of a coin and a label are alike, and each is an observation of its own."""
     random = np.random.default_rng(0)
     coins, labels = random.integers(0, 2, (2, 200))
     rows = coins[:, None].astype(float), labels

@@ -1,6 +1,7 @@
 """Coarse to fine inputs: linear regression in closed form, tiny tables, published numbers."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
