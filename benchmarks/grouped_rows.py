@@ -13,6 +13,7 @@ stands the truth of 2000 rows of new groups.
 """
 
 import time
+from typing import Any
 
 import numpy as np
 from rows import add_row, commit, commits, done, markdown, parser_of
@@ -36,7 +37,7 @@ def rows_of(
     return np.column_stack([x, of_group]), y, groups
 
 
-def measured(number: int, is_named: bool) -> dict[str, object]:
+def measured(number: int, is_named: bool) -> dict[str, Any]:
     """Fit a table, and compare what was promised with what happens in new groups."""
     rng = np.random.default_rng(number)
     x, y, groups = rows_of(rng, NUM_GROUPS, ROWS_OF_GROUP)
@@ -61,7 +62,7 @@ def measured(number: int, is_named: bool) -> dict[str, object]:
     }
 
 
-def table_lines(found: list[dict[str, object]]) -> list[str]:
+def table_lines(found: list[dict[str, Any]]) -> list[str]:
     """A row for fits with groups, and one for those without: means over tables."""
     names = {
         "promised": "95 % intervals hold, of rows left out",
@@ -73,7 +74,7 @@ def table_lines(found: list[dict[str, object]]) -> list[str]:
     rows = []
     for is_named in (False, True):
         mine = [row for row in found if row["groups"] is is_named]
-        means = [np.mean([row[name] for row in mine]) for name in names]  # type: ignore[misc]
+        means = [np.mean([row[name] for row in mine]) for name in names]
         shares = [f"{100 * mean:.1f} %" for mean in means[:3]]
         told = "`groups` named" if is_named else "not named"
         rows.append([told, *shares, *(f"{mean:.2f}" for mean in means[3:])])

@@ -15,24 +15,15 @@ from pathlib import Path
 import numpy as np
 
 from credence.datasets import load
+from credence.datasets.prepared.embeddings import texts_of
 from credence.datasets.prepared.sentence_models import MINILM, SIZES, encode
 from credence.storage import write_arrays
 
 NUM_COMPARED = 200
 
 
-def texts_of_reviews() -> tuple[list[str], list[str]]:
-    """The training and the test reviews, in the order in which the library wants their vectors."""
-    data = load("imdb")
-    assert data.frame is not None
-    assert data.train is not None
-    assert data.test is not None
-    plain = data.frame["text"].str.replace("<br />", " ", regex=False).to_numpy()
-    return list(plain[data.train]), list(plain[data.test])
-
-
 def difference(name: str, texts: list[str], folder: Path) -> float:
-    """How far vectors of half precision are from those of single precision, in their lengths."""
+    """Compute how far vectors of half precision are from those of single, in their lengths."""
     half, single = (
         np.asarray(encode(name, texts, folder / precision, half=precision == "half"), float)
         for precision in ("half", "single")
@@ -49,7 +40,7 @@ def main() -> None:
     parser.add_argument("--model", choices=list(SIZES), default=MINILM)
     parser.add_argument("--half", action="store_true", help="compute in bfloat16")
     options = parser.parse_args()
-    train, test = texts_of_reviews()
+    train, test = texts_of(load("imdb"))
     pieces = options.out / f"{options.model}-{'half' if options.half else 'single'}"
     start = time.perf_counter()
     rows = encode(options.model, [*train, *test], pieces, half=options.half)

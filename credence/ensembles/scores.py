@@ -152,7 +152,7 @@ def sound_rows(rows: Rows) -> Rows:
 
 
 def _regression_numbers(rows: Rows) -> dict[str, Any]:
-    """What rows say, in the target's unit."""
+    """Sum rows up by numbers in the target's unit."""
     y = rows["y"]
     rmse = regression.rmse(rows["mean"], y)
     numbers = {

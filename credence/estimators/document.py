@@ -3,22 +3,22 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, get_args
 
 from credence.ensembles.diagnostics.convergence import Convergence
 from credence.ensembles.diagnostics.recalibration import Recalibration
 from credence.errors import InputError
 from credence.storage import file_sha256, jsonable, together, write_json
 
-KINDS = ("BNNRegressor", "BNNClassifier")
-"""What can be restored: an estimator of a derived class is saved as the one it derives from."""
+Kind = Literal["BNNRegressor", "BNNClassifier"]
+"""The class that is restored: an estimator of a derived one is saved as that it derives from."""
 
 
 class EstimatorDocument(TypedDict):
     """What estimator.json holds."""
 
     ensemble_sha256: NotRequired[str]
-    estimator: Literal["BNNRegressor", "BNNClassifier"]
+    estimator: Kind
     preprocessor: dict[str, Any]
     n_features_in: int
     feature_names_in: list[str]
@@ -66,7 +66,7 @@ def document_of(estimator: Any) -> dict[str, Any]:
     """Collect what estimator.json says, the checksum of the ensemble left out."""
     from credence.models.saved import to_spec
 
-    own = next(kind for kind in type(estimator).__mro__ if kind.__name__ in KINDS)
+    own = next(kind for kind in type(estimator).__mro__ if kind.__name__ in get_args(Kind))
     parameters = jsonable(estimator.get_params(deep=False))
     return {
         "estimator": own.__name__,

@@ -267,16 +267,13 @@ def split(settings: FitSettings, whole: pd.DataFrame, table: CheckedTable) -> Ro
     frame, spec = table.frame, known_spec(settings)
     dataset = None if spec is None else load_dataset(spec.name)
     if dataset is not None and dataset.train is not None and dataset.test is not None:
-        if settings.test_fraction != FitSettings.test_fraction:
-            raise InputError(
-                f"'{settings.table}' has a split of its own, which --test-fraction cannot change: "
-                "leave it out, or save the table as a file of another name."
-            )
-        if settings.group is not None:
-            raise InputError(
-                f"'{settings.table}' has a split of its own, which --group cannot change: leave it "
-                "out, or save the table as a file of another name."
-            )
+        for option in ("test_fraction", "group"):
+            if getattr(settings, option) != getattr(FitSettings, option):
+                raise InputError(
+                    f"'{settings.table}' has a split of its own, which "
+                    f"--{option.replace('_', '-')} cannot change: leave it out, or save the table "
+                    "as a file of another name."
+                )
         parts = (frame.index.intersection(rows) for rows in (dataset.train, dataset.test))
         train, test = (frame.loc[rows] for rows in parts)
         rows = Rows(replace(table, notes=[*table.notes, OWN_SPLIT]), train, test, True)

@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -66,10 +66,7 @@ def imdb_embeddings(embedder: str = "tfidf", coarse: str | None = None) -> Embed
     """
     data = load("imdb")
     assert data.frame is not None
-    assert data.train is not None
-    assert data.test is not None
-    texts, labels = data.frame["text"].to_numpy(), data.frame["label"].to_numpy(np.int64)
-    parts = texts[data.train], texts[data.test]
+    labels, parts = data.frame["label"].to_numpy(np.int64), texts_of(data)
     fine = _vectors(embedder, *parts)
     if coarse is None:
         x_train, x_test = ordered(*fine)
@@ -81,7 +78,17 @@ def imdb_embeddings(embedder: str = "tfidf", coarse: str | None = None) -> Embed
     return Embeddings(x_train, labels[data.train], x_test, labels[data.test], about)
 
 
-def _vectors(embedder: str, train: np.ndarray, test: np.ndarray) -> tuple[Rows, Rows]:
+def texts_of(data: Any) -> tuple[list[str], list[str]]:
+    """The texts of the training and of the test reviews, in the order of their vectors.
+
+    Args:
+        data: the data set `imdb`. Marks of new lines in its texts become blanks.
+    """
+    texts = data.frame["text"].str.replace("<br />", " ", regex=False).to_numpy()
+    return list(texts[data.train]), list(texts[data.test])
+
+
+def _vectors(embedder: str, train: list[str], test: list[str]) -> tuple[Rows, Rows]:
     """What that embedder makes of the training and the test reviews."""
     name, folder = f"imdb_{embedder.replace('/', '--')}.npz", data_folder()
     check = partial(_require_vectors, embedder, (len(train), len(test)))
@@ -90,7 +97,7 @@ def _vectors(embedder: str, train: np.ndarray, test: np.ndarray) -> tuple[Rows, 
         check(found)
         return found
     make = _word_frequencies if embedder == "tfidf" else partial(_by_sentence_model, embedder, name)
-    return _cached(name, lambda: make(_plain(train), _plain(test)), check)
+    return _cached(name, lambda: make(train, test), check)
 
 
 def ordered(train: Rows, test: Rows) -> tuple[Rows, Rows]:
@@ -148,10 +155,6 @@ def _about(embedder: str, train: Rows, test: Rows) -> str:
         contents.update(rows.astype("<f4").tobytes())
     start = contents.hexdigest()[:12]
     return f"{size} columns of the sentence model {embedder} (SHA-256 {start}...)."
-
-
-def _plain(texts: np.ndarray) -> list[str]:
-    return [text.replace("<br />", " ") for text in texts]
 
 
 def _unit(rows: Rows) -> Rows:
