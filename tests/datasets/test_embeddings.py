@@ -185,7 +185,7 @@ def counts_words(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             if name == "none":
                 raise OSError("no such model")
 
-        def encode(self, texts: list[str]) -> np.ndarray:
+        def encode(self, texts: list[str], batch_size: int) -> np.ndarray:
             assert not any("<br" in text for text in texts)
             return np.array([[text.count(word) for word in GOOD + BAD] for text in texts], "f4")
 
@@ -255,11 +255,11 @@ def test_a_stopped_run_goes_on_with_the_next_piece(
     monkeypatch.setattr(sentence_models, "PIECE", 7)
     encode, done = sentence_models._model("any").encode, []
 
-    def dies_at_the_fourth(_: object, texts: list[str]) -> np.ndarray:
+    def dies_at_the_fourth(_: object, texts: list[str], batch_size: int) -> np.ndarray:
         done.append(len(texts))
         if len(done) == 4:
             raise KeyboardInterrupt
-        return encode(texts)
+        return encode(texts, batch_size)
 
     counts = sys.modules["sentence_transformers"].SentenceTransformer
     monkeypatch.setattr(counts, "encode", dies_at_the_fourth)
