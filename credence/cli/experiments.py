@@ -30,6 +30,7 @@ def compare(
     task: options.Task = "auto",
     categorical: options.Categorical = None,
     drop: options.Drop = None,
+    group: options.Group = None,
     hidden: options.Hidden = "50",
     activation: options.Activation = "tanh",
     prior: options.Prior = "auto",
@@ -71,6 +72,7 @@ def compare(
         task=task,
         categorical=tuple(categorical or ()),
         drop=tuple(drop or ()),
+        group=group,
         test_fraction=test_fraction,
     )
     settings = {"seed": seed, "n_jobs": jobs, "backend": backend, "max_seconds": max_seconds}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from credence.methods.algorithm import Algorithm
     from credence.models import Network
 
-Judged = tuple[dict[str, Any], dict[str, list[float | None]]]
+Judged = tuple[dict[str, Any], dict[str, list[Any]]]
 """Scores and convergence, and numbers row by row."""
 Judge = Callable[[], Judged]
 
@@ -88,6 +88,8 @@ def compute(cell: CellSpec, folder: Path | None = None) -> dict[str, Any]:
         raise Interrupted(f"Stopped in '{cell.name}'; run again to go on.")
     start = time.perf_counter()
     judged, rows = judge()
+    if arrays.groups is not None:
+        rows["group"] = arrays.groups[1].tolist()
     return {
         "status": "done",
         "problem": arrays.size | {"num_weights": posterior.num_weights},
@@ -211,7 +213,8 @@ def build_posterior(cell: CellSpec, arrays: "Arrays") -> "Posterior":
     network = build_network(cell.model, outputs)
     prior = named("prior", cell.model.prior, PRIORS)
     prior = replace(prior, **cell.model.prior_settings)
-    return Posterior(network, prior, likelihood, (arrays.x_train, arrays.y_train))
+    groups = None if arrays.groups is None else arrays.groups[0]
+    return Posterior(network, prior, likelihood, (arrays.x_train, arrays.y_train), groups)
 
 
 def build_network(model: ModelSpec, num_outputs: int) -> "Network":

@@ -33,6 +33,7 @@ class Arrays:
         labels: names of the labels; () for numbers.
         x_others: strangers, inputs of classes that no label stands for; None where there are none.
         notes: what was done to the data, in sentences.
+        groups: numbers of the groups of training and test rows; None where rows stand alone.
     """
 
     x_train: Features
@@ -43,6 +44,7 @@ class Arrays:
     labels: tuple[str, ...]
     notes: tuple[str, ...] = ()
     x_others: Features | None = None
+    groups: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def task(self) -> str:
@@ -104,6 +106,7 @@ def _limited(raw: Raw, rows: RowLimits, seed: int) -> Raw:
         y_test=raw.y_test[test],
         notes=(*raw.notes, *notes),
         x_others=None if strange is None else strange[others],
+        groups=raw.groups and (raw.groups[0][train], raw.groups[1][test]),
     )
 
 
@@ -116,7 +119,9 @@ def _with_targets(raw: Raw, x_train: Features, x_test: Features) -> Arrays:
         y_train, y_test = raw.y_train.astype(float), raw.y_test.astype(float)
         scaler = TargetScaler.fit(y_train)
         scaled = scaler.transform(y_train), scaler.transform(y_test)
-        return Arrays(x_train, scaled[0], x_test, scaled[1], scaler, (), raw.notes)
+        return Arrays(
+            x_train, scaled[0], x_test, scaled[1], scaler, (), raw.notes, groups=raw.groups
+        )
     labels = pd.Index(np.unique(raw.y_train))
     codes = labels.get_indexer(pd.Index(raw.y_test))
     if len(labels) < 2 or (codes < 0).any():
@@ -124,4 +129,4 @@ def _with_targets(raw: Raw, x_train: Features, x_test: Features) -> Arrays:
         raise InputError(f"Too few training rows: {missing}. Take more rows.")
     y_train = labels.get_indexer(pd.Index(raw.y_train)).astype(np.int32)
     return Arrays(x_train, y_train, x_test, codes.astype(np.int32), None,
-                  tuple(map(str, labels)), raw.notes, raw.x_others)  # fmt: skip
+                  tuple(map(str, labels)), raw.notes, raw.x_others, raw.groups)  # fmt: skip

@@ -35,6 +35,7 @@ from credence.datasets.prepared.embeddings import imdb_embeddings
 from credence.datasets.prepared.nacc import HIPPOCAMPUS, read_nacc
 from credence.errors import InputError
 from credence.runs import workflow
+from credence.runs.finishing import Rows
 from credence.runs.folder import FitSettings
 
 Encoding = Callable[[Any, Any], tuple[Features, Features]]
@@ -53,6 +54,8 @@ class Raw:
     encode: Encoding
     notes: tuple[str, ...] = ()
     x_others: np.ndarray | None = None
+    groups: tuple[np.ndarray, np.ndarray] | None = None
+    """Numbers of the groups of training and test rows, where rows are in groups."""
 
 
 def read(source: Source) -> Raw:
@@ -72,6 +75,7 @@ def fit_settings(source: TableSource, **more: Any) -> FitSettings:
         task=source.task,
         categorical=source.categorical,
         drop=source.drop,
+        group=source.group,
         test_fraction=source.test_fraction,
         seed=source.split_seed,
         **more,
@@ -81,11 +85,12 @@ def fit_settings(source: TableSource, **more: Any) -> FitSettings:
 def _read_table(source: TableSource) -> Raw:
     settings = fit_settings(source)
     whole, table = workflow.read(settings)
-    if source.resplit:
-        train, test = workflow.random_split(settings, table)
+    if source.resplit and source.group is None:
+        rows = Rows(table, *workflow.random_split(settings, table))
     else:
-        split = workflow.split(settings, whole, table)
-        train, test = split.train, split.test
+        rows = workflow.split(settings, whole, table)
+    table, train, test = rows.table, rows.train, rows.test
+    of_train, of_test = rows.groups_of(train), rows.groups_of(test)
     return Raw(
         table.task,
         train.drop(columns=table.target),
@@ -94,6 +99,7 @@ def _read_table(source: TableSource) -> Raw:
         test[table.target].to_numpy(),
         ordinal if source.encoding == "ordinal" else one_hot,
         tuple(table.notes),
+        groups=None if of_train is None or of_test is None else (of_train, of_test),
     )
 
 

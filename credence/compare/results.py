@@ -215,9 +215,9 @@ def best(done: Sequence[Outcome], score: str) -> dict[str, Any]:
 
     The difference of two methods is a mean over the same test rows: they are a draw where it is
     below NUM_ERRORS of its standard errors. Rows are taken as independent; those of several seeds
-    may be the same ones again, and count as those of one. Where seeds differ by more than rows
-    explain, the error is that over seeds. A method that failed in a seed has not the rows of the
-    others, and is left out.
+    may be the same ones again, and count as those of one. Of rows in groups, groups are taken as
+    independent. Where seeds differ by more than rows explain, the error is that over seeds. A
+    method that failed in a seed has not the rows of the others, and is left out.
     """
     done = [outcome for outcome in done if not outcome.result.get("num_failed")]
     num_seeds = max((o.result.get("num_seeds", 1) for o in done), default=1)
@@ -227,15 +227,31 @@ def best(done: Sequence[Outcome], score: str) -> dict[str, Any]:
         return {"label": None, "draws": []}
     winner = min(rows, key=lambda label: rows[label].mean())
     away = {label: rows[label] - rows[winner] for label in rows if label != winner}
-    draws = [label for label, difference in away.items() if _is_draw(difference, num_seeds)]
+    groups = done[0].result["rows"].get("group")
+    draws = [label for label, each in away.items() if _is_draw(each, num_seeds, groups)]
     return {"label": winner, "draws": draws}
 
 
-def _is_draw(difference: np.ndarray, num_seeds: int) -> bool:
+def _is_draw(difference: np.ndarray, num_seeds: int, groups: Sequence[int] | None = None) -> bool:
     if len(difference) < 2:
         return True
     error = difference.std(ddof=1) / math.sqrt(len(difference) / num_seeds)
+    if groups is not None:
+        error = error_of_groups(difference, np.asarray(groups))
     if num_seeds > 1:
         by_seed = [each.mean() for each in np.array_split(difference, num_seeds)]
         error = max(error, np.std(by_seed, ddof=1) / math.sqrt(num_seeds))
     return bool(difference.mean() <= NUM_ERRORS * error)
+
+
+def error_of_groups(values: np.ndarray, groups: np.ndarray) -> float:
+    """Standard error of the mean of values whose groups are independent, and not their rows.
+
+    Groups come again in other seeds; all of their rows count as one. One group has no error.
+    """
+    _, places = np.unique(groups, return_inverse=True)
+    sums = np.bincount(places, values - values.mean())
+    num_groups = len(sums)
+    if num_groups < 2:
+        return math.inf
+    return math.sqrt(num_groups / (num_groups - 1) * np.sum(sums**2)) / len(values)

@@ -17,6 +17,7 @@ class TableSource:
         resplit: whether every seed draws a split of its own; False keeps that of the data set,
             where it has one.
         test_fraction, split_seed: of a random split.
+        group: column that says which rows belong together, no input; whole groups are held back.
         sha256: of the file, so that a changed file is another problem; None for a data set.
     """
 
@@ -31,6 +32,7 @@ class TableSource:
     resplit: bool = False
     test_fraction: float = 0.2
     split_seed: int = 0
+    group: str | None = None
     sha256: str | None = None
 
 

@@ -254,7 +254,7 @@ class CellSpec:
         about = to_json(self)
         if not self.averaged:  # so that finished cells of before are found
             del about["averaged"]
-        for name, usual in (("shrink", 1), ("coarse", None)):  # as above
+        for name, usual in (("shrink", 1), ("coarse", None), ("group", None)):  # as above
             if about["source"].get(name, "") == usual:
                 del about["source"][name]
         if self.model.dtype is None:

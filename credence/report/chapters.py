@@ -9,7 +9,7 @@ from typing import NamedTuple
 from credence.html.markup import Html, element, escape, join, shorten
 from credence.html.parts import MIN_DRAWN, section, table, too_few
 from credence.html.wording import count, number
-from credence.report.data import AnyTarget, RowTable, finite_rows
+from credence.report.data import AnyTarget, RowTable, finite_rows, independent
 
 MAX_COLUMNS = 10  # of the user's table
 MAX_CELL = 40  # characters
@@ -42,10 +42,29 @@ def target_chapters(
     if len(target.y) < MIN_DRAWN:
         built = [(titles[0], too_few(len(target.y)))]
     else:
-        built = [(title, draw(target, prefix)) for title, draw in zip(titles, drawn, strict=True)]
+        predictions, calibration, uncertainty = drawn
+        alone = independent(target)
+        bodies = (
+            predictions(target, prefix),
+            join([*_of_groups(target, alone), calibration(alone, prefix)]),
+            uncertainty(target, prefix),
+        )
+        built = list[tuple[str, Html]](zip(titles, bodies, strict=True))
     if whole.least_sure is not None and whole.least_sure.index:
         built.append(("The rows it is least sure of", least_sure(whole)))
     return [section(title, body, is_converged=is_converged) for title, body in built]
+
+
+def _of_groups(target: AnyTarget, alone: AnyTarget) -> list[Html]:
+    """A sentence on the rows of groups; none where every row stands alone."""
+    if target.groups is None:
+        return []
+    sentence = (
+        "Rows of a group hang together, so that they tell less of new groups than their number "
+        "says. Here, and in the verdict, is one row of every group, drawn at random: "
+        f"{number(len(alone.y))} of {count(len(target.y), 'test row')}."
+    )
+    return [element("p", sentence)]
 
 
 def row_table(rows: RowTable, added: Sequence[Column]) -> Html:

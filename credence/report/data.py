@@ -64,6 +64,8 @@ class RegressionTarget:
     least_sure: RowTable | None = None
     scores: LogScores | None = None
     conformal_share: float | None = None
+    groups: Int[np.ndarray, " point"] | None = None
+    """Numbers of the groups whose rows hang together; None where every row stands alone."""
 
     def __post_init__(self) -> None:
         _require_same_length(f"target {self.name!r}", **_arrays(self))
@@ -104,6 +106,8 @@ class ClassificationTarget:
     reliability: Reliability
     least_sure: RowTable | None = None
     scores: LogScores | None = None
+    groups: Int[np.ndarray, " point"] | None = None
+    """As of `RegressionTarget`."""
 
     def __post_init__(self) -> None:
         _require_same_length(f"target {self.name!r}", **_arrays(self))
@@ -234,14 +238,38 @@ def finite_rows(target: AnyTarget) -> AnyTarget:
     keep = np.ones(len(target.y), dtype=bool)
     for array in arrays.values():
         keep &= np.isfinite(array).all(axis=tuple(range(1, array.ndim)))
-    kept = {name: array[keep] for name, array in arrays.items()}
-    return replace(target, **kept)
+    return target if keep.all() else _some_rows(target, keep)
+
+
+def independent(target: AnyTarget) -> AnyTarget:
+    """One row of every group, drawn at random with a fixed seed; all rows where there are none.
+
+    Rows of a group share what is not known of it. So many rows say less of new groups than as many
+    that stand alone, and what chance makes of counts is known for rows that stand alone only.
+    """
+    if target.groups is None:
+        return target
+    shuffled = np.random.default_rng(0).permutation(len(target.groups))
+    _, first = np.unique(target.groups[shuffled], return_index=True)
+    return _some_rows(target, np.sort(shuffled[first]))
 
 
 def pooled(target: AnyTarget, other: AnyTarget) -> AnyTarget:
     """The rows of two results together; all but the rows is of the first."""
     more = _arrays(other)
     rows = {name: np.concatenate([array, more[name]]) for name, array in _arrays(target).items()}
+    return _with_rows(replace(target, scores=None), rows)
+
+
+def _some_rows(target: AnyTarget, rows: np.ndarray) -> AnyTarget:
+    """The rows at these places, or with these flags."""
+    scores = target.scores and LogScores(*(each[rows] for each in target.scores))
+    found = {name: array[rows] for name, array in _arrays(target).items()}
+    return _with_rows(replace(target, scores=scores), found)
+
+
+def _with_rows(target: AnyTarget, rows: dict[str, np.ndarray]) -> AnyTarget:
+    """The target with other rows, and what is counted of them."""
     if isinstance(target, ClassificationTarget):
         table = Reliability.of(rows["probabilities"], rows["y"])
         return replace(target, reliability=table, **rows)

@@ -100,16 +100,17 @@ def read_evaluation_arrays(path: Path, metrics: Metrics) -> dict[str, np.ndarray
         found = check_rows(arrays, metrics["task"])
         if found != num_rows:
             raise ValueError(f"y has {found} rows, not {num_rows}")
+        lengths: dict[str, int] = dict.fromkeys((*REFERENCES, GROUPS), num_rows)
         if f"{LEFT_OUT}y" in arrays:
-            check_rows(arrays, metrics["task"], LEFT_OUT)
+            lengths[LEFT_OUT + GROUPS] = check_rows(arrays, metrics["task"], LEFT_OUT)
         for name, dimension in OPTIONAL.items():
             if name in arrays:
                 require_array(arrays, name, "fiu", dimension)
-        for name in REFERENCES:
+        for name, length in lengths.items():
             if name in arrays:
-                require_array(arrays, name, "f", 1)
-                if len(arrays[name]) != num_rows:
-                    raise ValueError(f"{name} has {len(arrays[name])} rows, not {num_rows}")
+                require_array(arrays, name, "f" if name in REFERENCES else "iu", 1)
+                if len(arrays[name]) != length:
+                    raise ValueError(f"{name} has {len(arrays[name])} rows, not {length}")
     return arrays
 
 
@@ -118,6 +119,9 @@ LEFT_OUT = "left_out_"
 
 REFERENCES = ("log_prob", "log_prob_marginal", "log_prob_linear")
 """Log scores with an entry per test row, which runs of earlier versions do not have."""
+
+GROUPS = "groups"
+"""Name of the numbers of groups, row by row, of tables whose rows are in groups."""
 
 OPTIONAL: dict[str, int] = {
     "rhat": 1,

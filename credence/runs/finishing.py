@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from credence.datasets.checks import CheckedTable
+from credence.runs.documents import GROUPS, LEFT_OUT
 from credence.runs.folder import FitSettings, Manifest, read_manifest
 from credence.runs.stopwatch import Stopwatch
 from credence.runs.warned import warnings_kept
@@ -60,7 +61,12 @@ class Rows:
     has_own_split: bool = False
     """Whether the data set says which rows are which."""
     groups: pd.Series | None = None
-    """The group of every training row, where somebody said which belong together."""
+    """A number for the group of every row of the table, by the row's label, where somebody said
+    which belong together."""
+
+    def groups_of(self, part: pd.DataFrame) -> np.ndarray | None:
+        """The number of every row's group; None where there are no groups."""
+        return None if self.groups is None else self.groups.loc[part.index].to_numpy()
 
 
 def build_model(
@@ -121,7 +127,9 @@ def finish(
     left = seconds_of_fit(settings.max_seconds, sum(watch.laps.values()), len(rows.test))
     model = build_model(settings, method, rows.table.task, folder, progress, left)
     with warnings_kept() as told:
-        model.fit(rows.train.drop(columns=target), rows.train[target], groups=rows.groups)
+        model.fit(
+            rows.train.drop(columns=target), rows.train[target], groups=rows.groups_of(rows.train)
+        )
     manifest = read_manifest(folder).started()
     manifest.write(folder)  # before any of its files changes
     model.save(folder / "ensemble")  # whatever happens to what judges it
@@ -177,7 +185,7 @@ def judged(
     provenance = model.ensemble_.provenance
     _calibrate(model, found)
     beside = references_of(model, rows.train, rows.test, target)
-    arrays |= beside.rows
+    arrays |= beside.rows | groups_beside(model, rows)
     document = evaluation_document(rows.table, x, arrays)
     document["notes"] = [*document["notes"], *told]
     document["has_own_split"] = rows.has_own_split
@@ -193,6 +201,17 @@ def judged(
         dataclasses.replace(provenance, settings=jsonable(provenance.settings)),
         tuple(map(str, getattr(model, "classes_", np.empty(0)).tolist())),
     )
+
+
+def groups_beside(model: BNNRegressor | BNNClassifier, rows: Rows) -> dict[str, np.ndarray]:
+    """The groups of the test rows, and of training rows that networks left out, if there are."""
+    of_test, of_train = rows.groups_of(rows.test), rows.groups_of(rows.train)
+    if of_test is None or of_train is None:
+        return {}
+    found = {GROUPS: of_test}
+    if (left_out := model.left_out_) is not None:
+        found[LEFT_OUT + GROUPS] = of_train[left_out["row"]]
+    return found
 
 
 def inputs_of(

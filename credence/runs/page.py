@@ -26,6 +26,7 @@ from credence.report import (
     write_report,
 )
 from credence.runs.documents import (
+    GROUPS,
     LEFT_OUT,
     Evaluation,
     Metrics,
@@ -215,6 +216,7 @@ def _predicted(
     """Rows from the arrays whose names begin so."""
     task = record.metrics["task"]
     rows: dict[str, Any] = {name: record.arrays[prefix + name] for name in JUDGED[task]}
+    rows["groups"] = record.arrays.get(prefix + GROUPS)
     rows |= {"name": record.evaluation["target"], **more}
     if task == "regression":
         return (RegressionTarget(**rows),)

@@ -369,7 +369,7 @@ def split_by_groups(settings: FitSettings, table: CheckedTable, groups: pd.Serie
         replace(table, notes=[*table.notes, note]),
         table.frame.iloc[train],
         table.frame.iloc[test],
-        groups=groups.iloc[train],
+        groups=pd.Series(pd.factorize(groups)[0], groups.index),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from tools.data_folder import needs_data
 
 from credence.compare import readers
+from credence.compare.cell import build_posterior
 from credence.compare.problem import load
 from credence.compare.readers import Raw, read
 from credence.compare.sources import (
@@ -19,7 +20,7 @@ from credence.compare.sources import (
     UCISource,
     moved,
 )
-from credence.compare.specs import RowLimits
+from credence.compare.specs import CellSpec, ModelSpec, RowLimits
 from credence.datasets import CheckedTable, uci_splits
 from credence.datasets import load as load_dataset
 from credence.errors import InputError
@@ -51,6 +52,29 @@ def test_ordinal_encoding_has_an_input_per_column(tmp_path: Path) -> None:
     expected = (codes - codes.mean()) / codes.std()
     np.testing.assert_allclose(arrays.x_train[:, 0], expected, atol=1e-12)
     assert np.isfinite(arrays.x_test).all()
+
+
+def test_whole_groups_are_held_back(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": np.arange(60.0), "y": np.arange(60) % 7.0})
+    frame.assign(patient=[f"p{row // 3}" for row in range(60)]).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    source = TableSource(table=str(tmp_path / "t.csv"), target="y", group="patient", resplit=True)
+    arrays = load(source, RowLimits(test=10))
+    assert arrays.x_train.shape[1] == 1
+    assert arrays.groups is not None
+    of_train, of_test = arrays.groups
+    assert (len(set(of_train)), len(of_train), len(of_test)) == (16, 48, 10)
+    assert not set(of_train) & set(of_test)
+    assert any("Whole groups of 'patient'" in note for note in arrays.notes)
+    cell = CellSpec(
+        problem="t", source=source, model=ModelSpec(), rows=RowLimits(), label="n",
+        method="nuts", settings={},
+    )  # fmt: skip
+    posterior = build_posterior(cell, arrays)
+    assert list(posterior.groups) == list(of_train)
+    before = replace(cell, source=replace(source, group=None)).name
+    assert before != cell.name
 
 
 def test_rows_are_limited_and_said() -> None:

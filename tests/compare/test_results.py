@@ -7,7 +7,7 @@ import pytest
 from tools import experiment_samples as samples
 
 from credence.compare.conclusions import conclusions, overall
-from credence.compare.results import best, summarise
+from credence.compare.results import best, error_of_groups, summarise
 from credence.compare.seeds import mean_and_error, merged, of_seeds
 from credence.compare.specs import Outcome
 from credence.report.judging.verdict import Level
@@ -117,6 +117,31 @@ def test_seeds_that_scatter_more_than_rows_decide_nothing() -> None:
     assert best([merged(good), merged(worse)], "error") == {"label": "good", "draws": ["worse"]}
     steady = [seeded("worse", seed, error=error + 0.2) for seed in range(3)]
     assert best([merged(good), merged(steady)], "error") == {"label": "good", "draws": []}
+
+
+def test_rows_of_a_group_count_as_one() -> None:
+    """Groups of equal rows: the error is that of the groups' means; other seeds change nothing."""
+    rng = np.random.default_rng(3)
+    of_group = rng.normal(size=9)
+    values, groups = np.repeat(of_group, 4), np.repeat(np.arange(9), 4)
+    expected = of_group.std(ddof=1) / 3
+    assert error_of_groups(values, groups) == pytest.approx(expected, rel=1e-12)
+    twice = error_of_groups(np.tile(values, 2), np.tile(groups, 2))
+    assert twice == pytest.approx(expected, rel=1e-12)
+    assert error_of_groups(values, np.zeros(36)) == np.inf
+
+
+def test_methods_are_told_apart_by_groups() -> None:
+    """Ten groups that differ by a twentieth of what groups scatter by, each of many rows."""
+    groups = np.arange(samples.NUM_TEST) % 10
+    error = np.zeros(samples.NUM_TEST)
+    away = 0.3 * np.sin(np.arange(10) * 2.4)[groups]
+    away += 0.1 - away.mean()
+    outcomes = [samples.done("good", error=error), samples.done("worse", error=error + away)]
+    assert best(outcomes, "error")["draws"] == [], "planted: rows that stand alone"
+    for outcome in outcomes:
+        outcome.result["rows"]["group"] = groups.tolist()
+    assert best(outcomes, "error")["draws"] == ["worse"]
 
 
 def test_a_seed_that_failed_is_a_failure() -> None:

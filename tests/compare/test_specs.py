@@ -11,7 +11,7 @@ from tools import experiment_samples as samples
 
 from credence.compare import EXPERIMENTS, find
 from credence.compare.cell import build_method
-from credence.compare.sources import ImageSource, moved
+from credence.compare.sources import ImageSource, TableSource, moved
 from credence.compare.specs import (
     SIZES,
     CellSpec,
@@ -170,6 +170,8 @@ def test_cells_of_whole_images_keep_the_names_they_had() -> None:
         version="0.1.0",
     )
     assert cell.name == "p--l--dec3790982"
+    of_table = replace(cell, source=TableSource(table="t.csv", target="y"), version="0")
+    assert of_table.name == "p--l--ea0e104d2b"
     assert replace(cell, source=ImageSource(name="mnist", shrink=2)).name != cell.name
     assert replace(cell, model=ModelSpec(dtype="bfloat16")).name != cell.name
     old = to_json(cell)

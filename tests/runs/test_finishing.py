@@ -140,7 +140,10 @@ def test_whole_groups_are_held_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     parts = [set(frame.loc[each.index, "patient"]) for each in (rows.train, rows.test)]
     assert list(map(len, parts)) == [16, 4]
     assert not set.intersection(*parts)
-    assert list(rows.groups) == list(frame.loc[rows.train.index, "patient"])
+    numbers = rows.groups_of(rows.train)
+    assert numbers is not None
+    patients = frame.loc[rows.train.index, "patient"]
+    assert len(set(zip(numbers, patients, strict=True))) == len(set(numbers)) == 16
     assert "patient" not in rows.train
     alone = replace(asked, group=None, drop=("patient",))
     apart = workflow.split(alone, *workflow.read(alone))
@@ -152,10 +155,17 @@ def test_whole_groups_are_held_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         BNNRegressor, "fit", lambda *args, **more: seen.append(more["groups"]) or fit(*args, **more)
     )
     workflow.fit(asked, tmp_path / "run")
-    assert list(seen[0]) == list(rows.groups)
-    assert "are held back: 4 of 20" in (tmp_path / "run" / "report.html").read_text(
-        encoding="utf-8"
-    )
+    assert list(seen[0]) == list(numbers)
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "are held back: 4 of 20" in page
+    judged = report_data(tmp_path / "run")
+    of_test = rows.groups_of(rows.test)
+    assert of_test is not None
+    assert list(judged.targets[0].groups) == list(of_test)
+    assert "(one of every group)" in page
+    if judged.left_out:
+        left_out = judged.left_out[0].groups
+        assert set(left_out) <= set(numbers)
     assert "--group patient" in read_manifest(tmp_path / "run").settings.command
 
 

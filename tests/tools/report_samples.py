@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -97,6 +98,16 @@ def regression_target(
         unit="points",
     )
     return replace(target, least_sure=row_table(least_sure_index(target.std), rng))
+
+
+def grouped_target(num_groups: int, size: int, seed: int = 0, share: float = 0.8) -> Any:
+    """A sound model of rows in groups, which share that part of the variance of their errors."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(num_groups), size)
+    target = regression_target(len(groups), seed)
+    of_group, of_row = rng.normal(size=num_groups)[groups], rng.normal(size=len(groups))
+    z = np.sqrt(share) * of_group + np.sqrt(1 - share) * of_row
+    return replace(target, y=target.mean + target.std * z, pit=stats.norm.cdf(z), groups=groups)
 
 
 def classification_target(

@@ -19,6 +19,7 @@ from credence.report.data import (
     RegressionTarget,
     Reliability,
     finite_rows,
+    independent,
     is_inside,
     pooled,
 )
@@ -54,6 +55,7 @@ class Evidence:
         conformal_share: share of the test rows in their conformal 95 % interval; None without.
         scores: log scores beside those of simple models; None in runs that did not keep them.
         rates: alpha and beta.
+        is_of_groups: whether these rows are one of every group.
     """
 
     name: str
@@ -70,12 +72,15 @@ class Evidence:
     num_left_out: int = 0
     conformal_share: float | None = None
     rates: ErrorRates = ONE_LOOK
+    is_of_groups: bool = False
 
 
 def collect_evidence(
     target: AnyTarget, left_out: AnyTarget | None = None, rates: ErrorRates = ONE_LOOK
 ) -> Evidence:
     """Evidence from the rows whose numbers are finite; the others are counted.
+
+    Of rows in groups it takes one of every group: see `credence.report.data.independent`.
 
     Args:
         target: predictions of test rows.
@@ -85,11 +90,12 @@ def collect_evidence(
             warm-up. So `verdict` asks them only where test rows are too few to tell.
         rates: how often a check of this evidence may err.
     """
-    finite = finite_rows(target)
-    num_not_finite, num_left_out = len(target.y) - len(finite.y), 0
+    scores, is_of_groups = independent(target).scores, target.groups is not None
+    finite = independent(finite_rows(target))
+    num_not_finite, num_left_out = _num_not_finite(target), 0
     if left_out is not None:
-        unseen = finite_rows(left_out)
-        num_not_finite += len(left_out.y) - len(unseen.y)
+        unseen = independent(finite_rows(left_out))
+        num_not_finite += _num_not_finite(left_out)
         finite, num_left_out = pooled(finite, unseen), len(unseen.y)
     if isinstance(finite, RegressionTarget):
         gap, limit = pit_gap(finite.pit, rates.alpha)
@@ -103,10 +109,11 @@ def collect_evidence(
             num_covered=int(np.sum(is_inside(finite))),
             gross_limit=smallest_gross_gap(len(finite.y), GROSS_GAPS[0], rates.beta),
             quarters=count_quarters(finite),
-            scores=target.scores,
+            scores=scores,
             num_left_out=num_left_out,
             conformal_share=finite.conformal_share,
             rates=rates,
+            is_of_groups=is_of_groups,
         )
     gap, limit = expected_calibration_error(finite.reliability, rates.alpha)
     return Evidence(
@@ -118,10 +125,15 @@ def collect_evidence(
         gap_limit=limit,
         gross_limit=smallest_gross_ece(finite.reliability, GROSS_GAPS[1], rates.beta),
         classes=count_classes(finite, rates.alpha),
-        scores=target.scores,
+        scores=scores,
         num_left_out=num_left_out,
         rates=rates,
+        is_of_groups=is_of_groups,
     )
+
+
+def _num_not_finite(target: RegressionTarget | ClassificationTarget) -> int:
+    return len(target.y) - len(finite_rows(target).y)
 
 
 def binomial_band(

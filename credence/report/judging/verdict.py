@@ -102,12 +102,12 @@ def check_sample_size(item: Evidence) -> Check:
     """Too few test rows can not show that intervals hold."""
     subject = Subject.ROWS
     if item.num_not_finite:
-        total = item.num_rows + item.num_not_finite
+        total = f" of {number(item.num_rows + item.num_not_finite)}"
         return Check(
             Level.DO_NOT_TRUST,
             subject,
-            f"{count(item.num_not_finite, 'prediction')} of {number(total)} are not finite "
-            "numbers. The sections below leave these rows out.",
+            f"{count(item.num_not_finite, 'prediction')}{'' if item.is_of_groups else total} are "
+            "not finite numbers. The sections below leave these rows out.",
         )
     if item.num_rows >= MIN_TEST:
         return Check(Level.TRUST, subject, f"Checked on {_rows_checked(item)}.")
@@ -121,7 +121,7 @@ def check_sample_size(item: Evidence) -> Check:
 
 def _rows_checked(item: Evidence) -> str:
     """Say how many rows there are, and of which kind."""
-    rows = count(item.num_rows, "row")
+    rows = count(item.num_rows, "row") + (" (one of every group)" if item.is_of_groups else "")
     if not item.num_left_out:
         return f"{rows} that the model never saw"
     held = number(item.num_rows - item.num_left_out)
@@ -141,6 +141,7 @@ def check_coverage(item: Evidence) -> Check:
     share = covered / n
     lower, upper = binomial_interval(n, 0.95, item.rates.alpha)
     rows = "the test rows and those left out" if item.num_left_out else "the test rows"
+    rows = f"{rows}, one of every group" if item.is_of_groups else rows
     found = f"They hold {percent(share, 1)} of {rows}"
     chance = f"chance allows {percent(lower, 1)} to {percent(upper, 1)}"
     is_chance = lower <= share <= upper

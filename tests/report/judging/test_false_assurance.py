@@ -3,14 +3,16 @@
 import importlib
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from tools.report_faults import bad_quarter, wrong_class
-from tools.report_samples import classification_target, regression_target
+from tools.report_samples import classification_target, grouped_target, regression_target
 
-from credence.report import Check, Level, verdict
-from credence.report.judging import quarters
+from credence.report import Check, Level, LogScores, verdict
+from credence.report.judging import evidence, quarters
 from credence.report.judging.evidence import collect_evidence
 from credence.report.judging.levels import Subject
 
@@ -29,6 +31,13 @@ SOUND: dict[str, Callable[[int, int], Any]] = {
 }
 RULE: Any = importlib.import_module("credence.report.judging.verdict")  # not the function
 SIZES = (5, 60, 120, 300, 1000)
+
+
+NUM_GROUPS = 80
+
+
+def grouped(_: int, seed: int) -> Any:
+    return grouped_target(NUM_GROUPS, 8, seed)
 
 
 def answers(make: Callable[[int, int], Any], n: int, times: int) -> Counter[Level]:
@@ -63,6 +72,30 @@ def test_sound_models_are_trusted_once_the_rows_suffice(kind: str) -> None:
 def test_faults_in_a_part_are_not_trusted(fault: str) -> None:
     """A short form of the simulation above: by chance, 5 of 40 have a probability of 5 %."""
     assert answers(FAULTS[fault], 120, 40)[Level.TRUST] < 5
+
+
+def test_a_sound_model_of_rows_in_groups_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of three checks may blame it in 1 of 100 cases: 5 of 60 or more have a probability of
+    4 % at most."""
+    blamed = {Level.CARE, Level.DO_NOT_TRUST}
+    assert sum(answers(grouped, 0, 60)[level] for level in blamed) < 5
+    monkeypatch.setattr(evidence, "independent", lambda target: target)  # planted
+    assert sum(answers(grouped, 0, 60)[level] for level in blamed) > 20
+
+
+def test_one_row_of_every_group_is_evidence() -> None:
+    target = grouped_target(NUM_GROUPS, 8)
+    scores = LogScores(*np.arange(3.0 * len(target.y)).reshape(3, -1))
+    target = replace(target, scores=scores, y=np.where(target.groups == 7, np.nan, target.y))
+    found = collect_evidence(target, replace(target, groups=target.groups + NUM_GROUPS))
+    assert (found.num_rows, found.num_left_out) == (2 * (NUM_GROUPS - 1), NUM_GROUPS - 1)
+    assert found.num_not_finite == 2 * 8
+    assert found.scores is not None
+    assert list(found.scores.network // 8) == list(range(NUM_GROUPS))
+    assert np.ptp(found.scores.network % 8) > 0  # not the first of every group
+    assert found.scores.linear[0] - found.scores.network[0] == 2 * len(target.y)
+    said = [check.sentence for check in verdict(True, "Fine.", [collect_evidence(target)]).checks]
+    assert any(sentence.startswith("8 predictions are not finite numbers") for sentence in said)
 
 
 def test_the_simulation_finds_a_verdict_that_looks_at_no_parts(
