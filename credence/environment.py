@@ -106,10 +106,12 @@ def configure(
             more, JAX forgets them all, your own too, and compiles again what is needed. Every new
             shape of the data takes about 25 programs, 35 to 80 MB. None: keep all.
     Raises:
-        InputError: for max_programs below 1.
+        InputError: for num_cpu_devices or max_programs below 1.
         RuntimeError: from JAX, if it has already computed something with another number of devices.
     """
     global _max_programs
+    if num_cpu_devices is not None and num_cpu_devices < 1:
+        raise InputError(f"num_cpu_devices must be >= 1, or None, got {num_cpu_devices}.")
     if max_programs is not None and max_programs < 1:
         raise InputError(f"max_programs must be >= 1, or None to keep all, got {max_programs}.")
     _max_programs = max_programs

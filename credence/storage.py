@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import os
+import secrets
 import stat
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -35,8 +36,8 @@ MOST_EXPANSION = 8
 MOST_NESTED = 30
 """Levels of a document."""
 
-TEMPORARY = ".{name}.{process}.part"
-"""A file that a process is writing, beside the one that it will replace."""
+TEMPORARY = ".{name}.{writer}.part"
+"""A file that is being written, beside the one that it will replace."""
 
 LOCK = ".lock"
 """File by which a process keeps a folder for itself; it stays."""
@@ -154,8 +155,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def _beside(target: Path) -> Path:
-    """The file that this process writes before it replaces the target."""
-    return target.with_name(TEMPORARY.format(name=target.name, process=os.getpid()))
+    """A file of this writer alone, which it will put in place of the target."""
+    writer = f"{os.getpid()}-{secrets.token_hex(4)}"  # other machines may have the same number
+    return target.with_name(TEMPORARY.format(name=target.name, writer=writer))
 
 
 def require_writable(path: Path) -> None:
@@ -238,7 +240,7 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise StorageError.while_writing(folder, error) from error
     try:
-        for path in folder.rglob(TEMPORARY.format(name="*", process="*")):
+        for path in folder.rglob(TEMPORARY.format(name="*", writer="*")):
             with contextlib.suppress(OSError):
                 path.unlink()
         yield

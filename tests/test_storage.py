@@ -16,6 +16,7 @@ import pytest
 from credence.errors import StorageError
 from credence.schema import build
 from credence.storage import (
+    atomic_path,
     file_sha256,
     jsonable,
     locked,
@@ -83,6 +84,16 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     with locked(tmp_path):
         assert not any(path.exists() for path in left)
     assert (tmp_path / "kept.part").exists()
+
+
+def test_two_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:
+    """Threads, or processes of two machines with the same number."""
+    path = tmp_path / "a.txt"
+    with atomic_path(path) as first, atomic_path(path) as second:
+        assert first != second
+        first.write_text("first")
+        second.write_text("second")
+    assert path.read_text() == "first"
 
 
 class Inner(TypedDict):

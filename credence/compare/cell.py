@@ -162,13 +162,15 @@ def _draws(ensemble: "Predictor | AveragedPredictions") -> dict[str, Any]:
     """What was drawn, how, and where."""
     import jax
 
+    from credence.storage import jsonable
+
     return {
         "is_chain": ensemble.is_chain,
         "num_chains": ensemble.num_chains,
         "num_draws": ensemble.num_draws,
         "stopped": ensemble.provenance.stopped,
         "divergences": ensemble.num_divergences,
-        "settings": ensemble.provenance.settings,
+        "settings": jsonable(ensemble.provenance.settings, spell_infinite=True),
         "versions": ensemble.provenance.versions,
         "device": str(jax.devices()[0].device_kind),
         "num_devices": jax.device_count(),

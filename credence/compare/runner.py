@@ -150,8 +150,11 @@ def cell_path(folder: Path, cell: CellSpec) -> Path:
 def run_cell(cell: CellSpec, folder: Path, cores: int) -> Outcome:
     """Run one cell in a fresh process and read what it wrote.
 
-    A process that dies leaves a failed cell that says so.
+    A process that dies leaves a failed cell that says so. A cell that another process has finished
+    meanwhile is read.
     """
+    if (found := read(folder, cell)) is not None:
+        return found
     out = cell_path(folder, cell)
     spec = out.with_suffix(".spec.json")
     write_text(spec, json.dumps(to_json(cell)))

@@ -108,13 +108,14 @@ def rows_at(data: Data, index: Any) -> Data:
 def some_rows(key: PRNGKeyArray, data: Data, num_rows: int | None = None) -> Data:
     """Take `num_rows` rows at random into memory, with weights as if they were all.
 
-    Without a number it takes as many as fit `PART_BYTES`.
+    Rows without weight are never taken. Without a number it takes as many as fit `PART_BYTES`.
     """
     fitting = PART_BYTES // (data.x.dtype.itemsize * int(np.prod(data.x.shape[1:])))
-    count = int(np.clip(num_rows or fitting, 1, data.x.shape[0]))
+    counting = np.flatnonzero(np.asarray(data.weight))
+    count = int(np.clip(num_rows or fitting, 1, len(counting)))
     seed = np.asarray(jax.random.bits(key, (2,), jnp.uint32)).tolist()
-    index = np.random.default_rng(seed).choice(data.x.shape[0], count, replace=False, shuffle=False)
-    rows = rows_at(data, np.sort(index))
+    index = np.random.default_rng(seed).choice(len(counting), count, replace=False, shuffle=False)
+    rows = rows_at(data, counting[np.sort(index)])
     return rows._replace(weight=rows.weight * (jnp.sum(data.weight) / jnp.sum(rows.weight)))
 
 

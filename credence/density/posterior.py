@@ -199,6 +199,7 @@ class Posterior:
         data: the rows (`Data`).
         groups: as given.
         num_weights: length of a position: weights, hyperparameters and those of the noise.
+        num_outputs: of the network.
     Raises:
         InputError: where shapes disagree, values are not finite, or labels exceed the outputs.
     """
@@ -222,6 +223,7 @@ class Posterior:
         self.groups = None if groups is None else self._checked_groups(groups)
         template, outputs = shapes(self.model, like(self.data))
         self._check_outputs(outputs.shape)
+        self.num_outputs = int(outputs.shape[-1])
         self.num_weights = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(template))
 
     def _checked_groups(self, groups: Any) -> Int[np.ndarray, " point"]:

@@ -161,7 +161,7 @@ class Reader:
         self.shape, self._offset = _header(path)
         self._file = path.open("rb")
         self._pool = ThreadPoolExecutor(1)
-        self._lock = Lock()
+        self._lock, self._one_at_a_time = Lock(), Lock()
         self._ahead: tuple[tuple[int, int], Future[np.ndarray]] | None = None
 
     def read(self, start: int, count: int) -> Float[np.ndarray, "row *feature"]:
@@ -193,10 +193,18 @@ class Reader:
         buffer = rows.data.cast("B")
         place = self._offset + start * (rows.nbytes // len(rows))
         while buffer:
-            count = os.preadv(self._file.fileno(), [buffer], place)
+            count = self._read(buffer, place)
             if count == 0:
                 raise OSError(f"{self.path} ended early: it was cut since it was opened.")
             buffer, place = buffer[count:], place + count
+
+    def _read(self, buffer: memoryview, place: int) -> int:
+        """Read from a place of the file into a buffer; return the number of bytes."""
+        if hasattr(os, "preadv"):
+            return os.preadv(self._file.fileno(), [buffer], place)
+        with self._one_at_a_time:  # Windows has no reading at a place
+            self._file.seek(place)
+            return self._file.readinto(buffer)
 
 
 _READERS: list[Reader] = []

@@ -22,8 +22,11 @@ from credence.engine.blocks import Block, spread
 from credence.engine.checkpoint import load_tree, save_tree
 from credence.engine.clock import CompileClock
 from credence.kernels.base import Settings
+from credence.storage import read_arrays
 
 Draws = Float[np.ndarray, "chain draw weight"]
+STATE = "state.npz"
+"""What is kept of a phase beside its blocks: see `Saved`."""
 
 
 @dataclass(frozen=True)
@@ -127,11 +130,11 @@ class Phase:
 
     def restore(self) -> None:
         """Read the blocks that an earlier process finished."""
-        if self.folder is None or not (self.folder / "state.npz").exists():
+        if self.folder is None or not (self.folder / STATE).exists():
             return
         layout = jax.tree.map(lambda leaf: leaf.sharding, self.saved.states)
         stored = _stored(jax.eval_shape(partial(self._block, self.block_draws)), self.keep_draws)
-        saved = load_tree(self.folder / "state.npz", self.saved)
+        saved = load_tree(self.folder / STATE, self.saved)
         self.blocks = [
             load_tree(self._block_path(index), stored, free_axis=1)
             for index in range(int(saved.num_blocks))
@@ -191,7 +194,7 @@ class Phase:
         """Write the last block, then the state that counts it as done."""
         if self.folder is not None:
             save_tree(self._block_path(len(self.blocks) - 1), self.blocks[-1])
-            save_tree(self.folder / "state.npz", self.saved)
+            save_tree(self.folder / STATE, self.saved)
 
     def result(self, thinning: int, **costs: Any) -> PhaseResult:
         """Blocks joined along the draws."""
@@ -238,3 +241,16 @@ def _stored(block: Block, keep_draws: bool) -> tuple[Any, dict[str, Any]]:
         return block.draws, block.info
     chains, _, weights = block.draws.shape
     return np.zeros((chains, 0, weights), block.draws.dtype), block.info
+
+
+def seconds_spent(folder: Path | None) -> float:
+    """Seconds that all phases kept in a folder, and in those within it, took; 0 without one."""
+    found = [] if folder is None else sorted(folder.rglob(STATE))
+    return sum(_seconds(path) for path in found)
+
+
+def _seconds(path: Path) -> float:
+    """Seconds of a phase, compilation included: near the end of what `Saved` lists."""
+    arrays = read_arrays(path)
+    *_, seconds, compiling, _ = (arrays[name] for name in sorted(arrays))
+    return float(seconds) + float(compiling)

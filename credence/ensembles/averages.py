@@ -200,6 +200,8 @@ class AveragedPredictions:
 
     def verdict(self) -> tuple[bool | None, str]:
         """Whether chains have converged, and why: averages can show only that they have not."""
+        if not np.isfinite(np.asarray(self.averages.mean)).all():
+            return False, "Some averaged predictions are not finite: the chains have diverged."
         found = self.max_rhat()
         if found is None:
             return None, "One chain or draw shows nothing of convergence."
@@ -243,6 +245,8 @@ def average_stream(
         truths = np.asarray(likelihood.checked_targets(y))
         if truths.shape != (len(x), *target):
             raise InputError(f"y has shape {np.shape(y)}, but x has {len(x)} rows.")
+        if isinstance(likelihood, Classification):
+            likelihood.check_known(truths, posterior.num_outputs)
     inputs, weight = jnp.asarray(x, data.x.dtype), jnp.ones(len(x), data.weight.dtype)
     if others is not None:
         inputs = jnp.concatenate([inputs, jnp.asarray(others, data.x.dtype)])

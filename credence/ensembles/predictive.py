@@ -95,10 +95,16 @@ class Predictive(Predictions):
         return _sample_mixture(*keys, *networks, self.weights, num_samples)
 
     def _observed(self, y: Observed) -> Array:
-        """Targets in the form that the likelihood takes, whosever it is."""
+        """Targets in the form that the likelihood takes, whosever it is.
+
+        Raises:
+            InputError: for labels that the networks do not know.
+        """
         y = super()._observed(y)
-        is_known = y.ndim > 1 or isinstance(self.likelihood, Classification)
-        return y if is_known else jnp.asarray(self.likelihood.checked_targets(y))
+        if isinstance(self.likelihood, Classification):
+            self.likelihood.check_known(y, self.outputs.shape[-1])
+            return y
+        return y if y.ndim > 1 else jnp.asarray(self.likelihood.checked_targets(y))
 
     def location_scale(self) -> tuple[Array, Array]:
         """Location and scale of every member (member, point, target) (regression)."""

@@ -81,7 +81,7 @@ def stack(
     ]
     found = [_scores(part, x, y, weight, held_out) for _, _, part in parts]
     candidates = [
-        _candidate(index, chain, each, is_held_out=held_out)
+        _candidate(index, chain, each, weight, is_held_out=held_out)
         for (index, chain, _), each in zip(parts, found, strict=True)
     ]
     first = ensembles[0].provenance
@@ -150,10 +150,15 @@ def _parts(ensemble: Ensemble, by_chain: bool) -> list[tuple[int | None, Ensembl
 
 
 def _candidate(
-    ensemble: int, chain: int | None, scores: LeaveOneOut, *, is_held_out: bool
+    ensemble: int,
+    chain: int | None,
+    scores: LeaveOneOut,
+    row_weight: np.ndarray | None,
+    *,
+    is_held_out: bool,
 ) -> Candidate:
     """A part of the stack before it is weighed."""
-    log_score, log_score_error = mean_with_error(scores.log_probs)
+    log_score, log_score_error = mean_with_error(scores.log_probs, row_weight)
     return Candidate(
         ensemble=ensemble,
         chain=chain,

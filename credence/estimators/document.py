@@ -73,7 +73,10 @@ def document_of(estimator: Any) -> dict[str, Any]:
         "preprocessor": estimator.preprocessor_.to_json(),
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": [str(name) for name in getattr(estimator, "feature_names_in_", ())],
-        "method": jsonable(asdict(estimator.method_)) | {"name": estimator.method_.name},
+        "method": {
+            **jsonable(asdict(estimator.method_), spell_infinite=True),
+            "name": estimator.method_.name,
+        },
         "method_reason": estimator.method_reason_,
         "diagnostics": asdict(estimator.diagnostics_),
         "total_weight": estimator._total_weight,

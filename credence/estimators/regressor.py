@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
 
+MOST_COVERAGE = 1 - 2e-6
+"""The largest probability of an interval: beyond it single precision knows no quantiles."""
+
 
 def _numbers(y: Any) -> np.ndarray:
     """Targets as finite numbers."""
@@ -160,6 +163,8 @@ class BNNRegressor(RegressorMixin, BNN):
         """
         if not 0 < coverage < 1:
             raise InputError(f"coverage must be between 0 and 1, got {coverage}; 0.95 is usual.")
+        if coverage > MOST_COVERAGE:
+            raise InputError(f"coverage must be at most {MOST_COVERAGE}, got {coverage}.")
         tail = (1 - coverage) / 2
         if conformal:
             return self._conformal_interval(X, coverage)

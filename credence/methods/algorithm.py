@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from credence.density.posterior import Posterior
@@ -19,6 +20,8 @@ from credence.ensembles.findings import Finding
 from credence.ensembles.predictor import Predictor
 from credence.errors import InputError, UnreadSetting, check_numbers
 
+INFINITE = {"inf": np.inf, "-inf": -np.inf}
+"""Numbers that JSON does not know, as files spell them."""
 USUAL_DRAWS = 1000
 """Draws per chain where nobody has said how many."""
 
@@ -83,7 +86,9 @@ class Algorithm(ABC):
             is_saved: by an earlier version, it may be, which kept settings that nothing read; these
                 are left out, and otherwise refused.
         """
-        return from_fields(cls, settings, is_saved=is_saved)
+        words = {key: each for key, each in settings.items() if isinstance(each, str)}
+        spelled = {key: INFINITE[word] for key, word in words.items() if word in INFINITE}
+        return from_fields(cls, settings | spelled, is_saved=is_saved)
 
     @classmethod
     def known(cls, **settings: Any) -> dict[str, Any]:

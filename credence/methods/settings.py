@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_type_hints
 
 from credence.errors import InputError, did_you_mean
-from credence.methods.algorithm import Algorithm
+from credence.methods.algorithm import INFINITE, Algorithm
 from credence.schema import build
 
 
@@ -187,7 +187,9 @@ def _read(setting: Setting, written: str) -> Any:
 
 
 def _json(text: str) -> Any:
-    """A JSON value, None for Python's own word, or the text itself."""
+    """A JSON value, None and infinite numbers in Python's own words, or the text itself."""
+    if text in INFINITE:
+        return INFINITE[text]
     try:
         return json.loads("null" if text == "None" else text)
     except ValueError:

@@ -94,6 +94,9 @@ def convergence_arrays(model: BNNRegressor | BNNClassifier, x: pd.DataFrame) -> 
     if ensemble.num_draws < convergence.MIN_DRAWS:
         return found
     judged = convergence.at_some_points(model.monitored(x))
+    judged = judged[:, :, np.isfinite(judged).all(axis=(0, 1, 3))]
+    if not judged.shape[2]:
+        return found
     if len(judged) > 1:
         found["rhat"] = np.fmax.reduce(convergence.rhat(judged), axis=-1)
     for name, ess in (("ess_bulk", convergence.ess_bulk), ("ess_tail", convergence.ess_tail)):

@@ -159,6 +159,22 @@ def test_a_file_is_opened_once_until_it_changes(tmp_path, path) -> None:
         open_rows(tmp_path / "nothing.npy")
 
 
+def test_windows_has_no_reading_at_a_place(path, monkeypatch) -> None:
+    monkeypatch.delattr(stored_module.os, "preadv")
+    rows = open_rows(path, chunk_rows=100)
+    np.testing.assert_array_equal(rows[:], X)
+    np.testing.assert_array_equal(jax.jit(rows.gather)(jnp.asarray([1002, 3])), X[[1002, 3]])
+
+
+def test_rows_without_weight_are_in_no_part() -> None:
+    weight = np.zeros(1003)
+    weight[[5, 700, 900]] = [1.0, 2.0, 3.0]
+    part = some_rows(jax.random.key(0), Posterior(*SETTINGS, (X, Y, weight)).data, 2)
+    assert part.x.shape == (2, 4)
+    assert float(part.weight.sum()) == pytest.approx(6.0)
+    assert float(part.weight.min()) > 0
+
+
 def test_missing_values_are_found_where_they_are(tmp_path) -> None:
     planted = X.copy()
     planted[777, 2] = np.nan

@@ -346,6 +346,17 @@ def test_targets_may_be_a_plain_list_of_numbers() -> None:
         mixture.log_prob(y[:2])
 
 
+@pytest.mark.parametrize(
+    ("likelihood", "outputs", "largest"), [(Bernoulli(), 1, 1), (Categorical(), 3, 2)]
+)
+def test_labels_that_do_not_exist_are_refused(likelihood: Any, outputs: int, largest: int) -> None:
+    mixture = predictive(likelihood, rng_outputs(outputs))
+    assert np.isfinite(mixture.log_prob(jnp.asarray([0, 1, largest]))).all()
+    for label in (-1, largest + 1):
+        with pytest.raises(InputError, match=f"Labels are 0 to {largest} here, got .*{label}"):
+            mixture.log_prob(jnp.asarray([0, 1, label]))
+
+
 def test_variances_of_noise_that_signed_weights_make_negative_are_zero() -> None:
     outputs, log_scale = np.zeros((2, 3, 1)), jnp.asarray([[-3.0], [1.0]])
     mixture = predictive(Normal(), outputs, log_scale, np.array([1.3, -0.3]))

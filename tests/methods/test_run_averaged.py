@@ -105,6 +105,11 @@ def test_r_hat_is_gelman_and_rubins() -> None:
     between = functions.mean(axis=1).var(axis=0, ddof=1)
     exact = np.sqrt((num - 1) / num + between / within).max()
     assert averaged.max_rhat() == pytest.approx(exact, rel=1e-3)
+    mean = np.array(averaged.averages.mean)
+    mean[:, 0] = np.nan
+    broken = replace(averaged, averages=averaged.averages._replace(mean=jnp.asarray(mean)))
+    assert broken.verdict()[0] is False
+    assert "not finite" in broken.verdict()[1]
 
 
 @pytest.mark.usefixtures("in_one_way")

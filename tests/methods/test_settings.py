@@ -1,10 +1,15 @@
 """Settings of methods written as text: what `--set` takes, and what it refuses."""
 
+import json
+from dataclasses import asdict
+
+import numpy as np
 import pytest
 from tools.exact import linear_regression
 
 from credence.errors import InputError
 from credence.methods import (
+    CES,
     METHODS,
     MLSMC,
     NUTS,
@@ -17,6 +22,7 @@ from credence.methods import (
     resolve,
 )
 from credence.methods.settings import settings_of, shared_out, with_settings
+from credence.storage import jsonable
 
 
 def test_values_are_of_their_settings_types() -> None:
@@ -32,6 +38,14 @@ def test_values_are_of_their_settings_types() -> None:
 def test_every_setting_has_a_meaning(method: type[Algorithm]) -> None:
     """An entry that is not read from the docstring would be blank in `credence methods NAME`."""
     assert [each.name for each in settings_of(method) if not each.meaning] == []
+
+
+def test_infinite_numbers_are_written_and_read() -> None:
+    found = with_settings(CES, ["max_error=inf"])
+    assert isinstance(found, CES)
+    assert found.max_error == np.inf
+    written = json.loads(json.dumps(jsonable(asdict(found), spell_infinite=True), allow_nan=False))
+    assert CES.from_settings(written, is_saved=True).max_error == np.inf
 
 
 def test_lists_parts_and_words() -> None:

@@ -351,6 +351,23 @@ def test_the_page_shows_what_convergence_was_judged_by(tmp_path: Path) -> None:
     assert len(names) == found["traces"].shape[2]
 
 
+@pytest.mark.filterwarnings("ignore:Not converged:sklearn.exceptions.ConvergenceWarning")
+def test_convergence_is_shown_where_predictions_are_finite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A held-out row so far out that networks overflow ends no finished fit."""
+    x = pd.read_csv(table(tmp_path))[["x"]]
+    draws = np.random.default_rng(0).normal(size=(2, 12, 60, 2))
+    draws[1, 3, 7, 1] = np.inf
+    hmc = HMC(num_draws=12, num_warmup=8, num_chains=2)
+    model = BNNRegressor(hidden=(2,), method=hmc, random_state=0).fit(x, np.arange(60.0))
+    monkeypatch.setattr(model, "monitored", lambda _: draws)
+    found = convergence_arrays(model, x)
+    assert found["rhat"].shape == found["ess_bulk"].shape == (59,)
+    monkeypatch.setattr(model, "monitored", lambda _: np.full((2, 12, 60, 2), np.nan))
+    assert "rhat" not in convergence_arrays(model, x)
+
+
 def test_the_depth_of_an_earlier_manifest_is_a_setting_of_its_method(tmp_path: Path) -> None:
     manifest = finishing.Manifest(settings(tmp_path, "y"), "abc", {})
     manifest.write(tmp_path)

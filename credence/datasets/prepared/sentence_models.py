@@ -108,7 +108,11 @@ def _place(name: str) -> str:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
             unpacked = _unpacked(parts, Path(temporary))
-            unpacked.rename(folder)
+            try:
+                unpacked.rename(folder)
+            except OSError:
+                if not folder.exists():  # otherwise another process was sooner
+                    raise
     return str(folder) if parts else name
 
 

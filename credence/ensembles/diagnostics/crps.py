@@ -52,11 +52,12 @@ def crps_sample(
             "the fair CRPS needs at least 2 members and weights >= 0: pass fair=False for the "
             "score of the weighted draws themselves."
         )
+    draws = draws - y  # the score does not see where they lie, and rounding does
     order = np.argsort(draws, axis=0)
     x, w = np.take_along_axis(draws, order, axis=0), weight[order]
     spread = (w * x * (2 * np.cumsum(w, axis=0) - w - 1)).sum(axis=0)
     correction = 1 / (1 - weight @ weight) if fair else 1.0
-    return np.tensordot(weight, abs(draws - y), axes=1) - correction * spread
+    return np.tensordot(weight, abs(draws), axes=1) - correction * spread
 
 
 def crps_normal_mixture(

@@ -13,6 +13,7 @@ from jaxtyping import PRNGKeyArray
 
 from credence.density.posterior import Posterior
 from credence.engine.checkpoint import kept_decision
+from credence.engine.phases import seconds_spent
 from credence.engine.progress import NoProgress, Progress
 from credence.ensembles.candidate import Candidate
 from credence.ensembles.diagnostics.stacking import mean_with_error
@@ -152,9 +153,9 @@ class Stacking(Algorithm):
             )
         max_seconds = time_limit(max_seconds)
         start, progress = perf_counter(), progress or NoProgress()
-        budget = Budget.of(max_seconds, posterior.num_points)
-        wanted = self._trials(as_key(key), posterior)
         folder = None if folder is None else Path(folder)
+        budget = Budget.of(max_seconds, posterior.num_points, seconds_spent(folder))
+        wanted = self._trials(as_key(key), posterior)
         chosen = affordable(_least_seconds(wanted), budget.seconds_left)
         trials = [each for each in wanted if each.place in chosen or each.has_begun(folder)]
         if max_seconds is not None and len(trials) < len(wanted):
@@ -212,14 +213,15 @@ class Stacking(Algorithm):
             seconds = budget.share(_least_seconds(trials[number:]))
             chains = self._planned(trial, seconds, folder)
             is_cut |= chains != self.chains.within(trial.job, self.max_work)
+            own = None if folder is None else trial.folder_in(folder)
             try:
                 ensembles.append(
                     chains.run(
                         trial.key,
                         trial.job,
-                        folder=None if folder is None else trial.folder_in(folder),
+                        folder=own,
                         progress=progress,
-                        max_seconds=None if np.isinf(seconds) else seconds,
+                        max_seconds=None if np.isinf(seconds) else seconds + seconds_spent(own),
                     )
                 )
             except Interrupted:

@@ -37,11 +37,16 @@ class Budget:
     """The end, by the clock of `perf_counter`; infinite without a limit."""
 
     @classmethod
-    def of(cls, max_seconds: float | None, num_points: int) -> "Budget":
-        """The time of a whole run, less what is kept to score and weigh the models in the end."""
+    def of(cls, max_seconds: float | None, num_points: int, spent: float = 0.0) -> "Budget":
+        """The time of a whole run, less what is kept to score and weigh the models in the end.
+
+        Args:
+            spent: seconds of it that earlier processes took.
+        """
         if max_seconds is None:
             return cls(np.inf)
         kept = SECONDS_TO_WEIGH + num_points / ROWS_WEIGHED_PER_SECOND
+        max_seconds = max(max_seconds - spent, 0.0)
         return cls(perf_counter() + max_seconds - min(kept, MOST_TO_WEIGH * max_seconds))
 
     @property

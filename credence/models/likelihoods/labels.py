@@ -44,6 +44,17 @@ class Classification(NoParameters, ABC):
             )
         return y.astype(np.int32)
 
+    def check_known(self, y: Any, num_outputs: int) -> None:
+        """Refuse labels beyond those of a network with so many outputs.
+
+        Raises:
+            InputError: it says which labels there are.
+        """
+        largest = num_outputs - 1 if self.max_label is None else self.max_label
+        y = np.asarray(y)
+        if np.any((y < 0) | (y > largest)):
+            raise InputError(f"Labels are 0 to {largest} here, got {y.min()} to {y.max()}.")
+
 
 @dataclass(frozen=True)
 class Bernoulli(Classification):

@@ -183,7 +183,7 @@ class StudentNoise(LocationScale):
         """Distribution function of Student's t with scale 1."""
         far = self.df / (self.df + z**2)  # rounds to 1 near 0, where what is left of it counts
         if self.df == 4:
-            u = jnp.abs(z) / jnp.hypot(z, 2.0)
+            u = 1 / jnp.hypot(1.0, 2.0 / jnp.abs(z))  # of an infinite z too
             tail = (far / (1 + u)) ** 2 * (2 + u) / 4
         else:
             half, is_near = 0.5 * self.df, jnp.abs(z) < 1

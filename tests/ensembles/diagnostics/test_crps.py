@@ -40,6 +40,12 @@ def test_a_point_forecast_scores_its_absolute_error():
     np.testing.assert_allclose(crps_normal_mixture(mean[None], zero[None], y), abs(y - mean))
 
 
+def test_the_crps_of_draws_does_not_see_where_they_lie():
+    draws = np.random.default_rng(0).normal(size=(1000, 1))
+    found = crps_sample(1e12 + draws, np.array([1e12]))
+    np.testing.assert_allclose(found, crps_sample(draws, np.zeros(1)), rtol=1e-3)
+
+
 @pytest.mark.parametrize("signed", [False, True])
 def test_mixture(signed):
     means, stds, y, weight = mixture(0, 9, 4, signed)

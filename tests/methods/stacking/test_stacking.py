@@ -17,6 +17,7 @@ from tools.exact import assert_mean
 import credence
 from credence import BNNClassifier, BNNRegressor, methods
 from credence.density.posterior import Posterior
+from credence.engine.phases import seconds_spent
 from credence.engine.progress import NoProgress
 from credence.ensembles.diagnostics import stacking_weights
 from credence.ensembles.diagnostics.stacking import beta_shape
@@ -179,6 +180,28 @@ def test_it_goes_on_where_it_stopped(stacked: Stack, tmp_path: Path) -> None:
     again = METHOD.run(0, posterior, folder=tmp_path)
     for each in (first, again):
         np.testing.assert_array_equal(each.predictive(x).mean(), stacked.predictive(x).mean())
+
+
+def test_a_resumed_run_has_the_time_that_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Models that an earlier process sampled have spent theirs."""
+    posterior, given = posterior_of(*wave()), []
+    METHOD.run(0, posterior, folder=tmp_path)
+    spent, run = seconds_spent(tmp_path), FoldChains.run
+    assert spent > 0
+    assert seconds_spent(None) == 0
+    own = [seconds_spent(each) for each in sorted(tmp_path.glob("model_*"))]
+    assert sum(own) == pytest.approx(spent)
+
+    def told(self: FoldChains, *args: Any, **settings: Any) -> Any:
+        given.append(settings["max_seconds"] - seconds_spent(settings["folder"]))
+        return run(self, *args, **settings)
+
+    monkeypatch.setattr(FoldChains, "run", told)
+    METHOD.run(0, posterior, folder=tmp_path, max_seconds=spent + 100)
+    assert len(given) == len(own)
+    assert 0 < max(given) < 100
 
 
 def test_time_is_shared_by_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
