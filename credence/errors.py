@@ -65,14 +65,18 @@ def level_of_caller() -> int:
 
 
 def check_numbers(settings: Any) -> None:
-    """Refuse fields of a dataclass that are declared as whole or real numbers and are none.
+    """Refuse fields of a dataclass that are declared as numbers, or true or false, and are none.
 
     NumPy's numbers become Python's, which can be written as JSON.
     """
     for field in dataclasses.fields(settings):
         kinds = set(get_args(field.type)) if isinstance(field.type, UnionType) else {field.type}
         value = getattr(settings, field.name)
-        if not kinds <= {int, float, NoneType} or (value is None and NoneType in kinds):
+        if value is None and NoneType in kinds:
+            continue
+        if kinds <= {bool, NoneType} and type(value).__name__ not in ("bool", "bool_"):
+            raise InputError(f"{field.name} must be True or False, got {value!r}.")
+        if not kinds <= {int, float, NoneType}:
             continue
         wanted, words = (Real, "a number") if float in kinds else (Integral, "a whole number")
         if isinstance(value, bool) or not isinstance(value, wanted):
@@ -105,7 +109,7 @@ def check_name(what: str, name: str, known: Collection[str]) -> None:
     Raises:
         InputError: with the names there are.
     """
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise InputError(f"Unknown {what} {name!r}: choose one of {', '.join(known)}.")
 
 

@@ -103,7 +103,7 @@ def warn_of_partners(
         between = warn_where_stuck(log_potential, auxiliary=auxiliary, advice=advice)
     found = {
         "auxiliary": auxiliary,
-        "num_particles": int(np.size(sample.states.past.log_potential)),
+        "num_particles": len(np.asarray(sample.states.past.log_potential)),
         "potential_ess": float(np.mean(sample.info["potential_ess"])),
         "rhat": between,
     }

@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from credence.adaptation.windows import Memory
 from credence.density.posterior import Posterior
 from credence.methods.transdimensional.active_neurons import activity, count_active
+from credence.models import TraceClass
 
 
 def add_active_draws(
@@ -19,11 +20,13 @@ def add_active_draws(
     """Squared deviations of a round's active weights, shared by all neurons of a layer.
 
     Neurons change their places, and a slot that is seldom active says little: weights of one kind
-    (of one input, to one output) have one variance. Deviations are from a chain's mean of the
-    round. Weights of absent layers keep the metric they have: no draw is no draw of variance 0.
+    (of one input, to one output) have one variance, in units of their prior's where that orders the
+    neurons. Deviations are from a chain's mean of the round. Weights of absent layers keep the
+    metric they have: no draw is no draw of variance 0.
     """
-    params = posterior.unravel(jnp.asarray(draws))
-    metric = posterior.unravel(jnp.asarray(memory.inverse_mass))
+    unit = _units(posterior)
+    params = posterior.unravel(jnp.asarray(draws) / unit)
+    metric = posterior.unravel(jnp.asarray(memory.inverse_mass) / unit**2)
     widths = count_active(params.network)
     mask = jax.vmap(jax.vmap(activity))(params.network, widths)
     last = len(params.network) - 1
@@ -42,13 +45,21 @@ def add_active_draws(
     )
     always = lambda leaf, now: pooled(leaf, jnp.ones(leaf.shape, bool), now, ())  # noqa: E731
     others = jax.tree.map(always, params._replace(network=()), metric._replace(network=()))
-    variance = np.asarray(ravel_pytree(others._replace(network=network))[0])
+    variance = np.asarray(ravel_pytree(others._replace(network=network))[0] * unit**2)
     chains, steps, _ = draws.shape
     count = chains * (steps - 1)
     return memory._replace(
         sum_of_squares=memory.sum_of_squares + count * variance,
         degrees_of_freedom=memory.degrees_of_freedom + count,
     )
+
+
+def _units(posterior: Posterior) -> Float[Array, " weight"]:
+    """Standard deviations by the prior of weights of ordered neurons; 1 for all others."""
+    prior, ones = posterior.model.prior, posterior.unravel(jnp.ones(posterior.num_weights))
+    if isinstance(prior, TraceClass):
+        ones = ones._replace(network=prior.stds(posterior.model.network, ones.network))
+    return ravel_pytree(ones)[0]
 
 
 def pooled(values: Any, is_active: Any, otherwise: Any, shared: tuple[int, ...]) -> Any:

@@ -20,8 +20,23 @@ def tuple_of_names(setting: str, names: Any, known: tuple[str, ...]) -> tuple[st
         raise InputError(f"{setting} are several names, got {names!r}: ({names!r},).")
     if not isinstance(names, Iterable):
         raise InputError(f"{setting} are several names, got {names!r}.")
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"{setting} are names, got {name!r}: choose from {', '.join(known)}.")
     check_moves(tuple(names), known)
     return tuple(names)
+
+
+def whole_numbers(setting: str, numbers: Any) -> tuple[int, ...]:
+    """Whole numbers in a tuple, whatever sequence they were in.
+
+    Raises:
+        InputError: for anything else.
+    """
+    found = np.asarray(numbers if isinstance(numbers, np.ndarray) else list(numbers))
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise InputError(f"{setting} are one whole number for each chain, got {numbers!r}.")
+    return tuple(found.tolist())
 
 
 def check_size_prior(

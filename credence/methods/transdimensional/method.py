@@ -38,6 +38,7 @@ from credence.methods.transdimensional.checks import (
     check_jump_sizes,
     check_size_prior,
     tuple_of_names,
+    whole_numbers,
 )
 from credence.methods.transdimensional.kernel import transdimensional
 from credence.methods.transdimensional.ladder import on_a_ladder
@@ -71,6 +72,8 @@ USUAL_SCALES = {
     "split_std": 0.5,
 }
 """Usual settings of jumps."""
+MOST_JUMPS = 1_000_000
+"""Jumps of a step at most."""
 KINDS_OF_LAYER = ("layer", "identity_layer")
 """Usual jumps between depths, collapsed for normal noise."""
 
@@ -191,6 +194,9 @@ class Transdimensional(Chains):
         object.__setattr__(
             self, "within", checked_kernel("step within", self.within, self._why_not)
         )
+        for name in ("initial_widths", "initial_depths"):
+            if (sizes := getattr(self, name)) is not None:
+                object.__setattr__(self, name, whole_numbers(name, sizes))
         for name, known in (("moves", MOVES), ("layer_moves", LAYER_MOVES)):
             if (moves := getattr(self, name)) is not None:
                 object.__setattr__(self, name, tuple_of_names(name, moves, known))
@@ -200,6 +206,8 @@ class Transdimensional(Chains):
         self._check_that_all_settings_matter()
         if self.sandwich and self.num_jumps is not None:
             raise InputError("A sandwich has one jump: leave num_jumps out.")
+        if self.num_jumps is not None and self.num_jumps > MOST_JUMPS:
+            raise InputError(f"num_jumps must be at most {MOST_JUMPS:,}, got {self.num_jumps:,}.")
 
     def _check_depth_may_change(self) -> None:
         """Refuse what is said of the depth where it cannot change."""
@@ -211,6 +219,16 @@ class Transdimensional(Chains):
                     f"{name} is of networks whose depth is unknown: set max_depth, the largest "
                     "number of hidden layers."
                 )
+        if self.layer_moves is not None and not self._has_depths:
+            raise InputError(
+                f"layer_moves jump between depths, and max_depth={self.max_depth} leaves one only."
+            )
+
+    @property
+    def _has_depths(self) -> bool:
+        """Whether there is more than one depth."""
+        depths = () if self.max_depth is None else self.depth_prior.log_probs(self.max_depth)
+        return bool(np.isfinite(depths).sum() > 1)
 
     def _check_that_all_settings_matter(self) -> None:
         """Refuse lengths of steps, and scales of jumps, that nothing would read."""
@@ -264,7 +282,8 @@ class Transdimensional(Chains):
         model = posterior.model
         network = widened(model.network, self.max_width, self.max_depth)
         data = posterior.data
-        return Posterior(network, model.prior, model.likelihood, (data.x, data.y, data.weight))
+        rows = (data.x, data.y, data.weight)
+        return Posterior(network, model.prior, model.likelihood, rows, posterior.groups)
 
     def target(self, posterior: Posterior) -> VariableWidth:
         """The joint law of sizes and weights that chains move on, of the widest network."""
@@ -277,8 +296,7 @@ class Transdimensional(Chains):
 
     def kinds_between_depths(self, posterior: Posterior) -> tuple[str, ...]:
         """Kinds of jump between depths that there are; none where one depth alone is allowed."""
-        depths = () if self.max_depth is None else self.depth_prior.log_probs(self.max_depth)
-        if np.isfinite(depths).sum() < 2:
+        if not self._has_depths:
             return ()
         is_normal = isinstance(posterior.model.likelihood, Normal)
         collapsed = tuple(f"collapsed_{kind}" for kind in KINDS_OF_LAYER)
@@ -351,6 +369,7 @@ class Transdimensional(Chains):
         adapter = self._with_jumps(adapter, groups, settles=build is transdimensional)
         plan = self._rounds().plan(self._recipe(posterior, self.target(posterior), build), adapter)
         warmup = driver.phase("warmup", key_warmup, plan, first, data)
+        data = posterior.anchored(warmup.positions[0])  # near what is drawn: differences are small
         thinning = 1 if is_ladder else self.thinning  # a ladder's steps are so many sweeps
         plan = self._sample_plan(plan, warmup.memory, thinning=thinning)
         states = warmup.states if is_ladder else warmup.positions

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
+from scipy.special import gammaln
 
 from credence.errors import InputError, check_numbers, refuse_unread, require_positive
 
@@ -78,7 +78,7 @@ class CountPrior(ABC):
             )
         width = np.arange(largest + 2)
         if self.shape == "poisson":
-            log_prob = stats.poisson.logpmf(width, self.mean)
+            log_prob = width * np.log(self.mean) - gammaln(width + 1)
         elif self.shape == "geometric":
             log_prob = width * np.log1p(-1 / self.mean)
         else:

@@ -1,6 +1,7 @@
 """The method as a whole: widths and weights against their exact law, and what comes out of it."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,10 @@ from credence.methods.transdimensional.architecture.posterior import (
     width_posterior,
 )
 from credence.methods.transdimensional.architecture.selection import given
+from credence.methods.transdimensional.architecture.size_effect import size_effect
 from credence.methods.transdimensional.moves.by_name import MOVES
 from credence.methods.transdimensional.size_priors import DepthPrior, WidthPrior
-from credence.models import MLP, Categorical, Gaussian, Normal
+from credence.models import MLP, Categorical, Gaussian, Normal, TraceClass
 
 pytestmark = pytest.mark.rotates(3)
 
@@ -232,6 +234,58 @@ def test_a_depth_that_cannot_change_has_no_jumps() -> None:
     assert len(Transdimensional(max_depth=2).kinds_between_depths(posterior())) == 2
 
 
+def test_sizes_may_be_any_sequence_of_whole_numbers() -> None:
+    for sizes in (range(1, 5), np.array([1, 2, 3, 4]), [np.int64(1), 2, 3, 4]):
+        found = unchecked(Transdimensional, initial_widths=sizes).initial_widths
+        assert json.dumps(found) == "[1, 2, 3, 4]"
+    far = WidthPrior("poisson", 1e300).log_probs(5)
+    assert far[5] == pytest.approx(0.0)
+
+
+def test_groups_of_rows_stay() -> None:
+    groups = np.arange(30) // 3
+    prepared = Transdimensional(**QUICK).prepared(posterior(groups=groups))
+    assert prepared.groups is not None
+    assert list(prepared.groups) == list(groups)
+    sizes = np.repeat([1.0, 2.0], 400).reshape(2, 400)
+    draws = np.zeros((2, 400, posterior().num_weights), np.float32)
+    assert size_effect(posterior(), draws, sizes, "neurons")
+    assert size_effect(posterior(groups=groups), draws, sizes, "neurons") == {}
+
+
+def test_log_likelihoods_are_measured_from_where_chains_have_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From a draw of the prior, sums over many rows round their differences to nats."""
+    of, anchored = posterior(), Posterior.anchored
+    seen: list[float] = []
+
+    def noted(self: Posterior, position: Any) -> Any:
+        seen.append(float(self.log_density(jnp.asarray(position), self.data)))
+        return anchored(self, position)
+
+    monkeypatch.setattr(Posterior, "anchored", noted)
+    small(of=of, num_starts=1)
+    assert len(seen) == 2
+    assert seen[1] > seen[0] + 10
+
+
+@pytest.mark.parametrize("prior", [TraceClass(), Gaussian(scaling="unit")], ids=["trace", "unit"])
+def test_the_metric_of_ordered_neurons_decays_as_their_prior(prior: Any) -> None:
+    of = posterior(network=MLP(1, (20, 20)), prior=prior)
+    keys = jax.random.split(jax.random.key(0), (4, 50))
+    draw = lambda key: ravel_pytree(of.model.sample_prior(key, of.data))[0]  # noqa: E731
+    draws = np.asarray(jax.vmap(jax.vmap(draw))(keys), np.float32)
+    adapter = window_adaptation(0.1, jnp.ones(draws.shape[-1]), num_rounds=4)
+    memory = add_active_draws(of, adapter.memory, draws)
+    found = np.sqrt(memory.sum_of_squares / memory.degrees_of_freedom)
+    whole = of.unravel(jnp.ones(of.num_weights))
+    stds = prior.stds(of.model.network, whole.network)
+    full = jax.tree.map(lambda leaf, std: leaf * std, whole.network, stds)
+    exact = ravel_pytree(whole._replace(network=full))[0]
+    assert np.abs(np.log(found / exact)).max() < 0.5
+
+
 def test_absent_layers_keep_the_metric_they_have() -> None:
     """No draw of their weights is no draw of variance 0, which would make steps huge."""
     of = Transdimensional(max_width=3, max_depth=3).widest(posterior())
@@ -390,6 +444,9 @@ def test_moves_may_be_a_list_and_not_a_string() -> None:
     [
         ({"initial_depths": (1, 2)}, "initial_depths is of networks whose depth is unknown"),
         ({"layer_moves": ("layer",)}, "layer_moves is of networks"),
+        ({"layer_moves": ("layer",), "max_depth": 1}, "max_depth=1 leaves one only"),
+        ({"num_jumps": 10**12}, "num_jumps must be at most 1,000,000"),
+        ({"moves": ("plain_by_²",)}, "plain_by_²"),
         ({"depth_prior": DepthPrior("poisson", 2.0)}, "depth_prior is of networks"),
         ({"moves": ("plain", "plain_by_1")}, "named twice"),
         ({"identity_std": np.inf}, "identity_std must be finite"),
@@ -414,6 +471,11 @@ def test_a_summary_leaves_no_width_out() -> None:
         ({"max_width": "4"}, "max_width must be a whole number, got '4'"),
         ({"width_prior": "poisson"}, r"be a WidthPrior, got 'poisson': WidthPrior\('poisson'"),
         ({"depth_prior": WidthPrior()}, "depth_prior must be a DepthPrior"),
+        ({"sandwich": "no"}, "sandwich must be True or False, got 'no'"),
+        ({"gibbs": 1}, "gibbs must be True or False"),
+        ({"moves": (1,)}, "moves are names, got 1"),
+        ({"initial_widths": ["1", "2"]}, "initial_widths are one whole number for each chain"),
+        ({"initial_widths": [True] * 4}, "initial_widths are one whole number"),
     ],
 )
 def test_settings_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:

@@ -167,6 +167,8 @@ def size_effect(
 ) -> dict[str, Any]:
     """Judge the groups of draws; {} where there is one size only, or too few draws.
 
+    {} too where rows are in groups: a row cannot be left out alone there.
+
     Args:
         sizes: neurons or hidden layers of every draw.
     Returns:
@@ -177,7 +179,8 @@ def size_effect(
     flat, counts = flat[::every], counts[::every]
     data = posterior.data
     counting = np.flatnonzero(np.asarray(data.weight) > 0)
-    if len(np.unique(counts)) < 2 or len(flat) < 2 * FEWEST or not len(counting):
+    is_too_little = len(np.unique(counts)) < 2 or len(flat) < 2 * FEWEST or not len(counting)
+    if is_too_little or posterior.groups is not None:
         return {}
     rows = counting[:: -(-len(counting) // MOST_ROWS)]
     x, y, weight = jnp.asarray(data.rows.take(rows)), data.y[rows], np.asarray(data.weight)[rows]

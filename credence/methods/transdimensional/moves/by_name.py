@@ -35,7 +35,7 @@ SETTINGS_OF: Mapping[str, tuple[str, ...]] = {
 def base_and_size(name: str) -> tuple[str, int]:
     """A kind of jump without its size, and that: ("plain", 4) of "plain_by_4"."""
     base, by, size = name.rpartition("_by_")
-    return (base, int(size)) if by and size.isdigit() and int(size) > 0 else (name, 1)
+    return (base, int(size)) if by and size.isdecimal() and int(size) > 0 else (name, 1)
 
 
 def build_move(

@@ -28,7 +28,9 @@ def collapsed_birth(target: VariableWidth, layer: int) -> Move:
         r = m(W') / m(W),    m(W) = integral of L(W, V) p(V) dV = N(y; 0, s^2 I + F F')
 
     with F the last hidden layer's outputs and a column of ones, times their prior standard
-    deviations (target by target). V' given W' is an exact draw: Gibbs, hence no term of its own.
+    deviations (target by target). V' given W' is drawn from its conditional law q. In exact numbers
+    m(W) = L(W, V) p(V) / q(V | W) at any V, and this is what is computed: it needs no determinant
+    of large matrices, and a q that single precision has rounded makes jumps rarer, never wrong.
 
     Args:
         target: joint law of widths and weights, with a `Normal` likelihood.
@@ -81,13 +83,14 @@ def collapsed(
     widths: Widths,
     data: Data,
 ) -> Proposal:
-    """Exact output weights for hidden layers, and the ratio of marginal likelihoods."""
+    """Output weights for hidden layers, and the ratio of marginal likelihoods."""
     old = regression(target, point.params, point.widths, data)
     new = regression(target, params, widths, data)
     params = params._replace(network=(*params.network[:-1], new.sample(key)))
     params = target.without_neurons(params, widths)
     log_likelihood = target.log_likelihood(params, data)
-    log_ratio = new.log_marginal_since(old)
+    log_ratio = log_likelihood + new.log_prior_ratio(params.network[-1])
+    log_ratio -= point.log_likelihood + old.log_prior_ratio(point.params.network[-1])
     return Proposal(params, log_likelihood, log_ratio, *collapsed_counts(params, data))
 
 
@@ -106,27 +109,30 @@ def collapsed_counts(params: Params, data: Data) -> tuple[Int[Array, ""], Int[Ar
     return counts(evaluations=3 + math.ceil(flops / (2 * rows * weights)))
 
 
+SHIFT = 0.1
+"""Roundings of all squares together that are added to each, so that factors of them exist."""
+
+
 class Regression(NamedTuple):
     """Bayesian linear regression of every target on the last hidden layer's outputs.
 
     Weights are in units of their prior standard deviations, feature by feature; the bias is last.
+    Those of absent neurons are 0.
     """
 
     mean: Float[Array, "target weight"]
     root: Float[Array, "target weight weight"]
     """Cholesky factor of the posterior precision."""
-    squares: Float[Array, "target point"]
-    """Weighted squared residuals at the mean, in squared units of the noise."""
     stds: Float[Array, "target weight"]
 
-    def log_marginal_since(self, old: "Regression") -> Float[Array, ""]:
-        """log m - log m of another one with the same noise, in nats.
-
-        -2 log m = residuals^2 + mean^2 + log det precision, each subtracted point by point.
-        """
-        change = jnp.sum(self.squares - old.squares) + jnp.sum(self.mean**2 - old.mean**2)
-        log_roots = jnp.log(_diagonals(self.root)) - jnp.log(_diagonals(old.root))
-        return -0.5 * change - jnp.sum(log_roots)
+    def log_prior_ratio(self, layer: Layer) -> Float[Array, ""]:
+        """log p(V) - log q(V) of an output layer, in nats: prior and conditional law."""
+        is_active = self.stds > 0
+        weights = jnp.concatenate([layer.kernel, layer.bias[None]]).T
+        weights = jnp.where(is_active, weights / jnp.where(is_active, self.stds, 1.0), 0.0)
+        whitened = jnp.einsum("tij,ti->tj", self.root, weights - self.mean, precision="highest")
+        log_roots = jnp.where(is_active, jnp.log(jnp.diagonal(self.root, axis1=1, axis2=2)), 0.0)
+        return 0.5 * jnp.sum(whitened**2 - weights**2) - jnp.sum(log_roots)
 
     def sample(self, key: PRNGKeyArray) -> Layer:
         """A draw of the output layer."""
@@ -144,14 +150,17 @@ def regression(target: VariableWidth, params: Params, widths: Widths, data: Data
     kernel_stds = jnp.where(is_active.kernel, stds.kernel, 0.0)
     all_stds = jnp.concatenate([kernel_stds, stds.bias[None]]).T
 
-    def of_target(y: Array, noise: Array, stds: Array) -> tuple[Array, Array, Array]:
+    def of_target(y: Array, noise: Array, stds: Array) -> tuple[Array, Array]:
         root_weight = jnp.sqrt(data.weight) / noise
-        design = features * stds * root_weight[:, None]
+        design, wanted = features * stds * root_weight[:, None], root_weight * y
         exactly = partial(jnp.matmul, precision="highest")  # accelerators round by default
-        precision = jnp.eye(len(stds), dtype=stds.dtype) + exactly(design.T, design)
-        root = jnp.linalg.cholesky(precision)
-        mean = cho_solve((root, True), exactly(design.T, root_weight * y))
-        return mean, root, (root_weight * y - exactly(design, mean)) ** 2
+        one = jnp.eye(len(stds), dtype=stds.dtype)
+        precision = one + exactly(design.T, design)
+        rounding = SHIFT * jnp.finfo(stds.dtype).eps * jnp.trace(precision)
+        root = jnp.linalg.cholesky(precision + rounding * one)
+        mean = cho_solve((root, True), exactly(design.T, wanted))
+        missed = exactly(design.T, wanted - exactly(design, mean)) - mean
+        return mean + cho_solve((root, True), missed), root
 
     return Regression(*jax.vmap(of_target)(data.y.T, scale.T, all_stds), all_stds)
 
@@ -163,7 +172,3 @@ def _features(target: VariableWidth, params: Params, data: Data) -> tuple[Array,
     zeros = jnp.zeros(data.y.shape, hidden.dtype)
     _, scale = target.model.likelihood.location_scale(params.likelihood, zeros)  # type: ignore[attr-defined]
     return features, scale
-
-
-def _diagonals(roots: Float[Array, "target weight weight"]) -> Float[Array, "target weight"]:
-    return jnp.diagonal(roots, axis1=-2, axis2=-1)
