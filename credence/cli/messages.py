@@ -128,7 +128,7 @@ def summary(metrics: dict[str, Any], sentences: Iterable[str] = ()) -> None:
     Args:
         sentences: on what the method learnt beside predictions.
     """
-    from credence.html.wording import count, cut_short, score, steps
+    from credence.html.wording import count, cut_short, divergent, score, steps
     from credence.runs.documents import SCORES
 
     say(VERDICTS[metrics["verdict"]])
@@ -140,6 +140,8 @@ def summary(metrics: dict[str, Any], sentences: Iterable[str] = ()) -> None:
         say("  - {}", sentence)
     if metrics["converged"]:
         say("Converged: {}", metrics["convergence_reason"])
+    if told := divergent(metrics.get("divergences"), metrics["num_draws"] * metrics["num_chains"]):
+        say("{}", told)
     if metrics["stopped"] != "finished":
         asked = metrics.get("num_draws_asked")
         say("{}", cut_short(metrics["stopped"], metrics["num_draws"], asked))

@@ -217,6 +217,12 @@ class Posterior:
         groups: Any = None,
     ) -> None:
         require_own_process()
+        for kind, part, function in (
+            ("network", network, "apply"),
+            ("prior", prior, "log_density"),
+            ("likelihood", likelihood, "log_prob"),
+        ):
+            _check_part(kind, part, function)
         self.model = BayesianModel(network, prior, likelihood)
         x, y, *weight = data
         self.data = checked_data(x, likelihood.checked_targets(y), *weight)
@@ -295,6 +301,26 @@ class Posterior:
             f"Posterior({model.network}, {model.prior}, {model.likelihood}, "
             f"{self.num_points} points, {self.num_weights} weights)"
         )
+
+
+def _check_part(kind: str, part: Any, function: str) -> None:
+    """Refuse what is no network, prior or likelihood: a name, a class, or another part.
+
+    Args:
+        function: one that only this kind of part has.
+    """
+    if isinstance(part, str | type) or not callable(getattr(part, function, None)):
+        raise InputError(
+            f"The {kind} must be an object of credence.models or one like it, which has "
+            f"{function}(), got {part!r}."
+        )
+    try:
+        hash(part)
+    except TypeError as error:
+        raise InputError(
+            f"The {kind} must be hashable, because programs are compiled for it: make its class a "
+            f"frozen dataclass, whose settings are numbers, words and tuples. ({error}.)"
+        ) from error
 
 
 @partial(jit_quickly, static_argnames="model")

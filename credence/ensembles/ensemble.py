@@ -17,11 +17,13 @@ from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.predictive import Predictive
 from credence.ensembles.predictor import Inputs, Predictor
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.saved import Parts, num_predicted, read_ensemble, write_ensemble
+from credence.ensembles.saved import Given, Parts, num_predicted, read_ensemble, write_ensemble
 from credence.environment import require_own_process
 from credence.errors import InputError
+from credence.models.likelihoods.base import Likelihood
 from credence.models.likelihoods.labels import Classification
 from credence.models.networks.mlp import Network
+from credence.models.priors import Prior
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,10 @@ class Ensemble(Predictor):
             self.num_features if isinstance(self.num_features, tuple) else (self.num_features,)
         )
         if tuple(x.shape[1:]) != features:
-            raise InputError(f"x has shape {x.shape}, but the fit saw rows of shape {features}.")
+            hint = " Of one row: x[None]." if tuple(x.shape) == features else ""
+            raise InputError(
+                f"x has shape {x.shape}, but the fit saw rows of shape {features}.{hint}"
+            )
         members = jax.tree.map(_flatten, self.params.network)
         return _outputs(members, jnp.asarray(x), network=self.model.network)
 
@@ -175,18 +180,25 @@ class Ensemble(Predictor):
         write_ensemble(Path(folder), Parts(**{name: getattr(self, name) for name in names}))
 
     @classmethod
-    def load(cls, folder: str | Path, network: Network | None = None) -> "Ensemble":
+    def load(
+        cls,
+        folder: str | Path,
+        network: Network | None = None,
+        *,
+        prior: Prior | None = None,
+        likelihood: Likelihood | None = None,
+    ) -> "Ensemble":
         """Read what `save` wrote; nothing in the files is executed.
 
         Args:
             folder: as given to `save`.
-            network: the same network again, where it is not one of Credence's own.
+            network, prior, likelihood: the same again, where they are not Credence's own.
         Raises:
             StorageError: where files are missing, broken or of another version.
-            InputError: where the network is needed but not given, or is another one.
+            InputError: where one of them is needed but not given, or is another one.
         """
         require_own_process()
-        return cls(**read_ensemble(Path(folder), network))
+        return cls(**read_ensemble(Path(folder), Given(network, prior, likelihood)))
 
 
 @partial(jax.jit, static_argnames="network")

@@ -44,6 +44,9 @@ class Predictive(Predictions):
         members, points, _ = self.outputs.shape
         return f"Predictive({members} members, {points} points, {self.likelihood})"
 
+    def _require_regression(self) -> None:
+        self.location_scale_family()
+
     @property
     def is_regression(self) -> bool:
         return isinstance(self.likelihood, LocationScale)
@@ -115,7 +118,17 @@ class Predictive(Predictions):
         """The likelihood, which must be one of regression."""
         if isinstance(self.likelihood, LocationScale):
             return self.likelihood
-        raise InputError(f"{self.likelihood} predicts labels: this is for regression; use mean().")
+        raise InputError(no_numbers(self.likelihood))
+
+
+def no_numbers(likelihood: Likelihood) -> str:
+    """Why a likelihood has no quantiles, and what to do."""
+    if isinstance(likelihood, Classification):
+        return f"{likelihood} predicts labels: this is for regression; use mean()."
+    return (
+        f"{likelihood} has no location and scale, from which intervals and quantiles come: "
+        "derive it from credence.models.LocationScale, or take draws with sample_y."
+    )
 
 
 @partial(jax.jit, static_argnames="likelihood")

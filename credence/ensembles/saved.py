@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import jax
 import numpy as np
@@ -13,9 +13,11 @@ from credence.density.posterior import BayesianModel, Params, shapes
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.provenance import Provenance
 from credence.errors import InputError
+from credence.models.likelihoods.base import Likelihood
 from credence.models.likelihoods.labels import Classification
 from credence.models.networks.mlp import Network
-from credence.models.saved import from_spec, network_from_spec, to_spec
+from credence.models.priors import Prior
+from credence.models.saved import network_from_spec, own_or_given, to_spec
 from credence.netcdf import read_netcdf
 from credence.storage import (
     file_sha256,
@@ -97,14 +99,23 @@ def remove_ensemble(folder: Path) -> None:
         remove(folder / name)
 
 
-def read_ensemble(folder: Path, network: Network | None = None) -> Parts:
+class Given(NamedTuple):
+    """Parts of a model that are not Credence's own, which whoever loads it passes again."""
+
+    network: Network | None = None
+    prior: Prior | None = None
+    likelihood: Likelihood | None = None
+
+
+NOTHING_GIVEN = Given()
+
+
+def read_ensemble(folder: Path, given: Given = NOTHING_GIVEN) -> Parts:
     """Read what `write_ensemble` wrote; nothing in the files is executed.
 
-    Args:
-        network: the same network again, where it is not one of Credence's own.
     Raises:
         StorageError: where files are missing, broken or of another version.
-        InputError: where the network is needed but not given, or is another one.
+        InputError: where a part is needed but not given, or is another one.
     """
     path = folder / "ensemble.json"
     document = read_json(path, EnsembleDocument)
@@ -112,10 +123,10 @@ def read_ensemble(folder: Path, network: Network | None = None) -> Parts:
     features = document["num_features"]
     features = tuple(features) if isinstance(features, list) else features
     with reading(path, passes=(InputError,)):
-        model = _model(document, network)
-        if network is None:
+        model = _model(document, given)
+        if given.network is None:
             _check_layers(model.network, arrays)
-    with reading(path, passes=() if network is None else (InputError,)):
+    with reading(path, passes=() if given == NOTHING_GIVEN else (InputError,)):
         params = _params(arrays, model, features, document["num_targets"])
         _check_targets(model, features, document["num_targets"])
     return Parts(
@@ -148,12 +159,12 @@ def named_leaves(params: Params) -> dict[str, np.ndarray]:
     }
 
 
-def _model(document: EnsembleDocument, network: Network | None) -> BayesianModel:
-    """The model that a file describes, with the network given, if there is one."""
+def _model(document: EnsembleDocument, given: Given) -> BayesianModel:
+    """The model that a file describes, with the parts given, if there are any."""
     return BayesianModel(
-        network_from_spec(document["network"], network),
-        from_spec(document["prior"]),
-        from_spec(document["likelihood"]),
+        network_from_spec(document["network"], given.network),
+        own_or_given(document["prior"], given.prior),
+        own_or_given(document["likelihood"], given.likelihood),
     )
 
 

@@ -13,9 +13,8 @@ from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.diagnostics.recalibration import TEMPERATURES
 from credence.ensembles.ensemble import Ensemble
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.saved import remove_ensemble
+from credence.ensembles.saved import NOTHING_GIVEN, Given, read_ensemble, remove_ensemble
 from credence.ensembles.scores import check_rows
-from credence.models.networks.mlp import Network
 from credence.storage import (
     file_sha256,
     read_arrays,
@@ -101,14 +100,14 @@ def _document(folder: Path, stack: StackParts) -> dict[str, Any]:
     }
 
 
-def read_stack(folder: Path, network: Network | None = None) -> StackParts:
+def read_stack(folder: Path, given: Given = NOTHING_GIVEN) -> StackParts:
     """Read what `write_stack` wrote; nothing in the files is executed.
 
     Args:
-        network: the same network again, where all parts have one that is not Credence's own.
+        given: what models of parts have that is not Credence's own.
     Raises:
         StorageError: where files are missing, broken or of another version.
-        InputError: where the network is needed but not given, or is another one.
+        InputError: where some of it is needed but not given, or is another one.
     """
     path = folder / "stack.json"
     document = read_json(path, StackDocument)
@@ -116,7 +115,8 @@ def read_stack(folder: Path, network: Network | None = None) -> StackParts:
         weights, mean_weights = _weights_of(document)
     for index, digest in enumerate(document["parts_sha256"]):
         require_sha256(folder / f"part_{index}" / "ensemble.json", digest)
-    parts = tuple(Ensemble.load(folder / f"part_{i}", network) for i in range(len(weights)))
+    folders = [folder / f"part_{i}" for i in range(len(weights))]
+    parts = tuple(Ensemble(**read_ensemble(each, given)) for each in folders)
     shape, temperature = document.get("shape", 1.0), document.get("temperature", 1.0)
     left_out_shape = document.get("left_out_shape", shape)
     with reading(path):

@@ -25,11 +25,13 @@ from credence.ensembles.mixture import Mixture
 from credence.ensembles.predictions import Predictions
 from credence.ensembles.predictor import Inputs, Predictor
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.saved import EnsembleDocument
+from credence.ensembles.saved import NOTHING_GIVEN, EnsembleDocument, Given
 from credence.ensembles.saved_stack import StackDocument, StackParts, read_stack, write_stack
 from credence.ensembles.tempered import Tempered
 from credence.errors import InputError
+from credence.models.likelihoods.base import Likelihood
 from credence.models.networks.mlp import Network
+from credence.models.priors import Prior
 from credence.storage import read_json
 
 
@@ -205,32 +207,39 @@ class Stack(Predictor):
         write_stack(Path(folder), StackParts(**{name: getattr(self, name) for name in names}))
 
     @classmethod
-    def load(cls, folder: str | Path, network: Network | None = None) -> "Stack":
+    def load(
+        cls,
+        folder: str | Path,
+        network: Network | None = None,
+        *,
+        prior: Prior | None = None,
+        likelihood: Likelihood | None = None,
+    ) -> "Stack":
         """Read what `save` wrote; nothing in the files is executed.
 
         Args:
             folder: as given to `save`.
-            network: the same network again, where all parts have one that is not Credence's own.
+            network, prior, likelihood: the same again, where parts have such that are not
+                Credence's own.
         Raises:
             StorageError: where files are missing, broken or of another version.
-            InputError: where the network is needed but not given, or is another one.
+            InputError: where one of them is needed but not given, or is another one.
         """
-        return cls(**read_stack(Path(folder), network))
+        return cls(**read_stack(Path(folder), Given(network, prior, likelihood)))
 
 
-def load_predictor(folder: str | Path, network: Network | None = None) -> Ensemble | Stack:
+def load_predictor(folder: str | Path, given: Given = NOTHING_GIVEN) -> Ensemble | Stack:
     """Read an ensemble or a stack, whichever a folder holds; nothing in it is executed.
 
     Args:
-        network: the same network again, where it is not one of Credence's own.
+        given: parts of models that are not Credence's own.
     Raises:
         StorageError: where files are missing, broken or of another version.
-        InputError: where the network is needed but not given, or is another one.
+        InputError: where one of them is needed but not given, or is another one.
     """
     folder = Path(folder)
-    if _holds_stack(folder):
-        return Stack.load(folder, network)
-    return Ensemble.load(folder, network)
+    kind = Stack if _holds_stack(folder) else Ensemble
+    return kind.load(folder, given.network, prior=given.prior, likelihood=given.likelihood)
 
 
 def read_provenance(folder: Path) -> Provenance:

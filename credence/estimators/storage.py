@@ -15,14 +15,22 @@ from credence.preprocessing import TablePreprocessor
 from credence.storage import read_json, reading, require_sha256
 
 if TYPE_CHECKING:
+    from credence.ensembles.saved import Given
     from credence.methods.algorithm import Algorithm
+    from credence.models.likelihoods.base import Likelihood
     from credence.models.networks.mlp import Network
+    from credence.models.priors import Prior
 
 KINDS = {"BNNRegressor": BNNRegressor, "BNNClassifier": BNNClassifier}
 
 
 def load(
-    folder: str | Path, network: Network | None = None, method: Algorithm | None = None
+    folder: str | Path,
+    network: Network | None = None,
+    method: Algorithm | None = None,
+    *,
+    prior: Prior | None = None,
+    likelihood: Likelihood | None = None,
 ) -> BNNRegressor | BNNClassifier:
     """The fitted estimator that `save` wrote; nothing in the folder is executed.
 
@@ -30,14 +38,17 @@ def load(
 
     Args:
         folder: as given to `save`, or the `ensemble` folder of a run.
-        network: the same network again, where it is not one of Credence's own.
+        network, prior, likelihood: the same again, where they are not Credence's own.
         method: the same method again, where it is neither Credence's own nor an entry point.
     Raises:
         StorageError: where files are missing, damaged, changed or of another version, or the method
             is needed but not given.
-        InputError: where the network is needed but not given, or is another one.
+        InputError: where a part is needed but not given, or is another one.
     """
-    return restored(Path(folder), read_document(Path(folder)), network, method)
+    from credence.ensembles.saved import Given
+
+    given = Given(network, prior, likelihood)
+    return restored(Path(folder), read_document(Path(folder)), given, method)
 
 
 def read_document(folder: Path) -> EstimatorDocument:
@@ -52,7 +63,7 @@ def read_document(folder: Path) -> EstimatorDocument:
 def restored(
     folder: Path,
     document: EstimatorDocument,
-    network: Network | None = None,
+    given: Given | None = None,
     method: Algorithm | None = None,
 ) -> BNNRegressor | BNNClassifier:
     """Make the fitted estimator of a document, with the ensemble beside it.
@@ -61,9 +72,11 @@ def restored(
         StorageError, InputError: as `load`.
     """
     from credence.ensembles.ensemble import Ensemble
+    from credence.ensembles.saved import NOTHING_GIVEN
     from credence.ensembles.stack import load_predictor
 
-    ensemble = load_predictor(folder, network)
+    given = given or NOTHING_GIVEN
+    ensemble = load_predictor(folder, given)
     path = folder / "estimator.json"
     if "ensemble_sha256" in document:
         require_sha256(folder / ensemble.document, document["ensemble_sha256"])
@@ -71,10 +84,10 @@ def restored(
         kind = KINDS[document["estimator"]]
         if ensemble.is_classifier != (kind is BNNClassifier):
             raise ValueError(f"{kind.__name__} does not fit {ensemble!r:.60}")
-        parts: dict[str, Any] = {"network": network, **_given(document)}
+        parts: dict[str, Any] = {"network": given.network, **_given(document)}
         if isinstance(ensemble, Ensemble):
             parts |= {"prior": ensemble.model.prior, "likelihood": ensemble.model.likelihood}
-            if network is None and "network" not in document["parameters"]:
+            if given.network is None and "network" not in document["parameters"]:
                 parts["network"] = _unwrapped(ensemble.model.network)
         model = kind(**parts | document["parameters"])
         model.ensemble_ = ensemble

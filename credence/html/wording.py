@@ -141,4 +141,16 @@ def cut_short(stopped: str, num_draws: int, num_asked: int | None) -> str:
             f"All {num_asked} draws per chain were made, but what comes before them, warm-up or "
             f"training, was cut short: {causes[stopped]}."
         )
-    return f"Only {num_draws} draws per chain: {causes[stopped]}."
+    before = " Warm-up or training may be cut short, too." if stopped == "time" else ""
+    return f"Only {num_draws} draws per chain: {causes[stopped]}.{before}"
+
+
+def divergent(num_divergent: int | None, num_draws: int) -> str:
+    """The sentence on draws whose step diverged; empty where there were none."""
+    if not num_divergent:
+        return ""
+    return (
+        f"On the way to {number(num_divergent)} of {count(num_draws, 'draw')} "
+        f"({percent(num_divergent / num_draws, 1)}) the sampler diverged: its step was too long "
+        "there, and what lies behind may be drawn too seldom."
+    )

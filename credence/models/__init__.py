@@ -6,6 +6,8 @@ from credence.models.likelihoods.noisy_argmax import NoisyArgmax
 from credence.models.likelihoods.numbers import (
     HeteroscedasticNormal,
     HeteroscedasticStudentT,
+    LearntScale,
+    LocationScale,
     Normal,
     StudentT,
 )
@@ -46,7 +48,9 @@ __all__ = [
     "HierarchicalGamma",
     "Layer",
     "LeadingInputs",
+    "LearntScale",
     "Likelihood",
+    "LocationScale",
     "Logarithmic",
     "Network",
     "NoisyArgmax",

@@ -80,14 +80,27 @@ def from_spec(spec: dict[str, Any]) -> Any:
     name = str(settings.pop("type", None))
     if name not in _KNOWN:
         raise InputError(
-            f"The file describes a part that is not Credence's own ({settings!s:.200}). If it is "
-            "a network, pass the same network when loading, load(path, network=...). Priors and "
-            "likelihoods of one's own cannot be loaded again."
+            f"The file describes a part that is not Credence's own ({settings!s:.200}). Pass the "
+            "same again when loading: load(path, network=..., prior=..., likelihood=...)."
         )
     try:
         return build(_KNOWN[name], settings, name)
     except InputError as error:
         raise ValueError(f"{name}: {error}") from error
+
+
+def own_or_given(spec: dict[str, Any], given: Any = None) -> Any:
+    """The prior or likelihood that `to_spec` described; one from outside is the one given.
+
+    Raises:
+        InputError: where none is given that is needed, or it is another one by its `repr`.
+    """
+    if given is None or spec["type"] != "external":
+        return from_spec(spec)
+    found, described = (_ADDRESS.sub("", text) for text in (repr(given), spec["description"]))
+    if found != described:
+        raise InputError(f"The file was written with {described:.200}, and {found:.200} is given.")
+    return given
 
 
 def network_from_spec(spec: dict[str, Any], network: Any = None) -> Any:

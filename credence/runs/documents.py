@@ -51,6 +51,8 @@ class Metrics(TypedDict):
     max_rhat_function: float | None
     min_ess_function: float | None
     num_draws: int
+    num_chains: NotRequired[int]
+    divergences: NotRequired[int | None]
     stopped: Literal["finished", "time", "interrupt"]
     seconds: dict[str, float]
     likelihood_evaluations: int

@@ -11,7 +11,7 @@ from credence.ensembles.provenance import Provenance
 from credence.ensembles.scores import JUDGED
 from credence.ensembles.stack import read_provenance
 from credence.estimators.document import EstimatorDocument
-from credence.html.wording import cut_short
+from credence.html.wording import cut_short, divergent
 from credence.report import (
     ClassificationTarget,
     Convergence,
@@ -162,7 +162,7 @@ def _convergence(record: Record) -> Convergence:
     metrics, arrays = record.metrics, record.arrays
     return Convergence(
         converged=metrics["converged"],
-        reason=metrics["convergence_reason"],
+        reason=with_divergences(metrics),
         unseen_rows=metrics.get("unseen_rows", 0),
         max_rhat=metrics["max_rhat_function"],
         min_ess=metrics["min_ess_function"],
@@ -172,6 +172,13 @@ def _convergence(record: Record) -> Convergence:
         traces=arrays.get("traces"),
         trace_names=tuple(record.evaluation["trace_names"]),
     )
+
+
+def with_divergences(metrics: Metrics) -> str:
+    """The sentence on convergence, and one on steps that diverged, if there were any."""
+    steps = metrics["num_draws"] * metrics.get("num_chains", 1)
+    sentence = divergent(metrics.get("divergences"), steps)
+    return f"{metrics['convergence_reason']} {sentence}".strip()
 
 
 def _scores(arrays: dict[str, np.ndarray]) -> LogScores | None:

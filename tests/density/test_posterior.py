@@ -1,5 +1,6 @@
 """The posterior against Bayesian linear regression in closed form; weights, minibatches, input."""
 
+import inspect
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -260,6 +261,27 @@ def test_models_that_do_not_fit_the_data_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=sentence):
         Posterior(network, Gaussian(), likelihood, (np.eye(3), y))
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ((MLP(1), "unit", Normal()), "The prior must be an object of credence.models.*got 'unit'"),
+        ((MLP(1), Normal(), Gaussian()), r"The prior must be .* has log_density\(\)"),
+        ((MLP(1), Gaussian, Normal()), "The prior must be an object"),
+        ((Normal(), Gaussian(), Normal()), r"The network must be .* has apply\(\)"),
+    ],
+)
+def test_what_is_no_part_of_a_model_is_refused(parts: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        unchecked_posterior(*parts)
+
+
+def unchecked_posterior(*parts: Any) -> Posterior:
+    """Annotations are not checked before, as for users."""
+    made = object.__new__(Posterior)
+    inspect.unwrap(Posterior.__init__)(made, *parts, (np.zeros((3, 1)), np.zeros(3)))
+    return made
 
 
 def test_more_outputs_than_seen_classes_are_fine() -> None:

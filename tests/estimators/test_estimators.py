@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +21,10 @@ import credence
 from credence import BNNClassifier, BNNRegressor
 from credence.engine.clock import CompileClock
 from credence.errors import ExtrapolationWarning, InputError, StorageError
-from credence.methods import HMC, DeepEnsemble, Training
+from credence.methods import HMC, DeepEnsemble, Stacking, Training
+from credence.methods.stacking.folds import FoldChains
+from credence.models.likelihoods.numbers import LearntScale, NormalNoise
+from credence.models.priors import GaussianPrior
 from credence.storage import write_json
 
 pytestmark = pytest.mark.filterwarnings(
@@ -28,6 +32,9 @@ pytestmark = pytest.mark.filterwarnings(
 )
 QUICK = DeepEnsemble(num_members=3, training=Training(max_epochs=300, learning_rate=0.03))
 BRIEF = DeepEnsemble(num_members=2, training=Training(max_epochs=10))
+QUICK_CHAINS = FoldChains(
+    num_chains=4, num_folds=4, num_draws=20, num_warmup=20, training=BRIEF.training
+)
 CHAINS = HMC(num_draws=200, num_warmup=200, num_chains=2)
 
 
@@ -402,6 +409,41 @@ def test_classes_and_methods_of_ones_own_are_restored(tmp_path: Path) -> None:
     assert type(again) is BNNRegressor
     assert again.method_ == Mine()
     assert np.array_equal(again.predict(x), model.predict(x))
+
+
+@dataclass(frozen=True)
+class Theirs(GaussianPrior):
+    """A prior of one's own."""
+
+    std: float = 2.0
+
+    def stds(self, network: Any, params: Any) -> Any:
+        return jax.tree.map(lambda _: self.std, params)
+
+
+@dataclass(frozen=True)
+class Broad(NormalNoise, LearntScale):
+    """A likelihood of one's own, by location and scale."""
+
+    scale_prior_std: float = 3.0
+
+
+@pytest.mark.parametrize("method", [BRIEF, Stacking(models=("own/own/own",), chains=QUICK_CHAINS)])
+def test_priors_and_likelihoods_of_ones_own_are_given_again(method: Any, tmp_path: Path) -> None:
+    x, y = line(40)
+    model = BNNRegressor(hidden=(2,), prior=Theirs(), likelihood=Broad(), method=method)
+    model.set_params(random_state=0).fit(x, y).save(tmp_path)
+    assert np.isfinite(model.predict_interval(x)).all()
+    with pytest.raises(InputError, match=r"not Credence's own.*prior=\.\.\., likelihood=\.\.\."):
+        credence.load(tmp_path, prior=Theirs())
+    with pytest.raises(InputError, match=r"written with .*2\.0.*, and .*5\.0.* is given"):
+        credence.load(tmp_path, prior=Theirs(5.0), likelihood=Broad())
+    again = credence.load(tmp_path, prior=Theirs(), likelihood=Broad())
+    assert np.array_equal(again.predict(x), model.predict(x))
+    known = BNNRegressor(hidden=(2,), method=BRIEF, random_state=0).fit(x, y)
+    known.save(tmp_path)
+    unused = credence.load(tmp_path, prior=Theirs())
+    assert np.array_equal(unused.predict(x), known.predict(x))
 
 
 def test_numbers_of_numpy_are_saved(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from credence.html.wording import (
     count,
     cut_short,
     digits_to_tell,
+    divergent,
     duration,
     number,
     percent,
@@ -221,7 +222,10 @@ def test_a_run_that_drew_everything_is_not_said_to_lack_draws():
     assert cut_short("finished", 100, 100) == ""
     assert (
         cut_short("time", 60, 100)
-        == "Only 60 draws per chain: the time budget was enough for no more."
+        == "Only 60 draws per chain: the time budget was enough for no more. Warm-up or training "
+        "may be cut short, too."
     )
+    assert divergent(0, 1200) == divergent(None, 1200) == ""
+    assert divergent(44, 1200).startswith("On the way to 44 of 1200 draws (3.7")
     assert cut_short("interrupt", 60, None) == "The run was cut short: it was interrupted."
     assert cut_short("time", 100, 100).startswith("All 100 draws per chain were made, but")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, NotRequired, TypedDict
 
 import numpy as np
 
@@ -33,8 +33,10 @@ class CandidateEntries(TypedDict):
 
     models: list[Tried]
     models_rows: int
+    models_left_out: NotRequired[list[str]]
 
 
+UNTRIED = "models_left_out"
 STACKED = (
     "Several models are mixed, so the chains of one need not agree with those of another. They "
     "were weighed by rows that they had not seen."
@@ -51,14 +53,18 @@ class Candidates(Finding):
     tried: tuple[Tried, ...]
     num_rows: int
     """Rows on which the weights rest."""
+    untried: tuple[str, ...] = ()
+    """Models for which there was no time."""
 
     @classmethod
-    def _judging(cls, tried: Iterable[Tried], num_rows: int) -> "Candidates":
+    def _judging(
+        cls, tried: Iterable[Tried], num_rows: int, untried: Iterable[str] = ()
+    ) -> "Candidates":
         """Candidates whose rows judge the stack, if they are enough."""
         unseen = num_rows if num_rows >= FEW_ROWS else 0
         all_tried = tuple(tried)
         reason = STACKED if len(all_tried) > 1 else ALONE
-        return cls(all_tried, num_rows, reason=reason, unseen_rows=unseen)
+        return cls(all_tried, num_rows, tuple(untried), reason=reason, unseen_rows=unseen)
 
     @classmethod
     def of(cls, ensemble: Predictor) -> "Candidates | None":
@@ -74,7 +80,8 @@ class Candidates(Finding):
             )
             for each in ensemble.candidates
         ]
-        return cls._judging(jsonable(tried), ensemble.num_rows)
+        untried = ensemble.provenance.found.get(UNTRIED, ())
+        return cls._judging(jsonable(tried), ensemble.num_rows, untried)
 
     @classmethod
     def read(
@@ -84,11 +91,13 @@ class Candidates(Finding):
         if "models" not in metrics:
             return None
         entries = build(CandidateEntries, dict(metrics))
-        return cls._judging(entries["models"], entries["models_rows"])
+        untried = entries.get(UNTRIED, ())
+        return cls._judging(entries["models"], entries["models_rows"], untried)
 
     def entries(self) -> dict[str, Any]:
         """The models, in the order in which they were tried."""
-        return {"models": list(self.tried), "models_rows": self.num_rows}
+        untried = {UNTRIED: list(self.untried)} if self.untried else {}
+        return {"models": list(self.tried), "models_rows": self.num_rows, **untried}
 
     def rescaled(self, nats: float, observations: float) -> "Candidates":
         """Log scores are densities of the targets, each of one observation."""
@@ -107,12 +116,14 @@ class Candidates(Finding):
     def sentences(self) -> list[str]:
         """Name the models that count, and on how many rows that rests."""
         rows = count(self.num_rows, "row")
+        missing = f" There was no time for {'; '.join(self.untried)}." if self.untried else ""
         if len(self.tried) == 1:
-            return [f"One model, judged on {rows} that its chains left out: {self.listed()}."]
+            found = f"One model, judged on {rows} that its chains left out: {self.listed()}."
+            return [found + missing]
         few = " So few rows say little of the weights." if self.num_rows < FEW_ROWS else ""
         return [
             f"Of {count(len(self.tried), 'model')}, weighed on {rows} that their chains left out: "
-            f"{self.listed()}.{few}"
+            f"{self.listed()}.{few}{missing}"
         ]
 
     def facts(self) -> list[tuple[str, str]]:

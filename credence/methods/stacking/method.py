@@ -33,7 +33,7 @@ from credence.errors import (
 from credence.html.wording import duration
 from credence.methods.algorithm import Algorithm
 from credence.methods.base import as_key, fingerprint
-from credence.methods.stacking.candidates import Candidates
+from credence.methods.stacking.candidates import UNTRIED, Candidates
 from credence.methods.stacking.encoding import Encodings
 from credence.methods.stacking.folds import FoldChains
 from credence.methods.stacking.left_out import (
@@ -172,6 +172,7 @@ class Stacking(Algorithm):
             int(key) if isinstance(key, int | np.integer) else None,
             fingerprint(posterior),
             _stopped(ensembles, len(trials), is_cut=is_cut or len(trials) < len(wanted)),
+            found={UNTRIED: _untried(wanted, trials)},
         )
         return self._stack(ensembles, trials, posterior, provenance, start)
 
@@ -285,6 +286,12 @@ class Stacking(Algorithm):
         seconds = dict(stacked.cost.seconds)
         seconds["weigh"] = max(perf_counter() - start - sum(seconds.values()), 0.0)
         return replace(stacked, cost=replace(stacked.cost, seconds=seconds))
+
+
+def _untried(wanted: list[Trial], trials: list[Trial]) -> list[str]:
+    """What the models are that there was no time for."""
+    places = {each.place for each in trials}
+    return [each.description for each in wanted if each.place not in places]
 
 
 def _least_seconds(trials: list[Trial]) -> list[float]:

@@ -86,8 +86,8 @@ class LearntScale(LocationScale):
     A learnt scale has prior HalfNormal(scale_prior_std) and is stored as its logarithm.
     """
 
-    fixed_scale: float | None
-    scale_prior_std: float
+    fixed_scale: float | None = None
+    scale_prior_std: float = 1.0
 
     def num_outputs(self, num_targets: int) -> int:
         """One output, the location, per target."""

@@ -295,6 +295,17 @@ def test_heavy_models_are_left_out_and_the_others_keep_their_places(
         METHOD.run(0, posterior_of(*wave(40)), max_seconds=0.0)
 
 
+def test_models_that_there_was_no_time_for_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "SECONDS_OF_A_MODEL", 1e3)
+    found = METHOD.run(0, posterior_of(*wave(40)), max_seconds=60.0)
+    told = Candidates.of(found)
+    assert told is not None
+    assert len(told.tried) == 1
+    assert told.untried == ("16, prior unit",)
+    assert told.sentences()[0].endswith(f" There was no time for {told.untried[0]}.")
+    assert Candidates.read(told.entries(), {}) == told
+
+
 def test_a_large_table_in_little_time_gets_few_models_and_shorter_trajectories() -> None:
     """A heavy model is left out, what follows it is not; the rest is planned for the time."""
     assert pace.affordable([10.0, 26.0, 10.0], 21.0) == [0, 2]
