@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import credence
 from credence.errors import InputError
@@ -26,7 +27,7 @@ def blocks(page: str) -> list[str]:
 def test_estimators_are_saved_loaded_and_take_networks_of_others(tmp_path, monkeypatch) -> None:
     pytest.importorskip("equinox")
     ours = next(block for block in blocks("README.md") if ".save(" in block)
-    others = "\n".join(blocks("docs/how_to/own_network.md"))
+    others = blocks("docs/how_to/own_network.md")
     quick = functools.partial(credence.BNNRegressor, method=STACKING)
     monkeypatch.setattr(credence, "BNNRegressor", quick, raising=False)
     monkeypatch.chdir(tmp_path)
@@ -34,9 +35,17 @@ def test_estimators_are_saved_loaded_and_take_networks_of_others(tmp_path, monke
     names = {"X": rng.normal(size=(20, 8)), "y": rng.normal(size=20), "X_new": np.zeros((3, 8))}
     exec(ours, names)
     assert credence.load("houses-model").predict(names["X_new"]).tolist() == names["mean"].tolist()
-    exec(others, names)
+    exec("\n".join(others[:2]), names)
     assert names["model"].network == names["network"]
     assert names["model"].predict(names["X_new"]).shape == (3,)
+    exec("\n".join(others[2:]), names)
+    model = names["model"].set_params(method=QUICK).fit(names["X"], names["y"])
+    assert np.isfinite(model.predict_interval(names["X_new"])).all()
+    z = np.linspace(-9, 9, 19)
+    noise, law = names["Laplace"](), stats.laplace
+    np.testing.assert_allclose(noise.noise_cdf(z), law.cdf(z), atol=1e-6)
+    np.testing.assert_allclose(noise.noise_log_density(z), law.logpdf(z), atol=1e-5)
+    assert noise.noise_variance == law.var()
 
 
 def test_a_model_without_its_adapter_is_told_which() -> None:

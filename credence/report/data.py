@@ -107,7 +107,7 @@ class ClassificationTarget:
     least_sure: RowTable | None = None
     scores: LogScores | None = None
     groups: Int[np.ndarray, " point"] | None = None
-    """As of `RegressionTarget`."""
+    """Numbers of groups, as in `RegressionTarget`."""
 
     def __post_init__(self) -> None:
         _require_same_length(f"target {self.name!r}", **_arrays(self))

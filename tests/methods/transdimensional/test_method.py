@@ -256,7 +256,7 @@ def test_groups_of_rows_stay() -> None:
 def test_log_likelihoods_are_measured_from_where_chains_have_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """From a draw of the prior, sums over many rows round their differences to nats."""
+    """Sums over many rows from a draw of the prior would round their differences to nats."""
     of, anchored = posterior(), Posterior.anchored
     seen: list[float] = []
 

@@ -77,7 +77,7 @@ def test_the_marginal_likelihood_is_right_on_average(case: str) -> None:
 
 
 def test_jumps_between_laws_that_single_precision_does_not_know_are_refused() -> None:
-    """From and to the same networks, so that the posterior stays."""
+    """The same networks are refused as start and as end, so that the posterior stays."""
     of, params, _ = problem("too much")
     target = VariableWidth(of.model, WidthPrior())
     assert np.isnan(regression(target, params, jnp.asarray([48]), of.data).root).any()
