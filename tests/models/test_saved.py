@@ -71,7 +71,7 @@ def test_parts_from_outside_are_named_and_asked_for() -> None:
 
     spec = to_spec(MLP())
     assert spec == {"type": "external", "description": "theirs"}
-    with pytest.raises(InputError, match=r"theirs.*pass the same network when loading"):
+    with pytest.raises(InputError, match=r"theirs.*Pass the same again when loading"):
         from_spec(spec)
 
 

@@ -225,7 +225,7 @@ def test_files_need_the_network_again(library: str, tmp_path: Path) -> None:
     ensemble.save(tmp_path)
     loaded = Ensemble.load(tmp_path, network=MLPS[library])
     np.testing.assert_array_equal(loaded.functions(x), ensemble.functions(x))
-    with pytest.raises(InputError, match="pass the same network when loading"):
+    with pytest.raises(InputError, match="Pass the same again when loading"):
         Ensemble.load(tmp_path)
 
 
