@@ -164,7 +164,7 @@ def assess(
     if functions is None:
         reason = (
             "There is no R-hat and no ESS: these networks are not draws of a chain, but were "
-            "trained one by one, or count with signs."
+            "trained or drawn one by one, or count with signs."
         )
         return _unjudged(0, 0, None, reason)
     num_chains, num_draws = functions.shape[:2]

@@ -80,7 +80,8 @@ def collect_evidence(
 ) -> Evidence:
     """Evidence from the rows whose numbers are finite; the others are counted.
 
-    Of rows in groups it takes one of every group: see `credence.report.data.independent`.
+    Of rows in groups it takes one of every group, but for the skill, which no chance is set
+    against: see `credence.report.data.independent`.
 
     Args:
         target: predictions of test rows.
@@ -91,19 +92,21 @@ def collect_evidence(
         rates: how often a check of this evidence may err.
     """
     scores, is_of_groups = independent(target).scores, target.groups is not None
-    finite = independent(finite_rows(target))
-    num_not_finite, num_left_out = _num_not_finite(target), 0
+    whole = finite_rows(target)
+    finite, num_not_finite, num_left_out = independent(whole), len(target.y) - len(whole.y), 0
     if left_out is not None:
-        unseen = independent(finite_rows(left_out))
-        num_not_finite += _num_not_finite(left_out)
-        finite, num_left_out = pooled(finite, unseen), len(unseen.y)
+        unseen = finite_rows(left_out)
+        num_not_finite += len(left_out.y) - len(unseen.y)
+        whole, num_left_out = pooled(whole, unseen), len(independent(unseen).y)
+        finite = pooled(finite, independent(unseen))
+    skill = _skill(whole)
     if isinstance(finite, RegressionTarget):
         gap, limit = pit_gap(finite.pit, rates.alpha)
         return Evidence(
             name=target.name,
             num_rows=len(finite.y),
             num_not_finite=num_not_finite,
-            skill=skill_regression(finite),
+            skill=skill,
             gap=gap,
             gap_limit=limit,
             num_covered=int(np.sum(is_inside(finite))),
@@ -120,7 +123,7 @@ def collect_evidence(
         name=target.name,
         num_rows=len(finite.y),
         num_not_finite=num_not_finite,
-        skill=skill_classification(finite),
+        skill=skill,
         gap=gap,
         gap_limit=limit,
         gross_limit=smallest_gross_ece(finite.reliability, GROSS_GAPS[1], rates.beta),
@@ -130,10 +133,6 @@ def collect_evidence(
         rates=rates,
         is_of_groups=is_of_groups,
     )
-
-
-def _num_not_finite(target: RegressionTarget | ClassificationTarget) -> int:
-    return len(target.y) - len(finite_rows(target).y)
 
 
 def binomial_band(
@@ -216,6 +215,12 @@ def _simulated_ece(
     """ECE of test sets like this one, if labels are right with the true probabilities."""
     right = np.random.default_rng(0).binomial(count, true, size=(NUM_REPLICATES, len(count)))
     return np.abs(right - count * stated).sum(axis=1) / count.sum()
+
+
+def _skill(target: RegressionTarget | ClassificationTarget) -> float:
+    if isinstance(target, RegressionTarget):
+        return skill_regression(target)
+    return skill_classification(target)
 
 
 def skill_regression(target: RegressionTarget) -> float:
