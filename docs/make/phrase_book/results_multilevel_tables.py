@@ -1,9 +1,12 @@
 """Numbers in the sentences of docs/results/multilevel_tables.md."""
 
 from collections.abc import Iterator
+from typing import Any
 
-from kept import rows_by_label
+from kept import kept_rows, rows_by_label
 from phrases import Phrase, given, made, share
+
+from credence.datasets.prepared.sentence_models import MINILM, MPNET
 
 
 def phrases() -> Iterator[Phrase]:
@@ -32,6 +35,7 @@ def of_reviews() -> Iterator[Phrase]:
     yield made("next to no epistemic entropy ({} nats)", share(smc["epistemic_id"], 3))
     yield from given("Table 2 from .797 to .866 does not")
     yield from of_sentence_model()
+    yield from of_two_models()
 
 
 def of_sentence_model() -> Iterator[Phrase]:
@@ -61,6 +65,52 @@ def of_sentence_model() -> Iterator[Phrase]:
             )
             error = max(row["standard_errors"]["accuracy"] for row in (smc, several, coarse))
             yield made("with standard errors of {}", share(error, 3))
+
+
+def of_two_models() -> Iterator[Phrase]:
+    """Accuracies of the step from the small sentence model to the large one."""
+    rows = rows_by_label("imdb_two_models", "minilm_mpnet", "paper")
+    ways = small, weighed, increment, several, large = (
+        "Coarse (SMC on the small model)",
+        "Importance sampling",
+        "+ mutated increment",
+        "MLSMC (increment tempered)",
+        "SMC on the large model",
+    )
+    right = {way: share(rows[way]["accuracy"], 3) for way in ways}
+    loss = {way: share(rows[way]["nll"], 3) for way in ways}
+    yield from given("from .797 to .866, and to .870 with the increment")
+    yield made("ours goes from {} to {} and {}", right[small], right[weighed], right[increment])
+    yield from given("log losses of .444, .337 and .327 nats")
+    yield made("ours are {}, {} and {}", loss[small], loss[weighed], loss[increment])
+    yield made("{:.0f} of the 30 particles counts", 30 * rows[weighed]["ess_share"])
+    turned, alone = read_by(MINILM, MPNET), read_by(MPNET, MPNET)
+    yield made(
+        "has {} and {} when it reads the large model's",
+        share(turned["accuracy"]),
+        share(turned["log_loss"]),
+    )
+    yield made(
+        "One learnt on the large model's has {} and {}",
+        share(alone["accuracy"]),
+        share(alone["log_loss"]),
+    )
+    yield made(
+        "Multilevel SMC has {} and {}, and SMC on the large model alone {} and {}",
+        right[several],
+        loss[several],
+        right[large],
+        loss[large],
+    )
+    ratio = rows[several]["total_seconds"] / rows[large]["total_seconds"]
+    yield made("The first takes {:.1f} times the seconds of the second", ratio)
+
+
+def read_by(learnt_on: str, read: str) -> dict[str, Any]:
+    """The row of weights learnt on one model's numbers that read another's."""
+    found = kept_rows("two_sentence_models")
+    (row,) = (row for row in found if (row["learnt on"], row["read"]) == (learnt_on, read))
+    return row
 
 
 def of_digits() -> Iterator[Phrase]:

@@ -16,9 +16,11 @@ from phrase_book.results_multilevel import (
     slope_of,
     with_interval,
 )
+from phrase_book.results_multilevel_tables import read_by
 from phrases import Phrase, ends, given, made, share
 from two_states import means
 
+from credence.datasets.prepared.sentence_models import MINILM, MPNET
 from credence.html.wording import number
 
 EMULATED = "FBNN (SGHMC-pCN)"
@@ -109,8 +111,10 @@ def of_tables() -> Iterator[Phrase]:
     reviews, digits = rows_by_label("imdb", "tfidf", "laptop"), rows_by_label("mnist_ood")
     ways = ("Coarse (SMC on half of the inputs)", "Importance sampling", "+ mutated increment")
     right = [share(reviews[way]["accuracy"]) for way in ways]
-    small = rows_by_label("imdb", "minilm", "paper")["SMC on all inputs"]
-    yield made("small sentence model: [{}](multilevel_tables", share(small["accuracy"], 4))
+    two = rows_by_label("imdb_two_models", "minilm_mpnet", "paper")
+    three = ("Coarse (SMC on the small model)", *ways[1:])
+    yield made("[{}, {}, {}][two-models]", *(share(two[way]["accuracy"]) for way in three))
+    yield made("they have [{}][two-models] there", share(read_by(MINILM, MPNET)["accuracy"]))
     yield made("[{}, {}, {}][imdb] with 5,000 reviews", *right)
     yield made("[about {:.0f} of 30 particles]", 30 * reviews["Importance sampling"]["ess_share"])
     four = ("MAP", "Deep ensemble", "SMC", "MLSMC")
