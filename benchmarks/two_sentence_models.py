@@ -1,4 +1,4 @@
-"""What the step from a small to a large sentence model is made of, in the reviews of table 2.
+"""The step from a small to a large sentence model, and what it is made of, in table 2.
 
     CREDENCE_DATA=... python benchmarks/two_sentence_models.py --out FOLDER
     CREDENCE_DATA=... python benchmarks/two_sentence_models.py --out FOLDER --table

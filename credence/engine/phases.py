@@ -26,7 +26,7 @@ from credence.storage import read_arrays
 
 Draws = Float[np.ndarray, "chain draw weight"]
 STATE = "state.npz"
-"""What is kept of a phase beside its blocks: see `Saved`."""
+"""The file that a phase keeps beside its blocks: see `Saved`."""
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ class Predictive(Predictions):
 
 
 def no_numbers(likelihood: Likelihood) -> str:
-    """Why a likelihood has no quantiles, and what to do."""
+    """The sentence that says why a likelihood has no quantiles, and what to do."""
     if isinstance(likelihood, Classification):
         return f"{likelihood} predicts labels: this is for regression; use mean()."
     return (

@@ -289,7 +289,7 @@ class Stacking(Algorithm):
 
 
 def _untried(wanted: list[Trial], trials: list[Trial]) -> list[str]:
-    """What the models are that there was no time for."""
+    """Descriptions of the models that there was no time for."""
     places = {each.place for each in trials}
     return [each.description for each in wanted if each.place not in places]
 

@@ -226,7 +226,7 @@ class Transdimensional(Chains):
 
     @property
     def _has_depths(self) -> bool:
-        """Whether there is more than one depth."""
+        """Tell whether there is more than one depth."""
         depths = () if self.max_depth is None else self.depth_prior.log_probs(self.max_depth)
         return bool(np.isfinite(depths).sum() > 1)
 
