@@ -140,7 +140,8 @@ def summary(metrics: dict[str, Any], sentences: Iterable[str] = ()) -> None:
         say("  - {}", sentence)
     if metrics["converged"]:
         say("Converged: {}", metrics["convergence_reason"])
-    if told := divergent(metrics.get("divergences"), metrics["num_draws"] * metrics["num_chains"]):
+    told = divergent(metrics.get("divergences"), metrics["num_draws"] * metrics["num_chains"])
+    if told and not any(told in reason for reason in metrics["verdict_reasons"]):
         say("{}", told)
     if metrics["stopped"] != "finished":
         asked = metrics.get("num_draws_asked")

@@ -197,7 +197,6 @@ class Ensemble(Predictor):
             StorageError: where files are missing, broken or of another version.
             InputError: where one of them is needed but not given, or is another one.
         """
-        require_own_process()
         return cls(**read_ensemble(Path(folder), Given(network, prior, likelihood)))
 
 

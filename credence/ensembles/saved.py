@@ -12,6 +12,7 @@ from credence.density.data import one_row
 from credence.density.posterior import BayesianModel, Params, shapes
 from credence.ensembles.diagnostics.cost import Cost
 from credence.ensembles.provenance import Provenance
+from credence.environment import require_own_process
 from credence.errors import InputError
 from credence.models.likelihoods.base import Likelihood
 from credence.models.likelihoods.labels import Classification
@@ -117,6 +118,7 @@ def read_ensemble(folder: Path, given: Given = NOTHING_GIVEN) -> Parts:
         StorageError: where files are missing, broken or of another version.
         InputError: where a part is needed but not given, or is another one.
     """
+    require_own_process()
     path = folder / "ensemble.json"
     document = read_json(path, EnsembleDocument)
     arrays = _read_arrays(folder, document["arrays_sha256"])

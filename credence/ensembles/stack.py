@@ -25,7 +25,7 @@ from credence.ensembles.mixture import Mixture
 from credence.ensembles.predictions import Predictions
 from credence.ensembles.predictor import Inputs, Predictor
 from credence.ensembles.provenance import Provenance
-from credence.ensembles.saved import NOTHING_GIVEN, EnsembleDocument, Given
+from credence.ensembles.saved import NOTHING_GIVEN, EnsembleDocument, Given, read_ensemble
 from credence.ensembles.saved_stack import StackDocument, StackParts, read_stack, write_stack
 from credence.ensembles.tempered import Tempered
 from credence.errors import InputError
@@ -238,8 +238,9 @@ def load_predictor(folder: str | Path, given: Given = NOTHING_GIVEN) -> Ensemble
         InputError: where one of them is needed but not given, or is another one.
     """
     folder = Path(folder)
-    kind = Stack if _holds_stack(folder) else Ensemble
-    return kind.load(folder, given.network, prior=given.prior, likelihood=given.likelihood)
+    if _holds_stack(folder):
+        return Stack(**read_stack(folder, given))
+    return Ensemble(**read_ensemble(folder, given))
 
 
 def read_provenance(folder: Path) -> Provenance:

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
+from credence.ensembles.diagnostics.recalibration import LEAST_LEVEL
 from credence.errors import InputError, plural, require_counts
 from credence.estimators.base import BNN
 from credence.estimators.checks import checked_weights, key_from, named, numbers_wanted
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from credence.models.networks.mlp import Network
     from credence.models.priors import Prior
 
-MOST_COVERAGE = 1 - 2e-6
+MOST_COVERAGE = 1 - 2 * LEAST_LEVEL
 """The largest probability of an interval: beyond it single precision knows no quantiles."""
 
 

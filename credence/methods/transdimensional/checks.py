@@ -33,7 +33,7 @@ def whole_numbers(setting: str, numbers: Any) -> tuple[int, ...]:
     Raises:
         InputError: for anything else.
     """
-    found = np.asarray(numbers if isinstance(numbers, np.ndarray) else list(numbers))
+    found = np.asarray(list(numbers) if isinstance(numbers, Iterable) else numbers)
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise InputError(f"{setting} are one whole number for each chain, got {numbers!r}.")
     return tuple(found.tolist())

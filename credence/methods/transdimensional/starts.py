@@ -88,8 +88,6 @@ def checked_sizes(
     Raises:
         InputError: where they are not one per chain, or outside the support.
     """
-    if np.ndim(given) != 1:
-        raise InputError(f"The initial {noun}s are one number for each chain, got {given!r}.")
     if len(given) != num_chains:
         raise InputError(
             f"There are {num_chains} chains but {len(given)} initial {noun}s: give one per chain."

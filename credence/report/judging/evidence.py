@@ -97,8 +97,8 @@ def collect_evidence(
     if left_out is not None:
         unseen = finite_rows(left_out)
         num_not_finite += len(left_out.y) - len(unseen.y)
-        whole, num_left_out = pooled(whole, unseen), len(independent(unseen).y)
-        finite = pooled(finite, independent(unseen))
+        alone = independent(unseen)
+        whole, finite, num_left_out = pooled(whole, unseen), pooled(finite, alone), len(alone.y)
     skill = _skill(whole)
     if isinstance(finite, RegressionTarget):
         gap, limit = pit_gap(finite.pit, rates.alpha)

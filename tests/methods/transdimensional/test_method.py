@@ -476,6 +476,7 @@ def test_a_summary_leaves_no_width_out() -> None:
         ({"moves": (1,)}, "moves are names, got 1"),
         ({"initial_widths": ["1", "2"]}, "initial_widths are one whole number for each chain"),
         ({"initial_widths": [True] * 4}, "initial_widths are one whole number"),
+        ({"initial_widths": 3}, "initial_widths are one whole number"),
     ],
 )
 def test_settings_of_a_wrong_type_are_refused(settings: dict[str, Any], words: str) -> None:
